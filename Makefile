@@ -1,0 +1,53 @@
+# make demo   the quick start, from raw text to report (EXTRA=gpu for faiss-gpu and a CUDA torch)
+# make test   format, lint, types, import rules and every test
+# make quick  the same with the quick tests only
+# make ui     MLflow's pages over the runs;  make prefect-ui  Prefect's pages over the flows
+# make bench  the benchmarks
+
+PYTHON ?= python3
+EXTRA ?= cpu
+BIN := .venv/bin
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+export PREFECT_HOME := $(CURDIR)/.prefect
+export DO_NOT_TRACK := true
+export DVC_NO_ANALYTICS := 1
+export MLFLOW_DISABLE_TELEMETRY := true
+export PREFECT_SERVER_ANALYTICS_ENABLED := false
+export HF_HUB_DISABLE_TELEMETRY := 1
+
+.PHONY: demo test quick check format ui prefect-ui bench
+
+demo: .venv/installed-$(EXTRA)
+	python -m flows.demo
+
+test: check
+	pytest
+
+quick: check
+	pytest -m "not slow"
+
+check: .venv/installed-$(EXTRA)
+	ruff format --check .
+	ruff check .
+	mypy
+	lint-imports
+	python -m flows.compose --check
+
+format: .venv/installed-$(EXTRA)
+	ruff format .
+	ruff check --fix .
+
+ui: .venv/installed-$(EXTRA)
+	mlflow server --host 127.0.0.1 --port 5000 --backend-store-uri sqlite:///$(CURDIR)/mlflow.db --artifacts-destination $(CURDIR)/mlartifacts
+
+prefect-ui: .venv/installed-$(EXTRA)
+	prefect server start --host 127.0.0.1 --port 4200
+
+bench: .venv/installed-$(EXTRA)
+	for file in bench/bench_*.py; do python $$file || exit 1; done
+
+.venv/installed-$(EXTRA): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Winnow needs Python 3.11 or newer; set PYTHON=...")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[$(EXTRA),cluster,dev]"
+	touch $@

@@ -1,0 +1,126 @@
+"""What sharing saves over a script a cell, how fast a finished sweep replays, and what memory the driver takes.
+
+python bench/bench_driver.py
+"""
+
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from omegaconf import OmegaConf
+
+from flows._build import build
+from winnow.driver import Driver, Job
+from winnow.ledger import Ledger
+from winnow.metrics.cells import prediction
+from winnow.placement import Placement
+from winnow.records import Decoding, Generate, Generation, Placed, Question, Usage
+from winnow.strategies.closed_book import ClosedBook
+from winnow.strategies.concatenation import Concatenation
+from winnow.strategies.post_fusion import PostFusion
+from winnow.strategies.prompt import Prompt
+from winnow.testing import ScriptedReader, context, question
+
+CONF = Path(__file__).resolve().parent.parent / "conf"
+PROMPT: Prompt = build(OmegaConf.load(CONF / "prompt/post_fusion.yaml"))
+NAMES = ("concatenation", "post_fusion", "pruning", "summary", "concat_pf", "pf_concat")
+STRATEGIES = [build(OmegaConf.load(CONF / f"strategy/{n}.yaml").plan, prompt=PROMPT, decoding=Decoding()) for n in NAMES]
+QUESTIONS, DEPTH, KS = 200, 100, (5, 10, 20)
+Cell = tuple[Question, Placed]
+
+
+class Forgetful(ScriptedReader):
+    """Answers at once and keeps nothing."""
+
+    def _answer(self, request: Generate) -> Generation:
+        prompt = request.messages[-1].content
+        return Generation(("unknown", "a", "b", "c")[zlib.crc32(prompt.encode()) % 4], usage=Usage(100, 2))
+
+
+def table_1(kept: dict[object, Cell]) -> Iterator[Job]:
+    """Six strategies, three k, with and without the gold passage; half of the gold passages rank below 20."""
+    for number in range(QUESTIONS):
+        asked = question(f"Question {number}?", question_id=str(number))
+        gold = 3 + number % 37
+        contexts = [context(n, f"{number} {n} " + "word " * 100, is_gold=n == gold) for n in range(1, DEPTH + 1)]
+        for strategy, name in zip(STRATEGIES, NAMES, strict=True):
+            for k in KS:
+                for rule in ("keep", "insert"):
+                    tag = (number, name, k, rule)
+                    placed = Placement(gold=rule).place(asked, contexts, k)  # type: ignore[arg-type]
+                    kept[tag] = (asked, placed)
+                    yield Job(tag, strategy.plan(asked, placed.contexts))
+
+
+def sharing(folder: Path) -> None:
+    with Ledger(folder / "table.sqlite") as ledger:
+        for label in ("the whole table-1 grid", "its replay"):
+            kept: dict[object, Cell] = {}
+            driver = Driver({Generate: Forgetful(batch=64)}, ledger)
+            started = time.perf_counter()
+            outcomes = list(driver.run(table_1(kept)))
+            middle = time.perf_counter()
+            for outcome in outcomes:
+                prediction(*kept[outcome.tag], outcome)
+            tally = driver.tally
+            print(
+                f"{label}, {QUESTIONS} questions: {tally.asked} calls of a script a cell, {tally.made} made "
+                f"({100 * tally.made / tally.asked:.0f} %); {tally.asked / (middle - started):.0f} results/s, "
+                f"driver {middle - started:.2f} s, metrics {time.perf_counter() - middle:.2f} s"
+            )
+
+
+def replay(folder: Path, count: int = 20_000) -> None:
+    """Post-Fusion over twenty passages each, no call shared."""
+    strategy = PostFusion(PROMPT, Decoding())
+    asked = [question(f"Question {number}?", question_id=str(number)) for number in range(count // 20)]
+    placed = [[context(n, f"{q.text} {n} " + "word " * 100) for n in range(1, 21)] for q in asked]
+    with Ledger(folder / "replay.sqlite") as ledger:
+        for label in ("first run", "replay"):
+            driver = Driver({Generate: Forgetful(batch=64)}, ledger)
+            jobs = (Job(q.question_id, strategy.plan(q, contexts)) for q, contexts in zip(asked, placed, strict=True))
+            started = time.perf_counter()
+            sum(1 for _ in driver.run(jobs))
+            seconds = time.perf_counter() - started
+            print(f"{label} of {driver.tally.asked} distinct calls: {driver.tally.asked / seconds:.0f} results/s")
+
+
+def small_cells(count: int) -> Iterator[Job]:
+    """Five cells a question."""
+    plans = [ClosedBook(PROMPT, Decoding()), *[Concatenation(PROMPT, Decoding())] * 3, PostFusion(PROMPT, Decoding())]
+    for number in range(count):
+        asked = question(f"Question {number}?", question_id=str(number))
+        contexts = [context(n, f"{number} {n} " + "word " * 20) for n in (1, 2, 3)]
+        for cell, (plan, k) in enumerate(zip(plans, (0, 1, 2, 3, 3), strict=True)):
+            yield Job((cell, number), plan.plan(asked, contexts[:k]))
+
+
+def memory(count: int) -> None:
+    """Run in a process of its own: prints the peak of resident memory."""
+    with tempfile.TemporaryDirectory() as folder, Ledger(Path(folder) / "l.sqlite") as ledger:
+        started = time.perf_counter()
+        plans = sum(1 for _ in Driver({Generate: Forgetful(batch=64)}, ledger).run(small_cells(count)))
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        print(
+            f"{count} questions x 5 cells: {plans} plans in {time.perf_counter() - started:.0f} s, peak memory {peak:.2f} GB"
+        )
+
+
+def main() -> None:
+    if len(sys.argv) > 1:
+        memory(int(sys.argv[1]))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        sharing(Path(folder))
+        replay(Path(folder))
+    for count in (10_000, 100_000):
+        subprocess.run([sys.executable, __file__, str(count)], check=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,17 @@
+"""Orchestration: one file a stage, each `python -m flows.<stage>`; the work itself is in `winnow`."""
+
+import os
+import sys
+
+for _name, _value in {
+    "DO_NOT_TRACK": "true",
+    "DVC_NO_ANALYTICS": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "TOKENIZERS_PARALLELISM": "true",
+}.items():
+    os.environ.setdefault(_name, _value)
+if not sys.stderr.isatty():
+    os.environ.setdefault("TQDM_DISABLE", "1")

@@ -1,0 +1,90 @@
+"""Expands a grid of names and values into one config a cell; equal cells are kept once.
+
+An axis is a group with names of its choices (`strategy: [concatenation, post_fusion]`), a setting with values
+(`k: [1, 5]`), or a setting within a group (`decoding: {samples: [1, 5]}`), which is set after the groups are.
+"""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
+
+from flows._entry import compose, flat_keys, is_group, options
+from winnow.errors import ConfigError, nearest
+
+
+def named_grid(cfg: DictConfig) -> DictConfig:
+    """Return the config with the names in `grid` replaced by the options they stand for, as params.yaml holds them."""
+    if cfg.grid is None:
+        return cfg
+    full = _copy(cfg)
+    for axis, values in cfg.grid.items():
+        if is_group(str(axis)) and not isinstance(values, DictConfig):
+            full.grid[axis] = {name: _option(str(axis), str(name)) for name in values}
+    return full
+
+
+def expand(configs: Sequence[DictConfig]) -> list[DictConfig]:
+    """Return one config a cell, of all jobs; a strategy without passages gets k = 0 and the placement "none"."""
+    cells: dict[str, DictConfig] = {}
+    for cfg in configs:
+        for cell in _expand(named_grid(cfg)):
+            canonical = _canonical(cell)
+            cells.setdefault(OmegaConf.to_yaml(canonical, resolve=True, sort_keys=True), canonical)
+    return list(cells.values())
+
+
+def _expand(cfg: DictConfig) -> Iterator[DictConfig]:
+    if cfg.grid is None:
+        yield cfg
+        return
+    axes = _axes(cfg.grid)
+    for picks in itertools.product(*axes.values()):
+        cell = _copy(cfg)
+        for axis, pick in sorted(zip(axes, picks, strict=True), key=lambda pair: "." in pair[0]):
+            if OmegaConf.select(cell, axis, default=OmegaConf) is OmegaConf:
+                raise ConfigError(f"grid.{axis}: there is no such setting." + nearest(axis, flat_keys(cell)))
+            OmegaConf.update(cell, axis, pick, merge=False)
+        cell.grid = None
+        yield cell
+
+
+def _copy(cfg: DictConfig) -> DictConfig:
+    copied = OmegaConf.create(OmegaConf.to_container(cfg, resolve=False))
+    assert isinstance(copied, DictConfig)
+    return copied
+
+
+def _axes(grid: DictConfig, prefix: str = "") -> dict[str, list[Any]]:
+    """Return the choices of each axis by its dotted key; options that were put in for their names are choices too."""
+    axes: dict[str, list[Any]] = {}
+    for name, values in grid.items():
+        axis = prefix + str(name)
+        if not isinstance(values, DictConfig):
+            axes[axis] = list(values)
+        elif _only_lists(values):
+            axes |= _axes(values, f"{axis}.")
+        else:
+            axes[axis] = list(values.values())
+    return axes
+
+
+def _only_lists(node: Any) -> bool:
+    """Tell whether a node is settings with lists of values, rather than options by name."""
+    return all(isinstance(v, ListConfig) or (isinstance(v, DictConfig) and _only_lists(v)) for v in node.values())
+
+
+def _option(group: str, name: str) -> Any:
+    if name not in options(group):
+        raise ConfigError(f"grid.{group}: there is no conf/{group}/{name}.yaml." + nearest(name, options(group)))
+    return OmegaConf.to_container(compose([f"{group}={name}"])[group], resolve=False)
+
+
+def _canonical(cell: DictConfig) -> DictConfig:
+    if cell.strategy.get("uses_passages", True):
+        return cell
+    with open_dict(cell):
+        cell.k = 0
+        cell.placement = {"name": "none", "rule": {"_target_": "winnow.placement.Placement"}}
+    return cell

@@ -1,0 +1,35 @@
+"""Runs a stage under Prefect where PREFECT_API_URL names a server, else directly; Prefect is imported only then."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from flows._summary import Summary
+
+
+def run_flow(stage: Callable[[Sequence[DictConfig]], Summary], name: str, retries: int, configs: Sequence[DictConfig]) -> None:
+    """Run a stage for the configs of its jobs and show its summary; a Prefect server retries it where that may help."""
+    if os.environ.get("PREFECT_API_URL"):
+        plain = [OmegaConf.to_container(cfg, resolve=True) for cfg in configs]
+        _under_prefect(stage, name, retries, plain)
+    else:
+        print(f"[{name}] running directly; set PREFECT_API_URL to see it as a run of a Prefect server.")
+        stage(configs).show()
+
+
+def _under_prefect(stage: Callable[[Sequence[DictConfig]], Summary], name: str, retries: int, plain: Sequence[Any]) -> None:
+    os.environ.setdefault("PREFECT_LOGGING_LEVEL", "WARNING")
+    from prefect import flow
+    from prefect.artifacts import create_table_artifact
+
+    def run(settings: Sequence[Mapping[str, Any]]) -> str:
+        summary = stage([OmegaConf.create(dict(one)) for one in settings])
+        summary.show()
+        if summary.rows:
+            rows = [{str(key): str(value) for key, value in row.items()} for row in summary.rows]
+            create_table_artifact(rows, key=name.replace("_", "-"), description=f"{summary.title}\n\n{summary.note}")
+        return summary.title
+
+    flow(name=name, validate_parameters=False, retries=retries, retry_delay_seconds=5)(run)(plain)

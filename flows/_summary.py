@@ -1,0 +1,57 @@
+"""What a stage tells at its end: on the terminal, and as an artifact of its Prefect run."""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A title and a table; `note` says where things are or what to do next."""
+
+    title: str
+    rows: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
+    note: str = ""
+
+    def show(self) -> None:
+        """Print the table."""
+        console = Console(width=None if sys.stdout.isatty() else 160)
+        if self.rows:
+            table = Table(title=self.title, title_justify="left")
+            for name in self.rows[0]:
+                table.add_column(str(name), overflow="fold")
+            for row in self.rows:
+                table.add_row(*(str(value) for value in row.values()))
+            console.print(table)
+        else:
+            console.print(self.title)
+        if self.note:
+            console.print(self.note, highlight=False, markup=False)
+
+
+@contextmanager
+def progress(label: str, total: int | None) -> Iterator[Any]:
+    """Show a bar on a terminal and stay quiet in logs; gives a function that advances it (and may set the text)."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[text]}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task(label, total=total, text="")
+
+        def advance(steps: int = 1, text: str | None = None) -> None:
+            bar.advance(task, steps)
+            if text is not None:
+                bar.update(task, text=text)
+
+        yield advance

@@ -1,0 +1,96 @@
+"""Run the quick start from raw text to report: a Prefect server for the time of the run, and `dvc repro` under it.
+
+make demo
+python -m flows.demo
+"""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from winnow.errors import WinnowError
+
+_PATIENCE_SECONDS = 120
+
+
+def main() -> None:
+    """Bring everything up to date and tell where the results are."""
+    if {"--help", "-h"} & set(sys.argv):
+        print(__doc__ or "")
+        return
+    started = time.monotonic()
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path}
+    try:
+        if _run(["status", "--quiet"], environment) == 0:
+            print("Everything is done already; nothing was run.")
+        else:
+            with prefect_server(environment) as url:
+                print(f"Prefect server at {url}", flush=True)
+                if _run(["repro"], {**environment, "PREFECT_API_URL": f"{url}/api"}):
+                    sys.exit("The run stopped; the message above says why. `make demo` again goes on from there.")
+    except WinnowError as error:
+        sys.exit(f"{type(error).__name__}: {error}")
+    _tell(time.monotonic() - started)
+
+
+def _run(words: list[str], environment: dict[str, str]) -> int:
+    return subprocess.run([sys.executable, "-m", "dvc", *words], env=environment, check=False).returncode
+
+
+@contextmanager
+def prefect_server(environment: dict[str, str]) -> Iterator[str]:
+    """Start `prefect server` on a free port of 127.0.0.1 and stop it at the end; gives its address."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    home = Path(".prefect").resolve()
+    home.mkdir(exist_ok=True)
+    url = f"http://127.0.0.1:{port}"
+    with (home / "server.log").open("w") as log:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)],
+            env={**environment, "PREFECT_HOME": str(home)},
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        _await(f"{url}/api/health", server, home / "server.log")
+        yield url
+    finally:
+        server.terminate()
+        try:
+            server.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            server.kill()
+
+
+def _await(url: str, server: "subprocess.Popen[bytes]", log: Path) -> None:
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while time.monotonic() < deadline and server.poll() is None:
+        try:
+            with urllib.request.urlopen(url, timeout=2):  # noqa: S310 (a loopback address made above)
+                return
+        except OSError:
+            time.sleep(0.5)
+    raise WinnowError(f"The Prefect server did not answer at {url} within {_PATIENCE_SECONDS} s; its log is {log}.")
+
+
+def _tell(seconds: float) -> None:
+    folder = Path("reports/sweep")
+    text = (folder / "report.md").read_text()
+    print(text[: text.index("\n## ", text.index("\n## ") + 1)])
+    print(f"Done in {seconds / 60:.1f} minutes.\n")
+    print(f"Report:     {folder / 'report.html'} (and report.md, metrics.json)")
+    print("MLflow UI:  make ui          then open http://127.0.0.1:5000, mark runs and press Compare")
+    print("Prefect UI: make prefect-ui  then open http://127.0.0.1:4200")
+
+
+if __name__ == "__main__":
+    main()

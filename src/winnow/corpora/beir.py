@@ -1,0 +1,22 @@
+"""A BEIR corpus.jsonl(.gz): _id, title and text."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from winnow.formats import json_lines, text_of
+from winnow.records import Passage
+
+
+@dataclass(frozen=True, slots=True)
+class BeirCorpus:
+    """Yields the documents of a BEIR set as passages."""
+
+    path: str
+
+    def __iter__(self) -> Iterator[Passage]:
+        """Yield the passages in file order."""
+        path = Path(self.path)
+        for number, row in json_lines(path, {"_id": str, "text": str}):
+            text = text_of(row["text"] or row.get("title", ""), path, number, "text")
+            yield Passage(row["_id"], str(row.get("title", "")), text)

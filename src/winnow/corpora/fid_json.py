@@ -1,0 +1,24 @@
+"""The passages that occur in a FiD JSON file, for work with retrieval results of others."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from winnow.fid import read_fid
+from winnow.records import Passage
+
+
+@dataclass(frozen=True, slots=True)
+class FidCorpus:
+    """Yields every passage of a FiD file once."""
+
+    path: str
+
+    def __iter__(self) -> Iterator[Passage]:
+        """Yield the passages in order of first appearance."""
+        seen: set[str] = set()
+        for row in read_fid(Path(self.path)):
+            for passage, _ in row.contexts:
+                if passage.passage_id not in seen:
+                    seen.add(passage.passage_id)
+                    yield passage

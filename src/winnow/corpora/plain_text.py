@@ -1,0 +1,44 @@
+"""Plain text files, split into non-overlapping passages of 100 words as in DrQA and DPR."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from winnow.errors import ConfigError
+from winnow.formats import files_below, lines
+from winnow.records import Passage
+
+
+@dataclass(frozen=True, slots=True)
+class PlainText:
+    """Yields passages of `words` words from every file that matches `pattern` below `path`; the title is the stem."""
+
+    path: str
+    pattern: str = "*.txt"
+    words: int = 100
+
+    def __post_init__(self) -> None:
+        """Refuse an impossible length."""
+        if self.words < 1:
+            raise ConfigError(f"corpus.words must be at least 1; received {self.words}.")
+
+    def __iter__(self) -> Iterator[Passage]:
+        """Yield the passages of the files in the order of their names."""
+        root = Path(self.path)
+        for file in files_below(root, self.pattern):
+            words = (word for _, line in lines(file) for word in line.split())
+            name = file.stem if root.is_file() else str(file.relative_to(root).with_suffix(""))
+            for number, text in enumerate(split_words(words, self.words)):
+                yield Passage(f"{name}#{number}", file.stem, text)
+
+
+def split_words(words: Iterator[str], size: int) -> Iterator[str]:
+    """Yield texts of `size` words, the last one shorter."""
+    held: list[str] = []
+    for word in words:
+        held.append(word)
+        if len(held) == size:
+            yield " ".join(held)
+            held = []
+    if held:
+        yield " ".join(held)

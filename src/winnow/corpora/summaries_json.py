@@ -1,0 +1,27 @@
+"""A JSON object of article summaries ({title: {title, extract, ...}}), as the `vital` corpus comes."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from winnow.errors import InputError
+from winnow.formats import load_json
+from winnow.records import Passage
+
+
+@dataclass(frozen=True, slots=True)
+class SummariesJson:
+    """Yields one passage an article; ids are positions in the file (the file is small and read whole)."""
+
+    path: str
+
+    def __iter__(self) -> Iterator[Passage]:
+        """Yield the passages in file order."""
+        articles = load_json(Path(self.path))
+        if not isinstance(articles, dict):
+            raise InputError(f"{self.path}: expected one object of articles; received a {type(articles).__name__}.")
+        for number, (key, article) in enumerate(articles.items()):
+            text = article.get("extract", "") if isinstance(article, dict) else ""
+            if not isinstance(text, str) or not text.strip():
+                raise InputError(f"{self.path}, article {key!r}: expected a non-empty `extract`; received {article!r:.120}.")
+            yield Passage(str(number), str(article.get("title", key)), " ".join(text.split()))

@@ -1,0 +1,50 @@
+"""BEIR queries with relevance judgements: the judged documents are the gold passages."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from winnow.errors import InputError
+from winnow.formats import json_lines, lines, text_of, tsv_rows
+from winnow.records import Question
+
+
+@dataclass(frozen=True, slots=True)
+class BeirQueries:
+    """Yields the judged queries of queries.jsonl or queries.tsv; qrels are BEIR's TSV or TREC's four columns.
+
+    BEIR has no short answers: `answers` holds the query itself, so that EM and F1 mean nothing here and recall is
+    measured by gold passages.
+    """
+
+    path: str
+    qrels: str
+
+    def __iter__(self) -> Iterator[Question]:
+        """Yield the queries that have a relevant document, in file order."""
+        relevant = self._relevant(Path(self.qrels))
+        path = Path(self.path)
+        for number, query_id, query in self._queries(path):
+            if query_id in relevant:
+                text = text_of(query, path, number, "query")
+                yield Question(query_id, text, (text,), tuple(relevant[query_id]))
+
+    def _queries(self, path: Path) -> Iterator[tuple[int, str, str]]:
+        if path.name.removesuffix(".gz").endswith(".jsonl"):
+            for number, row in json_lines(path, {"_id": str, "text": str}):
+                yield number, row["_id"], row["text"]
+        else:
+            for number, (query_id, text) in tsv_rows(path, 2):
+                yield number, query_id, text
+
+    def _relevant(self, path: Path) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for number, line in lines(path):
+            fields = line.split()
+            if fields[:2] in (["query-id", "corpus-id"], ["query_id", "corpus_id"]):
+                continue
+            if len(fields) not in (3, 4) or not fields[-1].lstrip("-").isdigit():
+                raise InputError.at(path, number, got=line, expected="query, document, score (or TREC's four columns)")
+            if int(fields[-1]) > 0:
+                found.setdefault(fields[0], []).append(fields[-2])
+        return found

@@ -1,0 +1,46 @@
+"""DPR's training files (biencoder-nq-dev.json and its kin): questions with the passages that hold their answers."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from winnow.errors import InputError
+from winnow.formats import answers_of, load_json, text_of
+from winnow.records import Question
+
+
+@dataclass(frozen=True, slots=True)
+class DprBiencoder:
+    """Yields the questions that have a positive passage, whose first is the gold passage; `meta` holds its title.
+
+    A question whose gold passage DPR could not find in its dump of Wikipedia has none and is left out, as in its
+    training.
+    """
+
+    path: str
+    gold: bool = True
+    """False leaves the ids of the gold passages out, for a corpus other than DPR's."""
+
+    def __iter__(self) -> Iterator[Question]:
+        """Yield the questions in file order; ids are their numbers in the file."""
+        path = Path(self.path)
+        rows = load_json(path)
+        if not isinstance(rows, list):
+            raise InputError(f"{path}: expected a list of questions, as in DPR's biencoder-*.json.")
+        for number, row in enumerate(rows, start=1):
+            positive = row.get("positive_ctxs") if isinstance(row, dict) else None
+            if not isinstance(positive, list):
+                raise InputError.at(path, number, got=str(row), expected="an object with a list `positive_ctxs`")
+            if not positive:
+                continue
+            gold = positive[0].get("passage_id", positive[0].get("psg_id"))
+            if gold is None:
+                raise InputError.at(path, number, got=str(positive[0]), expected="a positive passage with an id")
+            yield Question(
+                str(number),
+                text_of(row.get("question"), path, number, "question"),
+                answers_of(row.get("answers") or [], path, number),
+                (str(gold),) if self.gold else (),
+                meta=json.dumps({"title": positive[0].get("title", "")}),
+            )

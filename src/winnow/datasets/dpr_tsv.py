@@ -1,0 +1,22 @@
+"""DPR's question files: a question, a tab, and a Python list of answers (sometimes as a quoted CSV field)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from winnow.formats import answers_of, python_list, text_of, tsv_rows
+from winnow.records import Question
+
+
+@dataclass(frozen=True, slots=True)
+class DprQuestions:
+    """Yields one question a line; ids are line numbers."""
+
+    path: str
+
+    def __iter__(self) -> Iterator[Question]:
+        """Yield the questions in file order."""
+        path = Path(self.path)
+        for number, (text, answers) in tsv_rows(path, 2, quoted=True):
+            listed = answers_of(python_list(answers, path, number), path, number)
+            yield Question(str(number), text_of(text, path, number, "question"), listed)

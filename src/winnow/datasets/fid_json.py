@@ -1,0 +1,19 @@
+"""The questions of a FiD JSON file; its contexts come in through `winnow.retrievers.provided`."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from winnow.fid import read_fid
+from winnow.records import Question
+
+
+@dataclass(frozen=True, slots=True)
+class FidQuestions:
+    """Yields the questions of a FiD file."""
+
+    path: str
+
+    def __iter__(self) -> Iterator[Question]:
+        """Yield the questions in file order."""
+        return (row.question for row in read_fid(Path(self.path)))

@@ -1,0 +1,22 @@
+"""NQ-open's JSON lines: question and answer (a list). DPR's SQuAD file has the same shape."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from winnow.formats import answers_of, json_lines, text_of
+from winnow.records import Question
+
+
+@dataclass(frozen=True, slots=True)
+class NqOpen:
+    """Yields one question a line; ids are line numbers."""
+
+    path: str
+
+    def __iter__(self) -> Iterator[Question]:
+        """Yield the questions in file order."""
+        path = Path(self.path)
+        for number, row in json_lines(path, {"question": str, "answer": list}):
+            text = text_of(row["question"], path, number, "question")
+            yield Question(str(number), text, answers_of(row["answer"], path, number))

@@ -1,0 +1,43 @@
+"""Red-Trivia's YAML lists: question: [answers], one file a topic."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from winnow.errors import InputError
+from winnow.formats import answers_of, open_text, text_of
+from winnow.records import Question
+
+
+@dataclass(frozen=True, slots=True)
+class RedTrivia:
+    """Yields the questions of the named lists below `path`; a question met twice is taken once, `meta` holds the list.
+
+    Values are read as the text that stands in the file (YAML would turn the answer 007 into 7 and No into False).
+    """
+
+    path: str
+    lists: Sequence[str]
+
+    def __iter__(self) -> Iterator[Question]:
+        """Yield the questions list by list."""
+        seen: set[str] = set()
+        for name in self.lists:
+            path = Path(self.path) / f"{name}.yaml"
+            with open_text(path) as stream:
+                try:
+                    body = yaml.load(stream, Loader=yaml.BaseLoader)  # noqa: S506 (BaseLoader builds strings only)
+                except yaml.YAMLError as error:
+                    raise InputError(f"{path}: not valid YAML ({error}). Fetch the file again.") from error
+            for number, (text, answers) in enumerate(body.items(), start=1):
+                if text == "AUTHOR" or text in seen:
+                    continue
+                if not isinstance(answers, list):
+                    raise InputError(f"{path}, entry {number} ({text!r}): expected a list of answers; received {answers!r}.")
+                seen.add(text)
+                meta = json.dumps({"list": name})
+                question = text_of(text, path, number, "question")
+                yield Question(f"{name}-{number}", question, answers_of(answers, path, number), meta=meta)

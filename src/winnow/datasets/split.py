@@ -1,0 +1,36 @@
+"""Train, dev and test by a stated seed."""
+
+import random
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from winnow.errors import ConfigError
+from winnow.records import Question
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Draws `test` and `dev` questions at random; the rest is train. A data set that is one split has `all` set."""
+
+    test: int = 0
+    dev: int = 0
+    seed: int = 13
+    all: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse contradictory splits."""
+        if min(self.test, self.dev) < 0 or (self.all and (self.test or self.dev)):
+            raise ConfigError(f"dataset.split needs sizes of 0 or more, or `all` alone; received {self}.")
+
+    def assign(self, questions: Iterable[Question]) -> Iterator[Question]:
+        """Yield the questions with their split; in a random order of the seed, unless all are one split."""
+        if self.all:
+            yield from (replace(question, split=self.all) for question in questions)
+            return
+        drawn = sorted(questions, key=lambda question: question.question_id)
+        if len(drawn) <= self.test + self.dev:
+            raise ConfigError(f"test ({self.test}) and dev ({self.dev}) leave no training question of {len(drawn)}.")
+        random.Random(self.seed).shuffle(drawn)
+        for number, question in enumerate(drawn):
+            name = "test" if number < self.test else "dev" if number < self.test + self.dev else "train"
+            yield replace(question, split=name)

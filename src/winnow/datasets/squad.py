@@ -1,0 +1,31 @@
+"""SQuAD's JSON: articles with paragraphs with questions; unanswerable ones (version 2) are left out."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from winnow.errors import InputError
+from winnow.formats import answers_of, load_json, text_of
+from winnow.records import Question
+
+
+@dataclass(frozen=True, slots=True)
+class Squad:
+    """Yields the answerable questions; `meta` holds the article's title."""
+
+    path: str
+
+    def __iter__(self) -> Iterator[Question]:
+        """Yield the questions in file order."""
+        path = Path(self.path)
+        body = load_json(path)
+        if not isinstance(body, dict) or not isinstance(body.get("data"), list):
+            raise InputError(f"{path}: expected an object with a list `data`, as in SQuAD.")
+        for number, article in enumerate(body["data"], start=1):
+            meta = json.dumps({"title": article.get("title", "")})
+            for row in (qa for paragraph in article["paragraphs"] for qa in paragraph["qas"]):
+                if row.get("is_impossible"):
+                    continue
+                answers = answers_of([answer["text"] for answer in row["answers"]], path, number)
+                yield Question(str(row["id"]), text_of(row["question"], path, number, "question"), answers, meta=meta)

@@ -1,0 +1,29 @@
+"""TriviaQA's unfiltered JSON: an object whose `Data` lists questions with an Answer and its aliases."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from winnow.errors import InputError
+from winnow.formats import answers_of, load_json, text_of
+from winnow.records import Question
+
+
+@dataclass(frozen=True, slots=True)
+class TriviaQa:
+    """Yields the questions with Answer.Value and every alias as answers (the file is one object, read whole)."""
+
+    path: str
+
+    def __iter__(self) -> Iterator[Question]:
+        """Yield the questions in file order."""
+        path = Path(self.path)
+        body = load_json(path)
+        if not isinstance(body, dict) or not isinstance(body.get("Data"), list):
+            raise InputError(f"{path}: expected an object with a list `Data`, as in TriviaQA's unfiltered files.")
+        for number, row in enumerate(body["Data"], start=1):
+            if not {"QuestionId", "Question", "Answer"} <= row.keys():
+                raise InputError.at(path, number, got=str(row), expected="QuestionId, Question and Answer")
+            listed = [row["Answer"].get("Value", ""), *row["Answer"].get("Aliases", [])]
+            text = text_of(row["Question"], path, number, "question")
+            yield Question(str(row["QuestionId"]), text, answers_of(listed, path, number))

@@ -1,0 +1,129 @@
+"""Sentence encoders: texts to vectors, for dense retrieval and the bi-encoder estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from winnow.errors import ConfigError
+from winnow.models import check_model, pick_device, pick_dtype
+from winnow.records import Passage
+
+if TYPE_CHECKING:
+    import torch
+
+Advance = Callable[[int], None]
+
+
+@dataclass
+class SentenceEncoder:
+    """Encodes texts with any BERT-like folder; loads on first use.
+
+    Args:
+        path: a safetensors folder or a hub name.
+        query_path: another model for the queries, as DPR has; None takes the same.
+        form: how a passage becomes a text, with the fields {title} and {text} (DPR: "{title} [SEP] {text}").
+        pooling: "mean" over tokens, or "cls" for the first one. DPR's models pool themselves.
+        normalise: unit vectors, so that the inner product is the cosine; False leaves the dot product.
+        query_prefix: put before every query ("query: " for E5).
+        passage_prefix: put before every passage.
+        max_length: tokens read of a text; longer ones are cut and counted in `truncated`.
+
+    """
+
+    path: str
+    query_path: str | None = None
+    form: str = "{title}. {text}"
+    pooling: Literal["mean", "cls"] = "mean"
+    normalise: bool = True
+    query_prefix: str = ""
+    passage_prefix: str = ""
+    max_length: int = 256
+    dtype: str = "auto"
+    device: str = "auto"
+    batch_tokens: int = 8192
+    truncated: int = field(default=0, repr=False)
+    _loaded: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        """Refuse an unknown pooling."""
+        if self.pooling not in ("mean", "cls"):
+            raise ConfigError(f"encoder.pooling must be mean or cls; received {self.pooling!r}.")
+        if "{text}" not in self.form:
+            raise ConfigError(f"encoder.form must hold {{text}}; received {self.form!r}.")
+
+    def queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return (texts, dimensions) vectors of queries."""
+        return self._encode([self.query_prefix + text for text in texts], self.query_path or self.path)
+
+    def passages(self, passages: Sequence[Passage], advance: Advance | None = None) -> NDArray[np.float32]:
+        """Return (passages, dimensions) vectors; `advance` is told how many more are done."""
+        texts = [self.passage_prefix + self.form.format(title=p.title, text=p.text) for p in passages]
+        return self._encode(texts, self.path, advance)
+
+    def _encode(self, texts: Sequence[str], path: str, advance: Advance | None = None) -> NDArray[np.float32]:
+        """Encode in token-budget batches sorted by length, and return the vectors in the order of the texts."""
+        import torch
+
+        model, tokenizer, device = self._load(path)
+        tokens = tokenizer(list(texts), truncation=False)["input_ids"] if texts else []
+        self.truncated += sum(len(ids) > self.max_length for ids in tokens)
+        lengths = [min(len(ids), self.max_length) for ids in tokens]
+        out = np.zeros((len(texts), model.config.hidden_size), dtype=np.float32)
+        for batch in budget_batches(lengths, self.batch_tokens):
+            inputs = tokenizer(
+                [texts[n] for n in batch], padding=True, truncation=True, max_length=self.max_length, return_tensors="pt"
+            ).to(device)
+            with torch.inference_mode():
+                made = model(**inputs)
+            out[batch] = self._pool(made, inputs["attention_mask"]).cpu().numpy()
+            if advance:
+                advance(len(batch))
+        return out
+
+    def _pool(self, made: Any, mask: torch.Tensor) -> torch.Tensor:
+        """Reduce (batch, tokens, dimensions) to (batch, dimensions)."""
+        import torch
+
+        hidden = getattr(made, "last_hidden_state", None)
+        if hidden is None:
+            pooled = made.pooler_output.float()
+        elif self.pooling == "cls":
+            pooled = hidden[:, 0].float()
+        else:
+            hidden = hidden.float()
+            weights = mask.unsqueeze(-1).float()
+            pooled = (hidden * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1e-9)
+        return torch.nn.functional.normalize(pooled, dim=-1) if self.normalise else pooled
+
+    def _load(self, path: str) -> Any:
+        if path not in self._loaded:
+            from transformers import AutoConfig, AutoModel, AutoTokenizer, DPRContextEncoder
+            from transformers.utils import logging as hf_logging
+
+            check_model(path)
+            hf_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+            device = pick_device(self.device)
+            named = (AutoConfig.from_pretrained(path).architectures or [""])[0]
+            # AutoModel takes any DPR folder for a question encoder, and would leave a context encoder's weights random.
+            kind: Any = DPRContextEncoder if named == "DPRContextEncoder" else AutoModel
+            model = kind.from_pretrained(path, dtype=pick_dtype(self.dtype, self.device), use_safetensors=True)
+            self._loaded[path] = model.to(device).eval(), AutoTokenizer.from_pretrained(path), device
+        return self._loaded[path]
+
+
+def budget_batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
+    """Return indices in batches of like length, longest first, each padded to at most `budget` tokens (or of one)."""
+    order = sorted(range(len(lengths)), key=lambda n: -lengths[n])
+    batches: list[list[int]] = []
+    start = 0
+    while start < len(order):
+        width = max(1, lengths[order[start]])
+        size = max(1, budget // width)
+        batches.append(order[start : start + size])
+        start += size
+    return batches

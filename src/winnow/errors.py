@@ -1,0 +1,70 @@
+"""Every error that Winnow raises on purpose, under one root.
+
+A message says what was wrong, the value received, where, and what to do.
+"""
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class WinnowError(Exception):
+    """Root of all errors that Winnow raises on purpose."""
+
+
+class ConfigError(WinnowError, ValueError):
+    """A setting that is unknown, missing or out of range."""
+
+
+class InputError(WinnowError, ValueError):
+    """An input file that does not hold what its format promises."""
+
+    @classmethod
+    def at(cls, where: object, line: int, *, got: str, expected: str) -> "InputError":
+        """Build the message for one bad line of a file."""
+        shown = got if len(got) <= 120 else got[:117] + "..."
+        return cls(f"{where}, line {line}: expected {expected}; received {shown!r}. Correct that line or remove it.")
+
+
+class ArtifactError(WinnowError, ValueError):
+    """An artifact with a missing column, a duplicate id, a null, a NaN or a dangling passage id."""
+
+
+class MissingArtifactError(WinnowError, FileNotFoundError):
+    """A stage was asked for before the stage that it builds on has run."""
+
+
+class AssetError(WinnowError, OSError):
+    """An asset that cannot be fetched, is truncated or differs from its SHA-256."""
+
+
+class ModelError(WinnowError, ValueError):
+    """A model folder that cannot serve as asked (no tokenizer, no weights, wrong architecture)."""
+
+
+class PromptTooLongError(WinnowError, ValueError):
+    """A prompt that exceeds the model's window even without passages."""
+
+
+class ReaderError(WinnowError, RuntimeError):
+    """A model server that refuses, fails again and again, or answers what nobody can read."""
+
+
+class BudgetError(WinnowError, RuntimeError):
+    """A run that would spend more than its budget."""
+
+
+class LedgerError(WinnowError, OSError):
+    """A ledger file that cannot be read or written."""
+
+
+class DiskFullError(WinnowError, OSError):
+    """Too little free space for what a stage is about to write."""
+
+
+def nearest(name: str, known: "Iterable[str]") -> str:
+    """Return " Did you mean 'x'?" for the closest known name, or "" where none is close."""
+    matches = get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f" Did you mean {matches[0]!r}?" if matches else ""

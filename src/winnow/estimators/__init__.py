@@ -1,0 +1,1 @@
+"""Relevance estimators: log-odds that a passage is relevant to a question."""

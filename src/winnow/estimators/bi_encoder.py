@@ -1,0 +1,41 @@
+"""The simplest estimator: a scaled cosine of question and passage vectors."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from winnow.encoder import Advance, SentenceEncoder
+from winnow.records import Passage
+
+
+@dataclass(frozen=True)
+class BiEncoder:
+    """Scores `scale` times the cosine as log-odds; each distinct passage is encoded once in the estimator's life."""
+
+    encoder: SentenceEncoder
+    scale: float = 20.0
+    advance: Advance | None = None
+    _vectors: dict[str, NDArray[np.float16]] = field(default_factory=dict, repr=False)
+
+    @property
+    def truncated(self) -> int:
+        """Return how many texts were cut to the encoder's length so far."""
+        return self.encoder.truncated
+
+    def score(self, pairs: Sequence[tuple[str, Passage]]) -> NDArray[np.float32]:
+        """Return (pairs,) float32 log-odds."""
+        fresh = {p.passage_id: p for _, p in pairs if p.passage_id not in self._vectors}
+        for passage_id, vector in zip(fresh, self.encoder.passages(list(fresh.values()), self.advance), strict=True):
+            self._vectors[passage_id] = vector.astype(np.float16)
+        asked = list(dict.fromkeys(question for question, _ in pairs))
+        questions = dict(zip(asked, self.encoder.queries(asked), strict=True))
+        cosines = [float(questions[q] @ self._vectors[p.passage_id].astype(np.float32)) for q, p in pairs]
+        return np.array(cosines, dtype=np.float32) * self.scale
+
+
+def probability(log_odds: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return P("true") of log-odds, without overflow."""
+    odds: NDArray[np.float32] = np.exp(-np.abs(log_odds))
+    return np.where(log_odds >= 0, 1 / (1 + odds), odds / (1 + odds)).astype(np.float32)

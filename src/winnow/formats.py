@@ -1,0 +1,111 @@
+"""Lines, JSON objects and TSV rows of (possibly gzipped) files, each with its line number; errors name both."""
+
+import ast
+import csv
+import gzip
+import io
+import json
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from winnow.errors import InputError
+
+_LONGEST_FIELD = 2**31 - 1
+
+
+def open_text(path: Path) -> IO[str]:
+    """Open a UTF-8 text file, unpacking .gz on the fly; raise InputError where there is none."""
+    if not path.is_file():
+        raise InputError(f"There is no file {path}. Run `python -m flows.acquire`, or correct the path in conf/.")
+    if path.suffix == ".gz":
+        return io.TextIOWrapper(gzip.open(path, "rb"), encoding="utf-8", newline="")
+    return path.open(encoding="utf-8", newline="")
+
+
+def files_below(root: Path, pattern: str) -> list[Path]:
+    """Return the file itself, or the files below a folder that match, by name; raise InputError where there is none."""
+    files = [root] if root.is_file() else sorted(root.rglob(pattern))
+    if not files:
+        raise InputError(f"No file matches {pattern!r} below {root}. Correct corpus.path or corpus.pattern.")
+    return files
+
+
+def lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield (line number from 1, line without its end), skipping blank lines; name a truncated gzip file."""
+    number = 0
+    try:
+        with open_text(path) as stream:
+            for number, line in enumerate(stream, start=1):
+                if line.strip():
+                    yield number, line.rstrip("\r\n")
+    except (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError) as error:
+        raise InputError(f"{path} ends or breaks after line {number} ({error}). Fetch the file again.") from error
+
+
+def json_lines(path: Path, fields: Mapping[str, type | tuple[type, ...]]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield (line number, object) for each line; every object must hold the fields with these types."""
+    for number, line in lines(path):
+        expected = "a JSON object with " + ", ".join(fields)
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise InputError.at(path, number, got=line, expected=f"{expected} ({error.msg})") from error
+        if not isinstance(row, dict) or any(not isinstance(row.get(name), kind) for name, kind in fields.items()):
+            raise InputError.at(path, number, got=line, expected=expected)
+        yield number, row
+
+
+def tsv_rows(path: Path, columns: int, *, quoted: bool = False) -> Iterator[tuple[int, list[str]]]:
+    """Yield (line number, fields) of a tab-separated file; `quoted` undoes CSV quoting inside fields."""
+    number = 0
+
+    def text() -> Iterator[str]:
+        nonlocal number
+        for number, line in lines(path):  # noqa: B007 (read below)
+            yield line + "\n"
+
+    csv.field_size_limit(_LONGEST_FIELD)
+    reader = csv.reader(text(), delimiter="\t", quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE)
+    for row in reader:
+        if len(row) != columns:
+            got, expected = "\t".join(row), f"{columns} tab-separated fields, found {len(row)}"
+            raise InputError.at(path, number, got=got, expected=expected)
+        yield number, row
+
+
+def load_json(path: Path) -> Any:
+    """Load a whole JSON file; for formats that are one object."""
+    with open_text(path) as stream:
+        try:
+            return json.load(stream)
+        except json.JSONDecodeError as error:
+            raise InputError(f"{path}, line {error.lineno}: not valid JSON ({error.msg}). Fetch the file again.") from error
+
+
+def python_list(text: str, path: Path, number: int) -> list[str]:
+    """Read the Python or JSON list of strings that DPR and PopQA print into their TSV files."""
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        value = None
+    if not isinstance(value, list):
+        raise InputError.at(path, number, got=text, expected="a list of answers such as ['Paris', 'City of Paris']")
+    return [str(item) for item in value]
+
+
+def answers_of(values: Sequence[object], path: Path, line: int) -> tuple[str, ...]:
+    """Return the distinct, stripped answers in their order; an empty list is an error, never a silent 0."""
+    found = dict.fromkeys(text for value in values if (text := str(value).strip()))
+    if not found:
+        raise InputError.at(path, line, got=str(list(values)), expected="at least one non-empty answer")
+    return tuple(found)
+
+
+def text_of(value: object, path: Path, line: int, what: str) -> str:
+    """Return a stripped text that must not be empty."""
+    text = str(value).strip()
+    if not text:
+        raise InputError.at(path, line, got=str(value), expected=f"a non-empty {what}")
+    return text

@@ -1,0 +1,1 @@
+"""Metrics: pure functions that give per-question rows, then aggregates with intervals."""

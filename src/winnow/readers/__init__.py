@@ -1,0 +1,1 @@
+"""Readers: engines that answer Generate (and, where they can, Likelihood) requests."""

@@ -1,0 +1,71 @@
+"""What a run may spend at most, in money and in tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from winnow.errors import BudgetError, ConfigError
+from winnow.records import Price, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The most that one run spends on new calls: dollars, and tokens read and written; None is no limit."""
+
+    money: float | None = None
+    tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a negative budget."""
+        if (self.money or 0) < 0 or (self.tokens or 0) < 0:
+            raise ConfigError(f"reader.budget: money and tokens are 0 or more, or null; received {self}.")
+
+
+class Spending:
+    """Keeps a run within its budget: what a call may cost at most is set aside before it is made, and settled after.
+
+    The most is an estimate, for the tokenizers of remote models are not at hand: of a budget in a script of many tokens a
+    character, the last calls in flight may exceed it.
+    """
+
+    def __init__(self, budget: Budget, price: Price) -> None:
+        """Start with nothing spent; a budget in money needs a price."""
+        if budget.money is not None and price == Price():
+            raise ConfigError(
+                "reader.budget.money is set, but this model has no price. Add it to conf/prices, or budget tokens."
+            )
+        self.budget, self.price = budget, price
+        self.spent = Usage()
+        self._aside = Usage()
+
+    def set_aside(self, most: Usage) -> bool:
+        """Set aside what a call may take at most; False where the budget does not hold it beside the calls in flight."""
+        total = self.spent + self._aside + most
+        money = self.price.of(total.tokens_in, total.tokens_out)
+        tokens = total.tokens_in + total.tokens_out
+        if (self.budget.money is not None and money > self.budget.money) or (
+            self.budget.tokens is not None and tokens > self.budget.tokens
+        ):
+            return False
+        self._aside += most
+        return True
+
+    def settle(self, most: Usage, taken: Usage) -> None:
+        """Replace what was set aside by what the call took."""
+        self._aside += Usage(-most.tokens_in, -most.tokens_out)
+        self.spent += taken
+
+    def charge(self, most: Usage) -> None:
+        """Count a call whose answer was lost, but may be billed."""
+        self.spent += most
+
+    def exhausted(self) -> BudgetError:
+        """Return the error that ends the run."""
+        cost = f" ({self.price.of(self.spent.tokens_in, self.spent.tokens_out):.4f} dollars)" if self.price != Price() else ""
+        limits = [f"{self.budget.money} dollars"] if self.budget.money is not None else []
+        limits += [f"{self.budget.tokens} tokens"] if self.budget.tokens is not None else []
+        return BudgetError(
+            f"The next call might exceed the budget of {' and '.join(limits)}: {self.spent.tokens_in} tokens in and "
+            f"{self.spent.tokens_out} out are spent{cost}. Every answer is in the ledger; raise "
+            "reader.engine.budget and run again to go on."
+        )

@@ -1,0 +1,106 @@
+"""Sampling whose outcome does not depend on what shares the batch, and how a row of written tokens is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from transformers import LogitsProcessor
+
+from winnow.keys import request_key
+from winnow.records import Generate, Generation, Usage
+
+if TYPE_CHECKING:
+    from winnow.models import LanguageModel
+
+
+class SeededSampler(LogitsProcessor):
+    """Makes greedy search sample: each row by its own temperature, top-p and random numbers.
+
+    The largest of logits plus Gumbel noise is a draw from their softmax (the Gumbel-max trick). The noise of a row is
+    seeded by what is asked, so that batches of any make-up give the same texts; transformers' own sampling draws one
+    stream of numbers for the whole batch.
+    """
+
+    def __init__(self, requests: Sequence[Generate]) -> None:
+        """Start one stream of random numbers for each row that samples."""
+        self.decodings = [request.decoding for request in requests]
+        self.streams = [
+            torch.Generator().manual_seed(_seed(request)) if request.decoding.temperature > 0 else None for request in requests
+        ]
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:  # noqa: ARG002 (transformers' signature)
+        """Return (rows, vocabulary) scores whose largest is each row's draw."""
+        out = scores.float().clone()  # the logits that log-probabilities are read from stay as they are
+        for row, (decoding, stream) in enumerate(zip(self.decodings, self.streams, strict=True)):
+            if stream is not None:
+                noise = -torch.empty(out.shape[-1]).exponential_(generator=stream).log()
+                out[row] = _nucleus(out[row] / decoding.temperature, decoding.top_p) + noise.to(out.device)
+        return out
+
+
+def _nucleus(logits: torch.Tensor, top_p: float) -> torch.Tensor:
+    """Return the logits with all but the smallest set of probability `top_p` at minus infinity."""
+    if top_p == 1.0:
+        return logits
+    ordered, order = logits.sort(descending=True)
+    before = ordered.softmax(dim=-1).cumsum(dim=-1) - ordered.softmax(dim=-1)
+    return logits.masked_fill(torch.zeros_like(before, dtype=torch.bool).scatter(0, order, before >= top_p), -torch.inf)
+
+
+def _seed(request: Generate) -> int:
+    return int.from_bytes(request_key("seed", request)[:8], "big") >> 1
+
+
+def generate(lm: LanguageModel, requests: Sequence[Generate], inputs: Any) -> list[Generation]:
+    """Write a reply to each row of the padded inputs."""
+    decoding = requests[0].decoding
+    sampled = any(request.decoding.temperature > 0 for request in requests)
+    with torch.inference_mode():
+        made = lm.model.generate(  # type: ignore[operator]  # transformers types it as Tensor | Module
+            **inputs, max_new_tokens=decoding.max_new_tokens, pad_token_id=lm.tokenizer.pad_token_id, do_sample=False,
+            num_beams=1, repetition_penalty=1.0, logits_processor=[SeededSampler(requests)] if sampled else None,
+            return_dict_in_generate=True, output_logits=decoding.logprobs,
+        )  # fmt: skip
+    written = made.sequences[:, lm.prompt_width(inputs["input_ids"]) :]
+    logprobs = _logprobs(made.logits, written) if decoding.logprobs else None
+    read = inputs["attention_mask"].sum(dim=1).tolist()
+    return [
+        _read(lm, ids, int(read[row]), None if logprobs is None else logprobs[row]) for row, ids in enumerate(written.tolist())
+    ]
+
+
+def _logprobs(logits: Sequence[torch.Tensor], written: torch.Tensor) -> list[list[float]]:
+    """Return (rows, steps) log-probabilities of the written tokens, before temperature and top-p."""
+    steps = [step.float().log_softmax(dim=-1) for step in logits]
+    chosen = [step.gather(1, written[:, n : n + 1]).squeeze(1) for n, step in enumerate(steps)]
+    rows: list[list[float]] = torch.stack(chosen, dim=1).tolist()
+    return rows
+
+
+def _read(lm: LanguageModel, ids: list[int], tokens_in: int, logprobs: Sequence[float] | None) -> Generation:
+    stop = next((n for n, token in enumerate(ids) if token in lm.ends), None)
+    written = ids if stop is None else ids[:stop]
+    count = len(written) + (stop is not None)
+    text = str(lm.tokenizer.decode(written, skip_special_tokens=True)).strip()
+    kept = None if logprobs is None else tuple(logprobs[:count])
+    return Generation(text, "length" if stop is None else "stop", Usage(tokens_in, count), logprobs=kept)
+
+
+def target_logprobs(logits_BTV: torch.Tensor, targets: Sequence[Sequence[int]], *, right: bool) -> list[float]:
+    """Return the sum of log-probabilities of each row's target tokens.
+
+    Args:
+        logits_BTV: (rows, positions, vocabulary); position t predicts the t-th target token.
+        targets: token ids a row.
+        right: whether a row's target stands at the end of its positions (left padding) or at their start.
+
+    """
+    sums = []
+    for row, target in enumerate(targets):
+        width = logits_BTV.shape[1]
+        steps = logits_BTV[row, width - len(target) :] if right else logits_BTV[row, : len(target)]
+        chosen = torch.tensor(list(target), device=steps.device)
+        sums.append(float(steps.float().log_softmax(dim=-1).gather(1, chosen[:, None]).sum()))
+    return sums

@@ -1,0 +1,118 @@
+"""How fast an API is asked: concurrency that adapts, limits a minute, and a breaker for servers that only fail.
+
+Retries are tenacity's and the limits a minute aiolimiter's; the adaptive limit and the breaker are ours, because they
+must share what they see (a 429 narrows the gate and does not trip the breaker), which no library of the two does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+
+from winnow.errors import ConfigError, ReaderError
+
+
+@dataclass(frozen=True, slots=True)
+class Pacing:
+    """Limits of one API.
+
+    Args:
+        concurrency: calls in flight at most; throttling halves it, every answer widens it again.
+        requests_per_minute: None leaves it to the server.
+        tokens_per_minute: prompt and reply together; None leaves it to the server.
+        connect_seconds: how long a connection may take.
+        read_seconds: how long the whole answer may take.
+        attempts: failures of a call after which the run stops; waits between them grow, and are random.
+        patience: seconds for which a throttled call (429, 503) is tried again.
+        first_wait: upper bound of the first wait, in seconds; it doubles from then on.
+        longest_wait: upper bound of the later ones; a server's Retry-After goes before both.
+        trip: failures in a row (not 429 or 503) after which all calls pause.
+        cooldown: seconds of that pause; then one call probes the server.
+        openings: pauses without a single answer after which the run stops.
+
+    """
+
+    concurrency: int = 16
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    connect_seconds: float = 10.0
+    read_seconds: float = 120.0
+    attempts: int = 6
+    patience: float = 600.0
+    first_wait: float = 1.0
+    longest_wait: float = 60.0
+    trip: int = 20
+    cooldown: float = 30.0
+    openings: int = 3
+
+    def __post_init__(self) -> None:
+        """Refuse limits under which nothing is ever asked."""
+        counts = (self.concurrency, self.attempts, self.trip, self.openings)
+        spans = (
+            self.connect_seconds,
+            self.read_seconds,
+            *(x for x in (self.requests_per_minute, self.tokens_per_minute) if x),
+        )
+        if min(counts) < 1 or min(spans) <= 0 or min(self.first_wait, self.longest_wait, self.cooldown, self.patience) < 0:
+            raise ConfigError(f"reader.pacing: counts start at 1, times and rates are above 0; received {self}.")
+
+
+class Gate:
+    """How many calls may be in flight: additive increase, multiplicative decrease, as in TCP."""
+
+    def __init__(self, most: int) -> None:
+        """Start wide open."""
+        self.most = most
+        self.limit = float(most)
+        self._narrowed = -1.0
+
+    def widen(self) -> None:
+        """Note an answer: one more after as many answers as may be in flight."""
+        self.limit = min(float(self.most), self.limit + 1 / self.limit)
+
+    def narrow(self) -> None:
+        """Note a throttled or overloaded server: half as many, at most once a second, for they come in bursts."""
+        now = time.monotonic()
+        if now - self._narrowed >= 1.0:
+            self.limit, self._narrowed = max(1.0, self.limit / 2), now
+
+
+class Breaker:
+    """Lets calls pass while a server answers; pauses all of them where it only fails, and then sends one ahead."""
+
+    def __init__(self, pacing: Pacing) -> None:
+        """Start closed, which is the state in which calls pass."""
+        self.pacing = pacing
+        self.failures = self.openings = 0
+        self._until: float | None = None
+        self._probing = False
+
+    async def passed(self) -> None:
+        """Wait until this call may go."""
+        while self._until is not None:
+            wait = self._until - time.monotonic()
+            if wait <= 0 and not self._probing:
+                self._probing = True
+                return
+            await asyncio.sleep(max(wait, 0.05))
+
+    def answered(self) -> None:
+        """Note that the server answered."""
+        self.failures = self.openings = 0
+        self._until, self._probing = None, False
+
+    def failed(self, why: str) -> None:
+        """Note a failure; raise ReaderError once the server has failed through all pauses."""
+        self.failures += 1
+        if self._until is not None and not self._probing:
+            return  # it was on its way before the pause began
+        if self._probing or self.failures >= self.pacing.trip:
+            self.openings += 1
+            self._until, self._probing = time.monotonic() + self.pacing.cooldown, False
+            if self.openings >= self.pacing.openings:
+                raise ReaderError(
+                    f"The server failed {self.failures} times in a row, over {self.openings} pauses of "
+                    f"{self.pacing.cooldown:.0f} s; the last failure: {why}. What was answered is in the ledger; run again "
+                    "when the server is back."
+                )

@@ -1,0 +1,52 @@
+"""A T5-like encoder-decoder on this machine, in token-budget batches sorted by length."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from winnow.models import LanguageModel, load_seq2seq
+from winnow.readers.batching import Item, LocalEngine
+from winnow.records import Generate, Generation, Likelihood, Score
+
+
+@dataclass
+class Seq2SeqReader(LocalEngine):
+    """Serves Generate and Likelihood requests from a safetensors folder or a hub name; a prompt is plain text."""
+
+    def load(self) -> LanguageModel:
+        """Load model and tokenizer."""
+        return load_seq2seq(self.path, self.dtype, self.device, self.quantize)
+
+    def encode(self, request: Generate | Likelihood) -> Item:
+        """Join the messages; the tokenizer ends prompt and reply with its end token."""
+        tokenizer = self.lm.tokenizer
+        ids = tokenizer("\n\n".join(message.content for message in request.messages), truncation=False)["input_ids"]
+        return Item(request, ids, self.target(request) if isinstance(request, Likelihood) else ())
+
+    def generate(self, batch: Sequence[Item]) -> list[Generation]:
+        """Write the replies of a batch."""
+        from winnow.readers.generation import generate
+
+        return generate(self.lm, [item.request for item in batch if isinstance(item.request, Generate)], self._padded(batch))
+
+    def score(self, batch: Sequence[Item]) -> list[Score]:
+        """Score the continuations: one pass of the encoder, one of the decoder over all target positions."""
+        import torch
+
+        from winnow.readers.generation import target_logprobs
+
+        start = self.lm.model.config.decoder_start_token_id
+        longest = max(len(item.target) for item in batch)
+        pad = self.lm.tokenizer.pad_token_id
+        rows = [[start, *item.target[:-1], *[pad] * (longest - len(item.target))] for item in batch]
+        with torch.inference_mode():
+            made = self.lm.model(
+                **self._padded(batch), decoder_input_ids=torch.tensor(rows, device=self.lm.device), use_cache=False
+            )
+        return [Score(value) for value in target_logprobs(made.logits, [item.target for item in batch], right=False)]
+
+    def _padded(self, batch: Sequence[Item]) -> Any:
+        rows = [list(item.ids) for item in batch]
+        return self.lm.tokenizer.pad({"input_ids": rows}, padding_side="right", return_tensors="pt").to(self.lm.device)

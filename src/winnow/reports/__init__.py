@@ -1,0 +1,1 @@
+"""Reports: predictions to tables, plots, one HTML page and Markdown."""

@@ -1,0 +1,1 @@
+"""Retrievers: build an index of a corpus, open it, search it in batches."""

@@ -1,0 +1,41 @@
+"""Retrieval results of others, from a FiD JSON file."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from winnow.errors import InputError
+from winnow.fid import read_fid
+from winnow.protocols import PassageSource, Searcher
+from winnow.records import Hit, Question
+
+
+@dataclass(frozen=True, slots=True)
+class Provided:
+    """Serves the rankings that stand in a FiD file; nothing is indexed."""
+
+    path: str
+
+    def build(self, passages: PassageSource, folder: Path) -> None:  # noqa: ARG002 (the protocol)
+        """Do nothing: the file is the index."""
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def open(self, folder: Path) -> Searcher:  # noqa: ARG002 (the protocol)
+        """Read the file's rankings."""
+        return _ProvidedSearcher(
+            self.path,
+            {r.question.question_id: [Hit(p.passage_id, s) for p, s in r.contexts] for r in read_fid(Path(self.path))},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _ProvidedSearcher:
+    path: str
+    rankings: dict[str, list[Hit]]
+
+    def search(self, questions: Sequence[Question], depth: int) -> list[list[Hit]]:
+        """Return the first `depth` provided hits a question."""
+        missing = [q.question_id for q in questions if q.question_id not in self.rankings]
+        if missing:
+            raise InputError(f"{self.path} has no contexts for question {missing[0]!r} (and {len(missing) - 1} more).")
+        return [self.rankings[q.question_id][:depth] for q in questions]

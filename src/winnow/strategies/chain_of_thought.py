@@ -1,0 +1,46 @@
+"""Chain of thought over all passages: the pruning and the summary prompt (Post-Fusion paper, figures 8 and 9).
+
+Both are this one plan; what they ask for stands in conf/strategy/pruning.yaml and conf/strategy/summary.yaml.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from winnow.errors import ConfigError
+from winnow.records import Context, Decoding, Plan, Question
+from winnow.strategies.prompt import Prompt, ask
+from winnow.strategies.replies import read_reasoned_answer
+from winnow.strategies.sampling import pools
+from winnow.strategies.vote import Vote
+
+
+@dataclass(frozen=True, slots=True)
+class ChainOfThought:
+    """Asks once for a rationale that ends in "Answer:"; several samples vote (self-consistency).
+
+    Args:
+        prompt: gives the passages their form; its instruction is replaced by `template`.
+        decoding: its max_new_tokens is replaced, for a rationale is longer than an answer.
+        template: instruction and demonstration, with the fields {contexts} and {question}.
+        max_new_tokens: room for rationale and answer.
+
+    """
+
+    prompt: Prompt
+    decoding: Decoding
+    template: str
+    max_new_tokens: int = 256
+    vote: Vote = Vote()
+
+    def __post_init__(self) -> None:
+        """Refuse a template without its fields, and no room to think in."""
+        replace(self.prompt, with_contexts=self.template)
+        if self.max_new_tokens < 1:
+            raise ConfigError(f"strategy.plan.max_new_tokens must be at least 1; received {self.max_new_tokens}.")
+
+    def plan(self, question: Question, contexts: Sequence[Context]) -> Plan:
+        """Ask once."""
+        prompt = replace(self.prompt, with_contexts=self.template)
+        decoding = replace(self.decoding, max_new_tokens=self.max_new_tokens)
+        (pool,) = yield from pools([ask(prompt, question, contexts, decoding)], read_reasoned_answer)
+        return self.vote.single(question, pool)

@@ -1,0 +1,70 @@
+"""The prompt that strategies share: instruction, numbered contexts, question (structure of Post-Fusion figures 7-9)."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from string import Formatter
+
+from winnow.errors import ConfigError
+from winnow.records import Context, Decoding, Generate, Message, Question
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """Templates with named fields.
+
+    `with_contexts` takes {contexts} and {question}, `without_contexts` takes {question}, `with_candidates` takes
+    {contexts}, {candidates} and {question}; `passage` takes {number}, {title} and {text}. `system` may be empty.
+    """
+
+    with_contexts: str
+    without_contexts: str
+    with_candidates: str
+    passage: str = "[{number}] {title} | {text}"
+    system: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse a template that lacks a field or names one that does not exist."""
+        wanted = {
+            "with_contexts": {"contexts", "question"},
+            "without_contexts": {"question"},
+            "with_candidates": {"contexts", "candidates", "question"},
+            "passage": {"number", "title", "text"},
+        }
+        for name, fields in wanted.items():
+            found = {part for _, part, _, _ in Formatter().parse(getattr(self, name)) if part is not None}
+            if found - fields or (fields - found and name != "passage"):
+                raise ConfigError(f"prompt.{name} must hold the fields {sorted(fields)}; received {sorted(found)}.")
+
+    def render(self, question: Question, contexts: Sequence[Context], candidates: Sequence[str] = ()) -> tuple[Message, ...]:
+        """Return the chat prompt for a question with these contexts (none gives the closed-book prompt)."""
+        form = self.passage.format
+        passages = "\n".join(
+            [form(number=n, title=c.passage.title, text=c.passage.text) for n, c in enumerate(contexts, start=1)]
+        )
+        template = self.with_candidates if candidates else self.with_contexts if contexts else self.without_contexts
+        fields = {"question": question.text, "contexts": passages, "candidates": "; ".join(candidates)}
+        user = Message("user", template.format(**fields).strip())
+        return (Message("system", self.system), user) if self.system else (user,)
+
+
+def ask(
+    prompt: Prompt, question: Question, contexts: Sequence[Context], decoding: Decoding, candidates: Sequence[str] = ()
+) -> Generate:
+    """Return the request for one prompt; if it is too long it sheds whole passages, lowest-ranked first, gold last."""
+    return Generate(
+        prompt.render(question, contexts, candidates),
+        decoding,
+        shorter=_shorter(prompt, question, contexts, decoding, candidates),
+    )
+
+
+def _shorter(
+    prompt: Prompt, question: Question, contexts: Sequence[Context], decoding: Decoding, candidates: Sequence[str]
+) -> Callable[[], Generate | None]:
+    def shed() -> Generate | None:
+        if len(contexts) < 2:
+            return None
+        victim = max(contexts, key=lambda c: (not c.is_gold, c.rank))
+        return ask(prompt, question, [c for c in contexts if c is not victim], decoding, candidates)
+
+    return shed

@@ -1,0 +1,49 @@
+"""How a reply is read: what counts as "unknown", and how an answer is cut out.
+
+The paper leaves these rules open; ours are listed, with those of the vote, in docs/rules.md.
+"""
+
+import re
+
+from winnow.metrics.answer import normalise
+
+UNKNOWN = "unknown"
+_EXPLAINED = re.compile(r"^\W*(unknown\s*[.,;:!?()\[\]-]|n/a\W*$)", re.IGNORECASE)
+_UNKNOWN = re.compile(
+    r"^(unknown|not known|i (do not|dont) know.*|im not sure.*|none of (sources|passages|documents).*|no answer.*"
+    r"|(provided |given )?(context|passage|passages|text|source|sources|input|information)( provided| given)?"
+    r" ((does|do|did) not|doesnt|dont|didnt) (contain|provide|mention|state|say|specify|give|include).*"
+    r"|(answer|it) is (unknown|not (known|given|stated|mentioned|provided|specified|in)).*"
+    r"|(there is )?(not|no) (enough |sufficient )?information.*|cannot be (determined|answered).*|insufficient information.*"
+    r"|unable to (answer|determine).*)$"
+)
+_MARK = re.compile(r"(?:\*\*)?answer(?:\*\*)?\s*(?:is\s*)?:(?:\*\*)?", re.IGNORECASE)
+
+
+def read_answer(reply: str) -> str:
+    """Return the answer in a reply: the first non-empty line, after the last "Answer:" where there is one."""
+    marks = list(_MARK.finditer(reply))
+    text = reply[marks[-1].end() :] if marks else reply
+    return _first_line(text)
+
+
+def read_reasoned_answer(reply: str) -> str:
+    """Return the answer at the end of a chain of thought: what follows the last "Answer:", else the last line.
+
+    A rationale that never comes to "Answer:" is mostly cut off or is the answer itself; its last line is what it has
+    come to.
+    """
+    if _MARK.search(reply):
+        return read_answer(reply)
+    lines = [line.strip() for line in reply.splitlines() if line.strip()]
+    return lines[-1] if lines else ""
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")
+
+
+def is_unknown(answer: str) -> bool:
+    """Tell whether an answer says that the answer is not known; an empty one does."""
+    text = normalise(answer)
+    return not answer.strip() or _UNKNOWN.match(text) is not None or _EXPLAINED.match(answer) is not None

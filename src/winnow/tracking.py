@@ -1,0 +1,103 @@
+"""What goes to MLflow; the only importer of it. Runs are flat, named for the compare page."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetRef:
+    """The data that a run was made from, named by a digest of its content's key."""
+
+    name: str
+    digest: str
+    source: str
+
+
+class Tracker:
+    """Writes runs to one MLflow experiment; made once before anything runs in parallel."""
+
+    def __init__(self, uri: str, experiment: str, artifacts: Path) -> None:
+        """Open the store (a new one is made and migrated, which takes some seconds) and the experiment."""
+        from mlflow import MlflowClient
+        from mlflow.exceptions import MlflowException
+
+        self.client: MlflowClient = MlflowClient(uri)
+        found = self.client.get_experiment_by_name(experiment)
+        if found is None:
+            try:
+                made = self.client.create_experiment(experiment, artifact_location=artifacts.resolve().as_uri())
+            except MlflowException:
+                again = self.client.get_experiment_by_name(experiment)
+                if again is None:
+                    raise
+                made = again.experiment_id
+            self.experiment_id = made
+        else:
+            self.experiment_id = found.experiment_id
+
+    def has_run(self, **tags: str) -> bool:
+        """Tell whether a finished run with these tags exists."""
+        wanted = " and ".join(f"tags.{name} = '{value}'" for name, value in tags.items())
+        return bool(self.client.search_runs([self.experiment_id], f"{wanted} and status = 'FINISHED'", max_results=1))
+
+    def start(self, name: str, *, params: Mapping[str, Any], tags: Mapping[str, str], data: Sequence[DatasetRef] = ()) -> Run:
+        """Begin a run; parameters are flattened ("placement.gold")."""
+        from mlflow.entities import Dataset, DatasetInput, Param, RunTag
+
+        run = self.client.create_run(self.experiment_id, run_name=name)
+        run_id = run.info.run_id
+        flat = [Param(key, str(value)[:6000]) for key, value in flatten(params).items()]
+        self.client.log_batch(run_id, params=flat[:100], tags=[RunTag(key, value) for key, value in tags.items()])
+        inputs = [DatasetInput(Dataset(d.name, d.digest, "local", json.dumps({"uri": d.source}))) for d in data]
+        if inputs:
+            self.client.log_inputs(run_id, inputs)
+        return Run(self.client, run_id)
+
+
+class Run:
+    """One run that is under way."""
+
+    def __init__(self, client: MlflowClient, run_id: str) -> None:
+        """Keep the client and the run's id."""
+        self.client, self.run_id = client, run_id
+
+    def metrics(self, values: Mapping[str, float], step: int = 0) -> None:
+        """Log several metrics in one write."""
+        from mlflow.entities import Metric
+
+        now = int(time.time() * 1000)
+        self.client.log_batch(self.run_id, metrics=[Metric(key, float(value), now, step) for key, value in values.items()])
+
+    def file(self, path: Path, folder: str | None = None) -> None:
+        """Attach a file."""
+        self.client.log_artifact(self.run_id, str(path), folder)
+
+    def text(self, text: str, name: str) -> None:
+        """Attach a text."""
+        self.client.log_text(self.run_id, text, name)
+
+    def end(self, status: str = "FINISHED") -> None:
+        """Close the run."""
+        self.client.set_terminated(self.run_id, status)
+
+
+def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested mappings as one, with dotted names; class paths (`_target_`) keep their last part."""
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            flat.update(flatten(value, f"{prefix}{key}."))
+        elif key == "_target_":
+            flat[f"{prefix}class"] = str(value).rpartition(".")[2]
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat

@@ -1,0 +1,1 @@
+"""Training jobs, one readable file each."""

@@ -1,0 +1,82 @@
+"""Builds the reader's training pairs: (question, passages) -> short answer, or "unknown" where they lack it."""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from winnow.errors import ConfigError
+from winnow.metrics.ranking import has_answer
+from winnow.records import Context, Message, Question
+
+Render = Callable[[Question, Sequence[Context]], tuple[Message, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One training pair: a chat prompt and what the reader should reply."""
+
+    example_id: str
+    messages: tuple[Message, ...]
+    completion: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """How many pairs of each kind to draw from the training questions (fewer if the data has fewer).
+
+    `answered`: the best-ranked passage that has the answer. `unknown`: a passage of the top ranks that lacks it.
+    `crowded`: the answer's passage among `distractors` others, in random order.
+    """
+
+    answered: int = 250
+    unknown: int = 50
+    crowded: int = 10
+    distractors: int = 2
+
+    def __post_init__(self) -> None:
+        """Refuse a mix that teaches nothing."""
+        if min(self.answered, self.unknown, self.crowded, self.distractors) < 0 or self.answered < 1:
+            raise ConfigError(f"training.mix needs counts of 0 or more and at least one answered pair; received {self}.")
+
+
+def build_examples(
+    questions: Sequence[tuple[Question, Sequence[Context]]], mix: Mix, render: Render, seed: int
+) -> list[Example]:
+    """Draw the mix from questions of which some context has the answer; questions without one are left out."""
+    rng = random.Random(seed)
+    usable = [(q, c) for q, c in questions if any(x.has_answer for x in c) and any(not x.has_answer for x in c)]
+    if not usable:
+        raise ConfigError("No training question has a context with its answer: check the corpus and the train split.")
+    rng.shuffle(usable)
+    pool = usable * 2
+    answered = usable[: mix.answered]
+    unknown = pool[len(answered) % len(usable) :][: min(mix.unknown, len(usable))]
+    crowded = usable[-mix.crowded :] if mix.crowded else []
+    examples = [_answered(q, c, render) for q, c in answered]
+    examples += [_unknown(q, c, render, rng) for q, c in unknown]
+    examples += [_crowded(q, c, mix.distractors, render, rng) for q, c in crowded]
+    rng.shuffle(examples)
+    return examples
+
+
+def shortest_held(question: Question, context: Context) -> str:
+    """Return the answer that the passage itself states (the shortest such), so that the target can be read off it."""
+    held = [a for a in question.answers if has_answer(context.passage.text, [a])]
+    return min(held, key=len) if held else question.answers[0]
+
+
+def _answered(question: Question, contexts: Sequence[Context], render: Render) -> Example:
+    gold = next(c for c in contexts if c.has_answer)
+    return Example(f"{question.question_id}/answered", render(question, [gold]), shortest_held(question, gold))
+
+
+def _unknown(question: Question, contexts: Sequence[Context], render: Render, rng: random.Random) -> Example:
+    lacking = [c for c in contexts if not c.has_answer][:5]
+    return Example(f"{question.question_id}/unknown", render(question, [rng.choice(lacking)]), "unknown")
+
+
+def _crowded(question: Question, contexts: Sequence[Context], others: int, render: Render, rng: random.Random) -> Example:
+    gold = next(c for c in contexts if c.has_answer)
+    shown = [gold, *[c for c in contexts if not c.has_answer][:others]]
+    rng.shuffle(shown)
+    return Example(f"{question.question_id}/crowded", render(question, shown), shortest_held(question, gold))

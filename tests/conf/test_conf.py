@@ -1,0 +1,131 @@
+"""Every YAML of conf/ composes, and what it describes can be built."""
+
+from pathlib import Path
+
+import pytest
+from omegaconf import DictConfig, OmegaConf
+
+from flows._build import build
+from flows._entry import CONF, check_overrides, compose, flat_keys, groups, options
+from flows._grid import expand
+from flows.compose import composed, overrides_of
+from winnow.errors import ConfigError
+
+EVERY = [(group, name) for group in groups() for name in options(group)]
+LAUNCHERS = {"submitit": "hydra_plugins.hydra_submitit_launcher", "joblib": "hydra_plugins.hydra_joblib_launcher"}
+
+
+@pytest.mark.parametrize(("group", "name"), EVERY)
+def test_every_choice_composes_and_builds(group: str, name: str) -> None:
+    """Each `_target_` of the choice is found and takes its settings."""
+    if name in LAUNCHERS:
+        pytest.importorskip(LAUNCHERS[name], reason="the extra `cluster` is not installed")
+    cfg = compose([f"{group}={name}"])
+    for node in _targets(cfg[group] if group in cfg else cfg):
+        plan = ".strategies." in node._target_ and "prompt" not in node._target_
+        objects = {"prompt": build(cfg.prompt), "decoding": build(cfg.decoding)} if plan else {}
+        if ".readers." in str(node._target_) and str(node._target_).endswith("Reader"):
+            objects = {"path": "somewhere", "name": "x"}
+        assert build(node, **objects) is not None
+
+
+def _targets(node: object) -> list[DictConfig]:
+    """The outermost nodes with a `_target_`."""
+    if not isinstance(node, DictConfig):
+        return []
+    if "_target_" in node:
+        return [node]
+    return [found for key in node if key != "hydra" for found in _targets(node[key])]
+
+
+def test_there_are_enough_choices_and_each_says_how_it_is_used() -> None:
+    """No folder is silently skipped; the first comment is a command."""
+    assert len(EVERY) > 40
+    for group, name in EVERY:
+        text = (CONF / group / f"{name}.yaml").read_text()
+        assert group == "prompt" or "# python -m flows." in text or "# make " in text, (group, name)
+
+
+def test_params_yaml_is_current() -> None:
+    """It is what conf/ and overrides.yaml compose to; nobody edited it."""
+    root = CONF.parent
+    assert (root / "params.yaml").read_text() == composed(overrides_of(root / "overrides.yaml"))
+
+
+def test_params_yaml_holds_no_interpolation_and_no_machine() -> None:
+    """Everything is resolved; nothing is missing; no absolute path."""
+    text = (CONF.parent / "params.yaml").read_text()
+    assert "${" not in text
+    assert "???" not in text
+    assert ": /" not in text
+
+
+def test_the_quick_start_is_25_cells() -> None:
+    """Four strategies by two k by three placements, and closed book once."""
+    cells = expand([compose(["experiment=quick_start"])])
+    assert len(cells) == 25
+    assert [(c.k, c.placement.name) for c in cells if c.strategy.name == "closed_book"] == [(0, "none")]
+
+
+def test_settings_within_groups_are_axes_too() -> None:
+    """Figure 5 is three strategies by five numbers of samples; the list can be changed on the command line."""
+    cells = expand([compose(["experiment=post_fusion/figure5"])])
+    assert len(cells) == 15
+    assert [c.decoding.samples for c in cells[:5]] == [1, 5, 10, 30, 50]
+    check_overrides(words := ["experiment=post_fusion/figure5", "grid.decoding.samples=[1,3]", "decoding.temperature=0.5"])
+    assert {(c.decoding.samples, c.decoding.temperature) for c in expand([compose(words)])} == {(1, 0.5), (3, 0.5)}
+    orders = [c.placement.rule.order for c in expand([compose(["experiment=post_fusion/positions"])])]
+    assert orders == [*range(1, 11)] * 2
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("retreiver=dense", "Did you mean 'retriever'"),
+        ("strategy=concatentaion", "Did you mean 'concatenation'"),
+        ("training.settings.learnig_rate=1", "Did you mean 'training.settings.learning_rate'"),
+        ("k", "write key=value"),
+        ("retriever=dense,bm52", "Did you mean 'bm25'"),
+        ("experiment=post_fusion/table1 +strategy.plan.vote.ties=random", "would reach none of its cells"),
+    ],
+)
+def test_an_unknown_key_is_refused_with_the_nearest(word: str, message: str) -> None:
+    """Before anything runs."""
+    with pytest.raises(ConfigError, match=message):
+        check_overrides(word.split())
+
+
+def test_known_keys_pass() -> None:
+    """Groups, values, sweeps, and keys of a chosen option; in a grid, those of groups that are no axis."""
+    check_overrides(["experiment=post_fusion/table1", "placement.rule.seed=1", "grid.strategy=[post_fusion]"])
+    check_overrides(["retriever=dense", "retriever.engine.factory=HNSW32", "k=1,5", "+new=1", "hydra.verbose=true"])
+    assert "corpus.reader.path" in flat_keys(compose([]))
+
+
+def test_overrides_file(tmp_path: Path) -> None:
+    """Groups, single settings of every type, and a strange key."""
+    path = tmp_path / "o.yaml"
+    path.write_text("groups: {retriever: dense}\nset: {k: 7, closed_book.limit: null, grid.k: [1, 2], a: 'IVF8,PQ4 (x=1)'}\n")
+    assert overrides_of(path) == ["retriever=dense", "k=7", "closed_book.limit=null", "grid.k=[1,2]", "a='IVF8,PQ4 (x=1)'"]
+    factory = "retriever.engine.factory"
+    path.write_text(f"groups: {{retriever: dense}}\nset: {{{factory}: 'IVF8,PQ4'}}\n")
+    assert "factory: IVF8,PQ4" in composed(overrides_of(path))
+    path.write_text("sets: {}\n")
+    with pytest.raises(ConfigError, match="sets"):
+        overrides_of(path)
+
+
+def test_bad_values_are_config_errors() -> None:
+    """A dataclass's refusal reaches the user as it is; an unknown setting too."""
+    with pytest.raises(ConfigError, match="0 <= b <= 1"):
+        build(OmegaConf.create({"_target_": "winnow.retrievers.bm25.BM25", "b": 3}))
+    with pytest.raises(ConfigError, match="bee"):
+        build(OmegaConf.create({"_target_": "winnow.retrievers.bm25.BM25", "bee": 3}))
+    nested = {
+        "_target_": "winnow.retrievers.dense.Dense",
+        "encoder": {"_target_": "winnow.encoder.SentenceEncoder", "path": "x", "pooling": "max"},
+    }
+    with pytest.raises(ConfigError, match="mean or cls"):
+        build(OmegaConf.create(nested))
+    with pytest.raises(ConfigError, match=r"grid\.strategy: there is no conf/strategy/nope"):
+        expand([compose(["+grid={strategy:[nope]}"])])

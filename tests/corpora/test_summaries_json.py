@@ -1,0 +1,20 @@
+"""Article summaries."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from winnow.corpora.summaries_json import SummariesJson
+from winnow.errors import InputError
+from winnow.records import Passage
+
+
+def test_summaries(tmp_path: Path) -> None:
+    """Ids are positions; an article without text is named."""
+    path = tmp_path / "s.json"
+    path.write_text(json.dumps({"A": {"title": "A", "extract": "text\nof A"}, "B": {"title": "B", "extract": " "}}))
+    found = iter(SummariesJson(str(path)))
+    assert next(found) == Passage("0", "A", "text of A")
+    with pytest.raises(InputError, match="article 'B'"):
+        next(found)

@@ -1,0 +1,31 @@
+"""Data sets through `datasets`, on files of this machine by the same code."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from winnow.corpora.hub import HubCorpus
+from winnow.datasets.hub import HubQuestions
+from winnow.errors import InputError
+
+
+def test_questions_by_column(tmp_path: Path) -> None:
+    """Dotted columns reach into nested ones; a missing one is named."""
+    path = tmp_path / "q.jsonl"
+    path.write_text(json.dumps({"q": "Who?", "answer": {"aliases": ["A", "B"]}}) + "\n")
+    options = {"data_files": str(path)}
+    (found,) = HubQuestions("json", "train", None, "q", "answer.aliases", options)
+    assert (found.text, found.answers) == ("Who?", ("A", "B"))
+    with pytest.raises(InputError, match="no column 'nope'"):
+        list(HubQuestions("json", "train", None, "nope", "answer.aliases", options))
+
+
+def test_corpus_by_column(tmp_path: Path) -> None:
+    """The same for passages."""
+    path = tmp_path / "c.jsonl"
+    path.write_text(json.dumps({"id": 1, "title": "T", "text": "x"}) + "\n")
+    (found,) = HubCorpus("json", options={"data_files": str(path)})
+    assert (found.passage_id, found.title, found.text) == ("1", "T", "x")
+    with pytest.raises(InputError, match="no column"):
+        list(HubCorpus("json", text_column="body", options={"data_files": str(path)}))

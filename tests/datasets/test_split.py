@@ -1,0 +1,27 @@
+"""Splits by a stated seed."""
+
+import pytest
+
+from winnow.datasets.split import Split
+from winnow.errors import ConfigError
+from winnow.testing import question
+
+QUESTIONS = [question(question_id=str(n)) for n in range(20)]
+
+
+def test_sizes_and_seed() -> None:
+    """Test and dev have their sizes, the rest is train; the draw depends on the seed and not on the file's order."""
+    first = list(Split(test=5, dev=3, seed=1).assign(QUESTIONS))
+    assert [q.split for q in first].count("test") == 5
+    assert [q.split for q in first].count("dev") == 3
+    assert first == list(Split(test=5, dev=3, seed=1).assign(reversed(QUESTIONS)))
+    assert first != list(Split(test=5, dev=3, seed=2).assign(QUESTIONS))
+
+
+def test_one_split_and_contradictions() -> None:
+    """`all` keeps the order; sizes that leave nothing to train on, or both, are refused."""
+    assert [q.question_id for q in Split(all="test").assign(QUESTIONS)] == [str(n) for n in range(20)]
+    with pytest.raises(ConfigError, match="no training question"):
+        list(Split(test=15, dev=5).assign(QUESTIONS))
+    with pytest.raises(ConfigError, match="alone"):
+        Split(test=1, all="test")

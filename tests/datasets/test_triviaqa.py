@@ -1,0 +1,29 @@
+"""TriviaQA's unfiltered JSON."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from winnow.datasets.triviaqa import TriviaQa
+from winnow.errors import InputError
+
+
+def test_value_and_aliases_are_answers(tmp_path: Path) -> None:
+    """The value comes first, each alias once."""
+    path = tmp_path / "t.json"
+    row = {"QuestionId": "tc_1", "Question": "Who?", "Answer": {"Value": "Bob", "Aliases": ["Bob", "Robert"]}}
+    path.write_text(json.dumps({"Data": [row, {"Question": "no id"}]}))
+    found = iter(TriviaQa(str(path)))
+    first = next(found)
+    assert (first.question_id, first.answers) == ("tc_1", ("Bob", "Robert"))
+    with pytest.raises(InputError, match="QuestionId, Question and Answer"):
+        next(found)
+
+
+def test_another_object_is_refused(tmp_path: Path) -> None:
+    """The message says what is expected."""
+    path = tmp_path / "t.json"
+    path.write_text("[]")
+    with pytest.raises(InputError, match="`Data`"):
+        list(TriviaQa(str(path)))

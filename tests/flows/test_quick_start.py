@@ -1,0 +1,191 @@
+"""The quick start as a user runs it, cut down to 20 questions: real DVC, Prefect server, MLflow, data and weights."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, environment
+from mlflow import MlflowClient
+
+from flows.demo import prefect_server
+from winnow import store
+from winnow.metrics.cells import measure
+from winnow.readers.local import LocalReader
+from winnow.readers.openai_chat import OpenAIReader
+from winnow.readers.pacing import Pacing
+from winnow.records import Decoding, Generate, Generation, Message
+from winnow.strategies.replies import is_unknown
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+SMALL = """
+groups: {experiment: quick_start}
+set:
+  sweep.limit: 20
+  closed_book.limit: 30
+  score.splits: [dev]
+  dataset.split.dev: 20
+  training.mix.answered: 12
+  training.mix.unknown: 2
+  training.mix.crowded: 2
+  training.evaluation.limit: 4
+  grid.k: [1, 2]
+  grid.placement: [retrieved, gold_last]
+"""
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what git holds, with the small settings; assets that lie here are taken along, else they are fetched."""
+    folder = tmp_path_factory.mktemp("project")
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    for name in listed:
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, folder / name)
+    if (ROOT / "assets").is_dir():
+        shutil.copytree(ROOT / "assets", folder / "assets")
+    (folder / "overrides.yaml").write_text(SMALL)
+    subprocess.run(["git", "init", "--quiet"], cwd=folder, check=True)
+    return folder
+
+
+def repro(project: Path, **env: str) -> str:
+    """Run `dvc repro` there and return what it printed."""
+    variables = {**environment(**env), "PYTHONPATH": f"{project}{os.pathsep}{project / 'src'}"}
+    variables["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        [sys.executable, "-m", "dvc", "repro"], cwd=project, env=variables, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    return done.stdout + done.stderr
+
+
+def post(url: str) -> list[dict[str, object]]:
+    """All rows of a filter endpoint of Prefect's API."""
+    request = urllib.request.Request(url, data=b"{}", headers={"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=20) as reply:
+        rows: list[dict[str, object]] = json.loads(reply.read())
+    return rows
+
+
+@pytest.mark.slow
+def test_the_quick_start_end_to_end(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stages are flow runs with artifacts, cells are runs to compare, the report is there; then nothing is left to do."""
+    monkeypatch.chdir(project)
+    with prefect_server(environment()) as url:
+        repro(project, PREFECT_API_URL=f"{url}/api")
+        flows = post(f"{url}/api/flow_runs/filter")
+        artifacts = post(f"{url}/api/artifacts/filter")
+    assert {run["state_type"] for run in flows} == {"COMPLETED"}
+    assert len(flows) == 10
+    assert {"sweep", "report", "train-reader", "retrieve"} <= {artifact["key"] for artifact in artifacts}
+
+    client = MlflowClient(f"sqlite:///{project / 'mlflow.db'}")
+    runs = client.search_runs([client.get_experiment_by_name("winnow").experiment_id], "tags.stage = 'sweep'")  # type: ignore[union-attr]
+    assert len(runs) == 1 + 4 * 2 * 2
+    cells = json.loads((project / "reports/sweep/metrics.json").read_text())
+    assert {(c["strategy"], c["k"], c["gold"]) for c in cells} == {
+        (r.data.params["strategy"], int(r.data.params["k"]), r.data.params["gold"]) for r in runs
+    }
+    for path in (project / "data/predictions").glob("*/predictions.parquet"):
+        rows = store.read(path, store.PREDICTIONS).to_pylist()
+        assert len(rows) == 20
+        assert all(row["unknown"] == is_unknown(row["answer"]) for row in rows)
+        assert 0 <= measure(rows)["em"].mean <= 1
+
+    started = time.monotonic()
+    told = repro(project)
+    assert "up to date" in told
+    assert time.monotonic() - started < 10
+
+
+@pytest.mark.slow
+def test_a_changed_placement_reruns_only_what_depends_on_it(project: Path) -> None:
+    """After the run above: the sweep and the report run; index, retrieval and training are left alone."""
+    (project / "overrides.yaml").write_text(SMALL.replace("gold_last", "gold_first"))
+    told = repro(project)
+    ran = {line.split("'")[1] for line in told.splitlines() if line.startswith("Running stage")}
+    assert ran == {"compose", "sweep", "report"}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-get install chromium")
+def test_the_compare_page_shows_the_sweep(project: Path) -> None:
+    """MLflow's own page, in a real browser: six runs side by side, by strategy, k and gold, with their metrics."""
+    uri = f"sqlite:///{project / 'mlflow.db'}"
+    client = MlflowClient(uri)
+    experiment = client.get_experiment_by_name("winnow").experiment_id  # type: ignore[union-attr]
+    found = client.search_runs([experiment], "tags.stage = 'sweep' and params.k = '2'")
+    compared, golds = ("concatenation", "post_fusion", "concat_pf"), ("retrieved", "gold_last")
+    cells = {(run.data.params["strategy"], run.data.params["gold"]): run.info.run_id for run in found}
+    runs = [cells[strategy, gold] for strategy in compared for gold in golds]
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    words = ["-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--backend-store-uri", uri]
+    page = f"http://127.0.0.1:{port}/#/compare-runs?runs={json.dumps(runs)}&experiments={json.dumps([experiment])}"
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+    flags += [f"--user-data-dir={project / 'profile'}", "--window-size=1400,1800", "--virtual-time-budget=60000"]
+    assert CHROMIUM is not None
+    with subprocess.Popen(
+        [sys.executable, *words], cwd=project, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as server:
+        try:
+            await_server(f"http://127.0.0.1:{port}/health")
+            shown = subprocess.run(
+                [CHROMIUM, *flags, "--dump-dom", page], capture_output=True, text=True, timeout=180, check=True
+            ).stdout
+        finally:
+            server.terminate()
+    assert "Comparing 6 Runs" in shown
+    assert [word for word in ("strategy", "gold", "em_low", *compared) if word not in shown] == []
+
+
+def await_server(url: str) -> None:
+    """Wait up to a minute for an answer."""
+    for _ in range(120):
+        try:
+            with urllib.request.urlopen(url, timeout=2):
+                return
+        except OSError:
+            time.sleep(0.5)
+    pytest.fail(f"nothing answered at {url}")
+
+
+@pytest.mark.slow
+def test_a_foreign_server_of_the_protocol(project: Path) -> None:
+    """`transformers serve` with the tuned reader: over HTTP come the greedy texts and token counts of the local reader."""
+    (folder,) = (project / "models/reader").glob("smollm2_tuned-*")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    url = f"http://127.0.0.1:{port}"
+    words = ["serve", str(folder), "--host", "127.0.0.1", "--port", port, "--device", "cpu", "--dtype", "float32"]
+    command = [str(Path(sys.executable).parent / "transformers"), *words]
+    texts = [f"Answer with one word. What is the capital of {land}?" for land in ("France", "Japan", "Peru", "Kenya")]
+    asked = [Generate((Message("user", text),), Decoding(8)) for text in texts]
+    found = []
+    with subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+        try:
+            await_server(f"{url}/health")
+            for reader in (
+                OpenAIReader(str(folder), "served", f"{url}/v1", pacing=Pacing(concurrency=2)),
+                LocalReader(str(folder), "local", "float32", batch_size=1),
+            ):
+                reader.submit(asked)
+                done: dict[object, Generation] = {}
+                while batch := reader.collect():
+                    done.update(batch)  # type: ignore[arg-type]
+                reader.close()
+                found.append([(done[q].text, done[q].usage.tokens_in) for q in asked])
+        finally:
+            server.terminate()
+    assert found[0] == found[1]
+    assert all(text for text, _ in found[0])

@@ -1,0 +1,102 @@
+"""The Post-Fusion study through the flows: every experiment on the small world, and a reader behind an API."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from conftest import Run, overrides
+
+from winnow.loopback import ChatServer
+
+KEY = "sk-winnow-test-0123456789abcdef"
+SMALLER = {
+    "figure1": ["grid.k=[2,3]"],
+    "figure4": ["grid.k=[2,3]"],
+    "figure5": ["grid.decoding.samples=[1,3]"],
+    "positions": ["k=2", "grid.placement.rule.order=[1,2]"],
+}
+"""Grids that twelve towns can fill."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["table1", "table2", "figure1", "figure3", "figure4", "figure5", "figure6", "positions"])
+def test_an_experiment_renders_its_part_beside_the_paper(prepared: Run, tmp_path: Path, name: str) -> None:
+    """Sweep and report by one file; what the paper does not state says so."""
+    words = [f"experiment=post_fusion/{name}", "sweep.limit=4", "decoding.max_new_tokens=4", *SMALLER.get(name, ["k=2"])]
+    prepared("sweep", *words)
+    prepared("report", *words)
+    page = (tmp_path / f"reports/post_fusion/{name}/report.md").read_text()
+    if name == "positions":
+        assert "gold_at_1" in page
+        assert "gold_at_2" in page
+    else:
+        assert "## Beside the paper: Post-Fusion as Fallback" in page
+        assert "not stated" in page
+    assert ("Supervised (others' result)" in page) == (name == "table2")
+
+
+def api(url: str, *more: str) -> list[str]:
+    """The settings that put the server in place of the local reader."""
+    kept = [w for w in overrides(Path("x")) if w.startswith(("sweep", "depth", "closed_book"))]
+    engine = [f"reader.engine.base_url={url}", "reader.engine.key_variable=OPENAI_API_KEY"]
+    return ["reader=openai", "reader.base=gpt-4o-mini", *engine, *kept, *more]
+
+
+def data(world: Path) -> list[str]:
+    """The small world's corpus, questions and encoder."""
+    return [w for w in overrides(world) if not w.startswith(("reader", "training", "sweep", "depth", "closed_book"))]
+
+
+def test_a_sweep_over_an_api_is_repeatable_and_never_shows_its_key(prepared: Run, world: Path, tmp_path: Path) -> None:
+    """Closed book, dry run with its cost, sweep, report; the key is sent, and stands in no file and no output."""
+    server = ChatServer(
+        reply=lambda p: "unknown" if len(p) % 2 else "Mx Nelra", misbehave=lambda _, n: "500" if n == 1 else None
+    )
+    with server.serving() as url:
+        words = [*data(world), *api(url, "strategy=concatenation,concat_pf", "k=2", "reader.engine.budget.money=1")]
+        env = {"OPENAI_API_KEY": KEY}
+        told = [prepared("closed_book", *data(world), *api(url), small=False, **env)]
+        told.append(prepared("sweep", "-m", *words, "dry_run=true", small=False, **env))
+        assert re.search(r"0\.000\d to 0\.000\d", told[-1].stdout)
+        calls = server.calls
+        told.append(prepared("sweep", "-m", *words, small=False, **env))
+        assert server.calls > calls
+        assert "dollars" in told[-1].stdout
+        calls = server.calls
+        told.append(prepared("sweep", "-m", *words, small=False, **env))
+        told.append(prepared("report", "-m", *words, small=False, **env))
+        assert server.calls == calls
+        server.misbehave = lambda *_: "refuse"
+        told.append(prepared("sweep", *data(world), *api(url, "k=3"), small=False, check=False, **env))
+    assert "HTTP 401" in told[-1].stderr
+    assert f"Bearer {KEY}" in server.keys
+    assert not [t for t in told if KEY in t.stdout + t.stderr]
+    assert not [p for p in tmp_path.rglob("*") if p.is_file() and KEY.encode() in p.read_bytes()]
+    cells = json.loads((tmp_path / "reports/sweep/metrics.json").read_text())
+    assert all(cell["money"][0] > 0 for cell in cells)
+
+
+def test_a_budget_ends_a_sweep_and_finished_cells_stay(prepared: Run, world: Path, tmp_path: Path) -> None:
+    """Exit code 1 with a message; a rerun with more budget makes only the rest."""
+    server = ChatServer(reply=lambda _: "x")
+    with server.serving() as url:
+        prepared("closed_book", *data(world), *api(url), small=False, OPENAI_API_KEY=KEY)
+        before = dict(server.came)
+        words = [*data(world), *api(url, "k=2")]
+        done = prepared("sweep", *words, "reader.engine.budget.tokens=350", small=False, check=False, OPENAI_API_KEY=KEY)
+        assert done.returncode == 1
+        assert "raise reader.engine.budget" in done.stderr
+        assert 0 < server.calls - sum(before.values()) < 10
+        prepared("sweep", *words, small=False, OPENAI_API_KEY=KEY)
+    assert set(server.came.values()) == {1}
+
+
+def test_a_missing_key_and_a_missing_price_are_told_first(prepared: Run, world: Path) -> None:
+    """Before anything is asked."""
+    words = [*data(world), *api("https://example.org/v1"), "sweep.closed_book_filter=false"]
+    done = prepared("sweep", *words, small=False, check=False, OPENAI_API_KEY="")
+    assert "set the environment variable OPENAI_API_KEY" in done.stderr
+    priced = [*words, "reader.base=unheard-of", "reader.engine.budget.money=1"]
+    done = prepared("sweep", *priced, small=False, check=False, OPENAI_API_KEY=KEY)
+    assert "has no price" in done.stderr

@@ -1,0 +1,64 @@
+"""Answer metrics against numbers worked out by hand."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from winnow.errors import ConfigError, InputError
+from winnow.metrics.answer import accuracy, exact_match, f1, normalise
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("The Beatles!", "beatles"), ("An  apple a day", "apple day"), ("U.S.A.", "usa"), ("", ""), ("the", "")],
+)
+def test_normalise_follows_squad(text: str, expected: str) -> None:
+    """Lower case, no ASCII punctuation, no articles, single blanks."""
+    assert normalise(text) == expected
+
+
+def test_exact_match_takes_the_best_answer() -> None:
+    """One equal answer is enough; a longer prediction is wrong."""
+    assert exact_match("the Beatles", ["Queen", "Beatles"]) == 1.0
+    assert exact_match("the Beatles of Liverpool", ["Beatles"]) == 0.0
+
+
+def test_f1_by_hand() -> None:
+    """'george orwell wrote' against 'george orwell': P = 2/3, R = 1, F1 = 0.8; the better answer counts."""
+    assert f1("George Orwell wrote", ["George Orwell"]) == pytest.approx(0.8)
+    assert f1("George Orwell wrote", ["nobody", "George Orwell"]) == pytest.approx(0.8)
+    assert f1("", ["x"]) == 0.0
+
+
+def test_flashrag_f1_is_zero_on_yes_against_no() -> None:
+    """SQuAD gives partial credit to 'yes it is' against 'yes'? FlashRAG gives none where one side is exactly 'yes'."""
+    assert f1("yes it is", ["yes"]) == pytest.approx(0.5)
+    assert f1("yes it is", ["yes"], dialect="flashrag") == 0.0
+    assert f1("yes", ["yes"], dialect="flashrag") == 1.0
+
+
+def test_accuracy_is_containment() -> None:
+    """'10' is in '2010' (FlashRAG's trap, kept); crag compares raw text with its case."""
+    assert accuracy("in 2010", ["10"]) == 1.0
+    assert accuracy("It is True", ["true"]) == 1.0
+    assert accuracy("It is True", ["true"], dialect="crag") == 0.0
+    assert accuracy("untrue", ["true"], dialect="crag") == 1.0
+
+
+def test_bad_input_is_an_error_never_a_zero() -> None:
+    """An empty answer list, a bare string and an unknown dialect are refused by name."""
+    with pytest.raises(InputError, match="empty"):
+        exact_match("x", [])
+    with pytest.raises(InputError, match="Wrap it in a list"):
+        f1("x", "abc")
+    with pytest.raises(ConfigError, match="dialect"):
+        f1("x", ["x"], dialect="nope")  # type: ignore[arg-type]
+
+
+@given(st.text(max_size=40), st.lists(st.text(max_size=40), min_size=1, max_size=4))
+def test_em_implies_f1_and_accuracy(prediction: str, answers: list[str]) -> None:
+    """An exact match has F1 1 and holds the answer; every metric lies in [0, 1]."""
+    values = exact_match(prediction, answers), f1(prediction, answers), accuracy(prediction, answers)
+    assert all(0 <= value <= 1 for value in values)
+    if values[0]:
+        assert values[1:] == (1.0, 1.0)

@@ -1,0 +1,67 @@
+"""has_answer as DPR and FiD define it, and recall@k."""
+
+import unicodedata
+
+import regex
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from winnow.metrics.ranking import has_answer, has_answers, recall_at
+
+_REFERENCE = regex.compile(r"([\p{L}\p{N}\p{M}]+)|([^\p{Z}\p{C}])", flags=regex.IGNORECASE + regex.UNICODE + regex.MULTILINE)
+
+
+def slow_has_answer(text: str, answers: list[str]) -> bool:
+    """The definition written out: NFD, tokens, lower case, contiguous match of token lists."""
+
+    def tokens(value: str) -> list[str]:
+        return [m.group().lower() for m in _REFERENCE.finditer(unicodedata.normalize("NFD", value))]
+
+    words = tokens(text)
+    for answer in answers:
+        wanted = tokens(answer)
+        if any(words[i : i + len(wanted)] == wanted for i in range(len(words) - len(wanted) + 1)):
+            return True
+    return False
+
+
+def test_tokens_not_substrings() -> None:
+    """'10' is not in '2010'; punctuation and articles count; accents match across compositions."""
+    assert not has_answer("in 2010", ["10"])
+    assert has_answer("The U.S.A. won", ["u.s.a."])
+    assert not has_answer("The U.S.A. won", ["USA"])
+    assert has_answer("Caf\u00e9 de Flore", ["Cafe\u0301"])
+    assert not has_answer("Cafe de Flore", ["Caf\u00e9"])
+
+
+def test_edges_of_the_definition() -> None:
+    """An answer without tokens is always found; a missing text never holds one."""
+    assert has_answer("anything", ["   "])
+    assert has_answer("", ["  "])
+    assert not has_answer(None, ["x"])
+    assert has_answers([None, "x y"], ["x"]) == [False, True]
+
+
+@given(st.text(max_size=60), st.lists(st.text(max_size=8), min_size=1, max_size=3))
+def test_equals_the_definition(text: str, answers: list[str]) -> None:
+    """The fast form gives what the definition gives, on any Unicode text."""
+    expected = slow_has_answer(text, answers)
+    assert has_answer(text, answers) == expected
+    assert has_answers([text], answers) == [expected]
+
+
+def test_recall_by_hand() -> None:
+    """Answers at ranks 2, none and 1: recall@1 is 1/3, recall@2 is 2/3."""
+    flags = [[False, True], [False, False], [True, False]]
+    assert recall_at(flags, 1).tolist() == [0.0, 0.0, 1.0]
+    assert recall_at(flags, 2).mean() == 2 / 3
+
+
+@settings(max_examples=500)
+@given(
+    st.text(alphabet="aAkK\u212a\u03a3\u03c3\u0130i\u0307\u2260=\u0338 -.1\u00e9\t\u00a0", max_size=30),
+    st.lists(st.text(alphabet="aAkK\u212a\u03c3\u0130i =-1\u00e9", min_size=1, max_size=5), min_size=1, max_size=3),
+)
+def test_characters_that_change_when_lowered_or_decomposed(text: str, answers: list[str]) -> None:
+    """The Kelvin sign, sigma, the dotted capital I, marks after an answer: the short cuts agree with the definition."""
+    assert has_answer(text, answers) == slow_has_answer(text, answers)

@@ -1,0 +1,164 @@
+"""The local reader: batches give what single prompts give."""
+
+from pathlib import Path
+
+import pytest
+
+from winnow.errors import ConfigError
+from winnow.models import chat_text
+from winnow.readers.local import LocalReader
+from winnow.records import Decoding, Generate, Generation, Likelihood, Message, Request, Search
+from winnow.testing import tiny_causal_lm
+
+TEXTS = [f"The quick brown fox number {n} " * (1 + n % 4) for n in range(9)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny model."""
+    return tiny_causal_lm(tmp_path_factory.mktemp("lm"), TEXTS, window=200)
+
+
+def requests(decoding: Decoding | None = None) -> list[Generate]:
+    return [Generate((Message("user", text),), decoding or Decoding(8)) for text in TEXTS]
+
+
+def answers(reader: LocalReader, asked: list[Generate]) -> dict[str, str]:
+    """Submit all and collect until nothing is left."""
+    reader.submit(asked)
+    found = {}
+    while batch := reader.collect():
+        found.update({q.messages[0].content: r.text for q, r in batch})  # type: ignore[union-attr]
+    return found
+
+
+def test_batches_equal_single_prompts_in_float32(folder: Path) -> None:
+    """Left padding and mixed lengths change no greedy text."""
+    together = answers(LocalReader(str(folder), "tiny", "float32", batch_size=4), requests())
+    alone = answers(LocalReader(str(folder), "tiny", "float32", batch_size=1), requests())
+    assert together == alone
+    assert len(together) == len(TEXTS)
+    assert any(together.values())
+
+
+def test_a_batch_keeps_its_token_budget(folder: Path) -> None:
+    """The longest prompts come first; padded tokens stay within the budget."""
+    reader = LocalReader(str(folder), "tiny", "float32", batch_tokens=100, batch_size=8)
+    reader.submit(requests())
+    first = reader.collect()
+    widest = max(reader.size(q) for q, _ in first)
+    assert widest == max(reader.size(q) for q in requests())
+    assert widest * len(first) <= 100
+
+
+def test_usage_and_finish(folder: Path) -> None:
+    """Tokens in are the prompt's; a reply cut by the limit says "length"."""
+    reader = LocalReader(str(folder), "tiny", "float32")
+    reader.submit(requests(Decoding(2))[:1])
+    ((request, result),) = reader.collect()
+    assert result.usage.tokens_in == reader.size(request)  # type: ignore[union-attr]
+    assert result.usage.tokens_out <= 2  # type: ignore[union-attr]
+    assert result.finish in {"stop", "length"}  # type: ignore[union-attr]
+    assert reader.collect() == []
+
+
+def test_sampling_is_seeded(folder: Path) -> None:
+    """The same seed gives the same text, another sample another one (of nine, at least one)."""
+    hot = [Decoding(8, temperature=2.0, seed=seed) for seed in (1, 1, 2)]
+    runs = [answers(LocalReader(str(folder), "tiny", "float32"), requests(d)) for d in hot]
+    assert runs[0] == runs[1]
+    assert runs[0] != runs[2]
+
+
+def test_sampled_texts_do_not_depend_on_their_company(folder: Path) -> None:
+    """Greedy and sampled prompts of several temperatures share batches; each text is what it is alone."""
+    asked = [q for d in (Decoding(8), Decoding(8, 0.7, 0.9), Decoding(8, 2.0)) for q in requests(d)]
+    together, alone = (LocalReader(str(folder), "tiny", "float32", batch_size=size) for size in (6, 1))
+    found = [_texts(reader, asked) for reader in (together, alone)]
+    assert found[0] == found[1]
+    assert len(set(found[0].values())) > 12
+
+
+def _texts(reader: LocalReader, asked: list[Generate]) -> dict[Generate, str]:
+    reader.submit(asked)
+    found = {}
+    while batch := reader.collect():
+        found.update({q: r.text for q, r in batch})  # type: ignore[union-attr]
+    return found  # type: ignore[return-value]
+
+
+def test_likelihoods_equal_a_plain_forward_pass(folder: Path) -> None:
+    """Log P(continuation, end | prompt), token by token, for each alone; batches and padding change nothing."""
+    import torch
+
+    reader = LocalReader(str(folder), "tiny", "float32", batch_size=4)
+    asked = [
+        Likelihood((Message("user", t),), c, ended=e)
+        for t in TEXTS[:3]
+        for c in ("fox", "the quick fox")
+        for e in (True, False)
+    ]
+    reader.submit(asked)
+    found: dict[Request, float] = {}
+    while batch := reader.collect():
+        found.update({q: r.value for q, r in batch})  # type: ignore[union-attr]
+    tokenizer = reader.lm.tokenizer
+    for one in asked:
+        prompt = tokenizer(chat_text(tokenizer, one.messages), add_special_tokens=False)["input_ids"]
+        target = tokenizer(one.continuation, add_special_tokens=False)["input_ids"] + [tokenizer.eos_token_id] * one.ended
+        with torch.no_grad():
+            steps = reader.lm.model(torch.tensor([prompt + target])).logits[0, len(prompt) - 1 : -1].log_softmax(-1)
+        assert found[one] == pytest.approx(sum(float(step[t]) for step, t in zip(steps, target, strict=True)), abs=1e-4)
+
+
+def test_log_probabilities_of_what_was_written(folder: Path) -> None:
+    """One a written token; those of sampled texts are the model's own, before temperature and noise."""
+    import torch
+
+    reader = LocalReader(str(folder), "tiny", "float32")
+    reader.submit(requests(Decoding(4, logprobs=True))[:2])
+    results = dict(reader.collect())
+    for request, result in results.items():
+        assert isinstance(request, Generate)
+        assert isinstance(result, Generation)
+        assert result.logprobs is not None
+        assert len(result.logprobs) == result.usage.tokens_out
+        assert max(result.logprobs) <= 0
+    hot = requests(Decoding(4, temperature=1.5, logprobs=True))[:1]
+    reader.submit(hot)
+    ((_, sampled),) = reader.collect()
+    assert isinstance(sampled, Generation)
+    tokenizer = reader.lm.tokenizer
+    prompt = tokenizer(chat_text(tokenizer, hot[0].messages), add_special_tokens=False)["input_ids"]
+    steps = reader.lm.model(torch.tensor([prompt])).logits[0, -1].log_softmax(-1)
+    assert sampled.logprobs is not None
+    assert min(abs(steps - sampled.logprobs[0])) < 1e-4
+    reader.submit(requests()[:1])
+    assert reader.collect()[0][1].logprobs is None  # type: ignore[union-attr]
+
+
+def test_four_bits_need_a_gpu(folder: Path) -> None:
+    """And safetensors; the message says so."""
+    with pytest.raises(ConfigError, match="needs a GPU"):
+        _ = LocalReader(str(folder), "t", device="cpu", quantize="4bit").lm
+    with pytest.raises(ConfigError, match="none or 4bit"):
+        LocalReader(str(folder), "t", quantize="8bit")
+    assert LocalReader(str(folder), "t", "bfloat16", quantize="4bit").identity.endswith("bfloat16/4bit")
+
+
+def test_the_window_is_known(folder: Path) -> None:
+    """Prompt and reply together must fit."""
+    reader = LocalReader(str(folder), "tiny", "float32")
+    assert reader.room == 200
+    assert LocalReader(str(folder), "tiny", "float32", window=30).room == 30
+    assert reader.fits(requests()[0])
+    assert not reader.fits(Generate((Message("user", "fox " * 300),), Decoding(8)))
+
+
+def test_identity_and_refusals(folder: Path) -> None:
+    """Precision is part of the identity; other requests and empty batches are refused."""
+    assert LocalReader(str(folder), "t", "float32").identity != LocalReader(str(folder), "t", "bfloat16").identity
+    with pytest.raises(ConfigError, match="start at 1"):
+        LocalReader(str(folder), "t", batch_size=0)
+    with pytest.raises(ConfigError, match="serves Generate"):
+        LocalReader(str(folder), "t").size(Search("q", 1))

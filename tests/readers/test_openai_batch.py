@@ -1,0 +1,154 @@
+"""The Batch API against a server on this machine."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from winnow.driver import Driver, Job
+from winnow.errors import BudgetError, ConfigError, ReaderError
+from winnow.ledger import Ledger
+from winnow.loopback import ChatServer
+from winnow.readers.budget import Budget
+from winnow.readers.openai_batch import OpenAIBatchReader
+from winnow.readers.openai_chat import OpenAIReader
+from winnow.records import Answer, Decoding, Generate, Message, Outcome, Plan, Usage
+
+
+def request(text: str) -> Generate:
+    return Generate((Message("user", text),), Decoding())
+
+
+def plan(*texts: str) -> Plan:
+    """One round a text, so that the second depends on the first."""
+    replies = []
+    for text in texts:
+        replies += yield [request(text)]
+    return Answer(",".join(r.text for r in replies), unknown=False)
+
+
+def reader(url: str, folder: Path, budget: Budget | None = None) -> OpenAIBatchReader:
+    return OpenAIBatchReader("m", "m", url, state=str(folder / "batches"), poll_seconds=0.01, budget=budget or Budget())
+
+
+def sweep(engine: OpenAIBatchReader, folder: Path, plans: list[Plan]) -> tuple[dict[object, Outcome], Driver]:
+    with Ledger(folder / "l.sqlite") as ledger:
+        driver = Driver({Generate: engine}, ledger)
+        try:
+            return {o.tag: o for o in driver.run(Job(n, p) for n, p in enumerate(plans))}, driver
+        finally:
+            engine.close()
+
+
+def test_rounds_of_plans_are_batches(tmp_path: Path) -> None:
+    """Twenty plans of two rounds are two batches; afterwards nothing is remembered as out."""
+    server = ChatServer(polls=3)
+    with server.serving() as url:
+        found, _ = sweep(reader(url, tmp_path), tmp_path, [plan(f"a{n}", f"b{n}") for n in range(20)])
+    assert {o.answer.text for o in found.values()} == {f"A{n},B{n}" for n in range(20)}
+    assert len(server._batches) == 2
+    assert not list((tmp_path / "batches").glob("*"))
+
+
+def test_a_batch_outlives_its_process(tmp_path: Path) -> None:
+    """One process sends and ends; the next takes the batch up, sends nothing, and merges it into the ledger."""
+    server = ChatServer()
+    with server.serving() as url:
+        first = reader(url, tmp_path)
+        first.submit([request("a"), request("b")])
+        first._send(first._fresh)
+        found, driver = sweep(reader(url, tmp_path), tmp_path, [plan("a"), plan("b"), plan("c")])
+        assert {o.answer.text for o in found.values()} == {"A", "B", "C"}
+        assert len(server._batches) == 2
+        assert driver.tally.made == 3
+        assert set(server.came.values()) == {1}
+        with Ledger(tmp_path / "l.sqlite") as ledger:
+            chat = OpenAIReader("m", "m", url)
+            assert Driver({Generate: chat}, ledger).run([Job(1, plan("a"))]).__next__().answer.text == "A"
+    assert server.came["a"] == 1
+
+
+def test_a_kill_between_sending_and_noting_the_id_is_made_good(tmp_path: Path) -> None:
+    """The batch is found by its name; one that was never created is sent anew."""
+    server = ChatServer()
+    with server.serving() as url:
+        first = reader(url, tmp_path)
+        first.submit([request("a")])
+        first._send(first._fresh)
+        (note,) = (tmp_path / "batches").glob("*.json")
+        body = json.loads(note.read_text()) | {"batch": None}
+        note.write_text(json.dumps(body))
+        lost = note.with_name("lost.json")
+        lost.write_text(json.dumps(body | {"name": "lost", "asked": {}}))
+        found, _ = sweep(reader(url, tmp_path), tmp_path, [plan("a")])
+    assert found[0].answer.text == "A"
+    assert len(server._batches) == 1
+    assert not list((tmp_path / "batches").glob("*"))
+
+
+def test_lines_that_failed_are_sent_again(tmp_path: Path) -> None:
+    """A 500 within a batch, and a line without an answer; those that came are kept."""
+    server = ChatServer(misbehave=lambda p, t: {"a": "500", "b": "stall"}.get(p) if t == 1 else None)  # type: ignore[arg-type, return-value]
+    with server.serving() as url:
+        found, _ = sweep(reader(url, tmp_path), tmp_path, [plan(p) for p in "abc"])
+    assert {o.answer.text for o in found.values()} == {"A", "B", "C"}
+    assert server.came == {"a": 2, "b": 2, "c": 1}
+
+
+def test_a_refused_line_ends_the_run_after_the_others_are_kept(tmp_path: Path) -> None:
+    """A 401 within a batch: the two answers are in the ledger, the error is raised, and a rerun asks only for the rest."""
+    server = ChatServer(misbehave=lambda prompt, time: "refuse" if prompt == "bad" and time == 1 else None)
+    with server.serving() as url:
+        with pytest.raises(ReaderError, match="HTTP 401"):
+            sweep(reader(url, tmp_path), tmp_path, [plan(p) for p in ("a", "bad", "c")])
+        with Ledger(tmp_path / "l.sqlite") as ledger:
+            assert len(ledger) == 2
+        sweep(reader(url, tmp_path), tmp_path, [plan(p) for p in ("a", "bad", "c")])
+    assert server.came == {"a": 1, "bad": 2, "c": 1}
+    assert not list((tmp_path / "batches").glob("*"))
+
+
+def test_a_batch_of_another_sweep_is_merged_too(tmp_path: Path) -> None:
+    """What this run does not ask for goes into the ledger all the same, and its note is forgotten."""
+    server = ChatServer()
+    with server.serving() as url:
+        first = reader(url, tmp_path)
+        first.submit([request("a"), request("b")])
+        first._send(first._fresh)
+        _, driver = sweep(reader(url, tmp_path), tmp_path, [plan("c")])
+        assert driver.tally.made == 1
+        with Ledger(tmp_path / "l.sqlite") as ledger:
+            assert len(ledger) == 3
+    assert not list((tmp_path / "batches").glob("*"))
+
+
+def test_a_budget_counts_what_this_run_sent(tmp_path: Path) -> None:
+    """Results of an earlier process settle nothing; failed lines give back what was set aside for them."""
+    server = ChatServer(misbehave=lambda prompt, time: "500" if prompt == "x" and time == 1 else None)
+    with server.serving() as url:
+        first = reader(url, tmp_path)
+        first.submit([request(f"q{n}") for n in range(5)])
+        first._send(first._fresh)
+        engine = reader(url, tmp_path, Budget(tokens=40))
+        found, _ = sweep(engine, tmp_path, [plan("x"), *(plan(f"q{n}") for n in range(5))])
+    assert len(found) == 6
+    assert engine.spending._aside == Usage()
+    assert engine.spending.spent == Usage(1, 1)
+
+
+def test_a_budget_holds_for_batches(tmp_path: Path) -> None:
+    """As many as it allows go out; then the run ends, with their results kept."""
+    server = ChatServer()
+    with server.serving() as url:
+        with pytest.raises(BudgetError):
+            sweep(reader(url, tmp_path, Budget(tokens=27)), tmp_path, [plan(f"q{n}") for n in range(5)])
+        assert 0 < len(server.came) < 5
+        _, driver = sweep(reader(url, tmp_path), tmp_path, [plan(f"q{n}") for n in range(5)])
+    assert set(server.came.values()) == {1}
+    assert driver.tally.from_ledger == 5 - driver.tally.made
+
+
+def test_settings_that_cannot_work(tmp_path: Path) -> None:
+    """By name."""
+    with pytest.raises(ConfigError, match="capacity"):
+        OpenAIBatchReader("m", "m", capacity=0)

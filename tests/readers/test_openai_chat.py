@@ -1,0 +1,233 @@
+"""The reader behind an API, against a server on this machine that misbehaves on purpose."""
+
+import time
+import traceback
+from pathlib import Path
+
+import pytest
+
+from winnow.driver import Driver, Job
+from winnow.errors import BudgetError, ConfigError, ReaderError
+from winnow.ledger import Ledger
+from winnow.loopback import ChatServer, Fault
+from winnow.readers.budget import Budget
+from winnow.readers.openai_chat import OpenAIReader
+from winnow.readers.pacing import Pacing
+from winnow.records import Answer, Decoding, Generate, Generation, Likelihood, Message, Outcome, Plan, Price
+
+FAST = Pacing(first_wait=0.01, longest_wait=0.05, read_seconds=0.4, connect_seconds=0.4, cooldown=0.05)
+
+
+def request(text: str, decoding: Decoding | None = None, sample: int = 0) -> Generate:
+    return Generate((Message("user", text),), decoding or Decoding(), sample)
+
+
+def plan(*asked: Generate) -> Plan:
+    """A plan of one round."""
+    replies = yield list(asked)
+    return Answer(",".join(f"{r.text}/{r.finish}" for r in replies), unknown=False)
+
+
+def sweep(reader: OpenAIReader, path: Path, plans: list[Plan]) -> tuple[dict[object, Outcome], Driver]:
+    """Run plans with a ledger; the reader is closed in any case."""
+    with Ledger(path) as ledger:
+        driver = Driver({Generate: reader}, ledger)
+        try:
+            return {o.tag: o for o in driver.run(Job(n, p) for n, p in enumerate(plans))}, driver
+        finally:
+            reader.close()
+
+
+FAULTS: tuple[Fault, ...] = ("429", "429 after", "500", "503", "close", "malformed", "stall")
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_failure_is_tried_again_until_it_is_answered(tmp_path: Path, fault: Fault) -> None:
+    """Twelve prompts, each failing twice: all are answered, each came three times, each is stored once."""
+    server = ChatServer(misbehave=lambda _, time: fault if time <= 2 else None)
+    with server.serving() as url:
+        reader = OpenAIReader("m", "m", url, pacing=FAST)
+        found, driver = sweep(reader, tmp_path / "l.sqlite", [plan(request(f"q{n}")) for n in range(12)])
+    assert {o.answer.text for o in found.values()} == {f"Q{n}/stop" for n in range(12)}
+    assert set(server.came.values()) == {3}
+    assert driver.tally.made == 12
+
+
+@pytest.mark.parametrize(("fault", "finish"), [("empty", "empty"), ("filter", "content_filter"), ("length", "length")])
+def test_outcomes_are_recorded_not_tried_again(tmp_path: Path, fault: Fault, finish: str) -> None:
+    """No choice, a content filter's stop and a length stop are results; a replay gives them again."""
+    server = ChatServer(misbehave=lambda *_: fault)
+    with server.serving() as url:
+        for _ in range(2):
+            found, _ = sweep(OpenAIReader("m", "m", url, pacing=FAST), tmp_path / "l.sqlite", [plan(request("q"))])
+            assert found[0].answer.text == f"{'Q' if fault == 'length' else ''}/{finish}"
+    assert server.calls == 1
+
+
+def test_a_prompt_that_the_server_finds_too_long_is_shortened(tmp_path: Path) -> None:
+    """The driver drops a passage and asks again; the first try is not stored."""
+    short = request("short")
+    long = Generate((Message("user", "long"),), Decoding(), shorter=lambda: short)
+    server = ChatServer(misbehave=lambda prompt, _: "too long" if prompt == "long" else None)
+    with server.serving() as url:
+        found, driver = sweep(OpenAIReader("m", "m", url), tmp_path / "l.sqlite", [plan(long)])
+    assert (found[0].answer.text, found[0].dropped, driver.tally.made) == ("SHORT/stop", 1, 1)
+
+
+def test_a_refusal_stops_the_run_and_keeps_what_was_answered(tmp_path: Path) -> None:
+    """A wrong key: one call, no retry; answers before it are in the ledger, and the next run makes only the rest."""
+    server = ChatServer(misbehave=lambda prompt, _: "refuse" if prompt == "q7" else None, latency=0.01)
+    with server.serving() as url:
+        with pytest.raises(ReaderError, match="HTTP 401"):
+            sweep(OpenAIReader("m", "m", url, pacing=FAST), tmp_path / "l.sqlite", [plan(request(f"q{n}")) for n in range(10)])
+        assert server.came["q7"] == 1
+        server.misbehave = lambda *_: None
+        sweep(OpenAIReader("m", "m", url, pacing=FAST), tmp_path / "l.sqlite", [plan(request(f"q{n}")) for n in range(10)])
+    assert server.came["q7"] == 2
+    assert all(count == 1 for prompt, count in server.came.items() if prompt != "q7")
+
+
+def test_answers_on_their_way_are_kept_when_another_is_refused(tmp_path: Path) -> None:
+    """A refusal comes at once, the others take a third of a second: they are paid, and so they are stored."""
+    server = ChatServer(reply=lambda p: p.upper(), misbehave=lambda prompt, _: "refuse" if prompt == "q3" else None)
+    server.slow = lambda prompt: 0.0 if prompt == "q3" else 0.3
+    with server.serving() as url, pytest.raises(ReaderError, match="HTTP 401"):
+        sweep(OpenAIReader("m", "m", url, pacing=FAST), tmp_path / "l.sqlite", [plan(request(f"q{n}")) for n in range(4)])
+    with Ledger(tmp_path / "l.sqlite") as ledger:
+        assert len(ledger) == 3
+
+
+def test_a_refusal_shows_no_key_even_in_its_chain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server echoes the key; the whole traceback, causes and contexts included, does not hold it."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-of-the-test")
+    for fault in ("refuse", "500"):
+        server = ChatServer(misbehave=lambda *_, fault=fault: fault)  # type: ignore[misc]
+        with server.serving() as url, pytest.raises(ReaderError) as caught:
+            sweep(OpenAIReader("m", "m", url, pacing=FAST), tmp_path / "l.sqlite", [plan(request("q"))])
+        assert "Bearer sk-secret-of-the-test" in server.keys
+        error: BaseException | None = caught.value
+        while error is not None:
+            assert "sk-secret" not in "".join(traceback.format_exception_only(error))
+            error = error.__cause__ or error.__context__
+        assert "[key]" in str(caught.value)
+
+
+def test_a_probe_that_is_throttled_or_refused_hangs_nothing(tmp_path: Path) -> None:
+    """Failures pause the calls; the probe then meets a 503, later calls an answer; or a refusal ends the run."""
+    pacing = Pacing(concurrency=2, trip=2, cooldown=0.05, first_wait=0.01, longest_wait=0.05, openings=5)
+    faults: list[Fault | None] = ["500", "500", "503", "503", None]
+    server = ChatServer(misbehave=lambda *_: faults.pop(0) if len(faults) > 1 else faults[0])
+    with server.serving() as url:
+        found, _ = sweep(
+            OpenAIReader("m", "m", url, pacing=pacing), tmp_path / "l.sqlite", [plan(request(f"q{n}")) for n in range(6)]
+        )
+        assert len(found) == 6
+        faults[:] = ["500", "500", "refuse"]
+        with pytest.raises(ReaderError, match="HTTP 401"):
+            sweep(
+                OpenAIReader("m", "m", url, pacing=pacing), tmp_path / "l.sqlite", [plan(request(f"r{n}")) for n in range(6)]
+            )
+
+
+def test_a_throttled_call_is_tried_for_as_long_as_patience_lasts(tmp_path: Path) -> None:
+    """Twelve 429s are no failures of a call that may fail three times; without patience the run ends."""
+    server = ChatServer(misbehave=lambda _, time: "429" if time <= 12 else None)
+    quick = Pacing(attempts=3, first_wait=0.001, longest_wait=0.002)
+    with server.serving() as url:
+        assert len(sweep(OpenAIReader("m", "m", url, pacing=quick), tmp_path / "l.sqlite", [plan(request("q"))])[0]) == 1
+        impatient = Pacing(attempts=3, patience=0.0, first_wait=0.001)
+        with pytest.raises(ReaderError, match="HTTP 429"):
+            sweep(OpenAIReader("m", "m", url, pacing=impatient), tmp_path / "l.sqlite", [plan(request("r"))])
+
+
+def test_a_server_without_samples_is_named(tmp_path: Path) -> None:
+    """One choice where three were asked for is not two empty answers."""
+    hot = Decoding(temperature=0.7, samples=3)
+    server = ChatServer(most_choices=1)
+    with server.serving() as url, pytest.raises(ReaderError, match="samples_per_call=1"):
+        reader = OpenAIReader("m", "m", url, samples_per_call=3)
+        sweep(reader, tmp_path / "l.sqlite", [plan(*(request("q", hot, n) for n in range(3)))])
+
+
+def test_a_server_that_only_fails_ends_the_run(tmp_path: Path) -> None:
+    """A call's attempts run out, or the breaker gives up; the message says what failed last."""
+    with ChatServer(misbehave=lambda *_: "500").serving() as url, pytest.raises(ReaderError, match="HTTP 500"):
+        sweep(OpenAIReader("m", "m", url, pacing=FAST), tmp_path / "l.sqlite", [plan(request("q"))])
+    with pytest.raises(ReaderError, match="connection failed"):
+        sweep(OpenAIReader("m", "m", "http://127.0.0.1:9/v1", pacing=FAST), tmp_path / "l.sqlite", [plan(request("q"))])
+
+
+def test_concurrency_is_bounded_and_used(tmp_path: Path) -> None:
+    """Sixty calls of 20 ms, eight at a time."""
+    server = ChatServer(latency=0.02)
+    with server.serving() as url:
+        reader = OpenAIReader("m", "m", url, pacing=Pacing(concurrency=8))
+        sweep(reader, tmp_path / "l.sqlite", [plan(request(f"q{n}")) for n in range(60)])
+    assert server.most_at_once == 8
+
+
+def test_requests_a_minute_are_kept(tmp_path: Path) -> None:
+    """Sixty-six a minute, which may come at once: the two calls beyond them wait about a second each."""
+    server = ChatServer()
+    with server.serving() as url:
+        reader = OpenAIReader("m", "m", url, pacing=Pacing(requests_per_minute=66))
+        started = time.monotonic()
+        sweep(reader, tmp_path / "l.sqlite", [plan(request(f"q{n}")) for n in range(68)])
+    assert time.monotonic() - started > 0.9
+
+
+def test_samples_go_out_together_and_are_stored_apart(tmp_path: Path) -> None:
+    """Five samples in calls of at most three; a larger p later asks only for the others."""
+    hot = Decoding(temperature=0.7, samples=9)
+    server = ChatServer()
+    with server.serving() as url:
+        for count, calls in ((5, 2), (7, 3)):
+            reader = OpenAIReader("m", "m", url, samples_per_call=3)
+            found, _ = sweep(reader, tmp_path / "l.sqlite", [plan(*(request("q", hot, n) for n in range(count)))])
+            assert found[0].calls == count
+            assert server.calls == calls
+
+
+def test_a_budget_stops_cleanly_and_more_of_it_goes_on(tmp_path: Path) -> None:
+    """Ten calls of at most 24 tokens that take 2; 36 tokens allow some, more the others; none is paid twice."""
+    server = ChatServer()
+    plans = [[plan(request(f"q{n}")) for n in range(10)] for _ in range(2)]
+    with server.serving() as url:
+        with pytest.raises(BudgetError, match=r"budget of 36 tokens.*raise reader\.engine\.budget"):
+            sweep(OpenAIReader("m", "m", url, budget=Budget(tokens=36)), tmp_path / "l.sqlite", plans[0])
+        first = server.calls
+        assert 0 < first < 10
+        found, driver = sweep(OpenAIReader("m", "m", url, budget=Budget(tokens=10_000)), tmp_path / "l.sqlite", plans[1])
+    assert len(found) == 10
+    assert driver.tally.made == 10 - first
+    assert set(server.came.values()) == {1}
+
+
+def test_log_probabilities_are_kept(tmp_path: Path) -> None:
+    """Where offered, in the ledger too."""
+    with ChatServer().serving() as url:
+        reader = OpenAIReader("m", "m", url)
+        reader.submit([request("q", Decoding(logprobs=True))])
+        ((_, result),) = reader.collect()
+        reader.close()
+    assert isinstance(result, Generation)
+    assert result.logprobs == (-0.5,)
+
+
+def test_what_it_cannot_do_and_who_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Likelihoods need a local reader; server, model and extra fields are the identity; a missing key is told first."""
+    reader = OpenAIReader("m", "m", "http://127.0.0.1:1/v1", extra={"top_k": 1}, window=50)
+    assert reader.identity == "http://127.0.0.1:1/v1#m+[('top_k', 1)]"
+    assert OpenAIReader("m", "m", server="openai").identity == "openai#m"
+    assert reader.fits(request("x"))
+    assert not reader.fits(request("x" * 400))
+    with pytest.raises(ConfigError, match="local reader"):
+        reader.size(Likelihood((), "x"))
+    monkeypatch.delenv("WINNOW_TEST_KEY", raising=False)
+    with pytest.raises(ConfigError, match="WINNOW_TEST_KEY"):
+        OpenAIReader("m", "m", "https://example.org/v1", key_variable="WINNOW_TEST_KEY").check()
+    with pytest.raises(ConfigError, match="has no price"):
+        OpenAIReader("m", "m", budget=Budget(money=1.0))
+    assert OpenAIReader("m", "m", budget=Budget(money=1.0), price=Price(1.0, 1.0)).spending.set_aside(
+        reader.protocol.most(request("x"))
+    )

@@ -1,0 +1,25 @@
+"""What both roads to a server share."""
+
+import pytest
+
+from winnow.errors import ConfigError
+from winnow.readers.openai_batch import OpenAIBatchReader
+from winnow.readers.openai_chat import OpenAIReader
+from winnow.records import Decoding, Generate, Likelihood, Message
+
+
+def test_both_roads_are_one_engine_to_the_ledger() -> None:
+    """Server, model and extra fields decide; the road does not."""
+    for words in ({}, {"server": "openai"}, {"extra": {"top_k": 1}}):
+        assert OpenAIReader("m", "a", **words).identity == OpenAIBatchReader("m", "b", **words).identity  # type: ignore[arg-type]
+    assert OpenAIReader("m", "a", extra={"top_k": 1}).identity == "https://api.openai.com/v1#m+[('top_k', 1)]"
+
+
+def test_windows_are_by_estimate_and_servers_only_write() -> None:
+    """Four characters a token, eight tokens a message."""
+    request = Generate((Message("user", "x" * 40),), Decoding(10))
+    assert OpenAIReader("m", "m").size(request) == 18
+    assert OpenAIReader("m", "m", window=28).fits(request)
+    assert not OpenAIReader("m", "m", window=27).fits(request)
+    with pytest.raises(ConfigError, match="local reader"):
+        OpenAIBatchReader("m", "m").size(Likelihood((), "x"))

@@ -1,0 +1,141 @@
+"""The chat protocol as data."""
+
+import json
+
+import httpx2
+import openai
+import pytest
+
+from winnow.errors import ConfigError, ReaderError
+from winnow.readers.openai_protocol import ChatProtocol, RetryableError
+from winnow.records import Decoding, Generate, Generation, Message, TooLong, Usage
+
+PROTOCOL = ChatProtocol("m", "http://127.0.0.1:1/v1", "WINNOW_TEST_KEY")
+ASKED = Generate((Message("system", "s"), Message("user", "u")), Decoding(5))
+
+
+def reply(**changes: object) -> str:
+    """A reply with one choice, changed."""
+    choice = {"message": {"content": " hi "}, "finish_reason": "stop", **changes.pop("choice", {})}  # type: ignore[dict-item]
+    return json.dumps({"choices": [choice], "usage": {"prompt_tokens": 7, "completion_tokens": 3}, **changes})
+
+
+def test_a_greedy_body_holds_what_was_asked() -> None:
+    """No sampling settings, no n; extra fields are added."""
+    body = ChatProtocol("m", "http://127.0.0.1/v1", extra={"top_k": 1}, max_tokens_field="max_completion_tokens").body(ASKED)
+    assert body == {
+        "model": "m", "messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}],
+        "max_completion_tokens": 5, "temperature": 0.0, "top_k": 1,
+    }  # fmt: skip
+    assert "temperature" not in ChatProtocol("m", "http://127.0.0.1/v1", extra={"temperature": None}).body(ASKED)
+
+
+def test_a_sampled_body_is_seeded_by_what_is_asked() -> None:
+    """Another sample has another seed."""
+    first, second = (PROTOCOL.body(Generate(ASKED.messages, Decoding(5, 0.7), n), samples=2) for n in (0, 1))
+    assert (first["n"], first["temperature"], first["top_p"]) == (2, 0.7, 1.0)
+    assert first["seed"] != second["seed"]
+
+
+def test_replies_and_outcomes() -> None:
+    """Text is trimmed; a cut reply, a filtered one and none at all are outcomes."""
+    assert PROTOCOL.generations(reply(), [ASKED]) == [Generation("hi", "stop", Usage(7, 3))]
+    assert PROTOCOL.generations(reply(choice={"finish_reason": "length"}), [ASKED])[0].finish == "length"
+    for message in ({"content": None}, {}, {"content": "I think Par"}):
+        filtered = {"message": message, "finish_reason": "content_filter"}
+        assert PROTOCOL.generations(reply(choice=filtered), [ASKED])[0] == Generation("", "content_filter", Usage(7, 3))
+    assert PROTOCOL.generations(reply(choices=[]), [ASKED])[0] == Generation("", "empty", Usage(7, 3))
+    logged = {"logprobs": {"content": [{"logprob": -0.5}, {"logprob": -1.0}]}}
+    assert PROTOCOL.generations(reply(choice=logged), [ASKED])[0].logprobs == (-0.5, -1.0)
+
+
+def test_samples_share_the_usage_of_their_call() -> None:
+    """The prompt was read once; where there are fewer choices than samples the server knows no `n`."""
+    choices = [{"message": {"content": text}, "finish_reason": "stop"} for text in "ab"]
+    found = PROTOCOL.generations(reply(choices=choices), [ASKED] * 2)
+    assert [(g.text, g.finish, g.usage.tokens_in, g.usage.tokens_out) for g in found] == [
+        ("a", "stop", 7, 2),
+        ("b", "stop", 0, 1),
+    ]
+    with pytest.raises(ReaderError, match="2 of 3 samples"):
+        PROTOCOL.generations(reply(choices=choices), [ASKED] * 3)
+
+
+def test_tokens_are_estimated_where_the_server_counts_none(caplog: pytest.LogCaptureFixture) -> None:
+    """And it says so."""
+    assert PROTOCOL.generations(reply(usage=None), [ASKED])[0].usage.tokens_in == 16
+    assert "estimated" in caplog.text
+    assert PROTOCOL.most(Generate((Message("user", "\u6771\u4eac" * 10),), Decoding(5))) == Usage(38, 5)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        '{"choices": 3}',
+        '{"choices": [{}]}',
+        '{"choices": [{"message": 3}]}',
+        reply(choice={"message": {"content": 3}}),
+    ],
+)
+def test_what_is_not_of_the_protocol_is_tried_again(text: str) -> None:
+    """Whatever is wrong with it."""
+    with pytest.raises(RetryableError, match="not of the protocol"):
+        PROTOCOL.generations(text, [ASKED])
+
+
+def status_error(status: int, code: str = "", **headers: str) -> openai.APIStatusError:
+    """A refusal as the openai package raises it."""
+    request = httpx2.Request("POST", "http://127.0.0.1:1/v1/chat/completions")
+    response = httpx2.Response(status, headers=headers, request=request)
+    return openai.APIStatusError("refused", response=response, body={"message": "told", "code": code})
+
+
+def test_what_is_tried_again_and_what_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """429, 5xx, timeouts and disconnects are; Retry-After is heard in seconds and as a date; other 4xx end the run."""
+    for status in (408, 409, 429, 500, 503, 529):
+        with pytest.raises(RetryableError, match=f"HTTP {status}"):
+            PROTOCOL.outcome(status_error(status))
+    afters = []
+    for headers in (
+        {"retry-after": "7"},
+        {"retry-after-ms": "250"},
+        {"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"},
+        {"retry-after": "soon"},
+        {},
+    ):
+        with pytest.raises(RetryableError) as caught:
+            PROTOCOL.outcome(status_error(429, **headers))
+        afters.append(caught.value.after)
+    assert afters == [7.0, 0.25, 0.0, None, None]
+    request = httpx2.Request("POST", "http://127.0.0.1:1/v1")
+    with pytest.raises(RetryableError, match="in time"):
+        PROTOCOL.outcome(openai.APITimeoutError(request))
+    with pytest.raises(RetryableError, match="connection"):
+        PROTOCOL.outcome(openai.APIConnectionError(request=request))
+    monkeypatch.setenv("WINNOW_TEST_KEY", "told")
+    with pytest.raises(ReaderError, match=r"HTTP 401: .*\[key\].*WINNOW_TEST_KEY"):
+        PROTOCOL.outcome(status_error(401))
+    with pytest.raises(ReaderError, match="quota"):
+        PROTOCOL.outcome(status_error(429, "insufficient_quota"))
+
+
+def test_refusals_that_are_outcomes() -> None:
+    """A content filter answers with nothing; a prompt that is too long is shortened by the driver."""
+    assert PROTOCOL.outcome(status_error(400, "content_filter")) == Generation("", "content_filter")
+    assert isinstance(PROTOCOL.outcome(status_error(400, "context_length_exceeded")), TooLong)
+    for words in ("the request exceeds the available context size", "longer than the maximum model length of 4096"):
+        assert isinstance(PROTOCOL.status(400, {"message": words}, {}, ""), TooLong)
+
+
+def test_addresses_and_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A remote server needs a key, one on this machine does not; an address holds no secret."""
+    monkeypatch.delenv("WINNOW_TEST_KEY", raising=False)
+    assert PROTOCOL.key() == "none"
+    with pytest.raises(ConfigError, match="set the environment variable WINNOW_TEST_KEY"):
+        ChatProtocol("m", "https://api.example.org/v1", "WINNOW_TEST_KEY").key()
+    for bad in ("api.example.org", "https://me:secret@example.org/v1", "https://example.org/v1?key=secret"):
+        with pytest.raises(ConfigError) as caught:
+            ChatProtocol("m", bad)
+        assert "secret" not in str(caught.value)

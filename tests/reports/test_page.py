@@ -1,0 +1,88 @@
+"""The report: tables, plots, one page without network; opened in a real browser."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from winnow.reports.cells import CellResult, comparisons_table, difference, measures_table
+from winnow.reports.page import Report, report
+from winnow.reports.plots import against_k, against_position
+from winnow.testing import cell_result
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+CELLS = [cell_result("closed_book", 0, "none", [0, 0, 0, 1])] + [
+    cell_result(strategy, k, gold, [0, 1, float(strategy == "post_fusion"), 1])
+    for strategy in ("concatenation", "post_fusion")
+    for k in (1, 5)
+    for gold in ("retrieved", "gold_first")
+]
+
+
+def drawn() -> Report:
+    """The report of the cells above."""
+    return report("Winnow: <test>", CELLS, {"Data": "made up", "Code": "rev & co"}, seed=0)
+
+
+def test_tables_hold_every_cell_with_intervals() -> None:
+    """One row a cell; the second table has the questions with a gold passage only; comparisons are paired."""
+    made = drawn()
+    every, gold, against = made.tables
+    assert len(every.rows) == len(gold.rows) == len(CELLS)
+    assert every.rows[0][:3] == ["closed_book", "0", "none"]
+    assert re.fullmatch(r"50\.0 \[0\.0, 100\.0\]", every.rows[1][3])
+    assert "2 of 4 questions" in gold.over
+    shares = {row[0]: row[every.columns.index("%NM")] for row in every.rows}
+    assert shares == {"closed_book": "-", "concatenation": "-", "post_fusion": "0.0 [0.0, 0.0]"}
+    assert [row[:2] for row in against.rows] == [["post_fusion", "concatenation"]] * 4
+    assert [row[4].split()[0] for row in against.rows] == ["+25.0"] * 4
+
+
+def test_pairs_match_by_question_not_by_row() -> None:
+    """The same answers in another order make no difference."""
+    first, second = CELLS[1], CELLS[1]
+    turned = CellResult(second.strategy, second.k, second.gold, list(reversed(second.rows)))
+    assert difference(first, turned, "em", 0).difference == 0
+    assert comparisons_table([CELLS[0]], 0).rows == []
+    assert measures_table("t", "o", CELLS[:1], 0).columns[:3] == ["strategy", "k", "gold"]
+
+
+def test_plots_are_svg_and_repeat() -> None:
+    """Deterministic text without scripts or addresses to load."""
+    one, two = (against_k(CELLS, "em", "retrieved", 0) for _ in range(2))
+    assert one == two
+    assert one.startswith("<svg")
+    assert "concatenation" in one
+    assert "<script" not in against_position(CELLS, 5, 0)
+
+
+def test_markdown_has_the_same_tables() -> None:
+    """Each table with its rows, and what made them."""
+    text = drawn().markdown()
+    assert text.count("| concatenation |") == 12
+    assert "- Data: made up" in text
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-get install chromium")
+def test_a_browser_shows_it_without_errors_or_network(tmp_path: Path) -> None:
+    """Tables and plots are there, the console is quiet, and no address beyond the file is asked for."""
+    page, net = tmp_path / "report.html", tmp_path / "net.json"
+    page.write_text(drawn().html(), encoding="utf-8")
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+    flags += ["--disable-component-update", "--disable-sync", "--disable-quic", f"--user-data-dir={tmp_path / 'profile'}"]
+    assert CHROMIUM is not None
+    done = subprocess.run(
+        [CHROMIUM, *flags, "--enable-logging=stderr", f"--log-net-log={net}", "--dump-dom", page.as_uri()],
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    assert done.stdout.count("<table") == 3
+    assert done.stdout.count("<svg") == 9
+    assert "Winnow: &lt;test&gt;" in done.stdout
+    assert "CONSOLE" not in done.stderr
+    asked = {e.get("params", {}).get("url", "") for e in json.loads(net.read_text())["events"] if e.get("params")}
+    assert {url for url in asked if url.startswith("http") and "google" not in url} == set()

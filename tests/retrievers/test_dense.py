@@ -1,0 +1,62 @@
+"""Dense retrieval."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from winnow.encoder import SentenceEncoder
+from winnow.errors import ConfigError
+from winnow.records import Passage
+from winnow.retrievers.dense import Dense
+from winnow.testing import PASSAGES, question
+
+ASKED = [question("Which rivers flow in France?", question_id="1"), question("What barks?", question_id="2")]
+
+
+def source() -> Iterator[Passage]:
+    return iter(PASSAGES)
+
+
+@pytest.mark.parametrize("factory", ["Flat", "HNSW16"])
+def test_dense_equals_brute_force(tmp_path: Path, encoder: SentenceEncoder, factory: str) -> None:
+    """The index ranks by inner product of the vectors."""
+    dense = Dense(encoder, factory, shard=3)
+    dense.build(source, tmp_path)
+    found = dense.open(tmp_path).search(ASKED, 4)
+    scores = encoder.queries([q.text for q in ASKED]) @ encoder.passages(PASSAGES).T
+    expected = [[PASSAGES[n].passage_id for n in row] for row in np.argsort(-scores, axis=1)]
+    assert [[hit.passage_id for hit in hits] for hits in found] == expected
+    assert not (tmp_path / "vectors").exists()
+
+
+def test_dense_goes_on_from_the_shards_that_are_there(tmp_path: Path, encoder: SentenceEncoder) -> None:
+    """A killed run's vectors are not encoded again."""
+
+    class KilledError(Exception):
+        pass
+
+    def breaks_off() -> Iterator[Passage]:
+        yield from PASSAGES[:3]
+        raise KilledError
+
+    with pytest.raises(KilledError):
+        Dense(encoder, shard=2).build(breaks_off, tmp_path)
+    kept = tmp_path / "vectors" / "00000.npy"
+    before = kept.stat().st_mtime_ns
+    dense = Dense(encoder, shard=2)
+    assert dense._encode_shard(tmp_path / "vectors", 0, PASSAGES[:2]) == kept
+    assert kept.stat().st_mtime_ns == before
+    dense.build(source, tmp_path)
+    assert len(dense.open(tmp_path).search(ASKED, 4)[0]) == 4
+
+
+def test_dense_refuses_bad_factories(tmp_path: Path, encoder: SentenceEncoder) -> None:
+    """A string FAISS does not know, and more lists than passages, with advice."""
+    with pytest.raises(ConfigError, match="not a FAISS factory string"):
+        Dense(encoder, "Nonsense").build(source, tmp_path / "1")
+    with pytest.raises(ConfigError, match="use fewer lists"):
+        Dense(encoder, "IVF64,Flat").build(source, tmp_path / "2")
+    with pytest.raises(ConfigError, match="corpus is empty"):
+        Dense(encoder).build(lambda: iter(()), tmp_path / "3")

@@ -1,0 +1,37 @@
+"""Hybrid retrieval."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from winnow.encoder import SentenceEncoder
+from winnow.errors import ConfigError
+from winnow.records import Hit, Passage
+from winnow.retrievers.bm25 import BM25
+from winnow.retrievers.dense import Dense
+from winnow.retrievers.hybrid import Hybrid, fuse
+from winnow.testing import PASSAGES, question
+
+ASKED = [question("Which rivers flow in France?", question_id="1"), question("What barks?", question_id="2")]
+
+
+def source() -> Iterator[Passage]:
+    return iter(PASSAGES)
+
+
+def test_fusion_by_hand() -> None:
+    """At constant 1: x is first and second, 1/2 + 1/3; y second and absent, 1/3; z absent and first, 1/2."""
+    found = fuse([[Hit("x", 9), Hit("y", 8)], [Hit("z", 3), Hit("x", 2)]], constant=1)
+    assert [hit.passage_id for hit in found] == ["x", "z", "y"]
+    assert found[0].score == pytest.approx(5 / 6)
+
+
+def test_hybrid_builds_members_once(tmp_path: Path, encoder: SentenceEncoder) -> None:
+    """Both members' folders are there; a second build leaves them alone."""
+    hybrid = Hybrid({"bm25": BM25(), "dense": Dense(encoder)})
+    hybrid.build(source, tmp_path)
+    hybrid.build(lambda: iter(()), tmp_path)
+    assert {hit.passage_id for hit in hybrid.open(tmp_path).search(ASKED, 4)[0]} == {"a", "b", "c", "d"}
+    with pytest.raises(ConfigError, match="two or more"):
+        Hybrid({"bm25": BM25()})

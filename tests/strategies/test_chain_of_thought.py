@@ -1,0 +1,59 @@
+"""The pruning and the summary prompt, with scripted replies."""
+
+from dataclasses import replace
+
+import pytest
+from omegaconf import OmegaConf
+
+from flows._build import build
+from flows._entry import CONF
+from winnow.errors import ConfigError
+from winnow.records import Decoding, Generate
+from winnow.strategies.chain_of_thought import ChainOfThought
+from winnow.strategies.prompt import Prompt
+from winnow.testing import context, play, question
+
+PROMPT = Prompt("{contexts} Q {question}", "Q {question}", "{contexts} C {candidates} Q {question}", "[{number}] {text}")
+CONTEXTS = [context(1, "one"), context(2, "two")]
+
+
+def strategy(name: str) -> ChainOfThought:
+    """As its YAML describes it."""
+    node = OmegaConf.load(CONF / f"strategy/{name}.yaml")
+    made: ChainOfThought = build(node.plan, prompt=PROMPT, decoding=Decoding())
+    return made
+
+
+@pytest.mark.parametrize("name", ["pruning", "summary"])
+def test_structure_of_the_prompt(name: str) -> None:
+    """Examples, the format, the rule for unknown, one demonstration, then the question, ending where to think on."""
+    plan = strategy(name).plan(question("Who?"), CONTEXTS)
+    (asked,) = next(plan)
+    assert isinstance(asked, Generate)
+    text = asked.messages[-1].content
+    order = ["Follow the following format.", "just say unknown", "[1] Lise Meitner", "Polonium", "[1] one\n[2] two", "Who?"]
+    assert [text.index(part) for part in order] == sorted(text.index(part) for part in order)
+    assert text.endswith("Rationale: Let's think step by step.")
+    assert asked.decoding.max_new_tokens == 256
+    assert ("pruning" in text, "Summarizing" in text) == (name == "pruning", name == "summary")
+
+
+def test_the_answer_comes_after_the_rationale() -> None:
+    """What stands behind the last "Answer:"; a rationale without an end may say unknown in its last line."""
+    plan = strategy("pruning")
+    assert play(plan.plan(question(), CONTEXTS), [["Source 1 is out.\nAnswer: Jane Austen"]])[0].text == "Jane Austen"
+    assert play(plan.plan(question(), CONTEXTS), [["Answer: unknown"]])[0].unknown
+
+
+def test_samples_vote() -> None:
+    """Self-consistency as it was first meant: over chains of thought."""
+    plan = replace(strategy("summary"), decoding=Decoding(temperature=0.7, samples=3))
+    assert play(plan.plan(question(), CONTEXTS), [["Answer: a", "x\nAnswer: b", "Answer: B"]])[0].text == "b"
+
+
+def test_a_template_without_its_fields_is_refused() -> None:
+    """By name."""
+    with pytest.raises(ConfigError, match="contexts"):
+        ChainOfThought(PROMPT, Decoding(), "Think: {question}")
+    with pytest.raises(ConfigError, match="at least 1"):
+        ChainOfThought(PROMPT, Decoding(), "{contexts} {question}", 0)

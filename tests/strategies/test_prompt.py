@@ -1,0 +1,47 @@
+"""The shared prompt template."""
+
+import pytest
+
+from winnow.errors import ConfigError
+from winnow.records import Decoding
+from winnow.strategies.prompt import Prompt, ask
+from winnow.testing import context, question
+
+PROMPT = Prompt("{contexts}|{question}", "{question}", "{contexts}|{candidates}|{question}")
+
+
+def test_passages_are_numbered_with_their_titles() -> None:
+    """As in the paper's figures: [1] title | text."""
+    (message,) = PROMPT.render(question("Q?"), [context(1, "one"), context(2, "two {brace}")])
+    assert message.content == "[1] Title 1 | one\n[2] Title 2 | two {brace}|Q?"
+
+
+def test_candidates_and_system_have_their_place() -> None:
+    """Candidates switch the template; a system text is a message of its own."""
+    prompt = Prompt(PROMPT.with_contexts, PROMPT.without_contexts, PROMPT.with_candidates, system="Be short.")
+    system, user = prompt.render(question("Q?"), [context(1, "one")], ["a", "b"])
+    assert (system.role, system.content) == ("system", "Be short.")
+    assert user.content == "[1] Title 1 | one|a; b|Q?"
+
+
+def test_a_template_without_a_field_is_refused() -> None:
+    """A prompt that would never show the passages cannot be configured."""
+    with pytest.raises(ConfigError, match=r"with_contexts.*received \['question'\]"):
+        Prompt("{question}", "{question}", PROMPT.with_candidates)
+    with pytest.raises(ConfigError, match="passage"):
+        Prompt(PROMPT.with_contexts, "{question}", PROMPT.with_candidates, passage="{body}")
+
+
+def test_shedding_keeps_the_gold_passage_to_the_last() -> None:
+    """Of ranks 1, 2 and gold 3 the second goes first, then the first, then nothing more."""
+    request = ask(PROMPT, question(), [context(1, "A"), context(2, "B"), context(3, "C", is_gold=True)], Decoding())
+    assert request.shorter is not None
+    shorter = request.shorter()
+    assert shorter is not None
+    assert "B" not in shorter.messages[0].content.split("|")
+    assert shorter.shorter is not None
+    shortest = shorter.shorter()
+    assert shortest is not None
+    assert "C" in shortest.messages[0].content
+    assert shortest.shorter is not None
+    assert shortest.shorter() is None

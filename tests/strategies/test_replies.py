@@ -1,0 +1,59 @@
+"""How replies are read: the rules that the paper leaves open, by example."""
+
+import pytest
+
+from winnow.strategies.replies import is_unknown, read_answer, read_reasoned_answer
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "unknown", "Unknown.", "", "  ", "I don't know", "I do not know.", "No answer", "Unknown (not in the text)",
+        "The provided input does not contain the context to answer the question.", "The answer is not mentioned.",
+        "The context does not mention it", "It is unknown.", "Not enough information to tell", "None of the passages says so",
+        "The text doesn't mention it.", "I'm not sure", "N/A", "There is no information about it", "Unable to determine.",
+    ],
+)  # fmt: skip
+def test_phrasings_of_unknown(reply: str) -> None:
+    """A set of phrasings counts, not just the word; an empty reply does too."""
+    assert is_unknown(reply)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["The Unknown Soldier", "Unknowns", "Known", "I know: Paris", "Nobody", "The Answer", "A", "The", "Na", "It does state 9"],
+)
+def test_answers_that_only_look_like_it(reply: str) -> None:
+    """Names that hold the word are answers."""
+    assert not is_unknown(reply)
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer"),
+    [
+        ("Paris\nbecause ...", "Paris"),
+        ("\n\n Paris ", "Paris"),
+        ("Let us think. Answer: Lyon? No. Answer: Paris", "Paris"),
+        ("Rationale ...\nAnswer:\nSaw VI", "Saw VI"),
+        ("", ""),
+    ],
+)
+def test_the_answer_is_cut_out(reply: str, answer: str) -> None:
+    """After the last "Answer:", else the first line."""
+    assert read_answer(reply) == answer
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer"),
+    [
+        ("Source 2 says so.\n\nAnswer:\nSaw VI", "Saw VI"),
+        ("Therefore the answer is: Saw VI", "Saw VI"),
+        ("We prune 1 and 3.\nIt must be Saw VI.", "It must be Saw VI."),
+        ("Answer: A. On second thoughts, **Answer:** B", "B"),
+        ("We prune, and answer:", ""),
+        ("", ""),
+    ],
+)
+def test_the_answer_ends_a_chain_of_thought(reply: str, answer: str) -> None:
+    """After the last "Answer:"; without one, the last line."""
+    assert read_reasoned_answer(reply) == answer

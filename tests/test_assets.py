@@ -1,0 +1,131 @@
+"""Assets: fetched by address, checked, resumed, unpacked safely."""
+
+import hashlib
+import http.server
+import subprocess
+import sys
+import threading
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from winnow.assets import Asset, fetch
+from winnow.errors import AssetError, ConfigError, DiskFullError
+
+BODY = bytes(range(256)) * 400
+SHA = hashlib.sha256(BODY).hexdigest()
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    """Serves BODY; the first whole request is cut off in the middle, ranges are honoured."""
+
+    cut = True
+    ranges: list[str] = []  # noqa: RUF012 (one server a test)
+
+    def do_GET(self) -> None:
+        asked = self.headers.get("Range")
+        start = int(asked.removeprefix("bytes=").removesuffix("-")) if asked else 0
+        type(self).ranges.append(asked or "")
+        self.send_response(206 if asked else 200)
+        self.send_header("Content-Length", str(len(BODY) - start))
+        self.end_headers()
+        end = len(BODY)
+        if type(self).cut:
+            type(self).cut, end = False, len(BODY) // 2
+        self.wfile.write(BODY[start:end])
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the base class names it so)
+        """Stay quiet."""
+
+
+@pytest.fixture
+def address() -> Iterator[str]:
+    """A loopback server that breaks off once."""
+    _Handler.cut, _Handler.ranges = True, []
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/data.bin"
+    server.shutdown()
+
+
+def test_a_download_that_breaks_off_is_continued(tmp_path: Path, address: str) -> None:
+    """The first try keeps half and says so; the second asks for the rest only."""
+    asset = Asset(address, str(tmp_path / "a"), SHA, size=1000)
+    with pytest.raises(AssetError, match="51200 bytes are kept"):
+        fetch(asset, tmp_path / "d")
+    assert not (tmp_path / "a").exists()
+    assert fetch(asset, tmp_path / "d")
+    assert (tmp_path / "a" / "data.bin").read_bytes() == BODY
+    assert _Handler.ranges == ["", "bytes=51200-"]
+    assert not fetch(asset, tmp_path / "d")
+
+
+def test_another_hash_is_refused_and_what_was_there_stays(tmp_path: Path, address: str) -> None:
+    """The message gives both hashes; the older files are untouched."""
+    _Handler.cut = False
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "old").write_text("kept")
+    with pytest.raises(AssetError, match=f"SHA-256 is {SHA}, expected {'0' * 64}"):
+        fetch(Asset(address, str(tmp_path / "a"), "0" * 64, size=1000), tmp_path / "d")
+    assert (tmp_path / "a" / "old").read_text() == "kept"
+    assert list((tmp_path / "d").iterdir()) == []
+
+
+def test_members_of_an_archive(tmp_path: Path) -> None:
+    """Patterns choose, the fixed part is stripped; a member that points outside is refused."""
+    archive = tmp_path / "x.zip"
+    with zipfile.ZipFile(archive, "w") as out:
+        out.writestr("pkg/model/config.json", "{}")
+        out.writestr("pkg/model/sub/a.txt", "a")
+        out.writestr("pkg/code.py", "raise SystemExit")
+    asset = Asset(f"file:{archive}", str(tmp_path / "a"), members=["pkg/model/*"], size=1000)
+    assert fetch(asset, tmp_path / "d")
+    assert sorted(str(p.relative_to(tmp_path / "a")) for p in (tmp_path / "a").rglob("*.*[tn]")) == [
+        ".asset.json", "config.json", "sub/a.txt",
+    ]  # fmt: skip
+    with zipfile.ZipFile(archive, "w") as out:
+        out.writestr("../evil", "x")
+    with pytest.raises(AssetError, match="points outside"):
+        fetch(Asset(f"file:{archive}", str(tmp_path / "b"), size=1000), tmp_path / "d")
+    with pytest.raises(AssetError, match="no file that matches"):
+        fetch(Asset(f"file:{archive}", str(tmp_path / "c"), members=["none/*"], size=1000), tmp_path / "d")
+    assert archive.exists()
+
+
+def test_a_package_is_fetched_by_pip_and_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a folder of wheels: pip checks the hash; nothing is installed, no dependency is pulled."""
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    wheel = wheels / "thing-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as out:
+        out.writestr("thing/data.json", "{}")
+        out.writestr(
+            "thing-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: thing\nVersion: 1.0\nRequires-Dist: nowhere\n"
+        )
+        out.writestr("thing-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        out.writestr("thing-1.0.dist-info/RECORD", "")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    asset = Asset("pypi:thing==1.0", str(tmp_path / "a"), digest, ["thing/*"], size=1000)
+    assert fetch(asset, tmp_path / "d")
+    assert (tmp_path / "a" / "data.json").is_file()
+    assert subprocess.run([sys.executable, "-c", "import thing"], capture_output=True, check=False).returncode
+    with pytest.raises(AssetError, match="could not be downloaded with pip"):
+        fetch(Asset("pypi:thing==1.0", str(tmp_path / "b"), "0" * 64, size=1000), tmp_path / "d")
+
+
+def test_addresses_are_checked_when_they_are_made(tmp_path: Path) -> None:
+    """An unknown scheme, a missing hash and an unpinned hub name; too little disk."""
+    with pytest.raises(ConfigError, match="starts with one of"):
+        Asset("ftp://x", "a")
+    with pytest.raises(ConfigError, match="needs its sha256"):
+        Asset("https://x/y", "a")
+    with pytest.raises(ConfigError, match="Pin the hub revision"):
+        Asset("hf:owner/name", "a")
+    with pytest.raises(DiskFullError):
+        fetch(Asset(f"file:{tmp_path}", str(tmp_path / "a"), size=2**60), tmp_path / "d")
+    with pytest.raises(AssetError, match="There is nothing at"):
+        fetch(Asset("file:/nowhere/at/all", str(tmp_path / "a"), size=1), tmp_path / "d")

@@ -1,0 +1,38 @@
+"""`winnow ledger` from the command line."""
+
+from pathlib import Path
+
+import pytest
+
+from winnow.cli import main
+from winnow.ledger import Ledger
+from winnow.records import Decoding, Generate, Generation
+
+
+def test_every_tool_is_reached(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Size, export, import, merge, check and prune, in the order in which one might use them."""
+    one, two, lines = (str(tmp_path / name) for name in ("one.sqlite", "two.sqlite", "calls.jsonl"))
+    with Ledger(one) as ledger:
+        ledger.put("m", [(b"k", Generate((), Decoding()), Generation("x"), 0.0)])
+    main(["ledger", "size", one])
+    main(["ledger", "export", one, lines])
+    main(["ledger", "import", two, lines])
+    main(["ledger", "merge", one, two])
+    main(["ledger", "check", one])
+    main(["ledger", "prune", one, "--engine", "m", "--before", "2999-01-01"])
+    told = capsys.readouterr().out.splitlines()
+    assert told[0].startswith("m  Generate: 1 calls")
+    assert told[2:] == [
+        f"1 calls written to {lines}",
+        "1 calls added",
+        "0 calls added",
+        f"{one} is whole: 1 calls",
+        "1 calls deleted",
+    ]
+
+
+def test_a_missing_ledger_is_named(tmp_path: Path) -> None:
+    """No file is made by asking for its size."""
+    with pytest.raises(SystemExit, match="There is no ledger at"):
+        main(["ledger", "size", str(tmp_path / "none.sqlite")])
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,173 @@
+"""The driver: each distinct call once, in every order of events."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from winnow.driver import Driver, Job
+from winnow.errors import ConfigError, PromptTooLongError
+from winnow.ledger import Ledger
+from winnow.records import Answer, Decoding, Estimate, Generate, Message, Outcome, Plan, Request, Result, TooLong
+from winnow.strategies.concat_pf import ConcatPF
+from winnow.strategies.concatenation import Concatenation
+from winnow.strategies.post_fusion import PostFusion
+from winnow.strategies.prompt import Prompt
+from winnow.testing import ScriptedReader, context, question
+
+PROMPT = Prompt("{contexts} Q {question}", "Q {question}", "{contexts} C {candidates} Q {question}", "<{text}>")
+
+
+def ask(*rounds: Sequence[str]) -> Plan:
+    """A plan that asks given texts, round by round, and answers with the last reply."""
+    last = ""
+    for texts in rounds:
+        replies = yield [Generate((Message("user", text),), Decoding()) for text in texts]
+        last = replies[-1].text if replies else last
+    return Answer(last, unknown=False)
+
+
+def run(path: Path, jobs: Sequence[Job], reader: ScriptedReader, window: int = 2048) -> tuple[dict[object, Outcome], Driver]:
+    """All outcomes by tag."""
+    with Ledger(path / "l.sqlite") as ledger:
+        driver = Driver({Generate: reader}, ledger, window=window)
+        return {outcome.tag: outcome for outcome in driver.run(jobs)}, driver
+
+
+def test_equal_requests_are_made_once(tmp_path: Path) -> None:
+    """Ten plans that ask the same two texts cost two calls; each still counts its own."""
+    reader = ScriptedReader(str.upper)
+    found, driver = run(tmp_path, [Job(n, ask(["a", "b"])) for n in range(10)], reader)
+    assert sorted(reader.asked) == ["a", "b"]
+    assert {outcome.answer.text for outcome in found.values()} == {"B"}
+    assert {outcome.calls for outcome in found.values()} == {2}
+    assert (driver.tally.asked, driver.tally.made, driver.tally.merged, driver.tally.shared) == (20, 2, 18, 0.9)
+
+
+def test_a_second_run_asks_nothing(tmp_path: Path) -> None:
+    """Everything comes from the ledger, and counts alike."""
+    first, _ = run(tmp_path, [Job(1, ask(["a"], ["b"]))], ScriptedReader(str.upper))
+    reader = ScriptedReader(lambda _: "must not be asked")
+    second, driver = run(tmp_path, [Job(1, ask(["a"], ["b"]))], reader)
+    assert first == second
+    assert reader.asked == []
+    assert driver.tally.from_ledger == 2
+
+
+def test_post_fusion_calls_are_shared_between_strategies(tmp_path: Path) -> None:
+    """PF at k = 2 and 3 and Concat+PF need three passage calls and two concatenations together."""
+    contexts = [context(n, f"t{n}") for n in (1, 2, 3)]
+    pf, both = PostFusion(PROMPT, Decoding()), ConcatPF(PROMPT, Decoding())
+    jobs = [Job(f"pf{k}", pf.plan(question(), contexts[:k])) for k in (2, 3)]
+    jobs += [Job(f"both{k}", both.plan(question(), contexts[:k])) for k in (2, 3)]
+    reader = ScriptedReader()
+    found, _ = run(tmp_path, jobs, reader)
+    assert len(reader.asked) == 5
+    assert found["both3"].calls == 4
+
+
+def test_a_long_prompt_sheds_passages_from_the_end_and_says_so(tmp_path: Path) -> None:
+    """The lowest-ranked goes first, the gold passage last; the dropped ones are counted."""
+    contexts = [context(1, "a" * 40), context(2, "b" * 40), context(3, "c" * 40, is_gold=True)]
+    reader = ScriptedReader(lambda prompt: prompt, window=110)
+    found, _ = run(tmp_path, [Job(1, Concatenation(PROMPT, Decoding()).plan(question(), contexts))], reader)
+    assert found[1].dropped == 1
+    assert "b" * 40 not in reader.asked[0]
+    assert "c" * 40 in reader.asked[0]
+
+
+def test_each_plan_counts_what_it_dropped_itself(tmp_path: Path) -> None:
+    """K = 1, 2 and 3 shrink to one prompt and share its call; each reports its own cut, in a replay too."""
+    contexts = [context(n, f"{n}" * 40) for n in (1, 2, 3)]
+    strategy = Concatenation(PROMPT, Decoding())
+    for _ in range(2):
+        jobs = [Job(k, strategy.plan(question(), contexts[:k])) for k in (1, 2, 3)]
+        found, driver = run(tmp_path, jobs, ScriptedReader(window=70))
+        assert [found[k].dropped for k in (1, 2, 3)] == [0, 1, 2]
+    assert driver.tally.made == 0
+
+
+class Narrow(ScriptedReader):
+    """A server that takes every prompt and then says that it is too long."""
+
+    def collect(self) -> Sequence[tuple[Request, Result | TooLong]]:
+        """Refuse prompts of over 110 characters."""
+        return [
+            (q, TooLong("too many tokens") if sum(len(m.content) for m in q.messages) > 110 else r)  # type: ignore[union-attr]
+            for q, r in super().collect()
+        ]
+
+
+def test_what_a_server_finds_too_long_is_asked_with_a_passage_fewer(tmp_path: Path) -> None:
+    """The same as when the window is known beforehand: counted, and never stored; each sample keeps its number."""
+    contexts = [context(n, f"{n}" * 40) for n in (1, 2, 3)]
+    hot = Decoding(temperature=0.7, samples=2)
+    found, driver = run(tmp_path, [Job(1, Concatenation(PROMPT, hot).plan(question(), contexts))], Narrow(lambda _: "x"))
+    assert found[1].dropped == 2
+    assert driver.tally.made == 2
+    job = Job("cell/q1", Concatenation(PROMPT, Decoding()).plan(question(), [context(1, "a" * 200)]))
+    with pytest.raises(PromptTooLongError, match="too many tokens"):
+        run(tmp_path, [job], Narrow())
+
+
+def test_a_prompt_too_long_without_passages_is_an_error(tmp_path: Path) -> None:
+    """It names the question's tag."""
+    job = Job("cell/q1", Concatenation(PROMPT, Decoding()).plan(question(), [context(1, "a" * 50)]))
+    with pytest.raises(PromptTooLongError, match="cell/q1"):
+        run(tmp_path, [job], ScriptedReader(window=20))
+
+
+def test_a_request_without_engine_is_an_error(tmp_path: Path) -> None:
+    """The message lists what there is."""
+
+    def plan() -> Plan:
+        yield [Estimate("q", "t")]
+        return Answer("", True)
+
+    with pytest.raises(ConfigError, match="Estimate"):
+        run(tmp_path, [Job(1, plan())], ScriptedReader())
+
+
+def test_another_process_work_is_waited_for_not_repeated(tmp_path: Path) -> None:
+    """A call that a living process holds comes in through the ledger."""
+    path = tmp_path / "l.sqlite"
+    request = Generate((Message("user", "a"),), Decoding())
+    from winnow.keys import request_key
+    from winnow.records import Generation
+
+    key = request_key("scripted", request)
+    with Ledger(path) as other:
+        other.owner = "another-host:1:1:1"
+        other.claim([key])
+        reader = ScriptedReader()
+        with Ledger(path) as ledger:
+            driver = Driver({Generate: reader}, ledger)
+            running = driver.run([Job(1, ask(["a"])), Job(2, ask(["b"]))])
+            assert next(running).tag == 2
+            other.put("scripted", [(key, request, Generation("theirs"), 0.0)])
+            assert next(running).answer.text == "theirs"
+        assert reader.asked == ["b"]
+        assert driver.tally.by_others == 1
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)
+@given(
+    st.lists(st.lists(st.lists(st.sampled_from("abcdef"), max_size=4), max_size=3), min_size=1, max_size=12),
+    st.integers(1, 5),
+    st.integers(1, 5),
+)
+def test_every_plan_ends_and_no_call_is_made_twice(
+    tmp_path: Path, plans: list[list[list[str]]], window: int, batch: int
+) -> None:
+    """Whatever is asked, in whatever window and batch: all outcomes come, distinct calls are made once."""
+    import os
+
+    folder = tmp_path / os.urandom(6).hex()
+    reader = ScriptedReader(str.upper, batch=batch, capacity=2)
+    found, driver = run(folder, [Job(n, ask(*rounds)) for n, rounds in enumerate(plans)], reader, window)
+    assert sorted(found) == list(range(len(plans)))
+    assert len(reader.asked) == len(set(reader.asked)) == driver.tally.made
+    tally = driver.tally
+    assert tally.asked == tally.made + tally.merged + tally.from_ledger

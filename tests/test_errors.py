@@ -1,0 +1,26 @@
+"""Errors say what was wrong, the value, where, and what to do."""
+
+import inspect
+
+from winnow import errors
+from winnow.errors import InputError, WinnowError, nearest
+
+
+def test_one_root_and_a_standard_error_each() -> None:
+    """Callers may catch either."""
+    kinds = [k for _, k in inspect.getmembers(errors, inspect.isclass) if issubclass(k, WinnowError) and k is not WinnowError]
+    assert len(kinds) >= 9
+    assert all(issubclass(kind, (ValueError, OSError, RuntimeError)) for kind in kinds)
+
+
+def test_a_bad_line_is_cut_to_a_readable_length() -> None:
+    """File, line, expectation; a long value is shortened."""
+    message = str(InputError.at("f.json", 7, got="x" * 500, expected="a list"))
+    assert message.startswith("f.json, line 7: expected a list; received")
+    assert len(message) < 250
+
+
+def test_nearest_names_one_or_none() -> None:
+    """A close name is offered, a far one is not."""
+    assert nearest("retreiver", ["retriever", "reader"]) == " Did you mean 'retriever'?"
+    assert nearest("xyz", ["retriever"]) == ""

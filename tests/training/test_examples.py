@@ -1,0 +1,55 @@
+"""Training pairs."""
+
+import pytest
+
+from winnow.errors import ConfigError
+from winnow.records import Message, Question
+from winnow.testing import context
+from winnow.training.examples import Mix, build_examples, shortest_held
+
+RANKED = [
+    (
+        Question(str(n), f"Q{n}?", (f"answer{n} indeed", f"answer{n}")),
+        [context(1, "nothing here"), context(2, f"it is answer{n}", has_answer=True), context(3, "nor here")],
+    )
+    for n in range(10)
+]
+
+
+def render(question: Question, contexts: object) -> tuple[Message, ...]:
+    return (Message("user", f"{question.text} {[c.passage.text for c in contexts]}"),)  # type: ignore[attr-defined]
+
+
+def test_kinds_and_targets() -> None:
+    """Answered pairs show the passage that has it, unknown ones one that lacks it, crowded ones both."""
+    found = build_examples(RANKED, Mix(answered=4, unknown=3, crowded=2, distractors=2), render, seed=1)
+    kinds = [e.example_id.split("/")[1] for e in found]
+    assert {kind: kinds.count(kind) for kind in kinds} == {"answered": 4, "unknown": 3, "crowded": 2}
+    for example in found:
+        number, kind = example.example_id.split("/")
+        text = example.messages[0].content
+        assert example.completion == ("unknown" if kind == "unknown" else f"answer{number}")
+        assert (f"it is answer{number}" in text) == (kind != "unknown")
+        assert ("nothing here" in text and "nor here" in text) == (kind == "crowded")
+
+
+def test_seeded_and_bounded_by_the_data() -> None:
+    """The same seed gives the same pairs; a mix larger than the data takes what there is."""
+    assert build_examples(RANKED, Mix(4, 2, 1), render, 1) == build_examples(RANKED, Mix(4, 2, 1), render, 1)
+    assert build_examples(RANKED, Mix(4, 2, 1), render, 1) != build_examples(RANKED, Mix(4, 2, 1), render, 2)
+    assert len(build_examples(RANKED, Mix(100, 100, 0), render, 1)) == 20
+
+
+def test_nothing_to_learn_from_is_refused() -> None:
+    """No context with an answer, and an empty mix."""
+    with pytest.raises(ConfigError, match="No training question"):
+        build_examples([(RANKED[0][0], [context(1, "x")])], Mix(), render, 1)
+    with pytest.raises(ConfigError, match="at least one answered"):
+        Mix(answered=0)
+
+
+def test_the_target_can_be_read_off_the_passage() -> None:
+    """Of the answers that the passage states the shortest; the first where none is stated word by word."""
+    question = Question("q", "?", ("The Beatles", "Beatles", "Fab Four"))
+    assert shortest_held(question, context(1, "The Beatles played")) == "Beatles"
+    assert shortest_held(question, context(1, "nobody played")) == "The Beatles"

@@ -1,0 +1,119 @@
+"""Fine-tuning of a tiny model: it learns, resumes to the same weights, and refuses what it cannot use."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from winnow.errors import ConfigError
+from winnow.models import load_causal_lm
+from winnow.records import Message
+from winnow.testing import tiny_causal_lm
+from winnow.training.examples import Example
+from winnow.training.sft import LeftPad, SftSettings, encode, fine_tune
+
+TEXTS = ["the colour of the sky is", "blue", "the colour of grass is", "green"]
+EXAMPLES = [
+    Example(f"{n}", (Message("user", f"the colour of {thing} is {'very ' * (n % 3)}"),), colour)
+    for n, (thing, colour) in enumerate([("the sky", "blue"), ("grass", "green")] * 8)
+]
+SETTINGS = SftSettings(
+    epochs=6,
+    learning_rate=1e-2,
+    batch_size=4,
+    accumulation=1,
+    precision="float32",
+    device="cpu",
+    save_steps=5,
+    logging_steps=4,
+)
+
+
+def silent(metrics: Mapping[str, float], step: int) -> None:
+    """Log nothing."""
+
+
+def test_the_loss_falls_and_the_model_is_a_plain_folder(tmp_path: Path) -> None:
+    """From about log 400 to under 1; loss, rate and memory are logged; checkpoints are gone; a second call only reports."""
+    base = tiny_causal_lm(tmp_path / "base", TEXTS)
+    logged: list[Mapping[str, float]] = []
+    report = fine_tune(str(base), EXAMPLES, SETTINGS, tmp_path / "out", lambda m, _: logged.append(m))
+    assert logged[0]["loss"] > 3
+    assert logged[-1]["loss"] < 1
+    assert {"tokens_per_second", "memory_gb", "learning_rate"} <= logged[0].keys()
+    assert (report.steps, report.skipped) == (24, 0)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["base", "out"]
+    assert load_causal_lm(str(tmp_path / "out"), "float32", "cpu").model.dtype == torch.float32
+    assert fine_tune(str(base), EXAMPLES, SETTINGS, tmp_path / "out", silent) == report
+
+
+def test_lora_is_merged(tmp_path: Path) -> None:
+    """The result has the base's parameter names and other values."""
+    base = tiny_causal_lm(tmp_path / "base", TEXTS)
+    settings = SftSettings(epochs=2, lora_rank=4, precision="float32", device="cpu", learning_rate=1e-2)
+    fine_tune(str(base), EXAMPLES, settings, tmp_path / "out", silent)
+    before, after = (load_file(tmp_path / name / "model.safetensors") for name in ("base", "out"))
+    assert before.keys() == after.keys()
+    assert any(not torch.equal(before[k].bfloat16(), after[k]) for k in before)
+
+
+def test_labels_are_the_reply_alone(tmp_path: Path) -> None:
+    """Everything before it, padding included, is -100; rows end together; the last label ends the turn."""
+    tokenizer = load_causal_lm(str(tiny_causal_lm(tmp_path / "m", TEXTS)), "float32", "cpu").tokenizer
+    rows = [encode(example, tokenizer) for example in EXAMPLES[:3]]
+    batch = LeftPad(0)(rows)
+    for n, row in enumerate(rows):
+        labels = batch["labels"][n]
+        reply = labels[labels != -100]
+        assert len(reply) == row["reply"]
+        assert tokenizer.decode(reply[:-1]) == EXAMPLES[n].completion
+        assert reply[-1] == tokenizer.eos_token_id
+        assert int(batch["attention_mask"][n].sum()) == len(row["input_ids"])
+
+
+def test_too_long_examples_are_counted_and_settings_checked(tmp_path: Path) -> None:
+    """What exceeds the length is skipped and reported; if all do it is an error."""
+    base = tiny_causal_lm(tmp_path / "base", TEXTS)
+    long = Example("long", (Message("user", "sky " * 500),), "blue")
+    settings = SftSettings(max_length=100, precision="float32", device="cpu")
+    assert fine_tune(str(base), [*EXAMPLES[:4], long], settings, tmp_path / "out", silent).skipped == 1
+    with pytest.raises(ConfigError, match="All 1 training examples exceed"):
+        fine_tune(str(base), [long], settings, tmp_path / "none", silent)
+    with pytest.raises(ConfigError, match="precision"):
+        SftSettings(precision="int8")
+    with pytest.raises(ConfigError, match="start at 1"):
+        SftSettings(batch_size=0)
+
+
+def train(out: Path, kill_at: int | None) -> None:
+    """Train in this process, killing it with SIGKILL after a step; called in a child."""
+
+    def log(metrics: Mapping[str, float], step: int) -> None:
+        if kill_at is not None and step >= kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    fine_tune(str(out.parent / "base"), EXAMPLES, SETTINGS, out, log)
+
+
+@pytest.mark.slow
+def test_killed_and_resumed_ends_with_the_same_weights(tmp_path: Path) -> None:
+    """SIGKILL after step 12, then the same call again: bit-equal to an undisturbed run."""
+    tiny_causal_lm(tmp_path / "base", TEXTS)
+    call = "import sys; sys.path[:0] = {path!r}; from test_sft import *; train(Path({out!r}), {kill})"
+
+    def run(name: str, kill: int | None) -> int:
+        code = call.format(path=[str(Path(__file__).parent), *sys.path], out=str(tmp_path / name), kill=kill)
+        return subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode
+
+    assert run("whole", None) == 0
+    assert run("broken", 12) == -signal.SIGKILL
+    assert (tmp_path / "broken.checkpoints").is_dir()
+    assert run("broken", None) == 0
+    whole, broken = (load_file(tmp_path / name / "model.safetensors") for name in ("whole", "broken"))
+    assert all(torch.equal(whole[k], broken[k]) for k in whole)
