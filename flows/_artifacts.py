@@ -16,8 +16,9 @@ from winnow.errors import MissingArtifactError
 from winnow.models import resolve_dtype, weights_digest
 
 _MACHINE = {
-    "device", "batch_tokens", "capacity", "gpu", "shard", "size", "logging_steps", "save_steps", "base_url", "budget",
-    "key_variable", "pacing", "poll_seconds", "samples_per_call", "state",
+    "device", "batch_tokens", "capacity", "chunk_tokens", "recompute", "gradient_checkpointing", "explode_at", "gpu", "shard",
+    "size", "logging_steps", "save_steps", "base_url", "budget", "key_variable", "pacing", "poll_seconds", "samples_per_call",
+    "state",
 }  # fmt: skip
 """Settings that say how fast, not what: they are no part of a key. (A training's batch_size says what.)"""
 
@@ -135,8 +136,38 @@ def relevance(cfg: DictConfig) -> Artifact:
         retrieval(cfg).key,
         cfg.estimator.engine,
         cfg.score,
-        _encoder(cfg, cfg.estimator.engine),
+        _estimator(cfg),
     )
+
+
+def _estimator(cfg: DictConfig) -> Any:
+    """Return what identifies the estimator's weights: its training's key, or their digest."""
+    if "base" not in cfg.estimator:
+        return _encoder(cfg, cfg.estimator.engine)
+    return joint(cfg).key if cfg.estimator.trained else weights_digest(str(cfg.estimator.base))
+
+
+def estimator_identity(cfg: DictConfig) -> str:
+    """Return what the ledger files judgements under."""
+    return f"{cfg.estimator.name}@{store.key_of(_plain(cfg.estimator.engine), _estimator(cfg))}"
+
+
+def estimator_path(cfg: DictConfig) -> str:
+    """Return where the estimator's weights are; a trained one must have been trained."""
+    return str(joint(cfg).need().folder / "estimator") if cfg.estimator.trained else str(cfg.estimator.base)
+
+
+def joint(cfg: DictConfig) -> Artifact:
+    """Name the estimator and the generator that were trained together (or what of them the method trains)."""
+    learnt = [cfg.joint[name] for name in ("method", "data", "settings")]
+    parts = [retrieval(cfg).key, *learnt]
+    if "estimator" in cfg.joint.learns:
+        parts += [cfg.estimator.engine, weights_digest(str(cfg.estimator.base))]
+    if cfg.joint.generator is None:
+        parts += [*reader_key(cfg), cfg.prompt]
+    else:
+        parts += [cfg.joint.generator, weights_digest(str(cfg.joint.generator.path))]
+    return _artifact(cfg, "train_joint", "joint", cfg.joint.name, *parts, root="models")
 
 
 def trained_reader(cfg: DictConfig) -> Artifact:
@@ -148,11 +179,15 @@ def trained_reader(cfg: DictConfig) -> Artifact:
 
 def reader_path(cfg: DictConfig) -> str:
     """Return where the reader's weights are; a tuned reader must have been trained."""
+    if cfg.reader.get("joint"):
+        return str(joint(cfg).need().folder / "generator")
     return str(trained_reader(cfg).need().folder) if cfg.reader.tuned else str(cfg.reader.base)
 
 
 def reader_identity(cfg: DictConfig) -> str:
     """Return what identifies the reader in keys: its training's key, or its weights' digest."""
+    if cfg.reader.get("joint"):
+        return joint(cfg).key
     return trained_reader(cfg).key if cfg.reader.tuned else _model(cfg.reader, str(cfg.reader.base))
 
 
@@ -173,8 +208,13 @@ def sweep_questions(cfg: DictConfig) -> Sequence[Any]:
     return [*chosen, closed_book(cfg).key] if cfg.sweep.closed_book_filter else chosen
 
 
+def needs_relevance(cfg: DictConfig) -> bool:
+    """Tell whether a cell uses the estimator: to rank its contexts or to weigh them."""
+    return "estimator" in (cfg.rank_by, cfg.weigh.by)
+
+
 def cell(cfg: DictConfig) -> Artifact:
     """Name the predictions of one cell."""
-    ranking = [retrieval(cfg).key, relevance(cfg).key if cfg.rank_by == "estimator" else None]
-    asked = [cfg.strategy, cfg.prompt, cfg.decoding, cfg.k, cfg.placement]
+    ranking = [retrieval(cfg).key, cfg.rank_by, relevance(cfg).key if needs_relevance(cfg) else None]
+    asked = [cfg.strategy, cfg.prompt, cfg.decoding, cfg.k, cfg.placement, cfg.weigh]
     return _artifact(cfg, "sweep", "predictions", cfg.strategy.name, sweep_questions(cfg), ranking, reader_key(cfg), *asked)

@@ -46,12 +46,13 @@ def settings(cell: DictConfig) -> dict[str, str]:
     """Return what else can tell cells apart; reports name those that vary."""
     hot = cell.decoding.temperature > 0
     decoding = f"T={cell.decoding.temperature}, {cell.decoding.samples} samples" if hot else "greedy"
-    ranked = f"{cell.rank_by} {cell.estimator.name}" if cell.rank_by == "estimator" else cell.rank_by
+    ranked, weighed = (f"{by} {cell.estimator.name}" if by == "estimator" else by for by in (cell.rank_by, cell.weigh.by))
     return {
         "dataset": cell.dataset.name,
         "split": cell.sweep.split,
         "retriever": cell.retriever.name,
         "ranked by": ranked,
+        "weighed by": weighed,
         "reader": cell.reader.name,
         "decoding": decoding,
     }

@@ -5,13 +5,14 @@ from typing import Any
 
 from omegaconf import DictConfig
 
+from flows import _artifacts
 from flows._build import build
 from flows._summary import progress
 from winnow.driver import WINDOW, Driver, Job, Tally
 from winnow.forecast import forecast
 from winnow.ledger import Ledger
-from winnow.protocols import Engine, Strategy
-from winnow.records import Decoding, Generate, Likelihood, Outcome, Price
+from winnow.protocols import Engine, Estimator, Strategy
+from winnow.records import Decoding, Estimate, Generate, Likelihood, Outcome, Price
 
 
 def open_reader(cfg: DictConfig, path: str, name: str | None = None, *, check: bool = True) -> Engine:
@@ -37,13 +38,23 @@ def open_strategy(cfg: DictConfig) -> Strategy:
     return strategy
 
 
+def open_estimator(cfg: DictConfig) -> Estimator:
+    """Return the estimator; one that reads pairs gets the weights of its training, or its base's."""
+    estimator: Estimator
+    if "base" in cfg.estimator:
+        estimator = build(cfg.estimator.engine, path=_artifacts.estimator_path(cfg))
+    else:
+        estimator = build(cfg.estimator.engine)
+    return estimator
+
+
 def open_ledger(cfg: DictConfig) -> Ledger:
     """Return the ledger of the settings, a context manager."""
     return Ledger(cfg.paths.ledger)
 
 
-def drive(reader: Engine, ledger: Ledger, jobs: Iterable[Job], total: int, label: str) -> Iterator[tuple[Outcome, Tally]]:
-    """Yield each outcome with the driver's running tally."""
+def drive(engine: Engine, ledger: Ledger, jobs: Iterable[Job], total: int, label: str) -> Iterator[tuple[Outcome, Tally]]:
+    """Yield each outcome with the driver's running tally; the engine is closed at the end."""
     with progress(label, total) as advance:
         done = 0
 
@@ -53,13 +64,13 @@ def drive(reader: Engine, ledger: Ledger, jobs: Iterable[Job], total: int, label
             advance(tally.plans - done, text)
             done = tally.plans
 
-        window = max(WINDOW, reader.capacity)  # a batch of 50,000 needs as many plans under way
-        driver = Driver({Generate: reader, Likelihood: reader}, ledger, window=window, tick=tick)
+        window = max(WINDOW, engine.capacity)  # a batch of 50,000 needs as many plans under way
+        driver = Driver(dict.fromkeys((Generate, Likelihood, Estimate), engine), ledger, window=window, tick=tick)
         try:
             for outcome in driver.run(jobs):
                 yield outcome, driver.tally
         finally:
-            reader.close()
+            engine.close()
 
 
 def foretell(cfg: DictConfig, path: str, jobs: Callable[[], Iterable[Job]]) -> dict[str, Any]:

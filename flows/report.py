@@ -59,7 +59,8 @@ def _result(cell: DictConfig, setting: str) -> CellResult:
         types = _types(cell)
         rows = [{**row, "type": types[row["question_id"]]} for row in rows]
     named = labels(cell)
-    return CellResult(named["strategy"], named["k"], named["gold"], rows, setting, int(cell.decoding.samples))
+    by = {"rank_by": str(cell.rank_by), "weigh_by": str(cell.weigh.by)}
+    return CellResult(named["strategy"], named["k"], named["gold"], rows, setting, int(cell.decoding.samples), **by)
 
 
 def _types(cell: DictConfig) -> dict[str, str]:

@@ -2,30 +2,28 @@
 
 python -m flows.score
 python -m flows.score retriever=dense
+python -m flows.train_joint estimator=cross_encoder && python -m flows.score estimator=cross_encoder
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from omegaconf import DictConfig
 
 from flows import _artifacts
-from flows._build import build
+from flows._drive import drive, open_estimator, open_ledger
 from flows._entry import entry
-from flows._summary import Summary, progress
+from flows._summary import Summary
 from flows._track import track
 from winnow import store
-from winnow.errors import ArtifactError
-from winnow.estimators.bi_encoder import probability
+from winnow.driver import Job
+from winnow.estimators.engine import EstimatorEngine
 from winnow.metrics.intervals import compare, mean_interval
 from winnow.metrics.ranking import recall_at
-from winnow.records import Context, Question
+from winnow.records import Question
+from winnow.relevance import judge, relevance_rows
 from winnow.tables import Rankings, questions_of
-
-SHARD = 50
-"""Questions between two saves."""
 
 
 def score(configs: Sequence[DictConfig]) -> Summary:
@@ -52,43 +50,16 @@ def score(configs: Sequence[DictConfig]) -> Summary:
 
 
 def _write(cfg: DictConfig, made: _artifacts.Artifact, asked: Sequence[Question], rankings: Rankings) -> int:
-    shards = made.folder / "shards"
-    texts = {c.passage.passage_id for q in asked for c in rankings.contexts(q)}
-    with progress("scoring passages", len(texts)) as advance:
-        estimator = build(cfg.estimator.engine, advance=advance)
-        parts = []
-        for number, batch in enumerate(store.batched(asked, SHARD)):
-            path = shards / f"{number:05d}.parquet"
-            if not path.is_file():
-                store.write(path, store.RELEVANCE, _rows(estimator, [(q, rankings.contexts(q)) for q in batch]))
-            parts.append(path)
-    rows = store.write(
-        made.folder / "relevance.parquet",
-        store.RELEVANCE,
-        (row for part in parts for row in store.stream(part, store.RELEVANCE)),
-    )
-    for part in parts:
-        part.unlink()
-    shards.rmdir()
-    made.finish(rows)
-    return int(estimator.truncated)
-
-
-def _rows(estimator: Any, batch: Sequence[tuple[Question, Sequence[Context]]]) -> Iterator[dict[str, Any]]:
-    pairs = [(question, context) for question, contexts in batch for context in contexts]
-    log_odds = estimator.score([(question.text, context.passage) for question, context in pairs])
-    p_true = probability(np.asarray(log_odds))
-    for (question, context), value, chance in zip(pairs, log_odds.tolist(), p_true.tolist(), strict=True):
-        if value != value:
-            raise ArtifactError(
-                f"The estimator gave NaN for question {question.question_id!r}, passage {context.passage.passage_id!r}."
-            )
-        yield {
-            "question_id": question.question_id,
-            "passage_id": context.passage.passage_id,
-            "log_odds": value,
-            "p_true": chance,
-        }
+    """Score through the driver: what the ledger holds is not scored again, other processes may take a part."""
+    engine = EstimatorEngine(open_estimator(cfg), _artifacts.estimator_identity(cfg))
+    found: dict[str, list[float]] = {}
+    jobs = (Job(q.question_id, judge(q, rankings.contexts(q), found)) for q in asked)
+    with open_ledger(cfg) as ledger:
+        for _ in drive(engine, ledger, jobs, len(asked), "scoring questions' contexts"):
+            pass
+    rows = (row for q in asked for row in relevance_rows(q, rankings.contexts(q), found[q.question_id]))
+    made.finish(store.write(made.folder / "relevance.parquet", store.RELEVANCE, rows))
+    return engine.estimator.truncated
 
 
 def _compare(folder: Path, relevance: Path, asked: Sequence[Question]) -> list[dict[str, Any]]:

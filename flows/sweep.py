@@ -8,7 +8,7 @@ python -m flows.sweep experiment=quick_start
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, cast
 
 from omegaconf import DictConfig, OmegaConf
@@ -31,6 +31,7 @@ from winnow.placement import Placement
 from winnow.protocols import Strategy
 from winnow.records import Placed, Price, Question
 from winnow.tables import Rankings
+from winnow.weights import Weighing
 
 
 @dataclass
@@ -41,6 +42,7 @@ class Cell:
     made: Artifact
     strategy: Strategy
     placement: Placement
+    weighing: Weighing
     questions: Sequence[Question]
     rankings: Rankings
     short: int
@@ -52,6 +54,7 @@ class Cell:
         """Place a question's contexts and start its plan."""
         contexts = self.rankings.contexts(question) if self.cfg.k else ()
         placed = self.placement.place(question, contexts, int(self.cfg.k))
+        placed = replace(placed, contexts=self.weighing.weigh(placed.contexts))
         self.placed[question.question_id] = placed
         return Job((self.made.key, question.question_id), self.strategy.plan(question, placed.contexts))
 
@@ -91,13 +94,16 @@ def _open(cells: Iterable[DictConfig]) -> list[Cell]:
         if chosen not in asked:
             asked[chosen] = choose_questions(cfg)
         folder = _artifacts.retrieval(cfg).need().folder
-        relevance = _artifacts.relevance(cfg).need().folder / "relevance.parquet" if cfg.rank_by == "estimator" else None
-        which = f"{chosen}/{folder}/{relevance}"
+        needed = _artifacts.needs_relevance(cfg)
+        relevance = _artifacts.relevance(cfg).need().folder / "relevance.parquet" if needed else None
+        rerank = cfg.rank_by == "estimator"
+        which = f"{chosen}/{folder}/{relevance}/{rerank}"
         if which not in ranked:
-            ranked[which] = Rankings(folder, asked[chosen], relevance)
+            ranked[which] = Rankings(folder, asked[chosen], relevance, rerank=rerank)
         short = ranked[which].shorter_than(cfg.k)
         made = _artifacts.cell(cfg)
-        cell = Cell(cfg, made, open_strategy(cfg), build(cfg.placement.rule), asked[chosen], ranked[which], short)
+        rules = build(cfg.placement.rule), build(cfg.weigh)
+        cell = Cell(cfg, made, open_strategy(cfg), *rules, asked[chosen], ranked[which], short)
         opened.setdefault(made.key, cell)
     return list(opened.values())
 
@@ -143,7 +149,11 @@ def _log(cell: Cell, setting: str, rows: Sequence[Row], found: Mapping[str, Esti
         "short_rankings": float(cell.short),
         "truncated_passages": float(sum(r["truncated_passages"] for r in rows)),
     }
-    settings = {"rank_by": cell.cfg.rank_by, "decoding": OmegaConf.to_container(cell.cfg.decoding, resolve=True)}
+    settings = {
+        "rank_by": cell.cfg.rank_by,
+        "weigh_by": cell.cfg.weigh.by,
+        "decoding": OmegaConf.to_container(cell.cfg.decoding, resolve=True),
+    }
     named = labels(cell.cfg)
     title = f"{named['strategy']} k={named['k']} {named['gold']} {setting}".strip()
     with track(cell.cfg, "sweep", cell.made, {**named, **settings}, runs, title) as run:

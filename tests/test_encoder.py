@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from winnow.encoder import SentenceEncoder, budget_batches
+from winnow.encoder import SentenceEncoder
 from winnow.errors import ConfigError
 from winnow.records import Passage
 from winnow.testing import tiny_dpr, tiny_encoder
@@ -61,10 +61,3 @@ def test_two_encoders_as_in_dpr(tmp_path: Path) -> None:
     assert not np.allclose(encoder.queries(TEXTS), other.queries(TEXTS))
     with pytest.raises(ConfigError, match="form must hold"):
         SentenceEncoder("x", form="{title}")
-
-
-def test_budget_batches_by_hand() -> None:
-    """Lengths 5, 1, 4, 2 at a budget of 8: one of 5, then 4 and 2, then 1."""
-    assert budget_batches([5, 1, 4, 2], 8) == [[0], [2, 3], [1]]
-    assert budget_batches([100], 8) == [[0]]
-    assert budget_batches([], 8) == []

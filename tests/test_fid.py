@@ -30,3 +30,17 @@ def test_bad_rows_are_named(tmp_path: Path) -> None:
     path.write_text(json.dumps([{"question": "a?", "answers": ["a"], "ctxs": [{"text": " "}]}]))
     with pytest.raises(InputError, match="non-empty text of context 0"):
         list(read_fid(path))
+
+
+def test_a_folder_has_a_file_a_split(tmp_path: Path) -> None:
+    """Questions are of the file's split; numbers become ids of it, names stay."""
+    for name, ids in (("train", [None, "x7"]), ("test", ["0"])):
+        rows = [
+            {"question": "a?", "answers": ["a"], "ctxs": [{"id": "p", "text": "t"}], **({"id": i} if i else {})} for i in ids
+        ]
+        (tmp_path / f"{name}.json").write_text(json.dumps(rows))
+    found = [(row.question.question_id, row.question.split) for row in read_fid(tmp_path)]
+    assert found == [("test-0", "test"), ("train-0", "train"), ("x7", "train")]
+    (tmp_path / "none").mkdir()
+    with pytest.raises(InputError, match="holds no FiD file"):
+        list(read_fid(tmp_path / "none"))

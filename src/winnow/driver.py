@@ -17,7 +17,7 @@ from winnow.errors import ConfigError, PromptTooLongError
 from winnow.keys import request_key
 from winnow.ledger import Ledger
 from winnow.protocols import Engine
-from winnow.records import Generate, Generation, Outcome, Plan, Request, Result, TooLong, Usage
+from winnow.records import Estimate, Generate, Generation, Outcome, Plan, Request, Result, TooLong, Usage
 
 WINDOW = 2048
 """Plans under way at once, if nothing else is said."""
@@ -312,4 +312,6 @@ def _timed(result: Result, seconds: float) -> Result:
 def _length(request: Request) -> int:
     if isinstance(request, Generate):
         return sum(len(message.content) for message in request.messages)
+    if isinstance(request, Estimate):
+        return len(request.text)
     return 0

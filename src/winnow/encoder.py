@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from winnow.errors import ConfigError
 from winnow.models import check_model, pick_device, pick_dtype
+from winnow.pairs import budget_batches
 from winnow.records import Passage
 
 if TYPE_CHECKING:
@@ -114,16 +115,3 @@ class SentenceEncoder:
             model = kind.from_pretrained(path, dtype=pick_dtype(self.dtype, self.device), use_safetensors=True)
             self._loaded[path] = model.to(device).eval(), AutoTokenizer.from_pretrained(path), device
         return self._loaded[path]
-
-
-def budget_batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
-    """Return indices in batches of like length, longest first, each padded to at most `budget` tokens (or of one)."""
-    order = sorted(range(len(lengths)), key=lambda n: -lengths[n])
-    batches: list[list[int]] = []
-    start = 0
-    while start < len(order):
-        width = max(1, lengths[order[start]])
-        size = max(1, budget // width)
-        batches.append(order[start : start + size])
-        start += size
-    return batches

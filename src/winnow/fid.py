@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,18 @@ class FidRow:
 
 
 def read_fid(path: Path) -> Iterator[FidRow]:
-    """Yield the rows of a FiD file; a .jsonl file streams, a .json file is one list."""
+    """Yield the rows of a FiD file; a .jsonl file streams, a .json file is one list.
+
+    A folder is read file by file, as FiD's data comes (train.json, dev.json, test.json); its questions have the file's name
+    as their split, and before their id where that is only a number.
+    """
+    if path.is_dir():
+        files = sorted(one for one in path.iterdir() if ".json" in one.name and not one.name.startswith("."))
+        if not files:
+            raise InputError(f"The folder {path} holds no FiD file (train.json, dev.json, test.json, or .jsonl).")
+        for file in files:
+            yield from (_of_split(row, file.name.partition(".")[0]) for row in read_fid(file))
+        return
     name = path.name.removesuffix(".gz")
     if name.endswith(".jsonl"):
         rows: Iterable[tuple[int, Any]] = json_lines(path, {"question": str, "ctxs": list})
@@ -29,6 +40,12 @@ def read_fid(path: Path) -> Iterator[FidRow]:
         rows = enumerate(load_json(path), start=1)
     for number, row in rows:
         yield _row(path, number, row)
+
+
+def _of_split(row: FidRow, split: str) -> FidRow:
+    name = row.question.question_id
+    question_id = f"{split}-{name}" if name.isdigit() else name
+    return FidRow(replace(row.question, question_id=question_id, split=split), row.contexts)
 
 
 def _row(path: Path, number: int, row: Any) -> FidRow:

@@ -19,7 +19,7 @@ def request_key(engine: str, request: Request) -> bytes:
         case Likelihood():
             parts = [*_texts(request.messages), request.continuation, str(request.ended)]
         case Estimate():
-            parts = [request.question, request.text]
+            parts = [request.question, request.text, request.title]
         case Search():
             parts = [request.query, str(request.n)]
     whole = "".join([f"{len(part)}:{part}" for part in (engine, type(request).__name__, *parts)])

@@ -161,6 +161,25 @@ def load_seq2seq(path: str, dtype: str, device: str, quantize: str = "none") -> 
     return LanguageModel(model.to(target).eval(), AutoTokenizer.from_pretrained(path), target)
 
 
+def load_encoder(path: str, dtype: str, device: str, *, classes: int = 0) -> LanguageModel:
+    """Load an encoder of the BERT kind, with a classifier if `classes` is not 0.
+
+    A folder that has a classifier keeps it; where there is none its weights are drawn from torch's random state.
+    """
+    from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, AutoTokenizer
+
+    target = _prepare(path, device)
+    options: dict[str, Any] = {"dtype": pick_dtype(dtype, device), "use_safetensors": True}
+    if classes:
+        named = (AutoConfig.from_pretrained(path).architectures or [""])[0]
+        if not named.endswith("ForSequenceClassification"):
+            options["num_labels"] = classes
+        model: Any = AutoModelForSequenceClassification.from_pretrained(path, **options)
+    else:
+        model = AutoModel.from_pretrained(path, **options)
+    return LanguageModel(model.to(target).eval(), AutoTokenizer.from_pretrained(path), target)
+
+
 def _prepare(path: str, device: str) -> torch.device:
     from transformers.utils import logging as hf_logging
 

@@ -50,6 +50,8 @@ class Context:
     has_answer: bool
     is_gold: bool = False
     log_odds: float | None = None
+    log_weight: float = 0.0
+    """Its weight in votes and marginalisation, up to a constant of the question; alike for all where nothing weighs them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +143,11 @@ class Likelihood:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Ask the relevance estimator for the log-odds of one text; gives a Score."""
+    """Ask the relevance estimator for the log-odds of one passage or strip; gives a Score."""
 
     question: str
     text: str
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,8 +87,10 @@ class Rankings:
 
     """
 
-    def __init__(self, folder: Path, questions: Collection[Question], relevance: Path | None = None) -> None:
-        """Read the rows of these questions from a retrieval artifact (and its relevance)."""
+    def __init__(
+        self, folder: Path, questions: Collection[Question], relevance: Path | None = None, *, rerank: bool = True
+    ) -> None:
+        """Read the rows of these questions from a retrieval artifact, and their log-odds, by which `rerank` sorts them."""
         self.folder = folder
         wanted = [q.question_id for q in questions]
         table = store.read(folder / "contexts.parquet", store.RETRIEVAL, filters=pc.field("question_id").isin(wanted))
@@ -112,7 +114,7 @@ class Rankings:
                 "The corpus and the questions do not belong together; take the corpus that the data set names."
             )
         self.log_odds = _log_odds(relevance, wanted) if relevance else {}
-        self.relevance = relevance
+        self.relevance, self.rerank = relevance, rerank
 
     def shorter_than(self, k: int) -> int:
         """Return how many questions have fewer than k retrieved contexts; raise ArtifactError if all do."""
@@ -125,7 +127,7 @@ class Rankings:
         return len(short)
 
     def contexts(self, question: Question) -> tuple[Context, ...]:
-        """Return a question's ranking, gold passages marked; by log-odds where relevance was given, else as retrieved."""
+        """Return a question's ranking, gold passages marked; by log-odds where they rerank, else as retrieved."""
         rows = self.rows.get(question.question_id)
         if not rows:
             raise ArtifactError(
@@ -133,7 +135,7 @@ class Rankings:
                 f"({question.text!r}). Run `python -m flows.retrieve` again with the same dataset."
             )
         rows = sorted(rows, key=lambda row: int(row["rank"]))
-        if self.relevance:
+        if self.relevance and self.rerank:
             rows = self._reranked(question, rows)
         contexts = [
             Context(
@@ -147,7 +149,16 @@ class Rankings:
         ]
         retrieved = {row["passage_id"] for row in rows}
         missing = [self.passages[one] for one in question.gold_passage_ids if one not in retrieved]
-        contexts += [Context(p, 0, 0.0, any(has_answers([p.text], question.answers))) for p in missing]
+        contexts += [
+            Context(
+                p,
+                0,
+                0.0,
+                any(has_answers([p.text], question.answers)),
+                log_odds=self.log_odds.get((question.question_id, p.passage_id)),
+            )
+            for p in missing
+        ]
         return mark_gold(question, contexts)
 
     def _reranked(self, question: Question, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

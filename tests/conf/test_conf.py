@@ -22,11 +22,20 @@ def test_every_choice_composes_and_builds(group: str, name: str) -> None:
         pytest.importorskip(LAUNCHERS[name], reason="the extra `cluster` is not installed")
     cfg = compose([f"{group}={name}"])
     for node in _targets(cfg[group] if group in cfg else cfg):
-        plan = ".strategies." in node._target_ and "prompt" not in node._target_
-        objects = {"prompt": build(cfg.prompt), "decoding": build(cfg.decoding)} if plan else {}
-        if ".readers." in str(node._target_) and str(node._target_).endswith("Reader"):
-            objects = {"path": "somewhere", "name": "x"}
-        assert build(node, **objects) is not None
+        assert build(node, **_objects(cfg, str(node._target_))) is not None
+
+
+def _objects(cfg: DictConfig, target: str) -> dict[str, object]:
+    """What the flows hand to a class beside its settings."""
+    name = target.rpartition(".")[2]
+    if ".strategies." in target and name != "Prompt":
+        return {"prompt": build(cfg.prompt), "decoding": build(cfg.decoding)}
+    if name.endswith("Reader") and ".readers." in target:
+        return {"path": "somewhere", "name": "x"}
+    if ".estimators." in target and name != "BiEncoder":
+        return {"path": "somewhere"}
+    learners = {"ReRag": {"estimator": None}, "Rag": {"generator": None}, "Fid": {"generator": None}}
+    return learners.get(name, {})
 
 
 def _targets(node: object) -> list[DictConfig]:

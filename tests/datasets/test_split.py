@@ -1,5 +1,7 @@
 """Splits by a stated seed."""
 
+from dataclasses import replace
+
 import pytest
 
 from winnow.datasets.split import Split
@@ -25,3 +27,7 @@ def test_one_split_and_contradictions() -> None:
         list(Split(test=15, dev=5).assign(QUESTIONS))
     with pytest.raises(ConfigError, match="alone"):
         Split(test=1, all="test")
+    given = [replace(question, split="dev") for question in QUESTIONS]
+    assert list(Split(given=True).assign(given)) == given
+    with pytest.raises(ConfigError, match="`given` alone"):
+        Split(all="test", given=True)

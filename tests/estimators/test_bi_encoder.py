@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from winnow.encoder import SentenceEncoder
-from winnow.estimators.bi_encoder import BiEncoder, probability
+from winnow.estimators.bi_encoder import BiEncoder
 from winnow.records import Passage
 from winnow.testing import tiny_encoder
 
@@ -23,8 +23,3 @@ def test_log_odds_are_scaled_cosines_and_passages_are_encoded_once(tmp_path: Pat
     np.testing.assert_allclose(first[:2], 20 * cosines[0], atol=0.05)
     np.testing.assert_array_equal(estimator.score(pairs), first)
     assert sum(seen) == 2
-
-
-def test_probability_does_not_overflow() -> None:
-    """0 is one half; far out it is 0 and 1."""
-    np.testing.assert_allclose(probability(np.array([0, 1000, -1000, np.log(3)], np.float32)), [0.5, 1, 0, 0.75], atol=1e-6)

@@ -1,5 +1,8 @@
 """The majority vote: the rules that the paper leaves open, by example."""
 
+import math
+from dataclasses import replace
+
 import pytest
 
 from winnow.errors import ConfigError
@@ -58,3 +61,11 @@ def test_an_unknown_rule_is_refused() -> None:
     """By name."""
     with pytest.raises(ConfigError, match="rank or random"):
         Vote("best")  # type: ignore[arg-type]
+
+
+def test_weights_count_instead_of_heads() -> None:
+    """One vote of log-weight log 3 outweighs two of 1; equal weights, however large, leave ties ties."""
+    weighed = [replace(RANKED[0], log_weight=math.log(3)), *RANKED[1:3]]
+    assert Vote().elect(question(), weighed, [["a"], ["b"], ["b"]]).text == "a"
+    alike = [replace(c, log_weight=700.0) for c in RANKED[:4]]
+    assert Vote().elect(question(), alike, [["b"], ["a"], ["a"], ["b"]]).text == "b"

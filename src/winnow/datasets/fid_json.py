@@ -10,7 +10,7 @@ from winnow.records import Question
 
 @dataclass(frozen=True, slots=True)
 class FidQuestions:
-    """Yields the questions of a FiD file."""
+    """Yields the questions of a FiD file, or of a folder with one a split."""
 
     path: str
 

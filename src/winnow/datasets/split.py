@@ -10,20 +10,27 @@ from winnow.records import Question
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Draws `test` and `dev` questions at random; the rest is train. A data set that is one split has `all` set."""
+    """Draws `test` and `dev` questions at random; the rest is train.
+
+    A data set that is one split has `all` set; one whose reader knows its splits (a folder of FiD files) has `given`.
+    """
 
     test: int = 0
     dev: int = 0
     seed: int = 13
     all: str = ""
+    given: bool = False
 
     def __post_init__(self) -> None:
         """Refuse contradictory splits."""
-        if min(self.test, self.dev) < 0 or (self.all and (self.test or self.dev)):
-            raise ConfigError(f"dataset.split needs sizes of 0 or more, or `all` alone; received {self}.")
+        if min(self.test, self.dev) < 0 or bool(self.all) + bool(self.test or self.dev) + self.given > 1:
+            raise ConfigError(f"dataset.split needs sizes of 0 or more, or `all` alone, or `given` alone; received {self}.")
 
     def assign(self, questions: Iterable[Question]) -> Iterator[Question]:
         """Yield the questions with their split; in a random order of the seed, unless all are one split."""
+        if self.given:
+            yield from questions
+            return
         if self.all:
             yield from (replace(question, split=self.all) for question in questions)
             return

@@ -17,7 +17,7 @@ class BiEncoder:
     encoder: SentenceEncoder
     scale: float = 20.0
     advance: Advance | None = None
-    _vectors: dict[str, NDArray[np.float16]] = field(default_factory=dict, repr=False)
+    _vectors: dict[Passage, NDArray[np.float16]] = field(default_factory=dict, repr=False)
 
     @property
     def truncated(self) -> int:
@@ -26,16 +26,10 @@ class BiEncoder:
 
     def score(self, pairs: Sequence[tuple[str, Passage]]) -> NDArray[np.float32]:
         """Return (pairs,) float32 log-odds."""
-        fresh = {p.passage_id: p for _, p in pairs if p.passage_id not in self._vectors}
-        for passage_id, vector in zip(fresh, self.encoder.passages(list(fresh.values()), self.advance), strict=True):
-            self._vectors[passage_id] = vector.astype(np.float16)
+        fresh = list(dict.fromkeys(p for _, p in pairs if p not in self._vectors))
+        for passage, vector in zip(fresh, self.encoder.passages(fresh, self.advance), strict=True):
+            self._vectors[passage] = vector.astype(np.float16)
         asked = list(dict.fromkeys(question for question, _ in pairs))
         questions = dict(zip(asked, self.encoder.queries(asked), strict=True))
-        cosines = [float(questions[q] @ self._vectors[p.passage_id].astype(np.float32)) for q, p in pairs]
+        cosines = [float(questions[q] @ self._vectors[p].astype(np.float32)) for q, p in pairs]
         return np.array(cosines, dtype=np.float32) * self.scale
-
-
-def probability(log_odds: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return P("true") of log-odds, without overflow."""
-    odds: NDArray[np.float32] = np.exp(-np.abs(log_odds))
-    return np.where(log_odds >= 0, 1 / (1 + odds), odds / (1 + odds)).astype(np.float32)

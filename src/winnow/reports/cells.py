@@ -24,6 +24,8 @@ class CellResult:
     """What else sets the cell apart, such as "retriever=dense"; empty where nothing does."""
     samples: int = 1
     """Replies drawn to each prompt."""
+    rank_by: str = "retriever"
+    weigh_by: str = "none"
 
     @property
     def line(self) -> str:

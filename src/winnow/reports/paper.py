@@ -13,6 +13,7 @@ from winnow.metrics.cells import by_name
 from winnow.reports.cells import CellResult, TableView, difference
 
 NOT_STATED = "not stated"
+_WHERE = ("strategy", "k", "gold", "samples", "rank_by", "weigh_by")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class Stated:
     low: float
     high: float
     where: Mapping[str, Any]
-    """Which cells it is of: strategy, and k, gold or samples where they matter."""
+    """Which cells it is of: strategy, and k, gold, samples, ranking or weights where they matter."""
     note: str = ""
 
     def show(self) -> str:
@@ -75,6 +76,11 @@ def load(paper: str, part: str, dataset: str, model: str) -> Part:
             for strategy, values in rows.items()
             for measure, value in zip(found["measures"], values, strict=True)
         ]
+    stated += [
+        _stated({"measure": one.get("measure", "em"), "value": one[dataset], **one["where"]}, at)
+        for one in found.get("cells", ())
+        if dataset in one
+    ]
     others = {who: values[dataset] for who, values in found.get("others", {}).items() if dataset in values}
     contrasts = [Contrast(**one) for one in found.get("contrasts", ())]
     asked, gold_only = body.get("questions", {}).get(dataset, ()), bool(found.get("gold_only"))
@@ -92,7 +98,7 @@ def _pick(what: str, name: str, known: Mapping[str, Any]) -> Any:
 
 
 def _stated(one: Mapping[str, Any], at: Mapping[str, Any]) -> Stated:
-    where = {key: one[key] for key in ("strategy", "k", "gold", "samples") if key in one}
+    where = {key: one[key] for key in _WHERE if key in one}
     low, high = one.get("value", one.get("low")), one.get("value", one.get("high"))
     assert low is not None
     assert high is not None

@@ -1,7 +1,7 @@
 """Plots as SVG text, to stand inside a page: EM and %Unk against k, EM against the gold passage's position."""
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from winnow.metrics.cells import by_name
@@ -90,6 +90,24 @@ def _draw(
             axes.errorbar([x + shift for x, _ in points], means, yerr=bars, marker="o", capsize=3, label=name)
         axes.set(title=title, xlabel=x_label, ylabel=unit, xticks=range(len(ticks)), xticklabels=ticks, ylim=(0, None))
         axes.grid(axis="y", alpha=0.3)
+        axes.legend(fontsize="small")
+        out = io.StringIO()
+        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
+    return out.getvalue()[out.getvalue().index("<svg") :]
+
+
+def curve(title: str, x_label: str, y_label: str, lines: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> str:
+    """Return lines over two shares, both from 0 to 1."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context({"svg.hashsalt": "winnow", "svg.fonttype": "none", "font.family": "sans-serif"}):
+        figure = Figure(figsize=(5.6, 3.6), layout="constrained")
+        axes: Any = figure.add_subplot()
+        for name, (x, y) in lines.items():
+            axes.plot(x, y, marker="." if len(x) < 30 else None, label=name)
+        axes.set(title=title, xlabel=x_label, ylabel=y_label, xlim=(0, 1), ylim=(0, None))
+        axes.grid(alpha=0.3)
         axes.legend(fontsize="small")
         out = io.StringIO()
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})

@@ -1,5 +1,6 @@
-"""The majority vote over a pool of answers; its open questions are settings (docs/rules.md)."""
+"""The majority vote, weighted or not, over a pool of answers; its open questions are settings (docs/rules.md)."""
 
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +12,12 @@ from winnow.records import Answer, Context, Question
 from winnow.strategies.replies import UNKNOWN, is_unknown
 
 _LAST = 1_000_000
+
+
+def _weights(contexts: Sequence[Context]) -> list[float]:
+    """Return the contexts' weights, the largest 1: equal ones are exactly 1, so that ties stay ties."""
+    most = max((context.log_weight for context in contexts), default=0.0)
+    return [math.exp(context.log_weight - most) for context in contexts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +41,22 @@ class Vote:
             raise ConfigError(f"vote.ties must be rank or random; received {self.ties!r}.")
 
     def elect(self, question: Question, contexts: Sequence[Context], pools: Sequence[Sequence[str]]) -> Answer:
-        """Return the majority over the pools, one a context; a pool without context (a single prompt's) stands alone."""
+        """Return the majority over the pools, one a context; a pool without context (a single prompt's) stands alone.
+
+        Where contexts have weights (`weigh_by`), a vote counts with the softmax of its context's: REPLUG's ensemble of
+        answers, as RE-RAG applies it to an LLM (section 5.4). Without, each counts one.
+        """
         ranks = [context.rank or _LAST for context in contexts] or [0] * len(pools)
+        weights = _weights(contexts) or [1.0] * len(pools)
         order = sorted(range(len(pools)), key=lambda n: ranks[n])
-        votes: dict[str, int] = {}
+        votes: dict[str, float] = {}
         written: dict[str, str] = {}
-        for answer in (answer for n in order for answer in pools[n]):
+        for weight, answer in ((weights[n], answer) for n in order for answer in pools[n]):
             unknown = is_unknown(answer)
             if unknown and not self.unknown_votes:
                 continue
             key = UNKNOWN if unknown else normalise(answer)
-            votes[key] = votes.get(key, 0) + 1
+            votes[key] = votes.get(key, 0.0) + weight
             written.setdefault(key, UNKNOWN if unknown else answer)
         known = tuple(answer for pool in pools for answer in pool if not is_unknown(answer))
         if not votes:

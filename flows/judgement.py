@@ -1,0 +1,89 @@
+"""Report what the estimator is worth: recall, judged contexts, sets without an answer, refusals, calibration.
+
+Its scores of dev and test must be there (`python -m flows.score 'score.splits=[dev,test]'`). Where the cell of the same
+settings has been swept, its answers are in the refusal table and the curves.
+
+    python -m flows.judgement estimator=cross_encoder 'score.splits=[dev,test]'
+    python -m flows.judgement experiment=re_rag/table4
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from omegaconf import DictConfig
+
+from flows import _artifacts
+from flows._cells import predictions
+from flows._entry import entry
+from flows._summary import Summary
+from winnow import store
+from winnow.errors import ConfigError
+from winnow.reports.judgement import (
+    Judged,
+    answered,
+    plots,
+    recall_table,
+    refusal_table,
+    sample_table,
+    set_table,
+    trust_table,
+)
+from winnow.reports.page import Report
+from winnow.tables import Rankings, questions_of
+
+
+def judgement(configs: Sequence[DictConfig]) -> Summary:
+    """Write the page of each job's estimator."""
+    rows, pages = [], []
+    for cfg in configs:
+        report = _draw_up(cfg)
+        out = Path(cfg.judgement.out)
+        body = [{"title": t.title, "columns": list(t.columns), "rows": [list(r) for r in t.rows]} for t in report.tables]
+        texts = {"report.html": report.html(), "report.md": report.markdown(), "tables.json": json.dumps(body, indent=1)}
+        for name, text in texts.items():
+            with store.writing(out / name, needed=2**24) as partial:
+                partial.write_text(text, encoding="utf-8")
+        recall = report.tables[0]
+        rows += [dict(zip(recall.columns, row, strict=True)) for row in recall.rows]
+        pages.append(f"Report: {out / 'report.html'}")
+    return Summary("Recall@k, % [95 % interval]", rows, "\n".join(pages))
+
+
+def _draw_up(cfg: DictConfig) -> Report:
+    at = cfg.judgement
+    if {at.dev, at.test} - set(cfg.score.splits):
+        raise ConfigError(
+            f"score.splits={list(cfg.score.splits)} lacks {at.dev!r} or {at.test!r}: thresholds are chosen on the one and "
+            f"judged on the other. Run `python -m flows.score` and this with 'score.splits=[{at.dev},{at.test}]'."
+        )
+    dev, test = _judged(cfg, at.dev), _judged(cfg, at.test)
+    seed, k, paper = cfg.report.seed, int(at.k), str(at.paper)
+    tables = [recall_table(test, paper, seed), set_table(dev, test, k, paper, seed)]
+    if answered(test):
+        tables.append(refusal_table(dev, test, k, paper, seed))
+    tables += [trust_table(test, k), sample_table(test, int(at.sample))]
+    made_by = {
+        "Data": f"corpus {cfg.corpus.name}, questions {cfg.dataset.name}: {len(dev)} of {at.dev}, {len(test)} of {at.test}",
+        "Rankings": f"{cfg.retriever.name}; {cfg.estimator.name} ({_artifacts.estimator_identity(cfg)})",
+        "Answers": _artifacts.cell(cfg).folder.name if answered(test) else "not swept with these settings",
+        "Code": f"revision {store.git_revision()}",
+    }
+    return Report(f"Winnow: the estimator {cfg.estimator.name}", tables, plots(test, k, seed), made_by)
+
+
+def _judged(cfg: DictConfig, split: str) -> list[Judged]:
+    """Return the scored questions of a split; answered ones alone where the cell of these settings is there."""
+    relevance = _artifacts.relevance(cfg).need().folder / "relevance.parquet"
+    asked = questions_of(_artifacts.questions(cfg).need().folder / "questions.parquet", [split])[: cfg.score.limit]
+    cell = _artifacts.cell(cfg)
+    swept = split == cfg.sweep.split and cell.done
+    ems = {row["question_id"]: float(row["em"]) for row in predictions(cfg)} if swept else {}
+    kept = [q for q in asked if q.question_id in ems] if swept else asked
+    rankings = Rankings(_artifacts.retrieval(cfg).need().folder, kept, relevance, rerank=False)
+    return [Judged(q, [c for c in rankings.contexts(q) if c.rank], ems.get(q.question_id)) for q in kept]
+
+
+main = entry(judgement)
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""Train a relevance estimator and a generator together (RE-RAG), or a generator alone (RAG, fusion-in-decoder).
+
+No label of relevance is read: the estimator learns from how likely the generator finds the answer under each context.
+
+    python -m flows.train_joint estimator=cross_encoder                       # the reader is the generator, frozen
+    python -m flows.train_joint joint=re_rag estimator=t5                     # both learn
+    torchrun --nproc_per_node=4 -m flows.train_joint joint=re_rag estimator=t5
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from flows import _artifacts
+from flows._build import build
+from flows._drive import drive, open_ledger, open_reader
+from flows._entry import entry
+from flows._summary import Summary
+from flows._track import track
+from winnow.driver import Job
+from winnow.records import Answer, Context, Likelihood, Plan, Question
+from winnow.strategies.prompt import Prompt, ask
+from winnow.strategies.replies import read_answer
+from winnow.tables import Rankings, questions_of
+
+
+def train_joint(configs: Sequence[DictConfig]) -> Summary:
+    """Train for each job and tell what the best epoch came to on the development questions."""
+    rows: list[dict[str, Any]] = []
+    for cfg in configs:
+        made = _artifacts.joint(cfg)
+        if not made.done:
+            _train(cfg, made)
+        rows.append({"trained": made.folder, **_told(made)})
+    return Summary("Joint training, development questions of the best epoch", rows)
+
+
+def _train(cfg: DictConfig, made: _artifacts.Artifact) -> None:
+    from winnow.training.loop import fit
+
+    data = cfg.joint.data
+    frozen = cfg.joint.generator is None
+    train = _groups(cfg, data.split, data.questions, data.contexts)
+    dev = _groups(cfg, data.dev, data.dev_questions, data.dev_contexts)
+    if frozen:
+        train, dev = _ask_frozen(cfg, train, dev)
+    settings = build(cfg.joint.settings)
+    method = build(cfg.joint.method, **_models(cfg))
+    if os.environ.get("RANK", "0") != "0":
+        fit(method, train, dev, settings, made.folder, _silent)
+        return
+    params = {"joint": OmegaConf.to_container(cfg.joint, resolve=True), "questions": len(train)}
+    with track(cfg, "train_joint", made, params) as run:
+        report = fit(method, train, dev, settings, made.folder, run.metrics)
+        run.metrics(
+            {
+                "seconds": report.seconds,
+                "tokens_per_second": report.tokens_per_second,
+                "peak_memory_gb": report.peak_memory / 1e9,
+                "best_epoch": float(report.best_epoch),
+            }
+        )
+    made.finish(len(train))
+
+
+def _models(cfg: DictConfig) -> dict[str, Any]:
+    """Build what the method trains; weights are loaded in float32, of which bfloat16 training keeps the masters."""
+    models: dict[str, Any] = {}
+    device = cfg.joint.settings.device
+    if "estimator" in cfg.joint.learns:
+        engine = {"path": str(cfg.estimator.base), "dtype": "float32", "device": device}
+        models["estimator"] = build(cfg.estimator.engine, **engine)
+    if cfg.joint.generator is not None:
+        models["generator"] = build(cfg.joint.generator, dtype="float32", device=device)
+    return models
+
+
+def _groups(cfg: DictConfig, split: str, limit: int | None, contexts: int) -> list[Any]:
+    from winnow.training.groups import Group
+
+    asked = questions_of(_artifacts.questions(cfg).need().folder / "questions.parquet", [split])[:limit]
+    rankings = Rankings(_artifacts.retrieval(cfg).need().folder, asked)
+    return [Group(q, tuple(c for c in rankings.contexts(q) if c.rank)[:contexts]) for q in asked]
+
+
+def _ask_frozen(cfg: DictConfig, train: Sequence[Any], dev: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """Ask the reader for its likelihoods of the training answers, and for its own answers to the development questions.
+
+    Both go through the ledger: another estimator, objective or seed costs none of them again.
+    """
+    from winnow.training.groups import Reply
+
+    prompt: Prompt = build(cfg.prompt)
+    decoding = build(cfg.decoding)
+    likelihoods: dict[str, tuple[float, ...]] = {}
+    replies: dict[str, tuple[Reply, ...]] = {}
+
+    def score(question: Question, contexts: Sequence[Context]) -> Plan:
+        target = next(answer for answer in question.answers if answer.strip())
+        scores = yield [Likelihood(prompt.render(question, [context]), target) for context in contexts]
+        likelihoods[question.question_id] = tuple(one.value for one in scores)
+        return Answer("", unknown=False)
+
+    def answer(question: Question, contexts: Sequence[Context]) -> Plan:
+        made = yield [ask(prompt, question, [context], decoding) for context in contexts]
+        texts = [read_answer(one.text) for one in made]
+        scores = yield [Likelihood(prompt.render(question, [c]), text) for c, text in zip(contexts, texts, strict=True)]
+        replies[question.question_id] = tuple(Reply(t, one.value) for t, one in zip(texts, scores, strict=True))
+        return Answer("", unknown=False)
+
+    def jobs() -> Iterator[Job]:
+        for group in train:
+            yield Job(group.question.question_id, score(group.question, group.contexts))
+        for group in dev:
+            yield Job(group.question.question_id, answer(group.question, group.contexts))
+
+    reader = open_reader(cfg, _artifacts.reader_path(cfg))
+    with open_ledger(cfg) as ledger:
+        for _ in drive(reader, ledger, jobs(), len(train) + len(dev), "asking the frozen generator"):
+            pass
+    return (
+        [replace(group, log_answer=likelihoods[group.question.question_id]) for group in train],
+        [replace(group, replies=replies[group.question.question_id]) for group in dev],
+    )
+
+
+def _told(made: _artifacts.Artifact) -> dict[str, Any]:
+    import json
+
+    report = json.loads((made.folder / "training.json").read_text())
+    best: dict[str, float] = next((row for row in report["history"] if row["epoch"] == report["best_epoch"]), {})
+    shown = {name: f"{100 * value:.1f} %" for name, value in best.items() if name != "epoch"}
+    speed = f"{report['seconds']:.0f} s, {report['tokens_per_second']:.0f} tokens/s, {report['peak_memory'] / 1e9:.1f} GB"
+    return {"best epoch": f"{report['best_epoch']} of {len(report['history'])}", **shown, "training": speed}
+
+
+def _silent(metrics: Mapping[str, float], step: int) -> None:
+    """Log nothing: only the first of several processes does."""
+
+
+main = entry(train_joint)
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+"""A decoder-only estimator: what the model says after the pair, "true" or "false"."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from winnow.estimators.pair import Judgement, PairEstimator, single_piece, two_tokens
+from winnow.models import LanguageModel, load_causal_lm
+from winnow.pairs import PairForm, PairTokens, padded
+
+
+@dataclass
+class CausalEstimator(PairEstimator):
+    """Scores by the logits at the last position, which alone are computed; takes GGUF files too."""
+
+    form: PairForm = field(default_factory=lambda: PairForm(suffix=" relevant:"))
+    words: Sequence[str] = (" true", " false")
+
+    def load(self) -> LanguageModel:
+        """Load model and tokenizer."""
+        return load_causal_lm(self.path, self.dtype, self.device)
+
+    def tokeniser(self) -> PairTokens:
+        """Begin with the start token where the model has one; the suffix ends the pair."""
+        tokenizer = self.lm.tokenizer
+        start = [] if tokenizer.bos_token_id is None else [int(tokenizer.bos_token_id)]
+        tail = tokenizer(self.form.suffix, add_special_tokens=False)["input_ids"] if self.form.suffix else []
+        return PairTokens(tokenizer, self.form, self.max_length, head=start, tail=tail, spaced=True)
+
+    @cached_property
+    def _two(self) -> tuple[int, int]:
+        true, false = (single_piece(self.lm.tokenizer, word) for word in self.words)
+        return true, false
+
+    def judge(self, rows: Sequence[Sequence[int]], starts: Sequence[int]) -> Judgement:  # noqa: ARG002 (one text to it)
+        """Read the two tokens' logits after the last token; rows are padded on the left."""
+        ids, mask = padded(rows, int(self.lm.tokenizer.pad_token_id), left=True)
+        device = self.lm.device
+        made = self.lm.model(
+            input_ids=ids.to(device),
+            attention_mask=mask.to(device),
+            position_ids=(mask.cumsum(dim=1) - 1).clamp(min=0).to(device),
+            logits_to_keep=1,
+            use_cache=False,
+        )
+        return two_tokens(made.logits[:, -1], *self._two)

@@ -1,0 +1,152 @@
+"""What estimators that read question and passage together share: distinct pairs, token-budget batches, two uses.
+
+The same `judge` scores (in inference mode) and is trained (with gradients), so that both see the same numbers.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from winnow.errors import ConfigError, ModelError
+from winnow.models import LanguageModel, keep_freed_memory
+from winnow.pairs import PairForm, PairTokens, budget_batches
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    from winnow.records import Passage
+
+Advance = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a batch came to: (pairs,) log-odds of "true" against "false"."""
+
+    log_odds: torch.Tensor
+    other: torch.Tensor
+    """(pairs,) probability left for every other token (RE-RAG eq. 11); zero where there are but two classes."""
+
+
+@dataclass
+class PairEstimator(ABC):
+    """An estimator over weights of this machine; a kind of model adds how it loads, pads and judges.
+
+    Args:
+        path: a safetensors folder or a hub name.
+        form: how question and passage are written.
+        max_length: tokens read of a pair; the passage is cut to fit, which is counted in `truncated`.
+        dtype: float32, bfloat16, float16, or auto (bfloat16 where the hardware has it).
+        device: auto, cpu or cuda.
+        batch_tokens: padded tokens a batch holds at most.
+        advance: told how many more pairs are scored.
+
+    """
+
+    path: str
+    form: PairForm = field(default_factory=PairForm)
+    max_length: int = 256
+    dtype: str = "auto"
+    device: str = "auto"
+    batch_tokens: int = 4096
+    advance: Advance | None = field(default=None, repr=False)
+    _lm: LanguageModel | None = field(default=None, repr=False)
+    _tokens: PairTokens | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        """Refuse settings out of range."""
+        if min(self.max_length, self.batch_tokens) < 1:
+            raise ConfigError(
+                f"estimator: max_length and batch_tokens start at 1; received {self.max_length}, {self.batch_tokens}."
+            )
+
+    @property
+    def truncated(self) -> int:
+        """Return how many pairs were cut to the window so far."""
+        return self._tokens.truncated if self._tokens else 0
+
+    @property
+    def lm(self) -> LanguageModel:
+        """Return the model, loaded on first use."""
+        if self._lm is None:
+            self._lm = self.load()
+        return self._lm
+
+    @property
+    def tokens(self) -> PairTokens:
+        """Return what turns pairs into tokens."""
+        if self._tokens is None:
+            self._tokens = self.tokeniser()
+        return self._tokens
+
+    def score(self, pairs: Sequence[tuple[str, Passage]]) -> NDArray[np.float32]:
+        """Return (pairs,) float32 log-odds; equal pairs are scored once."""
+        if self._lm is None:
+            keep_freed_memory()
+        place: dict[tuple[str, Passage], int] = {}
+        for pair in pairs:
+            place.setdefault(pair, len(place))
+        distinct = list(place)
+        self.tokens.prepare(distinct)
+        rows = [self.tokens.encode(*pair) for pair in distinct]
+        starts = [self.tokens.passage_start(question) for question, _ in distinct]
+        found = np.zeros(len(rows), dtype=np.float32)
+        for batch in budget_batches([len(row) for row in rows], self.batch_tokens):
+            with torch.inference_mode():
+                made = self.judge([rows[n] for n in batch], [starts[n] for n in batch])
+            found[batch] = made.log_odds.float().cpu().numpy()
+            if self.advance:
+                self.advance(len(batch))
+        if np.isnan(found).any():
+            bad = distinct[int(np.isnan(found).argmax())]
+            raise ModelError(
+                f"{self.path} gave NaN for question {bad[0]!r}, passage {bad[1].passage_id!r}; try dtype=float32."
+            )
+        return found[[place[pair] for pair in pairs]] if pairs else found
+
+    @abstractmethod
+    def load(self) -> LanguageModel:
+        """Load model and tokenizer."""
+
+    @abstractmethod
+    def tokeniser(self) -> PairTokens:
+        """Return what turns pairs into this kind of model's tokens."""
+
+    @abstractmethod
+    def judge(self, rows: Sequence[Sequence[int]], starts: Sequence[int]) -> Judgement:
+        """Judge a batch of token rows; `starts` are the positions at which the passages begin."""
+
+
+def single_piece(tokenizer: PreTrainedTokenizerBase, word: str) -> int:
+    """Return the one token of a classification word.
+
+    Raises:
+        ModelError: if the tokenizer splits the word, so that its first piece would also begin other words.
+
+    """
+    ids: list[int] = tokenizer(word, add_special_tokens=False)["input_ids"]
+    if len(ids) != 1 or ids[0] == tokenizer.unk_token_id:
+        pieces = tokenizer.convert_ids_to_tokens(ids)
+        raise ModelError(
+            f"The tokenizer writes {word!r} as {pieces}; a classification token must be one piece it knows. "
+            "Choose two other words in estimator.engine.words, for example [yes, no]."
+        )
+    return ids[0]
+
+
+def two_tokens(logits_BV: torch.Tensor, true: int, false: int) -> Judgement:
+    """Return the judgement in a vocabulary's logits at one position (RE-RAG eqs. 3, 4 and 11).
+
+    log(RE / (1 - RE)) of eq. 4 is the difference of the two logits, which stays finite where RE rounds to 0 or 1.
+    """
+    logits: Any = logits_BV.float()
+    both = torch.logsumexp(logits[:, [true, false]], dim=-1)
+    other = 1 - torch.exp(both - torch.logsumexp(logits, dim=-1))
+    return Judgement(logits[:, true] - logits[:, false], other)

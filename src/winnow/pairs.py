@@ -1,0 +1,117 @@
+"""A question and a passage as one input: the text they make together, and its tokens, each passage's made once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from string import Formatter
+from typing import TYPE_CHECKING
+
+from winnow.errors import ConfigError
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedTokenizerBase
+
+    from winnow.records import Passage
+
+
+@dataclass(frozen=True, slots=True)
+class PairForm:
+    """How both are written; FiD's form by default (its data preparation), which RE-RAG shares with its generator.
+
+    Args:
+        question: holds {question}.
+        passage: holds {text}, and may hold {title}.
+        suffix: what follows, such as the words that a causal model continues with "true" or "false".
+
+    """
+
+    question: str = "question: {question}"
+    passage: str = "title: {title} context: {text}"
+    suffix: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse a template without its field."""
+        for name, needed, known in (("question", {"question"}, {"question"}), ("passage", {"text"}, {"text", "title"})):
+            found = {part for _, part, _, _ in Formatter().parse(getattr(self, name)) if part is not None}
+            if needed - found or found - known:
+                raise ConfigError(f"form.{name} must hold the fields {sorted(needed)}; received {getattr(self, name)!r}.")
+
+
+@dataclass
+class PairTokens:
+    """Tokenises pairs: head, question, middle, passage, tail; a passage that is too long is cut, and counted once.
+
+    A passage's tokens are made once in its life. Question and passage are tokenised apart, at a white space, where
+    tokenizers split anyway.
+    """
+
+    tokenizer: PreTrainedTokenizerBase
+    form: PairForm
+    max_length: int
+    head: Sequence[int] = ()
+    middle: Sequence[int] = ()
+    tail: Sequence[int] = ()
+    spaced: bool = False
+    """Whether the tokenizer tells "word" from " word" (byte-level ones do), so that the passage starts with a space."""
+    truncated: int = 0
+    _questions: dict[str, list[int]] = field(default_factory=dict, repr=False)
+    _passages: dict[Passage, list[int]] = field(default_factory=dict, repr=False)
+
+    def prepare(self, pairs: Sequence[tuple[str, Passage]]) -> None:
+        """Tokenise what is new among these pairs, in two calls of the tokenizer."""
+        asked = list(dict.fromkeys(q for q, _ in pairs if q not in self._questions))
+        shown = list(dict.fromkeys(p for _, p in pairs if p not in self._passages))
+        space = " " if self.spaced else ""
+        texts = [space + self.form.passage.format(title=p.title, text=p.text) for p in shown]
+        self._questions.update(zip(asked, self._ids([self.form.question.format(question=q) for q in asked]), strict=True))
+        self._passages.update(zip(shown, self._ids(texts), strict=True))
+
+    def encode(self, question: str, passage: Passage) -> list[int]:
+        """Return the tokens of a pair, at most `max_length`; the passage is what gives way."""
+        if question not in self._questions or passage not in self._passages:
+            self.prepare([(question, passage)])
+        asked, shown = self._questions[question], self._passages[passage]
+        room = self.max_length - len(self.head) - len(self.middle) - len(self.tail) - len(asked)
+        if room < 1:
+            raise ConfigError(f"max_length={self.max_length} leaves no room for a passage beside the question {question!r}.")
+        if len(shown) > room:
+            self.truncated += 1
+        return [*self.head, *asked, *self.middle, *shown[:room], *self.tail]
+
+    def passage_start(self, question: str) -> int:
+        """Return the position at which the passage's tokens begin."""
+        return len(self.head) + len(self._questions[question]) + len(self.middle)
+
+    def _ids(self, texts: Sequence[str]) -> list[list[int]]:
+        if not texts:
+            return []
+        found: list[list[int]] = self.tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"]
+        return found
+
+
+def padded(rows: Sequence[Sequence[int]], pad: int, *, left: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return (rows, longest) token ids, padded, and their attention mask."""
+    import torch
+
+    side = "left" if left else "right"
+    tensors = [torch.tensor(list(row)) for row in rows]
+    ids = torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True, padding_value=pad, padding_side=side)
+    mask = torch.nn.utils.rnn.pad_sequence(
+        [torch.ones(len(row), dtype=torch.long) for row in rows], batch_first=True, padding_side=side
+    )
+    return ids, mask
+
+
+def budget_batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
+    """Return indices in batches of like length, longest first, each padded to at most `budget` tokens (or of one)."""
+    order = sorted(range(len(lengths)), key=lambda n: -lengths[n])
+    batches: list[list[int]] = []
+    start = 0
+    while start < len(order):
+        width = max(1, lengths[order[start]])
+        size = max(1, budget // width)
+        batches.append(order[start : start + size])
+        start += size
+    return batches

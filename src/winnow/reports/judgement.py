@@ -1,0 +1,233 @@
+"""What an estimator is worth, beside RE-RAG's tables 2, 3, 4, 5 and figures 3 and 4, with curves of our own.
+
+Every table has the retriever's scores as the baseline. Thresholds are chosen on development questions.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+
+from winnow.errors import ConfigError, nearest
+from winnow.metrics.intervals import compare, mean_interval
+from winnow.metrics.ranking import recall_at
+from winnow.metrics.unanswerable import (
+    area_under_risk,
+    best_threshold,
+    classify,
+    expected_calibration_error,
+    refuse,
+    reliability,
+    risk_coverage,
+)
+from winnow.records import Context, Question
+from winnow.relevance import probability
+from winnow.reports.cells import TableView
+from winnow.reports.plots import curve
+
+KS = (1, 5, 10, 20)
+THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
+"""The paper's (table 4)."""
+_SCORES = ("retriever", "estimator, 0.5 to 0.9", "estimator, 0.01 to 0.99")
+_WIDER = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, *THRESHOLDS, 0.95, 0.98, 0.99)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A question with its contexts by the retriever's rank, each with the estimator's log-odds; EM where it was answered."""
+
+    question: Question
+    contexts: Sequence[Context]
+    em: float | None = None
+
+    def by_estimator(self) -> list[Context]:
+        """Return the contexts, best log-odds first."""
+        return sorted(self.contexts, key=lambda c: -_odds(c))
+
+
+@dataclass(frozen=True, slots=True)
+class _Sets:
+    """The top k of each question by one ranking: the best score, and whether an answer is held."""
+
+    best: NDArray[np.float64]
+    holds: NDArray[np.bool_]
+
+
+def stated(part: str, dataset: str) -> tuple[Sequence[str], Mapping[str, Sequence[float]]]:
+    """Return the column names and rows that RE-RAG's table states for a data set."""
+    body = yaml.safe_load((files("winnow.reports") / "papers" / "re_rag.yaml").read_text(encoding="utf-8"))
+    found = body[part]["judged"]
+    known = [name for name in found if name != "columns"]
+    if dataset not in known:
+        raise ConfigError(f"judgement.paper={dataset!r}: RE-RAG has {', '.join(known)}." + nearest(dataset, known))
+    return found["columns"], found[dataset]
+
+
+def recall_table(judged: Sequence[Judged], dataset: str, seed: int) -> TableView:
+    """Return recall@k of both rankings, with a paired test (table 2)."""
+    flags = {
+        "retriever": [[c.has_answer for c in one.contexts] for one in judged],
+        "estimator": [[c.has_answer for c in one.by_estimator()] for one in judged],
+    }
+    rows = [[name, *(mean_interval(recall_at(ranked, k), seed=seed).percent() for k in KS)] for name, ranked in flags.items()]
+    tests = [compare(recall_at(flags["estimator"], k), recall_at(flags["retriever"], k), seed=seed) for k in KS]
+    rows.append(
+        [
+            "difference (p)",
+            *(f"{100 * t.difference:+.1f} [{100 * t.low:+.1f}, {100 * t.high:+.1f}] ({t.p_value:.3f})" for t in tests),
+        ]
+    )
+    return _beside(
+        "table2", dataset, "Recall@k before and after reranking", f"{len(judged)} questions", ["", *_names(KS)], rows
+    )
+
+
+def sample_table(judged: Sequence[Judged], count: int) -> TableView:
+    """Return contexts to read (table 3): where estimator and answer match disagree most, and some where they agree.
+
+    A high probability without an accepted answer in the text may be a relevant passage in other words; a low one beside
+    the answer may be a chance match.
+    """
+    pairs = [(one, c) for one in judged for c in one.by_estimator()[:3]]
+    kinds = (
+        ("true, no answer string", [p for p in pairs if not p[1].has_answer], -1),
+        ("false, answer string there", [(o, c) for o in judged for c in o.contexts[:10] if c.has_answer], 1),
+        ("true, answer string there", [p for p in pairs if p[1].has_answer], -1),
+    )
+    rows = []
+    for kind, found, sign in kinds:
+        for one, c in sorted(found, key=lambda pair: sign * _odds(pair[1]))[: max(1, count // 3)]:
+            text = c.passage.text if len(c.passage.text) <= 240 else c.passage.text[:237] + "..."
+            rows.append(
+                [kind, f"{_p(c):.3f}", one.question.text, "; ".join(one.question.answers), f"{c.passage.title}: {text}"]
+            )
+    columns = ["kind", 'P("true")', "question", "answers", "context"]
+    return TableView("Judged contexts (as RE-RAG's table 3)", "the most extreme of each kind", columns, rows)
+
+
+def set_table(dev: Sequence[Judged], test: Sequence[Judged], k: int, dataset: str, seed: int) -> TableView:
+    """Return how well thresholds find sets without an answer (table 4); the retriever's are quantiles of its scores."""
+    rows = []
+    for score in _SCORES:
+        threshold, sets = _chosen(score, dev, k), _sets(test, k, score)
+        found = classify(sets.best, sets.holds, threshold, seed=seed)
+        rows.append([score, f"{threshold:.3g}", *(e.percent() for e in (found.recall, found.precision, found.f1))])
+    lacking = int((~_sets(test, k, "estimator").holds).sum())
+    over = f"{lacking} of {len(test)} sets of {k} hold no answer; thresholds by F1 on {len(dev)} dev questions"
+    columns = ["score", "threshold", "recall", "precision", "F1"]
+    return _beside("table4", dataset, "Sets without an answer", over, columns, rows, gap=1)
+
+
+def refusal_table(dev: Sequence[Judged], test: Sequence[Judged], k: int, dataset: str, seed: int) -> TableView:
+    """Return accuracy on sets with an answer before and after refusing, and the share refused of those without (table 5)."""
+    rows, right = [], _ems(test)
+    for score in _SCORES:
+        threshold, sets = _chosen(score, dev, k), _sets(test, k, score)
+        found = refuse(sets.best, sets.holds, right, threshold, seed=seed)
+        rows.append([score, f"{threshold:.3g}", *(e.percent() for e in (found.before, found.after, found.refused))])
+    columns = ["score", "threshold", "before", "after", "refused"]
+    return _beside("table5", dataset, "Refusing sets without an answer", f"sets of {k}", columns, rows, gap=1)
+
+
+def trust_table(test: Sequence[Judged], k: int) -> TableView:
+    """Return the calibration error of P("true"), and the area under the risk-coverage curve where there are answers."""
+    error = expected_calibration_error(*_context_trust(test, k))
+    rows = [['calibration error of P("true") against has_answer, 10 bins', f"{error:.3f}"]]
+    if answered(test):
+        ems = _ems(test)
+        for score in ("retriever", "estimator"):
+            area = area_under_risk(_sets(test, k, score).best, ems)
+            rows.append([f"area under risk-coverage, best score of the {score}", f"{area:.3f}"])
+        rows.append(["risk over all questions", f"{1 - ems.mean():.3f}"])
+    return TableView("What scores are worth", "ours; lower is better", ["measure", "value"], rows)
+
+
+def plots(test: Sequence[Judged], k: int, seed: int) -> list[str]:
+    """Return SVG: reliability, and where there are answers risk-coverage and EM by the share of relevant contexts."""
+    bins = reliability(*_context_trust(test, k))
+    lines: dict[str, tuple[Sequence[float], Sequence[float]]] = {"perfect": ([0, 1], [0, 1])}
+    lines["estimator"] = ([b.confidence for b in bins], [b.right for b in bins])
+    drawn = [curve(f'Reliability of P("true") over the top {k}', 'mean P("true") of a bin', "share with an answer", lines)]
+    if answered(test):
+        ems, lines = _ems(test), {}
+        for score in ("retriever", "estimator"):
+            coverage, risk = risk_coverage(_sets(test, k, score).best, ems)
+            lines[score] = (coverage.tolist(), risk.tolist())
+        drawn += [curve("Risk against coverage", "coverage", "risk (1 - EM)", lines), _by_share(test, k, ems, seed)]
+    return drawn
+
+
+def answered(judged: Sequence[Judged]) -> bool:
+    """Tell whether every question was answered by a cell."""
+    return all(one.em is not None for one in judged)
+
+
+def _by_share(test: Sequence[Judged], k: int, ems: NDArray[np.float64], seed: int) -> str:
+    """EM by the share of the top k that passes 0.5 (figures 3 and 4); the retriever's share passes its median score."""
+    middle = float(np.median([c.score for one in test for c in one.contexts[:k]]))
+    shares = {
+        "estimator": [np.mean([_odds(c) > 0 for c in one.by_estimator()[:k]]) for one in test],
+        "retriever": [np.mean([c.score > middle for c in one.contexts[:k]]) for one in test],
+    }
+    lines = {}
+    for name, values in shares.items():
+        place = np.minimum((np.array(values) * 5).astype(int), 4)
+        known = [n for n in range(5) if (place == n).any()]
+        lines[name] = (
+            [0.2 * n + 0.1 for n in known],
+            [mean_interval(ems[place == n], seed=seed).mean for n in known],
+        )
+    return curve(f"EM by the share of relevant contexts among {k}", "share of relevant contexts", "EM", lines)
+
+
+def _odds(context: Context) -> float:
+    assert context.log_odds is not None
+    return context.log_odds
+
+
+def _p(context: Context) -> float:
+    return float(probability(np.array([_odds(context)], dtype=np.float32))[0])
+
+
+def _ems(judged: Sequence[Judged]) -> NDArray[np.float64]:
+    return np.array([one.em or 0.0 for one in judged])
+
+
+def _sets(judged: Sequence[Judged], k: int, score: str) -> _Sets:
+    if score == "retriever":
+        tops = [list(one.contexts[:k]) for one in judged]
+        best = [max(c.score for c in top) for top in tops]
+    else:
+        tops = [one.by_estimator()[:k] for one in judged]
+        best = [_p(top[0]) for top in tops]
+    return _Sets(np.array(best, dtype=np.float64), np.array([any(c.has_answer for c in top) for top in tops]))
+
+
+def _chosen(score: str, dev: Sequence[Judged], k: int) -> float:
+    """Return the threshold with the best F1 on the development questions."""
+    sets = _sets(dev, k, score)
+    quantiles = [float(v) for v in np.quantile(sets.best, np.linspace(0.05, 0.95, 19))]
+    return best_threshold(sets.best, sets.holds, {"retriever": quantiles, _SCORES[1]: THRESHOLDS}.get(score, _WIDER))
+
+
+def _context_trust(test: Sequence[Judged], k: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    shown = [c for one in test for c in one.by_estimator()[:k]]
+    chances = probability(np.array([_odds(c) for c in shown], dtype=np.float32))
+    return chances.astype(np.float64), np.array([c.has_answer for c in shown])
+
+
+def _names(ks: Sequence[int]) -> list[str]:
+    return [f"recall@{k}" for k in ks]
+
+
+def _beside(
+    part: str, dataset: str, title: str, over: str, columns: Sequence[str], rows: list[list[str]], gap: int = 0
+) -> TableView:
+    names, theirs = stated(part, dataset)
+    assert list(names) == list(columns)[1 + gap :]
+    for model, values in theirs.items():
+        rows.append([f"{model} (paper, {dataset})", *["-"] * gap, *(f"{value:g}" for value in values)])
+    return TableView(f"{title} (RE-RAG, {part})", f"{over}; % with 95 % intervals", columns, rows)

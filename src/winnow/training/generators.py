@@ -1,0 +1,176 @@
+"""Generators under training: log P_G(answer | question, context) with gradients, and greedy answers for evaluation."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from winnow.models import LanguageModel, load_causal_lm, load_seq2seq
+from winnow.pairs import PairForm, PairTokens, padded
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A greedy answer and its log-probability in nats, its end included."""
+
+    text: str
+    log_p: float
+
+
+@dataclass
+class Generator(ABC):
+    """A model that answers a question from one passage.
+
+    Args:
+        path: a safetensors folder or a hub name.
+        form: how question and passage are written; the estimator reads the same in RE-RAG (section 2.2).
+        max_length: tokens read of a pair.
+        max_answer: tokens of an answer, its end included.
+        dtype: of the weights.
+        device: auto, cpu or cuda.
+
+    """
+
+    path: str
+    form: PairForm = field(default_factory=PairForm)
+    max_length: int = 256
+    max_answer: int = 32
+    dtype: str = "float32"
+    device: str = "auto"
+    _lm: LanguageModel | None = field(default=None, repr=False)
+    _tokens: PairTokens | None = field(default=None, repr=False)
+
+    @property
+    def lm(self) -> LanguageModel:
+        """Return the model, loaded on first use."""
+        if self._lm is None:
+            self._lm = self.load()
+        return self._lm
+
+    @property
+    def tokens(self) -> PairTokens:
+        """Return what turns pairs into tokens."""
+        if self._tokens is None:
+            self._tokens = self.tokeniser()
+        return self._tokens
+
+    def target(self, answer: str) -> list[int]:
+        """Return the tokens of an answer, ended and at most `max_answer`."""
+        tokenizer = self.lm.tokenizer
+        ids: list[int] = tokenizer(self.before_answer() + answer, add_special_tokens=False)["input_ids"]
+        return [*ids[: self.max_answer - 1], int(tokenizer.eos_token_id)]
+
+    def before_answer(self) -> str:
+        """Return what separates prompt and answer."""
+        return ""
+
+    @abstractmethod
+    def load(self) -> LanguageModel:
+        """Load model and tokenizer."""
+
+    @abstractmethod
+    def tokeniser(self) -> PairTokens:
+        """Return what turns pairs into this kind of model's tokens."""
+
+    @abstractmethod
+    def log_likelihood(self, rows: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> torch.Tensor:
+        """Return (rows,) log P(target | row) in nats, summed over the target's tokens, with gradients."""
+
+    def write(self, rows: Sequence[Sequence[int]]) -> list[Written]:
+        """Return the greedy answer to each row."""
+        ids, mask = padded(rows, int(self.lm.tokenizer.pad_token_id), left=not self.lm.model.config.is_encoder_decoder)
+        with torch.inference_mode():
+            made = self.lm.model.generate(  # type: ignore[operator]  # transformers types it as Tensor | Module
+                input_ids=ids.to(self.lm.device), attention_mask=mask.to(self.lm.device), max_new_tokens=self.max_answer,
+                do_sample=False, num_beams=1, return_dict_in_generate=True, output_logits=True,
+                pad_token_id=self.lm.tokenizer.pad_token_id,
+            )  # fmt: skip
+        return written(self.lm, made, self.lm.prompt_width(ids))
+
+
+def written(lm: LanguageModel, made: object, start: int) -> list[Written]:
+    """Return the texts of `generate`'s output from the column `start` on, with their log-probabilities."""
+    sequences, logits = made.sequences[:, start:], made.logits  # type: ignore[attr-defined]
+    steps = torch.stack([step.float().log_softmax(dim=-1) for step in logits], dim=1)
+    chosen = steps.gather(2, sequences[:, : steps.shape[1], None]).squeeze(2)
+    found = []
+    for ids, values in zip(sequences.tolist(), chosen.tolist(), strict=True):
+        stop = next((n for n, token in enumerate(ids) if token in lm.ends), len(ids))
+        text = str(lm.tokenizer.decode(ids[:stop], skip_special_tokens=True)).strip()
+        found.append(Written(text, sum(values[: stop + 1])))
+    return found
+
+
+def target_log_likelihood(logits_BTV: torch.Tensor, targets_BT: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
+    """Return (B,) sums of the log-probabilities of the targets where the mask is 1; position t predicts target t."""
+    flat = torch.nn.functional.cross_entropy(
+        logits_BTV.float().reshape(-1, logits_BTV.shape[-1]), targets_BT.reshape(-1), reduction="none"
+    )
+    return -(flat.view(targets_BT.shape) * mask_BT).sum(dim=1)
+
+
+@dataclass
+class Seq2SeqGenerator(Generator):
+    """A T5-like generator."""
+
+    def load(self) -> LanguageModel:
+        """Load model and tokenizer."""
+        return load_seq2seq(self.path, self.dtype, self.device)
+
+    def tokeniser(self) -> PairTokens:
+        """End each pair with the end token."""
+        return PairTokens(self.lm.tokenizer, self.form, self.max_length, tail=[int(self.lm.tokenizer.eos_token_id)])
+
+    def log_likelihood(self, rows: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> torch.Tensor:
+        """Run the encoder over the pairs and the decoder over the answers."""
+        pad, device = int(self.lm.tokenizer.pad_token_id), self.lm.device
+        ids, mask = padded(rows, pad)
+        wanted, kept = padded(targets, pad)
+        start = torch.full((len(rows), 1), int(self.lm.model.config.decoder_start_token_id))
+        shifted = torch.cat([start, wanted[:, :-1]], dim=1)
+        made = self.lm.model(
+            input_ids=ids.to(device),
+            attention_mask=mask.to(device),
+            decoder_input_ids=shifted.to(device),
+            use_cache=False,
+        )
+        return target_log_likelihood(made.logits, wanted.to(device), kept.to(device))
+
+
+@dataclass
+class CausalGenerator(Generator):
+    """A decoder-only generator; `form.suffix` asks for the answer."""
+
+    form: PairForm = field(default_factory=lambda: PairForm(suffix=" answer:"))
+
+    def load(self) -> LanguageModel:
+        """Load model and tokenizer."""
+        return load_causal_lm(self.path, self.dtype, self.device)
+
+    def before_answer(self) -> str:
+        """Return the space that byte-level tokenizers put before a word."""
+        return " "
+
+    def tokeniser(self) -> PairTokens:
+        """Begin with the start token where the model has one; the suffix ends the pair."""
+        tokenizer = self.lm.tokenizer
+        start = [] if tokenizer.bos_token_id is None else [int(tokenizer.bos_token_id)]
+        tail = tokenizer(self.form.suffix, add_special_tokens=False)["input_ids"] if self.form.suffix else []
+        return PairTokens(tokenizer, self.form, self.max_length, head=start, tail=tail, spaced=True)
+
+    def log_likelihood(self, rows: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> torch.Tensor:
+        """Run the model over pair and answer, padded on the left; logits are kept for the answers alone."""
+        pad, device = int(self.lm.tokenizer.pad_token_id), self.lm.device
+        ids, mask = padded([[*row, *target] for row, target in zip(rows, targets, strict=True)], pad, left=True)
+        wanted, kept = padded(targets, pad, left=True)
+        made = self.lm.model(
+            input_ids=ids.to(device),
+            attention_mask=mask.to(device),
+            position_ids=(mask.cumsum(dim=1) - 1).clamp(min=0).to(device),
+            logits_to_keep=wanted.shape[1] + 1,
+            use_cache=False,
+        )
+        return target_log_likelihood(made.logits[:, :-1], wanted.to(device), kept.to(device))

@@ -1,0 +1,456 @@
+"""The training loop that RE-RAG, RAG and fusion-in-decoder share: accumulation, evaluation, checkpoints, resume.
+
+A method says what a batch of questions comes to; the loop does the rest on one CPU or GPU, or on several (torchrun).
+It is ours, not transformers' Trainer, because a step needs all contexts of a question at once, through two models: pairs
+are sorted by length across questions, run in chunks of a token budget, and put back for the loss. With `recompute` a chunk's
+activations are not kept: losses and their gradients with regard to each pair's few numbers come first, then each chunk runs
+once more with its gradient, so that twenty contexts fit where one does (gradient caching, Gao et al. 2021).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate import PartialState
+from accelerate.utils import broadcast_object_list, gather_object, set_seed
+from safetensors.torch import load_model, save_model
+
+from winnow.errors import ConfigError, WinnowError
+from winnow.models import LanguageModel, pick_device, resolve_dtype
+from winnow.store import check_space
+from winnow.training.groups import Group, names, order_of
+from winnow.training.sft import peak_memory
+
+Log = Callable[[Mapping[str, float], int], None]
+REPORT = "training.json"
+_STATE = "state.pt"
+
+
+@dataclass(frozen=True, slots=True)
+class LoopSettings:
+    """Settings of a run; the defaults are RE-RAG's (appendix B), whose effective batch is 64 questions.
+
+    Attributes:
+        epochs: passes over the training questions.
+        learning_rate: constant, after `warmup_steps`.
+        batch_questions: questions a device takes at once.
+        accumulation: batches an optimizer step sums over.
+        chunk_tokens: padded tokens that run through a model at once.
+        recompute: run each chunk twice instead of keeping its activations.
+        gradient_checkpointing: let the models keep only their layers' inputs.
+        max_grad_norm: gradients are scaled down to it; 0 leaves them.
+        explode_at: a loss above it stops the run, as one that is not finite does.
+
+    """
+
+    epochs: int = 10
+    learning_rate: float = 1e-4
+    weight_decay: float = 1e-3
+    warmup_steps: int = 0
+    batch_questions: int = 4
+    accumulation: int = 16
+    chunk_tokens: int = 8192
+    recompute: bool = False
+    gradient_checkpointing: bool = False
+    max_grad_norm: float = 1.0
+    explode_at: float = 1e5
+    precision: str = "auto"
+    device: str = "auto"
+    save_steps: int = 50
+    logging_steps: int = 5
+    seed: int = 13
+
+    def __post_init__(self) -> None:
+        """Refuse settings out of range."""
+        counts = (self.epochs, self.batch_questions, self.accumulation, self.chunk_tokens, self.save_steps, self.logging_steps)
+        if min(counts) < 1 or min(self.learning_rate, self.explode_at) <= 0 or self.warmup_steps < 0:
+            raise ConfigError(f"training: counts start at 1, rates above 0; received {self}.")
+        if self.precision not in ("auto", "bfloat16", "float32"):
+            raise ConfigError(f"training.precision must be auto, bfloat16 or float32; received {self.precision!r}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Some rows of a batch that run through the models together: where they belong, and what computes their numbers."""
+
+    rows: Sequence[int]
+    run: Callable[[], torch.Tensor]
+    """Returns (rows, columns) float32."""
+    tokens: int
+    """Real ones, without padding."""
+
+
+class Method(ABC):
+    """What is learnt: its models, the numbers of a batch, their loss, and how good the models are."""
+
+    @property
+    @abstractmethod
+    def models(self) -> Mapping[str, LanguageModel]:
+        """Return the trained models by the name of their folder."""
+
+    @abstractmethod
+    def chunks(self, groups: Sequence[Group], seed: int, epoch: int, budget: int) -> list[Chunk]:
+        """Cut a batch into chunks of at most `budget` padded tokens."""
+
+    @abstractmethod
+    def loss(self, values: torch.Tensor, groups: Sequence[Group]) -> Mapping[str, torch.Tensor]:
+        """Return the loss under "loss", and its parts, of a batch's (rows, columns)."""
+
+    @abstractmethod
+    def evaluate(self, groups: Sequence[Group]) -> list[dict[str, float]]:
+        """Return one row of measures a question; "em" chooses the best checkpoint."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopReport:
+    """What a run came to; `tokens_per_second` are real tokens, memory is the peak in bytes, `history` an epoch a row."""
+
+    steps: int
+    seconds: float
+    tokens_per_second: float
+    peak_memory: int
+    best_epoch: int
+    history: Sequence[Mapping[str, float]]
+
+
+@dataclass
+class _Progress:
+    """Where a run stands; all of it is in a checkpoint."""
+
+    step: int = 0
+    epoch: int = 0
+    batch: int = 0
+    """Batches of the epoch that this process has taken."""
+    seconds: float = 0.0
+    tokens: int = 0
+    best: float = -math.inf
+    best_epoch: int = 0
+    history: list[dict[str, float]] = field(default_factory=list)
+
+
+def fit(
+    method: Method, train: Sequence[Group], dev: Sequence[Group], settings: LoopSettings, out: Path, log: Log
+) -> LoopReport:
+    """Train a method's models and save those of the best epoch to folders below `out`.
+
+    Checkpoints go to `out`.checkpoint; a run that finds one there goes on from it. `out` appears when all is done, and a
+    run that finds it there gives its report again.
+    """
+    if (out / REPORT).is_file():
+        return LoopReport(**json.loads((out / REPORT).read_text()))
+    return _Loop(method, train, dev, settings, out, log).run()
+
+
+class _Loop:
+    def __init__(
+        self,
+        method: Method,
+        train: Sequence[Group],
+        dev: Sequence[Group],
+        settings: LoopSettings,
+        out: Path,
+        log: Log,
+    ) -> None:
+        if not train:
+            raise ConfigError("There is no training question; check the split and the retrieval's file.")
+        self.method, self.train, self.dev, self.settings, self.out, self.log = method, train, dev, settings, out, log
+        device = pick_device(settings.device)
+        self.processes = PartialState(cpu=device.type == "cpu")
+        half = resolve_dtype(settings.precision, settings.device) == "bfloat16"
+        self.precision = partial(torch.autocast, device.type, torch.bfloat16, enabled=half)
+        set_seed(settings.seed)  # a new classifier's weights are alike on all processes, what is dropped out is not
+        self.modules: dict[str, Any] = {name: lm.model for name, lm in method.models.items()}
+        set_seed(settings.seed + self.processes.process_index)
+        parameters = [p for m in self.modules.values() for p in m.parameters() if p.requires_grad]
+        if settings.gradient_checkpointing:
+            for module in self.modules.values():
+                module.gradient_checkpointing_enable()
+        self.optimizer = torch.optim.AdamW(parameters, lr=settings.learning_rate, weight_decay=settings.weight_decay)
+        warm = max(1, settings.warmup_steps)
+        self.scheduler = torch.optim.lr_scheduler.LambdaLR(self.optimizer, lambda step: min(1.0, (step + 1) / warm))
+        self.parameters = parameters
+        self.at = _Progress()
+        self.best = out.with_name(out.name + ".best")
+        self.checkpoint = out.with_name(out.name + ".checkpoint")
+        self.out.parent.mkdir(parents=True, exist_ok=True)
+        check_space(out.parent, 20 * sum(p.numel() for p in parameters))
+
+    def run(self) -> LoopReport:
+        """Train to the end."""
+        self._resume()
+        while self.at.epoch < self.settings.epochs:
+            self._epoch()
+            self._finish_epoch()
+        at = self.at
+        rate = at.tokens / max(at.seconds, 1e-9)
+        report = LoopReport(at.step, at.seconds, rate, peak_memory(), at.best_epoch, at.history)
+        if self.processes.is_main_process:
+            (self.best / REPORT).write_text(json.dumps(asdict(report)))
+            shutil.rmtree(self.out, ignore_errors=True)
+            self.best.rename(self.out)
+            shutil.rmtree(self.checkpoint, ignore_errors=True)
+        self.processes.wait_for_everyone()
+        return report
+
+    def _epoch(self) -> None:
+        batches = self._batches()
+        steps = math.ceil(len(batches) / self.settings.accumulation)
+        for number in range(self.at.batch // self.settings.accumulation, steps):
+            started = time.monotonic()
+            first = number * self.settings.accumulation
+            due = batches[first : first + self.settings.accumulation]
+            parts = self._step(due)
+            self.at.step += 1
+            self.at.batch = first + len(due)
+            self.at.seconds += time.monotonic() - started
+            if self.at.step % self.settings.logging_steps == 0 or number + 1 == steps:
+                self._tell(parts)
+            if self.at.step % self.settings.save_steps == 0 and number + 1 < steps:
+                self._save()
+
+    def _batches(self) -> list[list[Group]]:
+        """Return this process's batches of the epoch; every process has as many."""
+        world, rank = self.processes.num_processes, self.processes.process_index
+        order = order_of(len(self.train), self.settings.seed, self.at.epoch)
+        while len(order) % world:
+            order.append(order[len(order) % world])
+        mine = [self.train[n] for n in order[rank::world]]
+        size = self.settings.batch_questions
+        return [mine[n : n + size] for n in range(0, len(mine), size)]
+
+    def _step(self, batches: Sequence[Sequence[Group]]) -> dict[str, float]:
+        """Sum the gradients of some batches, weighted by their questions, and move the weights."""
+        for module in self.modules.values():
+            module.train()
+        self.optimizer.zero_grad(set_to_none=True)
+        questions = sum(map(len, batches))
+        told: dict[str, float] = {}
+        for groups in batches:
+            share = len(groups) / questions
+            parts, tokens = backward(self.method, groups, self.settings, self.at.epoch, scale=share, precision=self.precision)
+            self.at.tokens += tokens * self.processes.num_processes
+            for name, value in parts.items():
+                told[name] = told.get(name, 0.0) + share * value
+        self._average()
+        norm = torch.nn.utils.clip_grad_norm_(self.parameters, self.settings.max_grad_norm or math.inf)
+        if not torch.isfinite(norm):
+            raise WinnowError(
+                f"The gradient became {norm.item()} in step {self.at.step} on {[n for b in batches for n in names(b)]}; "
+                "lower the learning rate, or train in float32."
+            )
+        self.optimizer.step()
+        self.scheduler.step()
+        return {**told, "grad_norm": float(norm)}
+
+    def _average(self) -> None:
+        """Average the gradients over processes. One reduction a step serves any number of backward passes in it."""
+        if self.processes.num_processes == 1:
+            return
+        for parameter in self.parameters:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+            torch.distributed.all_reduce(parameter.grad)
+            parameter.grad /= self.processes.num_processes
+
+    def _finish_epoch(self) -> None:
+        rows = self._evaluate()
+        self.at.epoch += 1
+        self.at.batch = 0
+        found = {name: sum(row[name] for row in rows) / len(rows) for name in rows[0]} if rows else {}
+        self.at.history.append({"epoch": self.at.epoch, **found})
+        if found and self.processes.is_main_process:
+            self.log({f"dev_{name}": value for name, value in found.items()}, self.at.step)
+        better = found.get("em", math.inf) > self.at.best or not rows
+        if better:
+            self.at.best, self.at.best_epoch = found.get("em", -math.inf), self.at.epoch
+            if self.processes.is_main_process:
+                self._save_models(self.best)
+        self._save()
+
+    def _evaluate(self) -> list[dict[str, float]]:
+        for module in self.modules.values():
+            module.eval()
+        mine = self.dev[self.processes.process_index :: self.processes.num_processes]
+        with self.precision(), torch.inference_mode():
+            rows = self.method.evaluate(mine) if mine else []
+        return list(gather_object(rows)) if self.processes.num_processes > 1 else rows
+
+    def _tell(self, parts: Mapping[str, float]) -> None:
+        if not self.processes.is_main_process:
+            return
+        rate = self.at.tokens / max(self.at.seconds, 1e-9)
+        lr = self.scheduler.get_last_lr()[0]
+        more = {"learning_rate": float(lr), "tokens_per_second": rate, "memory_gb": peak_memory() / 1e9}
+        self.log({**parts, **more, "epoch": self.at.epoch}, self.at.step)
+
+    def _save_models(self, folder: Path) -> None:
+        made = folder.with_name(folder.name + ".partial")
+        shutil.rmtree(made, ignore_errors=True)
+        for name, lm in self.method.models.items():
+            lm.model.save_pretrained(made / name)
+            lm.tokenizer.save_pretrained(made / name)
+        shutil.rmtree(folder, ignore_errors=True)
+        made.rename(folder)
+
+    def _fingerprint(self) -> dict[str, Any]:
+        """Return what a checkpoint must have in common with the run that goes on from it."""
+        machine = {"device", "save_steps", "logging_steps", "chunk_tokens", "recompute", "gradient_checkpointing"}
+        sizes = {name: sum(p.numel() for p in m.parameters()) for name, m in self.modules.items()}
+        kinds = {name: type(m).__name__ for name, m in self.modules.items()}
+        settings = {name: value for name, value in asdict(self.settings).items() if name not in machine}
+        shape = {"questions": len(self.train), "processes": self.processes.num_processes}
+        return {
+            **settings,
+            **shape,
+            **{f"{n}.parameters": v for n, v in sizes.items()},
+            **{f"{n}.class": v for n, v in kinds.items()},
+        }
+
+    def _save(self) -> None:
+        """Write a checkpoint beside the last one, then take its place; every process has random numbers of its own."""
+        state = [torch.get_rng_state(), torch.cuda.get_rng_state() if torch.cuda.is_available() else None]
+        states = gather_object([state]) if self.processes.num_processes > 1 else [state]
+        if self.processes.is_main_process:
+            made = self.checkpoint.with_name(self.checkpoint.name + ".made")
+            shutil.rmtree(made, ignore_errors=True)
+            made.mkdir()
+            for name, module in self.modules.items():
+                save_model(module, str(made / f"{name}.safetensors"))
+            body = {
+                "fingerprint": self._fingerprint(),
+                "progress": asdict(self.at),
+                "optimizer": self.optimizer.state_dict(),
+                "scheduler": self.scheduler.state_dict(),
+                "random": states,
+            }
+            torch.save(body, made / _STATE)
+            shutil.rmtree(self.checkpoint, ignore_errors=True)
+            made.rename(self.checkpoint)
+        self.processes.wait_for_everyone()
+
+    def _resume(self) -> None:
+        there = broadcast_object_list([(self.checkpoint / _STATE).is_file()])[0]
+        if not there:
+            return
+        body = torch.load(self.checkpoint / _STATE, map_location="cpu", weights_only=True)
+        mine, theirs = self._fingerprint(), body["fingerprint"]
+        differing = [
+            f"{n}: {theirs.get(n)!r} there, {mine.get(n)!r} now"
+            for n in sorted({*mine, *theirs})
+            if mine.get(n) != theirs.get(n)
+        ]
+        if differing:
+            raise ConfigError(
+                f"The checkpoint {self.checkpoint} is of another run ({'; '.join(differing)}). "
+                "Train with its settings, or remove the folder to begin anew."
+            )
+        for name, module in self.modules.items():
+            load_model(module, str(self.checkpoint / f"{name}.safetensors"))
+        self.optimizer.load_state_dict(body["optimizer"])
+        self.scheduler.load_state_dict(body["scheduler"])
+        self.at = _Progress(**body["progress"])
+        cpu, cuda = body["random"][self.processes.process_index]
+        torch.set_rng_state(cpu)
+        if cuda is not None and torch.cuda.is_available():
+            torch.cuda.set_rng_state(cuda)
+
+
+Precision = Callable[[], AbstractContextManager[Any]]
+
+
+def backward(
+    method: Method,
+    groups: Sequence[Group],
+    settings: LoopSettings,
+    epoch: int,
+    *,
+    scale: float = 1.0,
+    precision: Precision = nullcontext,
+) -> tuple[dict[str, float], int]:
+    """Add `scale` times the gradient of a batch's loss to the models; return the loss's parts and the real tokens read.
+
+    Raises:
+        WinnowError: if the loss is not finite or explodes; the message names the questions, nothing was added.
+
+    """
+    chunks = method.chunks(groups, settings.seed, epoch, settings.chunk_tokens)
+    run = _run_twice if settings.recompute else _run_once
+    values, resume = run(chunks, precision)
+    parts = method.loss(values, groups)
+    loss = parts["loss"]
+    if not torch.isfinite(loss) or loss.item() > settings.explode_at:
+        raise WinnowError(
+            f"The training loss became {loss.item()} on {names(groups)}; lower the learning rate, or look at these questions."
+        )
+    (scale * loss).backward()  # type: ignore[no-untyped-call]
+    resume()
+    return {name: float(value.detach()) for name, value in parts.items()}, sum(chunk.tokens for chunk in chunks)
+
+
+def _run_once(chunks: Sequence[Chunk], precision: Precision) -> tuple[torch.Tensor, Callable[[], None]]:
+    with precision():
+        made = [chunk.run() for chunk in chunks]
+    return _in_order(chunks, made), lambda: None
+
+
+def _run_twice(chunks: Sequence[Chunk], precision: Precision) -> tuple[torch.Tensor, Callable[[], None]]:
+    states: list[list[torch.Tensor]] = []
+    made = []
+    for chunk in chunks:
+        states.append(_random_states())
+        with torch.no_grad(), precision():
+            made.append(chunk.run())
+    leaf = _in_order(chunks, made).detach().requires_grad_()
+
+    def resume() -> None:
+        after = _random_states()
+        gradient = leaf.grad
+        assert gradient is not None
+        for chunk, state in zip(chunks, states, strict=True):
+            _set_random_states(state)
+            with precision():
+                again = chunk.run()
+            again.backward(gradient[list(chunk.rows)])  # type: ignore[no-untyped-call]
+        _set_random_states(after)
+
+    return leaf, resume
+
+
+def _in_order(chunks: Sequence[Chunk], made: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Return (rows, columns) in the batch's order."""
+    place = torch.tensor([row for chunk in chunks for row in chunk.rows], device=made[0].device)
+    return torch.cat(list(made))[torch.argsort(place)]
+
+
+def _random_states() -> list[torch.Tensor]:
+    return [torch.get_rng_state(), *([torch.cuda.get_rng_state()] if torch.cuda.is_available() else [])]
+
+
+def _set_random_states(states: Sequence[torch.Tensor]) -> None:
+    torch.set_rng_state(states[0])
+    for state in states[1:]:
+        torch.cuda.set_rng_state(state)
+
+
+def spread(groups: Sequence[Group], values: torch.Tensor, fill: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return (questions, contexts) of one column of pair values, and the mask of where there is a context."""
+    counts = [len(group.contexts) for group in groups]
+    rows = torch.nn.utils.rnn.pad_sequence(list(torch.split(values, counts)), batch_first=True, padding_value=fill)
+    mask = torch.arange(rows.shape[1], device=rows.device) < torch.tensor(counts, device=rows.device)[:, None]
+    return rows, mask
+
+
+def pairs_of(groups: Sequence[Group]) -> Iterator[tuple[Group, int]]:
+    """Yield each group with each position of its contexts."""
+    return ((group, n) for group in groups for n in range(len(group.contexts)))

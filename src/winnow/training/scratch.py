@@ -1,0 +1,53 @@
+"""Small T5s from random weights, with a tokenizer of whole words, for worlds whose every word is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+SPECIAL = ("<pad>", "</s>", "<unk>", "<mask>")
+
+
+@dataclass(frozen=True, slots=True)
+class ScratchT5:
+    """The size of a T5 made from nothing; the defaults are 1.3 million parameters."""
+
+    d_model: int = 128
+    d_ff: int = 512
+    layers: int = 2
+    heads: int = 4
+    dropout: float = 0.0
+
+
+def word_tokenizer(texts: Iterable[str]) -> Any:
+    """Return a tokenizer whose pieces are the words of the texts."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    words = dict.fromkeys(word for text in texts for word in text.split())
+    vocabulary = {word: n for n, word in enumerate([*SPECIAL, *(w for w in words if w not in SPECIAL)])}
+    inner = Tokenizer(models.WordLevel(vocabulary, unk_token=SPECIAL[2]))
+    inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    wrapped: Any = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+        tokenizer_object=inner, **dict(zip(("pad_token", "eos_token", "unk_token", "mask_token"), SPECIAL, strict=True))
+    )
+    return wrapped
+
+
+def make_t5(folder: Path, texts: Iterable[str], size: ScratchT5, seed: int) -> Path:
+    """Write a T5 with random weights and a word tokenizer to a folder."""
+    import torch
+    from transformers import T5Config, T5ForConditionalGeneration
+
+    torch.manual_seed(seed)
+    tokenizer = word_tokenizer(texts)
+    config = T5Config(  # type: ignore[call-arg]  # every config takes a start token
+        vocab_size=len(tokenizer), d_model=size.d_model, d_kv=size.d_model // size.heads, d_ff=size.d_ff,
+        num_layers=size.layers, num_decoder_layers=size.layers, num_heads=size.heads, dropout_rate=size.dropout,
+        pad_token_id=0, eos_token_id=1, decoder_start_token_id=0,
+    )  # fmt: skip
+    T5ForConditionalGeneration(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder

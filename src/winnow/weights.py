@@ -1,0 +1,42 @@
+"""What contexts weigh in votes and marginalisation: nothing, the retriever's scores, or the estimator's log-odds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from winnow.errors import ArtifactError, ConfigError
+from winnow.records import Context
+
+
+@dataclass(frozen=True, slots=True)
+class Weighing:
+    """Weights are the softmax of `scale` times a score over the contexts shown (RE-RAG eqs. 1 and 5).
+
+    Args:
+        by: "none" weighs all alike, "retriever" takes the retriever's scores, "estimator" the log-odds.
+        scale: of the scores; BM25's and inner products' differ by orders of magnitude.
+
+    """
+
+    by: Literal["none", "retriever", "estimator"] = "none"
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Refuse an unknown kind."""
+        if self.by not in ("none", "retriever", "estimator"):
+            raise ConfigError(f"weigh.by must be none, retriever or estimator; received {self.by!r}.")
+
+    def weigh(self, contexts: Sequence[Context]) -> tuple[Context, ...]:
+        """Return the contexts with their log-weights; one that was not retrieved weighs as the lowest score among them."""
+        if self.by == "none":
+            return tuple(contexts)
+        if self.by == "retriever":
+            lowest = min((c.score for c in contexts if c.rank), default=0.0)
+            return tuple(replace(c, log_weight=self.scale * (c.score if c.rank else lowest)) for c in contexts)
+        lacking = next((c for c in contexts if c.log_odds is None), None)
+        if lacking:
+            raise ArtifactError(
+                f"Passage {lacking.passage.passage_id!r} has no log-odds to be weighed by. Run `python -m flows.score` with "
+                "the same settings, and score.limit large enough for the questions of the sweep."
+            )
+        return tuple(replace(c, log_weight=self.scale * (c.log_odds or 0.0)) for c in contexts)

@@ -1,0 +1,144 @@
+"""Estimators that read pairs: tiny models of each kind give the same numbers in any batch, cut and refuse as they should."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from winnow.errors import ConfigError, ModelError
+from winnow.estimators.causal import CausalEstimator
+from winnow.estimators.cross_encoder import CrossEncoder
+from winnow.estimators.pair import PairEstimator, single_piece, two_tokens
+from winnow.estimators.t5 import T5Estimator
+from winnow.pairs import PairForm
+from winnow.records import Passage
+from winnow.testing import tiny_causal_lm, tiny_encoder, tiny_t5
+
+TEXTS = ["question: who wrote emma title: Emma context: Jane Austen wrote Emma true false", "the sea is blue true false"] * 20
+PAIRS = [
+    ("who wrote emma", Passage("a", "Emma", "Jane Austen wrote Emma.")),
+    ("who wrote emma", Passage("b", "The sea", "The sea is blue, and wide, and deep, and cold in winter.")),
+    ("what colour is the sea", Passage("b", "The sea", "The sea is blue, and wide, and deep, and cold in winter.")),
+    ("who wrote emma", Passage("a", "Emma", "Jane Austen wrote Emma.")),
+]
+Make = Callable[[Path], PairEstimator]
+
+
+def t5(folder: Path) -> PairEstimator:
+    return T5Estimator(str(tiny_t5(folder / "t5", TEXTS)), dtype="float32", words=(" true", " false"))
+
+
+def causal(folder: Path) -> PairEstimator:
+    return CausalEstimator(str(tiny_causal_lm(folder / "lm", TEXTS)), dtype="float32")
+
+
+def classes(folder: Path) -> PairEstimator:
+    torch.manual_seed(0)
+    return CrossEncoder(str(tiny_encoder(folder / "bert", TEXTS)), dtype="float32")
+
+
+def pooled(folder: Path) -> PairEstimator:
+    return CrossEncoder(str(tiny_encoder(folder / "bert", TEXTS)), dtype="float32", head="pooled")
+
+
+KINDS = pytest.mark.parametrize("make", [t5, causal, classes, pooled])
+
+
+@KINDS
+def test_scores_do_not_depend_on_the_batch(make: Make, tmp_path: Path) -> None:
+    """All at once, in other batches, or one by one; equal pairs are scored once; none gives none."""
+    estimator = make(tmp_path)
+    told: list[int] = []
+    estimator.advance = told.append
+    whole = estimator.score(PAIRS)
+    assert whole.dtype == np.float32
+    assert sum(told) == 3
+    assert whole[0] == whole[3]
+    assert len(set(whole.tolist())) == 3
+    single = [estimator.score([pair])[0] for pair in PAIRS]
+    assert np.allclose(whole, single, atol=1e-4)
+    estimator.batch_tokens = 1
+    assert np.allclose(whole, estimator.score(PAIRS), atol=1e-4)
+    assert estimator.score([]).shape == (0,)
+
+
+@KINDS
+def test_training_reads_the_same_numbers_and_they_have_gradients(make: Make, tmp_path: Path) -> None:
+    """`judge` is what `score` is made of."""
+    estimator = make(tmp_path)
+    scores = estimator.score(PAIRS[:2])
+    rows = [estimator.tokens.encode(*pair) for pair in PAIRS[:2]]
+    made = estimator.judge(rows, [estimator.tokens.passage_start(q) for q, _ in PAIRS[:2]])
+    assert torch.allclose(made.log_odds, torch.tensor(scores), atol=1e-4)
+    made.log_odds.sum().backward()  # type: ignore[no-untyped-call]
+    assert any(p.grad is not None and p.grad.any() for p in estimator.lm.model.parameters())
+    assert ((made.other >= 0) & (made.other <= 1)).all()
+
+
+@KINDS
+def test_what_exceeds_the_window_is_cut_and_counted(make: Make, tmp_path: Path) -> None:
+    """The longest of the three distinct pairs is."""
+    estimator = make(tmp_path)
+    lengths = sorted(len(estimator.tokens.encode(*pair)) for pair in PAIRS[:3])
+    estimator.tokens.max_length = lengths[1]
+    estimator.score(PAIRS)
+    assert estimator.truncated == 1
+
+
+def test_t5_is_the_probability_of_the_first_written_token(tmp_path: Path) -> None:
+    """Against `generate` for one token: log P(true) - log P(false) of RE-RAG's eq. 3."""
+    estimator = t5(tmp_path)
+    lm = estimator.lm
+    for question, passage in PAIRS[:2]:
+        ids = estimator.tokens.encode(question, passage)
+        made = lm.model.generate(  # type: ignore[operator]
+            torch.tensor([ids]), max_new_tokens=1, output_logits=True, return_dict_in_generate=True
+        )
+        p = made.logits[0][0].float().softmax(dim=-1)
+        true, false = (p[single_piece(lm.tokenizer, word)].item() for word in (" true", " false"))
+        relevance = true / (true + false)
+        assert estimator.score([(question, passage)])[0] == pytest.approx(math.log(relevance / (1 - relevance)), abs=1e-4)
+
+
+def test_log_odds_stay_finite_where_a_probability_is_zero() -> None:
+    """Logits 300 apart: RE rounds to 1, its log-odds are 300; all mass on the two tokens leaves 0 for others."""
+    made = two_tokens(torch.tensor([[300.0, 0.0, -300.0], [0.0, 0.0, 0.0]]), 0, 1)
+    assert made.log_odds.tolist() == [300.0, 0.0]
+    assert made.other.tolist() == pytest.approx([0.0, 1 / 3])
+
+
+def test_a_word_of_several_pieces_is_refused(tmp_path: Path) -> None:
+    """With its pieces, and what to choose instead."""
+    estimator = T5Estimator(str(tiny_t5(tmp_path / "t5", ["abc"])), dtype="float32", words=("true", "false"))
+    with pytest.raises(ModelError, match=r"writes 'true' as \['t', 'r', 'u', 'e'\].*estimator\.engine\.words"):
+        estimator.score(PAIRS[:1])
+
+
+def test_a_hub_reranker_keeps_its_one_logit(tmp_path: Path) -> None:
+    """A folder with a classifier of one class: the logit is the log-odds."""
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    base = tiny_encoder(tmp_path / "bert", TEXTS)
+    torch.manual_seed(0)
+    model = AutoModelForSequenceClassification.from_pretrained(base, num_labels=1)
+    model.save_pretrained(tmp_path / "reranker")
+    AutoTokenizer.from_pretrained(base).save_pretrained(tmp_path / "reranker")
+    estimator = CrossEncoder(str(tmp_path / "reranker"), dtype="float32")
+    rows = [estimator.tokens.encode(*PAIRS[0])]
+    starts = torch.arange(len(rows[0])) >= estimator.tokens.passage_start(PAIRS[0][0])
+    expected = model.eval()(torch.tensor(rows), token_type_ids=starts.long()[None]).logits[0, 0].item()
+    assert estimator.score(PAIRS[:1])[0] == pytest.approx(expected, abs=1e-4)
+
+
+def test_settings_are_checked(tmp_path: Path) -> None:
+    """Heads, lengths and folders."""
+    with pytest.raises(ConfigError, match="head must be classes or pooled; received 'x'"):
+        CrossEncoder("x", head="x")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="start at 1"):
+        T5Estimator("x", max_length=0)
+    with pytest.raises(ModelError, match="no model folder"):
+        T5Estimator(str(tmp_path / "none")).score(PAIRS)
+    assert CausalEstimator("x").form == PairForm(suffix=" relevant:")

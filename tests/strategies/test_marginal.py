@@ -1,0 +1,62 @@
+"""Marginalisation with likelihoods by hand."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from winnow.errors import ConfigError
+from winnow.records import Answer, Decoding, Generation, Likelihood, Score
+from winnow.strategies.marginal import Marginal
+from winnow.strategies.prompt import Prompt
+from winnow.testing import context, question
+
+PROMPT = Prompt("{contexts} {question}", "{question}", "{contexts} {candidates} {question}", "{text}")
+CONTEXTS = [
+    replace(context(n, text), log_weight=math.log(w)) for n, (text, w) in enumerate([("a", 5.0), ("b", 3.0), ("c", 2.0)], 1)
+]
+
+
+def answer(scoring: str, replies: list[str], likelihoods: dict[tuple[str, str], float], **more: bool) -> tuple[Answer, int]:
+    """Play a plan: likelihoods by (passage, answer); return the answer and how many likelihoods it asked for."""
+    plan = Marginal(PROMPT, Decoding(), scoring=scoring, **more).plan(question(), CONTEXTS)  # type: ignore[arg-type]
+    asked = next(plan)
+    assert len(asked) == 3
+    try:
+        scored = plan.send([Generation(text) for text in replies])
+        assert all(isinstance(one, Likelihood) for one in scored)
+        plan.send([Score(math.log(likelihoods[r.messages[0].content[0], r.continuation])) for r in scored])
+    except StopIteration as stop:
+        return stop.value, len(scored) if "scored" in locals() else 0
+    raise AssertionError
+
+
+def test_exact_scores_every_answer_under_every_context() -> None:
+    """Weights 0.5, 0.3, 0.2. x: 0.5 * 0.2 + 0.3 * 0.4 + 0.2 * 0.1 = 0.24; y: 0.5 * 0.1 + 0.3 * 0.5 + 0.2 * 0.6 = 0.32."""
+    table = {("a", "x"): 0.2, ("b", "x"): 0.4, ("c", "x"): 0.1, ("a", "y"): 0.1, ("b", "y"): 0.5, ("c", "y"): 0.6}
+    found, asked = answer("exact", ["x", "y", "Y"], table)
+    assert (found.text, found.unknown, asked) == ("y", False, 6)
+    assert found.candidates == ("x", "y", "Y")
+
+
+def test_fast_scores_an_answer_where_it_was_given() -> None:
+    """x: 0.5 * 0.9 = 0.45; y: 0.3 * 0.5 + 0.2 * 0.6 = 0.27."""
+    found, asked = answer("fast", ["x", "y", "Y"], {("a", "x"): 0.9, ("b", "y"): 0.5, ("c", "y"): 0.6})
+    assert (found.text, asked) == ("x", 3)
+
+
+def test_unknown_is_an_answer_only_where_it_votes() -> None:
+    """By default it wins only where nothing else is said, and costs no likelihood."""
+    table = {(c, t): 0.9 if t == "unknown" else 0.1 for c in "abc" for t in ("unknown", "y")}
+    assert answer("exact", ["unknown", "I don't know", "y"], table)[0].text == "y"
+    found, asked = answer("exact", ["unknown", "unknown", ""], {})
+    assert (found, asked) == (Answer("unknown", unknown=True), 0)
+    assert answer("exact", ["unknown", "I don't know", "y"], table, unknown_votes=True)[0].unknown
+
+
+def test_settings_are_checked() -> None:
+    """An unknown scoring; samples."""
+    with pytest.raises(ConfigError, match="exact or fast; received 'best'"):
+        Marginal(PROMPT, Decoding(), scoring="best")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="received 5 samples"):
+        Marginal(PROMPT, Decoding(temperature=1.0, samples=5))

@@ -1,0 +1,28 @@
+"""Questions with their contexts: what is refused, and which answer is learnt."""
+
+import pytest
+
+from winnow.errors import InputError
+from winnow.testing import context, question
+from winnow.training.groups import Group, order_of
+
+ONE = (context(1, "a"),)
+
+
+def test_what_nothing_can_be_learnt_from_is_refused() -> None:
+    """No context; empty answers only; likelihoods of another ranking."""
+    with pytest.raises(InputError, match="'q1' has no contexts"):
+        Group(question(), ())
+    with pytest.raises(InputError, match="no answer but empty strings"):
+        Group(question(answers=["", " "]), ONE)
+    with pytest.raises(InputError, match="2 log_answer for 1 contexts"):
+        Group(question(), ONE, log_answer=(0.0, 1.0))
+
+
+def test_targets_and_orders_are_of_the_seed_and_epoch() -> None:
+    """Every accepted answer comes in time; empty ones never; an order holds each group once."""
+    group = Group(question(answers=["a", "b", ""]), ONE)
+    assert {group.target(1, epoch) for epoch in range(20)} == {"a", "b"}
+    assert group.target(1, 3) == group.target(1, 3)
+    assert sorted(order_of(9, 1, 0)) == list(range(9))
+    assert order_of(9, 1, 0) == order_of(9, 1, 0) != order_of(9, 1, 1)

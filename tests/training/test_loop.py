@@ -1,0 +1,269 @@
+"""The shared loop: it learns, goes on bit-equal after a kill, keeps the best epoch, and stops where it should."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from winnow.errors import ConfigError, WinnowError
+from winnow.estimators.t5 import T5Estimator
+from winnow.training.fid import Fid
+from winnow.training.generators import Seq2SeqGenerator
+from winnow.training.groups import Group
+from winnow.training.loop import Chunk, LoopSettings, Method, backward, fit
+from winnow.training.rag import Rag
+from winnow.training.re_rag import ReRag
+
+if TYPE_CHECKING:
+    from conftest import SmallWorld
+
+SETTINGS = LoopSettings(
+    epochs=2, learning_rate=1e-3, batch_questions=2, accumulation=2, precision="float32", device="cpu", save_steps=2,
+    logging_steps=1, chunk_tokens=200,
+)  # fmt: skip
+
+
+def silent(metrics: Mapping[str, float], step: int) -> None:
+    """Log nothing."""
+
+
+def re_rag(base: str, **more: str) -> Method:
+    estimator = T5Estimator(base, dtype="float32", device="cpu")
+    return ReRag(estimator, Seq2SeqGenerator(base, max_answer=4, device="cpu"), **more)  # type: ignore[arg-type]
+
+
+def rag(base: str) -> Method:
+    return Rag(Seq2SeqGenerator(base, max_answer=4, device="cpu"))
+
+
+def fid(base: str) -> Method:
+    return Fid(Seq2SeqGenerator(base, max_answer=4, device="cpu"))
+
+
+METHODS = pytest.mark.parametrize("make", [re_rag, rag, fid])
+
+
+def gradients(method: Method, groups: Sequence[Group], settings: LoopSettings) -> dict[str, torch.Tensor]:
+    """The gradient of one batch, with the same dropout each time."""
+    for lm in method.models.values():
+        lm.model.train()  # type: ignore[no-untyped-call]
+        lm.model.zero_grad()
+    torch.manual_seed(1)
+    backward(method, groups, settings, 0)
+    return {
+        f"{name}.{n}": p.grad.clone()
+        for name, lm in method.models.items()
+        for n, p in lm.model.named_parameters()
+        if p.grad is not None
+    }
+
+
+@METHODS
+def test_recomputing_chunks_gives_the_same_gradient(make: Callable[[str], Method], small: SmallWorld) -> None:
+    """With dropout: each chunk runs again under the random numbers it had."""
+    method = make(small.base)
+    once = gradients(method, small.train[:4], SETTINGS)
+    twice = gradients(method, small.train[:4], replace(SETTINGS, recompute=True))
+    assert once.keys() == twice.keys()
+    assert all(torch.allclose(once[n], twice[n], atol=1e-6) for n in once)
+
+
+@METHODS
+def test_chunks_and_the_order_of_questions_change_nothing(make: Callable[[str], Method], small: SmallWorld) -> None:
+    """Without dropout: any token budget, any order of questions, the same gradient beyond rounding."""
+    method = make(small.base)
+    for lm in method.models.values():
+        for module in lm.model.modules():
+            if hasattr(module, "dropout") or isinstance(module, torch.nn.Dropout):
+                for name in ("p", "dropout"):
+                    if isinstance(getattr(module, name, None), float):
+                        setattr(module, name, 0.0)
+    whole = gradients(method, small.train[:4], replace(SETTINGS, chunk_tokens=100_000))
+    small_chunks = gradients(method, small.train[:4][::-1], replace(SETTINGS, chunk_tokens=40))
+    assert all(torch.allclose(whole[n], small_chunks[n], atol=1e-5) for n in whole)
+
+
+@METHODS
+def test_a_run_saves_its_best_epoch_and_reports_once(make: Callable[[str], Method], small: SmallWorld, tmp_path: Path) -> None:
+    """Loss and speed are logged; folders load; checkpoints are gone; a second call gives the report again."""
+    logged: list[Mapping[str, float]] = []
+    report = fit(make(small.base), small.train, small.dev, SETTINGS, tmp_path / "out", lambda m, _: logged.append(m))
+    assert report.steps == 6
+    assert {"loss", "grad_norm", "learning_rate", "tokens_per_second", "memory_gb"} <= logged[0].keys()
+    assert [row["epoch"] for row in report.history] == [1, 2]
+    assert [p.name for p in tmp_path.iterdir()] == ["out"]
+    folders = sorted(p.name for p in (tmp_path / "out").iterdir() if p.is_dir())
+    assert folders == sorted(make(small.base).models)
+    again = fit(make(small.base), small.train, small.dev, SETTINGS, tmp_path / "out", silent)
+    assert again.seconds == report.seconds
+    with_other = Seq2SeqGenerator(str(tmp_path / "out/generator"), max_answer=4)
+    assert len(with_other.write([with_other.tokens.encode("a", small.dev[0].contexts[0].passage)])) == 1
+
+
+def test_it_learns_what_a_frozen_generator_knows(small: SmallWorld, tmp_path: Path) -> None:
+    """Likelihoods that favour the answer-bearing context: the estimator alone is trained and comes to rank it first."""
+    groups = [replace(g, log_answer=tuple(0.0 if c.has_answer else -8.0 for c in g.contexts)) for g in small.train]
+    method = ReRag(T5Estimator(small.base, dtype="float32", device="cpu"), objective="marginal")
+    settings = replace(SETTINGS, epochs=30, accumulation=1, batch_questions=12, learning_rate=3e-3)
+    report = fit(method, groups, [], settings, tmp_path / "out", silent)
+    assert report.best_epoch == 30
+    assert [p.name for p in (tmp_path / "out").iterdir() if p.is_dir()] == ["estimator"]
+    estimator = T5Estimator(str(tmp_path / "out/estimator"), dtype="float32")
+    first = 0
+    for group in groups:
+        scores = estimator.score([(group.question.text, c.passage) for c in group.contexts])
+        first += group.contexts[int(scores.argmax())].has_answer
+    assert first >= 10  # of 12; by chance 3
+
+
+class Exploding(Rag):
+    """Gives a loss that is not finite on the third question."""
+
+    def loss(self, values: torch.Tensor, groups: Sequence[Group]) -> Mapping[str, torch.Tensor]:
+        """Return the loss, or NaN."""
+        bad = any(g.question.question_id == "train-2" for g in groups)
+        return {"loss": values.sum() * (float("nan") if bad else 1.0)}
+
+
+def test_a_loss_that_is_not_finite_or_explodes_names_the_questions(small: SmallWorld, tmp_path: Path) -> None:
+    """Nothing is saved as a result."""
+    method = Exploding(Seq2SeqGenerator(small.base, max_answer=4, device="cpu"))
+    with pytest.raises(WinnowError, match=r"loss became nan on \[.*'train-2'.*\]; lower the learning rate"):
+        fit(method, small.train, [], SETTINGS, tmp_path / "out", silent)
+    with pytest.raises(WinnowError, match="training loss became"):
+        fit(rag(small.base), small.train, [], replace(SETTINGS, explode_at=0.001), tmp_path / "other", silent)
+    assert not (tmp_path / "out").exists()
+
+
+def stopped_at(step: int) -> Callable[[Mapping[str, float], int], None]:
+    """A log that raises after a step, as a kill would."""
+
+    def log(metrics: Mapping[str, float], now: int) -> None:
+        if now >= step:
+            raise KeyboardInterrupt
+
+    return log
+
+
+def test_a_checkpoint_of_another_run_is_refused(small: SmallWorld, tmp_path: Path) -> None:
+    """Another learning rate, another method: the differences are listed, nothing is loaded."""
+    with pytest.raises(KeyboardInterrupt):
+        fit(rag(small.base), small.train, [], SETTINGS, tmp_path / "out", stopped_at(3))
+    with pytest.raises(ConfigError, match=r"is of another run \(learning_rate: 0\.001 there, 0\.01 now\)"):
+        fit(rag(small.base), small.train, [], replace(SETTINGS, learning_rate=0.01), tmp_path / "out", silent)
+    with pytest.raises(ConfigError, match=r"estimator\.class: None there, 'T5ForConditionalGeneration' now"):
+        fit(re_rag(small.base), small.train, [], SETTINGS, tmp_path / "out", silent)
+    assert fit(rag(small.base), small.train, [], replace(SETTINGS, recompute=True), tmp_path / "out", silent).steps == 6
+
+
+def train(base: str, out: Path, groups: Sequence[Group], dev: Sequence[Group], kill_at: int | None) -> None:
+    """Train in this process, killing it with SIGKILL after a step; called in a child."""
+
+    def log(metrics: Mapping[str, float], step: int) -> None:
+        if kill_at is not None and step >= kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    fit(re_rag(base, objective="marginal"), groups, dev, replace(SETTINGS, epochs=3), out, log)
+
+
+CHILD = """
+import sys
+sys.path[:0] = {path!r}
+from test_loop import *
+from winnow.training.facts import Facts, FactsSettings
+world = Facts(FactsSettings(train=12, dev=6, test=6, contexts=4, values=4, first_names=8, last_names=8, seed=3))
+groups, dev = ([Group(c.question, c.contexts) for c in world.split(name)] for name in ("train", "dev"))
+train({base!r}, Path({out!r}), groups, dev, {kill})
+"""
+
+
+def child(base: str, out: Path, kill: int | None, *before: str) -> int:
+    """Run the training in a process of its own."""
+    code = CHILD.format(path=[str(Path(__file__).parent), *sys.path], base=base, out=str(out), kill=kill)
+    script = out.parent / "child.py"
+    script.write_text(code)
+    command = [sys.executable, *before, str(script)]
+    return subprocess.run(
+        command, capture_output=True, check=False, timeout=300, env={**os.environ, "OMP_NUM_THREADS": "1"}
+    ).returncode
+
+
+@pytest.mark.slow
+def test_killed_and_resumed_ends_with_the_same_weights(small: SmallWorld, tmp_path: Path) -> None:
+    """SIGKILL after step 5 of 9, then the same call again: both models bit-equal to an undisturbed run's."""
+    assert child(small.base, tmp_path / "whole", None) == 0
+    assert child(small.base, tmp_path / "broken", 5) == -signal.SIGKILL
+    assert (tmp_path / "broken.checkpoint").is_dir()
+    assert child(small.base, tmp_path / "broken", None) == 0
+    for name in ("estimator", "generator"):
+        whole, broken = (load_file(tmp_path / run / name / "model.safetensors") for run in ("whole", "broken"))
+        assert all(torch.equal(whole[k], broken[k]) for k in whole)
+
+
+@pytest.mark.slow
+def test_two_processes_share_the_questions(small: SmallWorld, tmp_path: Path) -> None:
+    """Torchrun with two: half as many steps, one result, both see every development question."""
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
+    assert child(small.base, tmp_path / "two", None, *launcher) == 0
+    report = json.loads((tmp_path / "two/training.json").read_text())
+    assert report["steps"] == 6  # twelve questions, two processes, two a batch, two batches a step: 2 steps an epoch
+    assert sorted(p.name for p in (tmp_path / "two").iterdir() if p.is_dir()) == ["estimator", "generator"]
+
+
+class Constant(Method):
+    """One number a question, to see what the loop hands over."""
+
+    def __init__(self, base: str) -> None:
+        self.generator = Seq2SeqGenerator(base, max_answer=4, device="cpu")
+        self.seen: list[list[str]] = []
+
+    @property
+    def models(self) -> Mapping[str, object]:  # type: ignore[override]
+        """Return the model."""
+        return {"generator": self.generator.lm}
+
+    def chunks(self, groups: Sequence[Group], seed: int, epoch: int, budget: int) -> list[Chunk]:
+        """Note the questions."""
+        self.seen.append([g.question.question_id for g in groups])
+        weight = next(iter(self.generator.lm.model.parameters()))
+        return [Chunk(range(len(groups)), lambda: weight.sum().expand(len(groups), 1), 7)]
+
+    def loss(self, values: torch.Tensor, groups: Sequence[Group]) -> Mapping[str, torch.Tensor]:
+        """Return nothing to learn."""
+        return {"loss": values.mean() * 0}
+
+    def evaluate(self, groups: Sequence[Group]) -> list[dict[str, float]]:
+        """Return a measure that falls."""
+        return [{"em": 1.0 / len(self.seen)} for _ in groups]
+
+
+def test_every_question_once_an_epoch_and_the_best_epoch_is_kept(small: SmallWorld, tmp_path: Path) -> None:
+    """Six batches of two in another order each epoch; exact match falls, so the first epoch is the best."""
+    method = Constant(small.base)
+    report = fit(method, small.train, small.dev, SETTINGS, tmp_path / "out", silent)  # type: ignore[arg-type]
+    assert len(method.seen) == 12
+    first, second = (sorted(n for batch in part for n in batch) for part in (method.seen[:6], method.seen[6:]))
+    assert first == second == sorted(g.question.question_id for g in small.train)
+    assert method.seen[:6] != method.seen[6:]
+    assert (report.best_epoch, report.history[0]["em"] > report.history[1]["em"]) == (1, True)
+
+
+def test_settings_are_checked() -> None:
+    """Counts and rates; precision."""
+    with pytest.raises(ConfigError, match="counts start at 1"):
+        LoopSettings(epochs=0)
+    with pytest.raises(ConfigError, match="received 'int8'"):
+        LoopSettings(precision="int8")
+    with pytest.raises(ConfigError, match="objective must be paper or marginal"):
+        ReRag(T5Estimator("x"), objective="x")  # type: ignore[arg-type]
