@@ -3,6 +3,8 @@
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -107,3 +109,12 @@ def test_a_closed_ledger_says_so(tmp_path: Path) -> None:
     """Use outside `with` is an error by name."""
     with pytest.raises(LedgerError, match="not open"):
         len(Ledger(tmp_path / "l.sqlite"))
+
+
+def test_many_processes_may_open_a_new_ledger_at_once(tmp_path: Path) -> None:
+    """Eight at the same moment, twenty times each: SQLite refuses some of them, which then try again."""
+    code = (
+        "import sys; from winnow.ledger import Ledger\nfor n in range(20):\n    with Ledger(f'{sys.argv[1]}/{n}.sqlite'): pass"
+    )
+    running = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stderr=subprocess.PIPE) for _ in range(8)]
+    assert [process.communicate()[1] for process in running] == [b""] * 8

@@ -15,13 +15,14 @@ import socket
 import sqlite3
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 
 from winnow.errors import DiskFullError, LedgerError
 from winnow.records import Generation, Pages, Passage, Request, Result, Score, Usage
@@ -38,6 +39,7 @@ CREATE TABLE IF NOT EXISTS claims (key BLOB PRIMARY KEY, owner TEXT NOT NULL, ex
 """
 COLUMNS = "key, kind, engine, value, seconds, created, crc"
 LEASE_SECONDS = 600.0
+_PATIENCE_SECONDS = 60.0
 _OPENED = itertools.count()
 _CHUNK = 500
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
@@ -65,10 +67,8 @@ class Ledger:
         try:
             self._mend()
             fcntl.flock(self._lock, fcntl.LOCK_SH)
-            self._connection = sqlite3.connect(self.path, timeout=60, isolation_level=None)
-            self._connection.execute("PRAGMA journal_mode=WAL")
-            self._connection.execute("PRAGMA synchronous=NORMAL")
-            self._connection.executescript(SCHEMA)
+            self._connection = sqlite3.connect(self.path, timeout=_PATIENCE_SECONDS, isolation_level=None)
+            _patiently(self._set_up)
         except sqlite3.DatabaseError as error:
             os.close(self._lock)
             raise LedgerError(
@@ -78,6 +78,11 @@ class Ledger:
             os.close(self._lock)
             raise
         return self
+
+    def _set_up(self) -> None:
+        self.connection.execute("PRAGMA journal_mode=WAL")
+        self.connection.execute("PRAGMA synchronous=NORMAL")
+        self.connection.executescript(SCHEMA)
 
     def _mend(self) -> None:
         """Recover a damaged file, unless another process has it open."""
@@ -207,6 +212,12 @@ def _lapsed(owner: str, expires: float, now: float) -> bool:
     """Tell whether a claim is over: its process has ended, or, on another host, where that is not seen, its time."""
     host, pid, started, _ = owner.rsplit(":", 3)
     return _started(int(pid)) != started if host == socket.gethostname() else expires < now
+
+
+def _patiently(work: Callable[[], None]) -> None:
+    """Do what fails at once, without SQLite's own patience, while another process opens or closes the same file."""
+    again = retry_if_exception(lambda error: isinstance(error, sqlite3.OperationalError) and "locked" in str(error))
+    Retrying(retry=again, wait=wait_random(0.01, 0.1), stop=stop_after_delay(_PATIENCE_SECONDS), reraise=True)(work)
 
 
 def _started(pid: int) -> str:
