@@ -81,7 +81,9 @@ def _judged(cfg: DictConfig, split: str) -> list[Judged]:
     ems = {row["question_id"]: float(row["em"]) for row in predictions(cfg)} if swept else {}
     kept = [q for q in asked if q.question_id in ems] if swept else asked
     rankings = Rankings(_artifacts.retrieval(cfg).need().folder, kept, relevance, rerank=False)
-    return [Judged(q, [c for c in rankings.contexts(q) if c.rank], ems.get(q.question_id)) for q in kept]
+    return [
+        Judged(q, [c for c in rankings.contexts(q) if c.rank and c.log_odds is not None], ems.get(q.question_id)) for q in kept
+    ]
 
 
 main = entry(judgement)

@@ -21,7 +21,7 @@ from winnow.driver import Job
 from winnow.estimators.engine import EstimatorEngine
 from winnow.metrics.intervals import compare, mean_interval
 from winnow.metrics.ranking import recall_at
-from winnow.records import Question
+from winnow.records import Context, Question
 from winnow.relevance import judge, relevance_rows
 from winnow.tables import Rankings, questions_of
 
@@ -53,13 +53,19 @@ def _write(cfg: DictConfig, made: _artifacts.Artifact, asked: Sequence[Question]
     """Score through the driver: what the ledger holds is not scored again, other processes may take a part."""
     engine = EstimatorEngine(open_estimator(cfg), _artifacts.estimator_identity(cfg))
     found: dict[str, list[float]] = {}
-    jobs = (Job(q.question_id, judge(q, rankings.contexts(q), found)) for q in asked)
+    shown = {q.question_id: _shown(rankings.contexts(q), cfg.score.depth) for q in asked}
+    jobs = (Job(q.question_id, judge(q, shown[q.question_id], found)) for q in asked)
     with open_ledger(cfg) as ledger:
         for _ in drive(engine, ledger, jobs, len(asked), "scoring questions' contexts"):
             pass
-    rows = (row for q in asked for row in relevance_rows(q, rankings.contexts(q), found[q.question_id]))
+    rows = (row for q in asked for row in relevance_rows(q, shown[q.question_id], found[q.question_id]))
     made.finish(store.write(made.folder / "relevance.parquet", store.RELEVANCE, rows))
     return engine.estimator.truncated
+
+
+def _shown(contexts: Sequence[Context], depth: int | None) -> list[Context]:
+    """Return the first `depth` contexts, and gold passages that were not retrieved."""
+    return [context for context in contexts if depth is None or context.rank <= depth]
 
 
 def _compare(folder: Path, relevance: Path, asked: Sequence[Question]) -> list[dict[str, Any]]:

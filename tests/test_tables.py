@@ -54,14 +54,19 @@ def test_an_annotated_gold_that_the_corpus_lacks_is_named(tmp_path: Path) -> Non
 
 
 def test_relevance_reranks(tmp_path: Path) -> None:
-    """Higher log-odds come first, with new ranks; a pair without one is named."""
+    """Higher log-odds come first, with new ranks; what was not scored stays behind; a question without any is named."""
     write(tmp_path, list(PASSAGES.values()))
     rows = [{"question_id": "q1", "passage_id": n, "log_odds": float(n), "p_true": 0.5} for n in ("1", "2")]
     store.write(tmp_path / "relevance.parquet", store.RELEVANCE, rows)
     contexts = Rankings(tmp_path, [ASKED], tmp_path / "relevance.parquet").contexts(ASKED)
     assert [(c.passage.passage_id, c.rank, c.log_odds) for c in contexts] == [("2", 1, 2.0), ("1", 2, 1.0)]
-    store.write(tmp_path / "relevance.parquet", store.RELEVANCE, rows[:1])
-    with pytest.raises(ArtifactError, match="holds no log-odds for"):
+    store.write(tmp_path / "relevance.parquet", store.RELEVANCE, rows[1:])
+    contexts = Rankings(tmp_path, [ASKED], tmp_path / "relevance.parquet").contexts(ASKED)
+    assert [(c.passage.passage_id, c.log_odds) for c in contexts] == [("2", 2.0), ("1", None)]
+    plain = Rankings(tmp_path, [ASKED], tmp_path / "relevance.parquet", rerank=False).contexts(ASKED)
+    assert [(c.passage.passage_id, c.log_odds) for c in plain] == [("1", None), ("2", 2.0)]
+    store.write(tmp_path / "relevance.parquet", store.RELEVANCE, [{**rows[0], "question_id": "q9"}])
+    with pytest.raises(ArtifactError, match="holds no log-odds for question 'q1'"):
         Rankings(tmp_path, [ASKED], tmp_path / "relevance.parquet").contexts(ASKED)
 
 

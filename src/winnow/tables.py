@@ -162,13 +162,16 @@ class Rankings:
         return mark_gold(question, contexts)
 
     def _reranked(self, question: Question, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        try:
-            return sorted(rows, key=lambda row: -self.log_odds[question.question_id, row["passage_id"]])
-        except KeyError as error:
+        """Return the scored rows by their log-odds, and behind them those beyond `score.depth` as retrieved."""
+        known = [row for row in rows if (question.question_id, row["passage_id"]) in self.log_odds]
+        if not known:
             raise ArtifactError(
-                f"{self.relevance} holds no log-odds for {error.args[0]}. Run `python -m flows.score` with the same settings, "
-                "and score.limit large enough for the questions of the sweep."
-            ) from error
+                f"{self.relevance} holds no log-odds for question {question.question_id!r}. Run `python -m flows.score` with the "
+                "same settings, and score.limit large enough for the questions of the sweep."
+            )
+        found = sorted(known, key=lambda row: -self.log_odds[question.question_id, row["passage_id"]])
+        scored = {row["passage_id"] for row in known}
+        return found + [row for row in rows if row["passage_id"] not in scored]
 
 
 def _log_odds(path: Path, wanted: Collection[str]) -> dict[tuple[str, str], float]:

@@ -21,7 +21,7 @@ from winnow.estimators.t5 import T5Estimator
 from winnow.training.fid import Fid
 from winnow.training.generators import Seq2SeqGenerator
 from winnow.training.groups import Group
-from winnow.training.loop import Chunk, LoopSettings, Method, backward, fit
+from winnow.training.loop import Chunk, LoopSettings, Method, backward, fit, set_dropout
 from winnow.training.rag import Rag
 from winnow.training.re_rag import ReRag
 
@@ -84,11 +84,7 @@ def test_chunks_and_the_order_of_questions_change_nothing(make: Callable[[str], 
     """Without dropout: any token budget, any order of questions, the same gradient beyond rounding."""
     method = make(small.base)
     for lm in method.models.values():
-        for module in lm.model.modules():
-            if hasattr(module, "dropout") or isinstance(module, torch.nn.Dropout):
-                for name in ("p", "dropout"):
-                    if isinstance(getattr(module, name, None), float):
-                        setattr(module, name, 0.0)
+        set_dropout(lm.model, 0.0)
     whole = gradients(method, small.train[:4], replace(SETTINGS, chunk_tokens=100_000))
     small_chunks = gradients(method, small.train[:4][::-1], replace(SETTINGS, chunk_tokens=40))
     assert all(torch.allclose(whole[n], small_chunks[n], atol=1e-5) for n in whole)

@@ -1,0 +1,196 @@
+"""Scoring pairs with a T5 and with a cross-encoder, against what one would write first; and rescoring after 1 % more pairs.
+
+python bench/bench_estimator.py            # 50 questions of 100 contexts; random weights of T5-small's size
+python bench/bench_estimator.py 10         # with fewer questions
+
+Passages are made up: 60 to 180 words, as Wikipedia's introductions are. The cross-encoder's baseline needs
+`pip install sentence-transformers`; without it that line is left out.
+"""
+
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from winnow.driver import Driver, Job
+from winnow.estimators.cross_encoder import CrossEncoder
+from winnow.estimators.engine import EstimatorEngine
+from winnow.estimators.t5 import T5Estimator
+from winnow.ledger import Ledger
+from winnow.models import resolve_dtype
+from winnow.pairs import PairForm
+from winnow.records import Context, Estimate, Passage
+from winnow.relevance import judge
+from winnow.testing import question
+from winnow.training.scratch import ScratchT5, make_t5, word_tokenizer
+
+QUESTIONS = int(sys.argv[1]) if len(sys.argv) > 1 else 50
+CONTEXTS = 100
+WORDS = [f"word{n}" for n in range(30_000)]
+Pairs = list[tuple[str, Passage]]
+
+
+def made_up(questions: int) -> Pairs:
+    """Questions of eight words with their contexts; a passage serves several questions, as in a real ranking."""
+    rng = random.Random(13)
+    passages = [
+        Passage(str(n), rng.choice(WORDS), " ".join(rng.choices(WORDS, k=rng.randint(60, 180)))) for n in range(questions * 50)
+    ]
+    asked = [" ".join(rng.choices(WORDS, k=8)) for _ in range(questions)]
+    return [(q, p) for q in asked for p in rng.sample(passages, CONTEXTS)]
+
+
+def by_generate(estimator: T5Estimator, pairs: Pairs) -> np.ndarray:
+    """A batch a question, padded to its longest, one generated token with its scores."""
+    lm = estimator.lm
+    true, false = (lm.tokenizer(word, add_special_tokens=False)["input_ids"][0] for word in estimator.words)
+    found = []
+    for start in range(0, len(pairs), CONTEXTS):
+        texts = [
+            f"question: {q} title: {p.title} context: {p.text} {lm.tokenizer.eos_token}"
+            for q, p in pairs[start : start + CONTEXTS]
+        ]
+        inputs = lm.tokenizer(texts, padding=True, return_tensors="pt")
+        with torch.inference_mode():
+            made = lm.model.generate(  # type: ignore[operator]
+                input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"], max_new_tokens=1,
+                output_scores=True, return_dict_in_generate=True,
+            )  # fmt: skip
+        logits = made.scores[0].float()
+        found.append((logits[:, true] - logits[:, false]).numpy())
+    return np.concatenate(found)
+
+
+def timed(work: Callable[[], np.ndarray], count: int) -> tuple[np.ndarray, float]:
+    """Return what a work gives, and its rate."""
+    started = time.perf_counter()
+    found = work()
+    return found, count / (time.perf_counter() - started)
+
+
+def rank_correlation(left: Sequence[float], right: Sequence[float]) -> float:
+    """Spearman's."""
+    ranks = [np.argsort(np.argsort(values)) for values in (left, right)]
+    return float(np.corrcoef(*ranks)[0, 1])
+
+
+def matrix_rate(dtype: torch.dtype) -> float:
+    """GFLOP/s of a large product, best of five."""
+    a = torch.randn(2048, 2048).to(dtype)
+    times = []
+    for _ in range(6):
+        started = time.perf_counter()
+        a @ a
+        times.append(time.perf_counter() - started)
+    return 2 * 2048**3 / min(times[1:]) / 1e9
+
+
+def encoder_flops(lm: torch.nn.Module, tokens: int) -> float:
+    """Two a weight of the encoder's layers and token."""
+    weights = sum(p.numel() for name, p in lm.named_parameters() if "embed" not in name and "shared" not in name)
+    return 2.0 * weights * tokens
+
+
+def t5(folder: Path, name: str, size: ScratchT5, questions: int) -> None:
+    """A T5 of a size, in float32 and where it is native in bfloat16."""
+    pairs = made_up(questions)
+    path = make_t5(folder / name, ["question: title: context: true false", " ".join(WORDS)], size, 1)
+    base = T5Estimator(str(path), max_length=512, dtype="float32")
+    base.score(pairs[:50])
+    scores, rate = timed(lambda: by_generate(base, pairs), len(pairs))
+    print(f"{name}: generate, a batch a question, float32: {rate:.1f} pairs/s", flush=True)
+    for dtype in dict.fromkeys(("float32", resolve_dtype("auto", "cpu"))):
+        estimator = T5Estimator(str(path), max_length=512, dtype=dtype)
+        estimator.score(pairs[:50])
+        estimator = T5Estimator(str(path), max_length=512, dtype=dtype, _lm=estimator.lm)
+        ours, fast = timed(lambda estimator=estimator: estimator.score(pairs), len(pairs))  # type: ignore[misc]
+        encoder = estimator.lm.model.get_encoder()
+        tokens = sum(len(estimator.tokens.encode(*pair)) for pair in pairs)
+        share = encoder_flops(encoder, tokens) * fast / len(pairs) / 1e9 / matrix_rate(getattr(torch, dtype))
+        print(
+            f"{name}: ours, {dtype}: {fast:.1f} pairs/s: {fast / rate:.2f} x; largest difference "
+            f"{np.abs(ours - scores).max():.1e}, rank correlation {rank_correlation(ours, scores):.5f}; "
+            f"{100 * share:.0f} % of the matrix rate",
+            flush=True,
+        )
+
+
+def cross_encoder(folder: Path, count: int) -> None:
+    """A BERT of MiniLM's size against sentence-transformers, in each precision, at the latter's best batch size."""
+    try:
+        from sentence_transformers import CrossEncoder as Theirs
+    except ImportError:
+        print("cross-encoder: sentence-transformers is not installed; left out")
+        return
+    from transformers import BertConfig, BertForSequenceClassification
+
+    pairs = made_up(max(1, count // CONTEXTS))
+    tokenizer = word_tokenizer([" ".join(WORDS)])
+    tokenizer.cls_token, tokenizer.sep_token = "word0", "word1"
+    torch.manual_seed(1)
+    config = BertConfig(
+        vocab_size=len(tokenizer), hidden_size=384, intermediate_size=1536, num_hidden_layers=6, num_attention_heads=12,
+        max_position_embeddings=512, pad_token_id=0, num_labels=1,
+    )  # fmt: skip
+    path = folder / "bert"
+    BertForSequenceClassification(config).save_pretrained(path)
+    tokenizer.save_pretrained(path)
+    for dtype in dict.fromkeys(("float32", resolve_dtype("auto", "cpu"))):
+        theirs = Theirs(str(path), model_kwargs={"dtype": getattr(torch, dtype)}, device="cpu", max_length=512)
+        texts = [(q, f"{p.title}. {p.text}") for q, p in pairs]
+        theirs.predict(texts[:32])
+        rates = {}
+        for size in (8, 16, 32, 64):
+            scores, rates[size] = timed(
+                lambda size=size, theirs=theirs, texts=texts: theirs.predict(
+                    texts, batch_size=size, activation_fn=torch.nn.Identity()
+                ),  # type: ignore[misc]
+                len(pairs),
+            )
+        best = max(rates, key=lambda size: rates[size])
+        ours = CrossEncoder(str(path), PairForm("{question}", "{title}. {text}"), max_length=512, dtype=dtype)
+        ours.score(pairs[:32])
+        found, rate = timed(lambda ours=ours: ours.score(pairs), len(pairs))  # type: ignore[misc]
+        print(
+            f"cross-encoder, {dtype}: sentence-transformers {rates[best]:.1f} pairs/s (best at {best} a batch), "
+            f"ours {rate:.1f}: {rate / rates[best]:.2f} x; rank correlation {rank_correlation(found, scores):.5f}",
+            flush=True,
+        )
+
+
+def rescoring(folder: Path, questions: int) -> None:
+    """The score stage, then again with 1 % more contexts."""
+    pairs = made_up(questions)
+    path = make_t5(folder / "small", ["question: title: context: true false", " ".join(WORDS)], ScratchT5(256, 1024, 4, 4), 1)
+    by_question: dict[str, list[Context]] = {}
+    for number, (asked, passage) in enumerate(pairs):
+        by_question.setdefault(asked, []).append(Context(passage, number, 0.0, False))
+    times = []
+    for share in (99, 100):
+        with Ledger(folder / "ledger.sqlite") as ledger:
+            engine = EstimatorEngine(T5Estimator(str(path), max_length=512), "bench")
+            engine.estimator.score(pairs[:8])
+            started = time.perf_counter()
+            jobs = (Job(q, judge(question(q), c[: share * len(c) // 100], {})) for q, c in by_question.items())
+            done = sum(1 for _ in Driver({Estimate: engine}, ledger).run(jobs))
+            times.append(time.perf_counter() - started)
+            assert done == questions
+    print(f"rescoring after adding 1 % of the pairs: {times[1]:.2f} s of {times[0]:.2f} s: {100 * times[1] / times[0]:.1f} %")
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        t5(folder, "T5-small's size", ScratchT5(512, 2048, 6, 8), QUESTIONS)
+        t5(folder, "T5-base's size", ScratchT5(768, 3072, 12, 12), max(1, QUESTIONS // 10))
+        cross_encoder(folder, 1000)
+        rescoring(folder, QUESTIONS)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""RE-RAG through the flows: an estimator from a frozen reader, the proof on made facts, every experiment, and their pages."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from conftest import Run
+
+FROZEN = [
+    "estimator=cross_encoder", "estimator.engine.dtype=float32", "joint.settings.precision=float32",
+    "joint.settings.epochs=1", "joint.data.questions=4", "joint.data.contexts=3", "joint.data.dev_questions=2",
+    "joint.data.dev_contexts=3", "score.splits=[dev,test]", "score.limit=6", "judgement.k=2", "decoding.max_new_tokens=4",
+    "sweep.limit=4", "sweep.closed_book_filter=false",
+]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_an_estimator_from_a_frozen_reader_is_plugged_in_and_judged(prepared: Run, tmp_path: Path) -> None:
+    """Train, score, weigh and rank by it, report; what the ledger holds is not asked again; a changed seed trains anew."""
+    told = prepared("train_joint", *FROZEN).stdout
+    assert "1 of 1" in told
+    prepared("score", *FROZEN)
+    words = ["experiment=re_rag/table7", *FROZEN, "k=2", "score.limit=6"]
+    prepared("sweep", *words)
+    prepared("report", *words)
+    page = (tmp_path / "reports/re_rag/table7/report.md").read_text()
+    assert "## Beside the paper: RE-RAG, Table 7" in page
+    assert "46.8" in page
+    assert "ranked by=estimator cross_encoder" in page
+    words = ["experiment=re_rag/judgement", *FROZEN, "k=2"]
+    shown = prepared("judgement", *words).stdout
+    assert "recall@1" in shown
+    tables = json.loads((tmp_path / "reports/re_rag/judgement/tables.json").read_text())
+    titles = [table["title"] for table in tables]
+    assert [title.partition(" (")[0] for title in titles] == [
+        "Recall@k before and after reranking",
+        "Sets without an answer",
+        "Refusing sets without an answer",
+        "What scores are worth",
+        "Judged contexts",
+    ]
+    assert ["RE-RAG base (paper, NQ)", "-", "51.3", "33.9", "40.9"] in tables[1]["rows"]
+    for name in ("table6", "figure2"):
+        more = [*FROZEN, "grid.k=[1,2]"]
+        prepared("sweep", f"experiment=re_rag/{name}", *more)
+        prepared("report", f"experiment=re_rag/{name}", *more)
+        assert "## Beside the paper: RE-RAG" in (tmp_path / f"reports/re_rag/{name}/report.md").read_text()
+    failed = prepared("judgement", *FROZEN, "score.splits=[test]", check=False)
+    assert "thresholds are chosen on the one" in failed.stderr
+
+
+@pytest.mark.slow
+def test_the_proof_runs_from_nothing(run: Run, tmp_path: Path) -> None:
+    """A smaller world through every stage: facts, retrieval as given, joint training, scores, marginalised answers."""
+    words = [
+        "experiment=re_rag/from_scratch", "facts.world.train=30", "facts.world.dev=4", "facts.world.test=6", "facts.clozes=64",
+        "+facts.world.first_names=8", "+facts.world.last_names=8", "facts.world.values=4", "facts.world.contexts=4",
+        "facts.size.d_model=32", "facts.size.d_ff=64", "facts.size.heads=2", "facts.size.layers=1",
+        "joint.settings.epochs=1", "depth=4", "k=4", "joint.data.contexts=4",
+    ]  # fmt: skip
+    for stage in ("facts", "corpus", "index", "questions", "retrieve", "train_joint", "score", "sweep", "report"):
+        run(stage, *words, small=False)
+    assert "weighed by=estimator t5" in (tmp_path / "reports/re_rag/from_scratch/seed1/report.md").read_text()
+    again = run("train_joint", *words, small=False).stdout
+    assert re.search(r"1 of 1", again)
+    for joint, strategy in (("rag", "marginal"), ("fid", "fid")):
+        more = [*words, f"joint={joint}", f"strategy={strategy}", f"reader={'fid' if joint == 'fid' else 'joint'}"]
+        run("train_joint", *more, small=False)
+        run("sweep", *more, "grid=null", "sweep.limit=3", small=False)

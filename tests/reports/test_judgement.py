@@ -1,0 +1,61 @@
+"""The estimator's page: every table by hand, and what the paper states."""
+
+from dataclasses import replace
+
+import pytest
+
+from winnow.errors import ConfigError
+from winnow.reports.judgement import Judged, plots, recall_table, refusal_table, sample_table, set_table, stated, trust_table
+from winnow.testing import context, question
+
+
+def judged(number: int, odds: list[float], answers: list[bool], em: float | None = None) -> Judged:
+    """A question whose contexts, in the retriever's order, have these log-odds and answers."""
+    contexts = [
+        replace(context(n, f"text {n}", has_answer=flag), log_odds=value, score=10.0 - n)
+        for n, (value, flag) in enumerate(zip(odds, answers, strict=True), start=1)
+    ]
+    return Judged(question(question_id=f"q{number}"), contexts, em)
+
+
+TEST = [
+    judged(1, [-2.0, 2.0], [False, True], 1.0),
+    judged(2, [-3.0, -2.0], [False, False], 0.0),
+    judged(3, [3.0, -1.0], [True, False], 1.0),
+    judged(4, [-2.5, -2.5], [False, False], 0.0),
+]
+
+
+def test_recall_of_both_rankings() -> None:
+    """The retriever finds one of four at 1, the estimator two; at 5 both find two."""
+    table = recall_table(TEST, "NQ", 0)
+    assert [row[1].partition(" ")[0] for row in table.rows[:3]] == ["25.0", "50.0", "+25.0"]
+    assert table.rows[0][2] == table.rows[1][2]
+    assert table.rows[-1] == ["RE-RAG large (paper, NQ)", "61.9", "79.4", "83.6", "86.4"]
+
+
+def test_sets_without_an_answer_and_their_refusal() -> None:
+    """At 0.5 the estimator calls both sets without an answer and no other; accuracy on the rest stays."""
+    sets = set_table(TEST, TEST, 2, "TQA", 0)
+    assert [cell.partition(" ")[0] for cell in sets.rows[1]] == ["estimator,", "0.5", "100.0", "100.0", "100.0"]
+    assert sets.rows[-1][0] == "RE-RAG large (paper, TQA)"
+    refused = refusal_table(TEST, TEST, 2, "NQ", 0)
+    assert [cell.partition(" ")[0] for cell in refused.rows[1]] == ["estimator,", "0.5", "100.0", "100.0", "100.0"]
+
+
+def test_samples_and_trust() -> None:
+    """Extremes of each kind; without answers there is no risk to draw."""
+    kinds = [row[0] for row in sample_table(TEST, 6).rows]
+    assert kinds == ["true, no answer string"] * 2 + ["false, answer string there"] * 2 + ["true, answer string there"] * 2
+    assert len(trust_table(TEST, 2).rows) == 4
+    unanswered = [replace(one, em=None) for one in TEST]
+    assert len(trust_table(unanswered, 2).rows) == 1
+    assert (len(plots(TEST, 2, 0)), len(plots(unanswered, 2, 0))) == (3, 1)
+    assert all(svg.startswith("<svg") for svg in plots(TEST, 2, 0))
+
+
+def test_an_unknown_data_set_is_refused() -> None:
+    """With those that the paper has."""
+    assert stated("table8", "NQ")[1] == {"paper": [79168, 8757, 3610]}
+    with pytest.raises(ConfigError, match=r"judgement\.paper='nq': RE-RAG has NQ, TQA"):
+        stated("table2", "nq")
