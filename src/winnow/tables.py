@@ -166,8 +166,8 @@ class Rankings:
         known = [row for row in rows if (question.question_id, row["passage_id"]) in self.log_odds]
         if not known:
             raise ArtifactError(
-                f"{self.relevance} holds no log-odds for question {question.question_id!r}. Run `python -m flows.score` with the "
-                "same settings, and score.limit large enough for the questions of the sweep."
+                f"{self.relevance} holds no log-odds for question {question.question_id!r}. Run `python -m flows.score` with "
+                "the same settings, and score.limit large enough for the questions of the sweep."
             )
         found = sorted(known, key=lambda row: -self.log_odds[question.question_id, row["passage_id"]])
         scored = {row["passage_id"] for row in known}
