@@ -12,7 +12,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from winnow import store
-from winnow.errors import MissingArtifactError
+from winnow.errors import ConfigError, MissingArtifactError
 from winnow.models import resolve_dtype, weights_digest
 
 _MACHINE = {
@@ -144,6 +144,11 @@ def _estimator(cfg: DictConfig) -> Any:
     """Return what identifies the estimator's weights: its training's key, or their digest."""
     if "base" not in cfg.estimator:
         return _encoder(cfg, cfg.estimator.engine)
+    if cfg.estimator.trained and "estimator" not in cfg.joint.learns:
+        raise ConfigError(
+            f"estimator={cfg.estimator.name} is a trained one, and joint={cfg.joint.name} trains none. Choose joint=frozen "
+            "or re_rag; or rank and weigh without it (rank_by=retriever weigh.by=none)."
+        )
     return joint(cfg).key if cfg.estimator.trained else weights_digest(str(cfg.estimator.base))
 
 
@@ -162,12 +167,30 @@ def joint(cfg: DictConfig) -> Artifact:
     learnt = [cfg.joint[name] for name in ("method", "data", "settings")]
     parts = [retrieval(cfg).key, *learnt]
     if "estimator" in cfg.joint.learns:
-        parts += [cfg.estimator.engine, weights_digest(str(cfg.estimator.base))]
-    if cfg.joint.generator is None:
-        parts += [*reader_key(cfg), cfg.prompt]
-    else:
+        if "base" not in cfg.estimator:
+            raise ConfigError(
+                f"estimator={cfg.estimator.name} has nothing to train, and joint={cfg.joint.name} trains an estimator. Choose "
+                "estimator=cross_encoder, t5 or causal, or joint=rag or fid."
+            )
+        engine = {name: value for name, value in cfg.estimator.engine.items() if name != "dtype"}  # trained in float32
+        parts += [_plain(OmegaConf.create(engine)), weights_digest(str(cfg.estimator.base))]
+    if cfg.joint.teacher is None:
         parts += [cfg.joint.generator, weights_digest(str(cfg.joint.generator.path))]
+    else:
+        taught = teaching(cfg)
+        parts += [*reader_key(taught), taught.prompt, taught.decoding]
     return _artifact(cfg, "train_joint", "joint", cfg.joint.name, *parts, root="models")
+
+
+def teaching(cfg: DictConfig) -> DictConfig:
+    """Return the settings with the frozen teacher in the reader's place."""
+    taught = OmegaConf.create(OmegaConf.to_container(cfg, resolve=False))
+    assert isinstance(taught, DictConfig)
+    for name in ("reader", "prompt", "decoding"):
+        taught[name] = OmegaConf.to_container(cfg.joint.teacher[name], resolve=False)
+    if taught.reader.get("joint"):
+        raise ConfigError("joint.teacher.reader is one that joint training makes; choose a reader that is there before it.")
+    return taught
 
 
 def trained_reader(cfg: DictConfig) -> Artifact:
@@ -180,14 +203,23 @@ def trained_reader(cfg: DictConfig) -> Artifact:
 def reader_path(cfg: DictConfig) -> str:
     """Return where the reader's weights are; a tuned reader must have been trained."""
     if cfg.reader.get("joint"):
-        return str(joint(cfg).need().folder / "generator")
+        return str(_generated(cfg).need().folder / "generator")
     return str(trained_reader(cfg).need().folder) if cfg.reader.tuned else str(cfg.reader.base)
+
+
+def _generated(cfg: DictConfig) -> Artifact:
+    if "generator" not in cfg.joint.learns:
+        raise ConfigError(
+            f"reader={cfg.reader.name} is a generator that joint training makes, and joint={cfg.joint.name} makes none. "
+            "Choose joint=re_rag, rag or fid."
+        )
+    return joint(cfg)
 
 
 def reader_identity(cfg: DictConfig) -> str:
     """Return what identifies the reader in keys: its training's key, or its weights' digest."""
     if cfg.reader.get("joint"):
-        return joint(cfg).key
+        return _generated(cfg).key
     return trained_reader(cfg).key if cfg.reader.tuned else _model(cfg.reader, str(cfg.reader.base))
 
 

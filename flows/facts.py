@@ -18,8 +18,20 @@ from flows._build import build
 from flows._entry import entry
 from flows._summary import Summary
 from winnow import store
+from winnow.errors import ConfigError
 from winnow.fid import write_fid
 from winnow.records import Context, Question
+
+_OURS = {
+    "questions",
+    "base",
+    "warm",
+    "warm.best",
+    "warm.best.partial",
+    "warm.checkpoint",
+    "warm.checkpoint.partial",
+    "manifest.json",
+}
 
 
 def facts(configs: Sequence[DictConfig]) -> Summary:
@@ -31,11 +43,19 @@ def facts(configs: Sequence[DictConfig]) -> Summary:
         settings["warm_up"] = {"clozes": cfg.facts.clozes, **asdict(build(cfg.facts.warm_up))}
         key = store.key_of(settings)
         if not store.is_done(out, key):
-            shutil.rmtree(out, ignore_errors=True)
+            _clear(out)
             store.write_manifest(out, key=key, settings=settings, rows=_make(cfg, out))
         report: dict[str, Any] = json.loads((out / "warm" / "training.json").read_text())
         rows.append({"world": out, "warm-up": f"{report['seconds']:.0f} s, {report['history'][-1]}"})
     return Summary("Facts", rows)
+
+
+def _clear(out: Path) -> None:
+    """Remove an older or unfinished world; a folder that holds anything else is refused."""
+    strange = {one.name for one in out.iterdir()} - _OURS if out.is_dir() else set()
+    if strange:
+        raise ConfigError(f"facts.out={out} holds {sorted(strange)[:3]}, which is no world of facts. Choose another folder.")
+    shutil.rmtree(out, ignore_errors=True)
 
 
 def _make(cfg: DictConfig, out: Path) -> int:

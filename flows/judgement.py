@@ -1,10 +1,10 @@
 """Report what the estimator is worth: recall, judged contexts, sets without an answer, refusals, calibration.
 
 Its scores of dev and test must be there (`python -m flows.score 'score.splits=[dev,test]'`). Where the cell of the same
-settings has been swept, its answers are in the refusal table and the curves.
+settings has been swept (rank_by=estimator, k of judgement.k), its answers are in the refusal table and the curves.
 
     python -m flows.judgement estimator=cross_encoder 'score.splits=[dev,test]'
-    python -m flows.judgement experiment=re_rag/table4
+    python -m flows.judgement experiment=re_rag/judgement sweep.limit=60
 """
 
 import json
@@ -57,6 +57,11 @@ def _draw_up(cfg: DictConfig) -> Report:
             f"score.splits={list(cfg.score.splits)} lacks {at.dev!r} or {at.test!r}: thresholds are chosen on the one and "
             f"judged on the other. Run `python -m flows.score` and this with 'score.splits=[{at.dev},{at.test}]'."
         )
+    if cfg.score.depth is not None and cfg.score.depth < at.k:
+        raise ConfigError(
+            f"judgement.k={at.k} is larger than what the estimator scores (score.depth={cfg.score.depth}). Lower it, or set "
+            "score.depth=null here and for `python -m flows.score`."
+        )
     dev, test = _judged(cfg, at.dev), _judged(cfg, at.test)
     seed, k, paper = cfg.report.seed, int(at.k), str(at.paper)
     tables = [recall_table(test, paper, seed), set_table(dev, test, k, paper, seed)]
@@ -76,8 +81,8 @@ def _judged(cfg: DictConfig, split: str) -> list[Judged]:
     """Return the scored questions of a split; answered ones alone where the cell of these settings is there."""
     relevance = _artifacts.relevance(cfg).need().folder / "relevance.parquet"
     asked = questions_of(_artifacts.questions(cfg).need().folder / "questions.parquet", [split])[: cfg.score.limit]
-    cell = _artifacts.cell(cfg)
-    swept = split == cfg.sweep.split and cell.done
+    cell, same = _artifacts.cell(cfg), (cfg.rank_by, cfg.k) == ("estimator", cfg.judgement.k)
+    swept = split == cfg.sweep.split and same and cell.done
     ems = {row["question_id"]: float(row["em"]) for row in predictions(cfg)} if swept else {}
     kept = [q for q in asked if q.question_id in ems] if swept else asked
     rankings = Rankings(_artifacts.retrieval(cfg).need().folder, kept, relevance, rerank=False)

@@ -65,6 +65,11 @@ def sweep(configs: Sequence[DictConfig]) -> Summary:
     for cfg in cells:
         if cfg.k > cfg.depth:
             raise ConfigError(f"k={cfg.k} is larger than the stored rankings (depth={cfg.depth}). Lower k, or raise depth.")
+        if _artifacts.needs_relevance(cfg) and cfg.score.depth is not None and cfg.k > cfg.score.depth:
+            raise ConfigError(
+                f"k={cfg.k} is larger than what the estimator scores (score.depth={cfg.score.depth}). Lower k, or set "
+                "score.depth=null here and for `python -m flows.score`."
+            )
     opened = _open(cells)
     by_reader: dict[tuple[str, str], list[Cell]] = {}
     for cell in opened:

@@ -2,11 +2,12 @@
 
 No label of relevance is read: the estimator learns from how likely the generator finds the answer under each context.
 
-    python -m flows.train_joint estimator=cross_encoder                       # the reader is the generator, frozen
+    python -m flows.train_joint estimator=cross_encoder                       # a frozen teacher (conf/joint/frozen.yaml)
     python -m flows.train_joint joint=re_rag estimator=t5                     # both learn
     torchrun --nproc_per_node=4 -m flows.train_joint joint=re_rag estimator=t5
 """
 
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -23,7 +24,7 @@ from flows._track import track
 from winnow.driver import Job
 from winnow.records import Answer, Context, Likelihood, Plan, Question
 from winnow.strategies.prompt import Prompt, ask
-from winnow.strategies.replies import read_answer
+from winnow.strategies.replies import is_unknown, read_answer
 from winnow.tables import Rankings, questions_of
 
 
@@ -42,11 +43,11 @@ def _train(cfg: DictConfig, made: _artifacts.Artifact) -> None:
     from winnow.training.loop import fit
 
     data = cfg.joint.data
-    frozen = cfg.joint.generator is None
+    frozen = cfg.joint.teacher is not None
     train = _groups(cfg, data.split, data.questions, data.contexts)
     dev = _groups(cfg, data.dev, data.dev_questions, data.dev_contexts)
     if frozen:
-        train, dev = _ask_frozen(cfg, train, dev)
+        train, dev = _ask_frozen(_artifacts.teaching(cfg), train, dev)
     settings = build(cfg.joint.settings)
     method = build(cfg.joint.method, **_models(cfg))
     if os.environ.get("RANK", "0") != "0":
@@ -73,7 +74,7 @@ def _models(cfg: DictConfig) -> dict[str, Any]:
     if "estimator" in cfg.joint.learns:
         engine = {"path": str(cfg.estimator.base), "dtype": "float32", "device": device}
         models["estimator"] = build(cfg.estimator.engine, **engine)
-    if cfg.joint.generator is not None:
+    if cfg.joint.teacher is None:
         models["generator"] = build(cfg.joint.generator, dtype="float32", device=device)
     return models
 
@@ -87,9 +88,10 @@ def _groups(cfg: DictConfig, split: str, limit: int | None, contexts: int) -> li
 
 
 def _ask_frozen(cfg: DictConfig, train: Sequence[Any], dev: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """Ask the reader for its likelihoods of the training answers, and for its own answers to the development questions.
+    """Ask the teacher for its likelihoods of the training answers, and for its own answers to the development questions.
 
-    Both go through the ledger: another estimator, objective or seed costs none of them again.
+    An "unknown" of its own counts for nothing, as in `winnow.strategies.marginal`. Both go through the ledger: another
+    estimator, objective or seed costs none of them again.
     """
     from winnow.training.groups import Reply
 
@@ -108,7 +110,9 @@ def _ask_frozen(cfg: DictConfig, train: Sequence[Any], dev: Sequence[Any]) -> tu
         made = yield [ask(prompt, question, [context], decoding) for context in contexts]
         texts = [read_answer(one.text) for one in made]
         scores = yield [Likelihood(prompt.render(question, [c]), text) for c, text in zip(contexts, texts, strict=True)]
-        replies[question.question_id] = tuple(Reply(t, one.value) for t, one in zip(texts, scores, strict=True))
+        replies[question.question_id] = tuple(
+            Reply(text, -math.inf if is_unknown(text) else one.value) for text, one in zip(texts, scores, strict=True)
+        )
         return Answer("", unknown=False)
 
     def jobs() -> Iterator[Job]:

@@ -37,6 +37,6 @@ class Weighing:
         if lacking:
             raise ArtifactError(
                 f"Passage {lacking.passage.passage_id!r} has no log-odds to be weighed by. Run `python -m flows.score` with "
-                "the same settings, and score.limit large enough for the questions of the sweep."
+                "the same settings, score.limit large enough for its questions, and score.depth null or large enough."
             )
         return tuple(replace(c, log_weight=self.scale * (c.log_odds or 0.0)) for c in contexts)

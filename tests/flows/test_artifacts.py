@@ -8,6 +8,7 @@ from omegaconf import DictConfig
 
 from flows import _artifacts
 from flows._entry import compose
+from winnow.errors import ConfigError
 
 Name = Callable[[DictConfig], _artifacts.Artifact]
 
@@ -85,3 +86,35 @@ def test_files_are_known_by_their_content(tmp_path: Path) -> None:
     before = key(_artifacts.corpus, *words)
     (tmp_path / "a.txt").write_text("two words")
     assert key(_artifacts.corpus, *words) != before
+
+
+def test_a_trained_estimator_is_its_teachers_and_serves_any_reader() -> None:
+    """Another reader, prompt or decoding of the sweep, or another precision of scoring, trains nothing anew."""
+    words = ["estimator=cross_encoder"]
+    trained = key(_artifacts.joint, *words)
+    for more in ("reader=openai", "prompt=t5", "decoding.max_new_tokens=4", "estimator.engine.dtype=float32"):
+        assert key(_artifacts.joint, *words, more) == trained
+    for more in (
+        "joint.teacher.decoding.max_new_tokens=4",
+        "joint.teacher.prompt.system=Hello",
+        "reader@joint.teacher.reader=smollm2",
+        "joint.method.objective=paper",
+        "estimator.engine.max_length=100",
+        "training.mix.unknown=5",
+    ):
+        assert key(_artifacts.joint, *words, more) != trained
+    assert key(_artifacts.relevance, *words) == key(_artifacts.relevance, *words, "reader=openai")
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "message"),
+    [
+        (_artifacts.joint, [], "estimator=bi_encoder has nothing to train"),
+        (_artifacts.relevance, ["estimator=cross_encoder", "joint=fid"], "joint=fid trains none"),
+        (_artifacts.cell, ["estimator=t5", "reader=joint"], "joint=frozen makes none"),
+    ],
+)
+def test_joint_settings_that_do_not_fit_are_refused(name: Name, words: list[str], message: str) -> None:
+    """With what to choose instead."""
+    with pytest.raises(ConfigError, match=message):
+        key(name, *words)

@@ -209,11 +209,11 @@ def test_killed_and_resumed_ends_with_the_same_weights(small: SmallWorld, tmp_pa
 
 @pytest.mark.slow
 def test_two_processes_share_the_questions(small: SmallWorld, tmp_path: Path) -> None:
-    """Torchrun with two: half as many steps, one result, both see every development question."""
+    """Torchrun with two: as many steps as with one, over the same questions; one result."""
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
     assert child(small.base, tmp_path / "two", None, *launcher) == 0
     report = json.loads((tmp_path / "two/training.json").read_text())
-    assert report["steps"] == 6  # twelve questions, two processes, two a batch, two batches a step: 2 steps an epoch
+    assert report["steps"] == 9  # three epochs of twelve questions, two a batch, a batch a process and step
     assert sorted(p.name for p in (tmp_path / "two").iterdir() if p.is_dir()) == ["estimator", "generator"]
 
 

@@ -81,7 +81,12 @@ def recall_table(judged: Sequence[Judged], dataset: str, seed: int) -> TableView
         ]
     )
     return _beside(
-        "table2", dataset, "Recall@k before and after reranking", f"{len(judged)} questions", ["", *_names(KS)], rows
+        "table2",
+        dataset,
+        "Recall@k before and after reranking",
+        f"{len(judged)} questions, the first {max(len(one.contexts) for one in judged)} contexts of each",
+        ["", *_names(KS)],
+        rows,
     )
 
 

@@ -9,6 +9,7 @@ once more with its gradient, so that twenty contexts fit where one does (gradien
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import shutil
@@ -28,7 +29,7 @@ from safetensors.torch import load_model, save_model
 
 from winnow.errors import ConfigError, WinnowError
 from winnow.models import LanguageModel, keep_freed_memory, pick_device, resolve_dtype
-from winnow.store import check_space
+from winnow.store import check_space, key_of
 from winnow.training.groups import Group, names, order_of
 from winnow.training.sft import peak_memory
 
@@ -45,7 +46,7 @@ class LoopSettings:
         epochs: passes over the training questions.
         learning_rate: constant, after `warmup_steps`.
         batch_questions: questions a device takes at once.
-        accumulation: batches an optimizer step sums over.
+        accumulation: batches an optimizer step sums over, on all devices together.
         chunk_tokens: padded tokens that run through a model at once.
         recompute: run each chunk twice instead of keeping its activations.
         gradient_checkpointing: let the models keep only their layers' inputs.
@@ -171,6 +172,12 @@ class _Loop:
         self.processes = PartialState(cpu=device.type == "cpu")
         half = resolve_dtype(settings.precision, settings.device) == "bfloat16"
         self.precision = partial(torch.autocast, device.type, torch.bfloat16, enabled=half)
+        if settings.accumulation % self.processes.num_processes:
+            raise ConfigError(
+                f"training.accumulation={settings.accumulation} batches a step cannot be shared by "
+                f"{self.processes.num_processes} processes; take a multiple of that."
+            )
+        self.accumulation = settings.accumulation // self.processes.num_processes
         set_seed(settings.seed)  # a new classifier's weights are alike on all processes, what is dropped out is not
         self.modules: dict[str, Any] = {name: lm.model for name, lm in method.models.items()}
         set_seed(settings.seed + self.processes.process_index)
@@ -190,6 +197,7 @@ class _Loop:
         self.at = _Progress()
         self.best = out.with_name(out.name + ".best")
         self.checkpoint = out.with_name(out.name + ".checkpoint")
+        self.older = out.with_name(out.name + ".checkpoint.old")
         self.out.parent.mkdir(parents=True, exist_ok=True)
         check_space(out.parent, 20 * sum(p.numel() for p in parameters))
 
@@ -206,17 +214,18 @@ class _Loop:
             (self.best / REPORT).write_text(json.dumps(asdict(report)))
             shutil.rmtree(self.out, ignore_errors=True)
             self.best.rename(self.out)
-            shutil.rmtree(self.checkpoint, ignore_errors=True)
+            for old in (self.checkpoint, self.older):
+                shutil.rmtree(old, ignore_errors=True)
         self.processes.wait_for_everyone()
         return report
 
     def _epoch(self) -> None:
         batches = self._batches()
-        steps = math.ceil(len(batches) / self.settings.accumulation)
-        for number in range(self.at.batch // self.settings.accumulation, steps):
+        steps = math.ceil(len(batches) / self.accumulation)
+        for number in range(self.at.batch // self.accumulation, steps):
             started = time.monotonic()
-            first = number * self.settings.accumulation
-            due = batches[first : first + self.settings.accumulation]
+            first = number * self.accumulation
+            due = batches[first : first + self.accumulation]
             parts = self._step(due)
             self.at.step += 1
             self.at.batch = first + len(due)
@@ -230,8 +239,7 @@ class _Loop:
         """Return this process's batches of the epoch; every process has as many."""
         world, rank = self.processes.num_processes, self.processes.process_index
         order = order_of(len(self.train), self.settings.seed, self.at.epoch)
-        while len(order) % world:
-            order.append(order[len(order) % world])
+        order += itertools.islice(itertools.cycle(tuple(order)), -len(order) % world)
         mine = [self.train[n] for n in order[rank::world]]
         size = self.settings.batch_questions
         return [mine[n : n + size] for n in range(0, len(mine), size)]
@@ -316,8 +324,12 @@ class _Loop:
         sizes = {name: sum(p.numel() for p in m.parameters()) for name, m in self.modules.items()}
         kinds = {name: type(m).__name__ for name, m in self.modules.items()}
         settings = {name: value for name, value in asdict(self.settings).items() if name not in machine}
-        shape = {"questions": len(self.train), "processes": self.processes.num_processes}
+        asked = key_of([names(self.train), names(self.dev)])
+        shape = {"questions": asked, "processes": self.processes.num_processes}
+        method = {n: v for n, v in vars(self.method).items() if isinstance(v, str | int | float)}
         return {
+            "method": type(self.method).__name__,
+            **{f"method.{n}": v for n, v in method.items()},
             **settings,
             **shape,
             **{f"{n}.parameters": v for n, v in sizes.items()},
@@ -342,11 +354,16 @@ class _Loop:
                 "random": states,
             }
             torch.save(body, made / _STATE)
-            shutil.rmtree(self.checkpoint, ignore_errors=True)
+            shutil.rmtree(self.older, ignore_errors=True)
+            if self.checkpoint.exists():
+                self.checkpoint.rename(self.older)
             made.rename(self.checkpoint)
+            shutil.rmtree(self.older, ignore_errors=True)
         self.processes.wait_for_everyone()
 
     def _resume(self) -> None:
+        if self.processes.is_main_process and self.older.exists() and not self.checkpoint.exists():
+            self.older.rename(self.checkpoint)  # a kill came between the two renames of `_save`
         there = broadcast_object_list([(self.checkpoint / _STATE).is_file()])[0]
         if not there:
             return
