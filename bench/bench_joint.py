@@ -12,9 +12,10 @@ import torch
 
 from winnow.estimators.t5 import T5Estimator
 from winnow.records import Context, Passage, Question
+from winnow.training.chunks import backward
 from winnow.training.generators import Seq2SeqGenerator
 from winnow.training.groups import Group
-from winnow.training.loop import LoopSettings, backward
+from winnow.training.loop import LoopSettings
 from winnow.training.losses import joint_loss
 from winnow.training.re_rag import ReRag
 from winnow.training.scratch import ScratchT5, make_t5

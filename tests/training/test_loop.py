@@ -18,10 +18,11 @@ from safetensors.torch import load_file
 
 from winnow.errors import ConfigError, WinnowError
 from winnow.estimators.t5 import T5Estimator
+from winnow.training.chunks import Chunk, backward, set_dropout
 from winnow.training.fid import Fid
 from winnow.training.generators import Seq2SeqGenerator
 from winnow.training.groups import Group
-from winnow.training.loop import Chunk, LoopSettings, Method, backward, fit, set_dropout
+from winnow.training.loop import LoopSettings, Method, fit
 from winnow.training.rag import Rag
 from winnow.training.re_rag import ReRag
 

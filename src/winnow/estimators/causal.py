@@ -8,6 +8,7 @@ from functools import cached_property
 
 from winnow.estimators.pair import Judgement, PairEstimator, single_piece, two_tokens
 from winnow.models import LanguageModel, load_causal_lm
+from winnow.pair_model import causal_tokens
 from winnow.pairs import PairForm, PairTokens, padded
 
 
@@ -23,11 +24,8 @@ class CausalEstimator(PairEstimator):
         return load_causal_lm(self.path, self.dtype, self.device)
 
     def tokeniser(self) -> PairTokens:
-        """Begin with the start token where the model has one; the suffix ends the pair."""
-        tokenizer = self.lm.tokenizer
-        start = [] if tokenizer.bos_token_id is None else [int(tokenizer.bos_token_id)]
-        tail = tokenizer(self.form.suffix, add_special_tokens=False)["input_ids"] if self.form.suffix else []
-        return PairTokens(tokenizer, self.form, self.max_length, head=start, tail=tail, spaced=True)
+        """End each pair with the form's suffix."""
+        return causal_tokens(self)
 
     @cached_property
     def _two(self) -> tuple[int, int]:

@@ -5,7 +5,7 @@ The same `judge` scores (in inference mode) and is trained (with gradients), so 
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -15,8 +15,9 @@ import torch
 from numpy.typing import NDArray
 
 from winnow.errors import ConfigError, ModelError
-from winnow.models import LanguageModel, keep_freed_memory
-from winnow.pairs import PairForm, PairTokens, budget_batches
+from winnow.models import keep_freed_memory
+from winnow.pair_model import PairModel
+from winnow.pairs import budget_batches
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -36,29 +37,17 @@ class Judgement:
 
 
 @dataclass
-class PairEstimator(ABC):
+class PairEstimator(PairModel):
     """An estimator over weights of this machine; a kind of model adds how it loads, pads and judges.
 
     Args:
-        path: a safetensors folder or a hub name.
-        form: how question and passage are written.
-        max_length: tokens read of a pair; the passage is cut to fit, which is counted in `truncated`.
-        dtype: float32, bfloat16, float16, or auto (bfloat16 where the hardware has it).
-        device: auto, cpu or cuda.
         batch_tokens: padded tokens a batch holds at most.
         advance: told how many more pairs are scored.
 
     """
 
-    path: str
-    form: PairForm = field(default_factory=PairForm)
-    max_length: int = 256
-    dtype: str = "auto"
-    device: str = "auto"
     batch_tokens: int = 4096
     advance: Advance | None = field(default=None, repr=False)
-    _lm: LanguageModel | None = field(default=None, repr=False)
-    _tokens: PairTokens | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse settings out of range."""
@@ -66,25 +55,6 @@ class PairEstimator(ABC):
             raise ConfigError(
                 f"estimator: max_length and batch_tokens start at 1; received {self.max_length}, {self.batch_tokens}."
             )
-
-    @property
-    def truncated(self) -> int:
-        """Return how many pairs were cut to the window so far."""
-        return self._tokens.truncated if self._tokens else 0
-
-    @property
-    def lm(self) -> LanguageModel:
-        """Return the model, loaded on first use."""
-        if self._lm is None:
-            self._lm = self.load()
-        return self._lm
-
-    @property
-    def tokens(self) -> PairTokens:
-        """Return what turns pairs into tokens."""
-        if self._tokens is None:
-            self._tokens = self.tokeniser()
-        return self._tokens
 
     def score(self, pairs: Sequence[tuple[str, Passage]]) -> NDArray[np.float32]:
         """Return (pairs,) float32 log-odds; equal pairs are scored once."""
@@ -110,14 +80,6 @@ class PairEstimator(ABC):
                 f"{self.path} gave NaN for question {bad[0]!r}, passage {bad[1].passage_id!r}; try dtype=float32."
             )
         return found[[place[pair] for pair in pairs]] if pairs else found
-
-    @abstractmethod
-    def load(self) -> LanguageModel:
-        """Load model and tokenizer."""
-
-    @abstractmethod
-    def tokeniser(self) -> PairTokens:
-        """Return what turns pairs into this kind of model's tokens."""
 
     @abstractmethod
     def judge(self, rows: Sequence[Sequence[int]], starts: Sequence[int]) -> Judgement:

@@ -10,6 +10,7 @@ import torch
 
 from winnow.estimators.pair import Judgement, PairEstimator, single_piece, two_tokens
 from winnow.models import LanguageModel, load_seq2seq
+from winnow.pair_model import seq2seq_tokens
 from winnow.pairs import PairTokens, padded
 
 
@@ -25,7 +26,7 @@ class T5Estimator(PairEstimator):
 
     def tokeniser(self) -> PairTokens:
         """End each pair with the end token."""
-        return PairTokens(self.lm.tokenizer, self.form, self.max_length, tail=[int(self.lm.tokenizer.eos_token_id)])
+        return seq2seq_tokens(self)
 
     @cached_property
     def _two(self) -> tuple[int, int]:

@@ -11,9 +11,10 @@ from winnow.fusion import fuse, write_fused
 from winnow.metrics.answer import exact_match
 from winnow.models import LanguageModel
 from winnow.pairs import padded
+from winnow.training.chunks import Chunk
 from winnow.training.generators import Seq2SeqGenerator, target_log_likelihood
 from winnow.training.groups import Group
-from winnow.training.loop import Chunk, Method
+from winnow.training.loop import Method
 
 
 @dataclass

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
 
 from winnow.models import LanguageModel, load_causal_lm, load_seq2seq
+from winnow.pair_model import PairModel, causal_tokens, seq2seq_tokens
 from winnow.pairs import PairForm, PairTokens, padded
 
 
@@ -21,41 +22,14 @@ class Written:
 
 
 @dataclass
-class Generator(ABC):
-    """A model that answers a question from one passage.
+class Generator(PairModel):
+    """A model that answers a question from one passage; weights are float32 if nothing else is said.
 
-    Args:
-        path: a safetensors folder or a hub name.
-        form: how question and passage are written; the estimator reads the same in RE-RAG (section 2.2).
-        max_length: tokens read of a pair.
-        max_answer: tokens of an answer, its end included.
-        dtype: of the weights.
-        device: auto, cpu or cuda.
-
+    `max_answer` are the tokens of an answer, its end included.
     """
 
-    path: str
-    form: PairForm = field(default_factory=PairForm)
-    max_length: int = 256
-    max_answer: int = 32
     dtype: str = "float32"
-    device: str = "auto"
-    _lm: LanguageModel | None = field(default=None, repr=False)
-    _tokens: PairTokens | None = field(default=None, repr=False)
-
-    @property
-    def lm(self) -> LanguageModel:
-        """Return the model, loaded on first use."""
-        if self._lm is None:
-            self._lm = self.load()
-        return self._lm
-
-    @property
-    def tokens(self) -> PairTokens:
-        """Return what turns pairs into tokens."""
-        if self._tokens is None:
-            self._tokens = self.tokeniser()
-        return self._tokens
+    max_answer: int = 32
 
     def target(self, answer: str) -> list[int]:
         """Return the tokens of an answer, ended and at most `max_answer`."""
@@ -66,14 +40,6 @@ class Generator(ABC):
     def before_answer(self) -> str:
         """Return what separates prompt and answer."""
         return ""
-
-    @abstractmethod
-    def load(self) -> LanguageModel:
-        """Load model and tokenizer."""
-
-    @abstractmethod
-    def tokeniser(self) -> PairTokens:
-        """Return what turns pairs into this kind of model's tokens."""
 
     @abstractmethod
     def log_likelihood(self, rows: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> torch.Tensor:
@@ -122,7 +88,7 @@ class Seq2SeqGenerator(Generator):
 
     def tokeniser(self) -> PairTokens:
         """End each pair with the end token."""
-        return PairTokens(self.lm.tokenizer, self.form, self.max_length, tail=[int(self.lm.tokenizer.eos_token_id)])
+        return seq2seq_tokens(self)
 
     def log_likelihood(self, rows: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> torch.Tensor:
         """Run the encoder over the pairs and the decoder over the answers."""
@@ -155,11 +121,8 @@ class CausalGenerator(Generator):
         return " "
 
     def tokeniser(self) -> PairTokens:
-        """Begin with the start token where the model has one; the suffix ends the pair."""
-        tokenizer = self.lm.tokenizer
-        start = [] if tokenizer.bos_token_id is None else [int(tokenizer.bos_token_id)]
-        tail = tokenizer(self.form.suffix, add_special_tokens=False)["input_ids"] if self.form.suffix else []
-        return PairTokens(tokenizer, self.form, self.max_length, head=start, tail=tail, spaced=True)
+        """End each pair with the form's suffix."""
+        return causal_tokens(self)
 
     def log_likelihood(self, rows: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> torch.Tensor:
         """Run the model over pair and answer, padded on the left; logits are kept for the answers alone."""

@@ -11,9 +11,10 @@ from winnow import marginal
 from winnow.metrics.answer import exact_match
 from winnow.models import LanguageModel
 from winnow.pairs import budget_batches
+from winnow.training.chunks import Chunk, pairs_of, spread
 from winnow.training.generators import Generator
 from winnow.training.groups import Group
-from winnow.training.loop import Chunk, Method, pairs_of, spread
+from winnow.training.loop import Method
 from winnow.training.losses import Objective, generation_loss, log_weights
 from winnow.training.re_rag import write_all
 

@@ -14,9 +14,10 @@ from winnow.estimators.pair import PairEstimator
 from winnow.metrics.answer import exact_match
 from winnow.models import LanguageModel
 from winnow.pairs import budget_batches
+from winnow.training.chunks import Chunk, pairs_of, spread
 from winnow.training.generators import Generator
 from winnow.training.groups import Group, Reply
-from winnow.training.loop import Chunk, Method, pairs_of, spread
+from winnow.training.loop import Method
 from winnow.training.losses import Objective, joint_loss
 
 
