@@ -39,7 +39,8 @@ def made_up(questions: int) -> Pairs:
     """Questions of eight words with their contexts; a passage serves several questions, as in a real ranking."""
     rng = random.Random(13)
     passages = [
-        Passage(str(n), rng.choice(WORDS), " ".join(rng.choices(WORDS, k=rng.randint(60, 180)))) for n in range(questions * 50)
+        Passage(str(n), rng.choice(WORDS), " ".join(rng.choices(WORDS, k=rng.randint(60, 180))))
+        for n in range(max(2 * CONTEXTS, 50 * questions))
     ]
     asked = [" ".join(rng.choices(WORDS, k=8)) for _ in range(questions)]
     return [(q, p) for q in asked for p in rng.sample(passages, CONTEXTS)]
