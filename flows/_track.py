@@ -48,3 +48,7 @@ def track(
         run.end("FAILED")
         raise
     run.end()
+
+
+def silent(metrics: Mapping[str, float], step: int) -> None:
+    """Log nothing: for trainings without a run of their own, such as those of all processes but the first."""

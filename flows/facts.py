@@ -7,7 +7,7 @@ It proves RE-RAG's method in minutes, without any downloaded weight: docs/re_rag
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from omegaconf import DictConfig
 from flows._build import build
 from flows._entry import entry
 from flows._summary import Summary
+from flows._track import silent
 from winnow import store
 from winnow.errors import ConfigError
 from winnow.fid import write_fid
@@ -75,12 +76,8 @@ def _make(cfg: DictConfig, out: Path) -> int:
         for n, one in enumerate(world.cloze(cfg.facts.clozes))
     ]
     known = [Group(c.question, tuple(x for x in c.contexts if x.has_answer)) for c in cases["dev"]]
-    fit(Rag(Seq2SeqGenerator(str(base), max_answer=4)), clozes, known, build(cfg.facts.warm_up), out / "warm", _silent)
+    fit(Rag(Seq2SeqGenerator(str(base), max_answer=4)), clozes, known, build(cfg.facts.warm_up), out / "warm", silent)
     return rows
-
-
-def _silent(metrics: Mapping[str, float], step: int) -> None:
-    """Log nothing: the warm-up's history is in its report."""
 
 
 main = entry(facts)

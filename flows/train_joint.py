@@ -9,7 +9,7 @@ No label of relevance is read: the estimator learns from how likely the generato
 
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from flows._build import build
 from flows._drive import drive, open_ledger, open_reader
 from flows._entry import entry
 from flows._summary import Summary
-from flows._track import track
+from flows._track import silent, track
 from winnow.driver import Job
 from winnow.records import Answer, Context, Likelihood, Plan, Question
 from winnow.strategies.prompt import Prompt, ask
@@ -51,7 +51,7 @@ def _train(cfg: DictConfig, made: _artifacts.Artifact) -> None:
     settings = build(cfg.joint.settings)
     method = build(cfg.joint.method, **_models(cfg))
     if os.environ.get("RANK", "0") != "0":
-        fit(method, train, dev, settings, made.folder, _silent)
+        fit(method, train, dev, settings, made.folder, silent)
         return
     params = {"joint": OmegaConf.to_container(cfg.joint, resolve=True), "questions": len(train)}
     with track(cfg, "train_joint", made, params) as run:
@@ -139,10 +139,6 @@ def _told(made: _artifacts.Artifact) -> dict[str, Any]:
     shown = {name: f"{100 * value:.1f} %" for name, value in best.items() if name != "epoch"}
     speed = f"{report['seconds']:.0f} s, {report['tokens_per_second']:.0f} tokens/s, {report['peak_memory'] / 1e9:.1f} GB"
     return {"best epoch": f"{report['best_epoch']} of {len(report['history'])}", **shown, "training": speed}
-
-
-def _silent(metrics: Mapping[str, float], step: int) -> None:
-    """Log nothing: only the first of several processes does."""
 
 
 main = entry(train_joint)

@@ -5,7 +5,7 @@ torchrun --nproc_per_node=4 -m flows.train_reader reader=folder reader.tuned=tru
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -16,7 +16,7 @@ from flows._build import build
 from flows._drive import drive, open_ledger, open_reader
 from flows._entry import entry
 from flows._summary import Summary
-from flows._track import track
+from flows._track import silent, track
 from winnow.driver import Job
 from winnow.metrics.answer import exact_match
 from winnow.metrics.intervals import Estimate, mean_interval
@@ -57,7 +57,7 @@ def _train(cfg: DictConfig, made: _artifacts.Artifact) -> list[dict[str, Any]]:
     examples = build_examples(_ranked(cfg, cfg.training.split), build(cfg.training.mix), prompt.render, cfg.training.seed)
     settings = build(cfg.training.settings)
     if os.environ.get("RANK", "0") != "0":
-        fine_tune(str(cfg.reader.base), examples, settings, made.folder, _silent)
+        fine_tune(str(cfg.reader.base), examples, settings, made.folder, silent)
         return []
     with track(cfg, "train_reader", made, {"training": dict(cfg.training.settings), "examples": len(examples)}) as run:
         report = fine_tune(str(cfg.reader.base), examples, settings, made.folder, run.metrics)
@@ -69,10 +69,6 @@ def _train(cfg: DictConfig, made: _artifacts.Artifact) -> list[dict[str, Any]]:
     told = f"{speed}, {report.skipped} pairs too long"
     rows = [{n: v.percent() if isinstance(v, Estimate) else v for n, v in row.items()} for row in found]
     return [{**row, "training": told if row["model"] == "tuned" else ""} for row in rows]
-
-
-def _silent(metrics: Mapping[str, float], step: int) -> None:
-    """Log nothing: only the first of several processes does."""
 
 
 def _ranked(cfg: DictConfig, split: str) -> list[tuple[Question, tuple[Context, ...]]]:

@@ -24,3 +24,4 @@ def test_softmax_without_overflow() -> None:
 def test_distinct_answers_keep_their_first_writing() -> None:
     """By normalised form, in order."""
     assert marginal.distinct(["The Rome", "rome", "Paris"]) == {"rome": "The Rome", "paris": "Paris"}
+    assert marginal.choose(["Paris", "Rome", "rome"], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]) == "Rome"

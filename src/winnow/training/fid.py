@@ -10,9 +10,8 @@ import torch
 from winnow.fusion import fuse, write_fused
 from winnow.metrics.answer import exact_match
 from winnow.models import LanguageModel
-from winnow.pairs import padded
 from winnow.training.chunks import Chunk
-from winnow.training.generators import Seq2SeqGenerator, target_log_likelihood
+from winnow.training.generators import Seq2SeqGenerator, decoded_log_likelihood
 from winnow.training.groups import Group
 from winnow.training.loop import Method
 
@@ -65,9 +64,4 @@ class Fid(Method):
         return [self.generator.tokens.encode(group.question.text, context.passage) for context in group.contexts[:count]]
 
     def _log_likelihood(self, rows: Sequence[Sequence[Sequence[int]]], targets: Sequence[Sequence[int]]) -> torch.Tensor:
-        lm = self.generator.lm
-        wanted, kept = padded(targets, int(lm.tokenizer.pad_token_id))
-        start = torch.full((len(rows), 1), int(lm.model.config.decoder_start_token_id))
-        shifted = torch.cat([start, wanted[:, :-1]], dim=1).to(lm.device)
-        made = lm.model(**fuse(lm, rows), decoder_input_ids=shifted, use_cache=False)
-        return target_log_likelihood(made.logits, wanted.to(lm.device), kept.to(lm.device))
+        return decoded_log_likelihood(self.generator.lm, fuse(self.generator.lm, rows), targets)

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
 from winnow.models import LanguageModel, load_causal_lm, load_seq2seq
 from winnow.pair_model import PairModel, causal_tokens, seq2seq_tokens
 from winnow.pairs import PairForm, PairTokens, padded
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """A greedy answer and its log-probability in nats, its end included."""
-
-    text: str
-    log_p: float
+from winnow.training.groups import Reply
 
 
 @dataclass
@@ -45,7 +39,7 @@ class Generator(PairModel):
     def log_likelihood(self, rows: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> torch.Tensor:
         """Return (rows,) log P(target | row) in nats, summed over the target's tokens, with gradients."""
 
-    def write(self, rows: Sequence[Sequence[int]]) -> list[Written]:
+    def write(self, rows: Sequence[Sequence[int]]) -> list[Reply]:
         """Return the greedy answer to each row."""
         ids, mask = padded(rows, int(self.lm.tokenizer.pad_token_id), left=not self.lm.model.config.is_encoder_decoder)
         with torch.inference_mode():
@@ -57,7 +51,7 @@ class Generator(PairModel):
         return written(self.lm, made, self.lm.prompt_width(ids))
 
 
-def written(lm: LanguageModel, made: object, start: int) -> list[Written]:
+def written(lm: LanguageModel, made: object, start: int) -> list[Reply]:
     """Return the texts of `generate`'s output from the column `start` on, with their log-probabilities."""
     sequences, logits = made.sequences[:, start:], made.logits  # type: ignore[attr-defined]
     steps = torch.stack([step.float().log_softmax(dim=-1) for step in logits], dim=1)
@@ -66,7 +60,7 @@ def written(lm: LanguageModel, made: object, start: int) -> list[Written]:
     for ids, values in zip(sequences.tolist(), chosen.tolist(), strict=True):
         stop = next((n for n, token in enumerate(ids) if token in lm.ends), len(ids))
         text = str(lm.tokenizer.decode(ids[:stop], skip_special_tokens=True)).strip()
-        found.append(Written(text, sum(values[: stop + 1])))
+        found.append(Reply(text, sum(values[: stop + 1])))
     return found
 
 
@@ -76,6 +70,14 @@ def target_log_likelihood(logits_BTV: torch.Tensor, targets_BT: torch.Tensor, ma
         logits_BTV.float().reshape(-1, logits_BTV.shape[-1]), targets_BT.reshape(-1), reduction="none"
     )
     return -(flat.view(targets_BT.shape) * mask_BT).sum(dim=1)
+
+
+def decoded_log_likelihood(lm: LanguageModel, inputs: Mapping[str, Any], targets: Sequence[Sequence[int]]) -> torch.Tensor:
+    """Return (rows,) log P(target) of an encoder-decoder; `inputs` are those of its encoder, or the encoder's outputs."""
+    wanted, kept = (one.to(lm.device) for one in padded(targets, int(lm.tokenizer.pad_token_id)))
+    start = torch.full((len(targets), 1), int(lm.model.config.decoder_start_token_id), device=lm.device)
+    made = lm.model(**inputs, decoder_input_ids=torch.cat([start, wanted[:, :-1]], dim=1), use_cache=False)
+    return target_log_likelihood(made.logits, wanted, kept)
 
 
 @dataclass
@@ -92,18 +94,9 @@ class Seq2SeqGenerator(Generator):
 
     def log_likelihood(self, rows: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> torch.Tensor:
         """Run the encoder over the pairs and the decoder over the answers."""
-        pad, device = int(self.lm.tokenizer.pad_token_id), self.lm.device
-        ids, mask = padded(rows, pad)
-        wanted, kept = padded(targets, pad)
-        start = torch.full((len(rows), 1), int(self.lm.model.config.decoder_start_token_id))
-        shifted = torch.cat([start, wanted[:, :-1]], dim=1)
-        made = self.lm.model(
-            input_ids=ids.to(device),
-            attention_mask=mask.to(device),
-            decoder_input_ids=shifted.to(device),
-            use_cache=False,
-        )
-        return target_log_likelihood(made.logits, wanted.to(device), kept.to(device))
+        ids, mask = padded(rows, int(self.lm.tokenizer.pad_token_id))
+        inputs = {"input_ids": ids.to(self.lm.device), "attention_mask": mask.to(self.lm.device)}
+        return decoded_log_likelihood(self.lm, inputs, targets)
 
 
 @dataclass

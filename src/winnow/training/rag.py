@@ -70,7 +70,7 @@ class Rag(Method):
         rows = []
         for group, order, replies in zip(groups, chosen, write_all(self.generator, groups, chosen), strict=True):
             answers = [reply.text for reply in replies]
-            weights = marginal.log_softmax([self.scale * group.contexts[n].score for n in order])
-            found = marginal.best(marginal.fast(answers, [reply.log_p for reply in replies], weights))
-            rows.append({"em": exact_match(marginal.distinct(answers)[found], group.question.answers)})
+            scores = [self.scale * group.contexts[n].score for n in order]
+            found = marginal.choose(answers, [reply.log_p for reply in replies], scores)
+            rows.append({"em": exact_match(found, group.question.answers)})
         return rows

@@ -114,8 +114,7 @@ def _measured(group: Group, ranked: Sequence[tuple[float, int]], replies: Sequen
     answers, log_p = [reply.text for reply in replies], [reply.log_p for reply in replies]
     row = {"recall_at_1": float(group.contexts[ranked[0][1]].has_answer)}
     for name, scores in (("em", [score for score, _ in ranked]), ("em_uniform", [0.0] * len(ranked))):
-        found = marginal.best(marginal.fast(answers, log_p, marginal.log_softmax(scores)))
-        row[name] = exact_match(marginal.distinct(answers)[found], group.question.answers)
+        row[name] = exact_match(marginal.choose(answers, log_p, scores), group.question.answers)
     return row
 
 
@@ -127,7 +126,6 @@ def write_all(generator: Generator, groups: Sequence[Group], chosen: Sequence[Se
     rows = [generator.tokens.encode(groups[i].question.text, groups[i].contexts[n].passage) for i, n in which]
     found: dict[int, Reply] = {}
     for batch in budget_batches([len(row) for row in rows], 8192):
-        for place, made in zip(batch, generator.write([rows[n] for n in batch]), strict=True):
-            found[place] = Reply(made.text, made.log_p)
+        found.update(zip(batch, generator.write([rows[n] for n in batch]), strict=True))
     replies = iter(found[n] for n in range(len(rows)))
     return [[next(replies) for _ in order] for order in chosen]
