@@ -197,6 +197,8 @@ def trained_reader(cfg: DictConfig) -> Artifact:
     """Name the fine-tuned reader."""
     learnt = [cfg.training[name] for name in ("split", "seed", "mix", "settings")]
     parts = [retrieval(cfg, cfg.answerable.retriever).key, learnt, cfg.prompt, _model(cfg.reader, str(cfg.reader.base))]
+    if cfg.prompt.get("shots"):
+        parts.append(retrieval(cfg).key)  # whose passages the demonstrations show
     return _artifact(cfg, "train_reader", "reader", cfg.reader.name, *parts, root="models")
 
 

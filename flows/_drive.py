@@ -7,12 +7,13 @@ from omegaconf import DictConfig
 
 from flows import _artifacts
 from flows._build import build
+from flows._prompts import open_prompt
 from flows._summary import progress
 from winnow.driver import WINDOW, Driver, Job, Tally
 from winnow.forecast import forecast
 from winnow.ledger import Ledger
 from winnow.protocols import Engine, Estimator, Strategy
-from winnow.records import Decoding, Estimate, Generate, Likelihood, Outcome, Price
+from winnow.records import Decoding, Outcome, Price
 
 
 def open_reader(cfg: DictConfig, path: str, name: str | None = None, *, check: bool = True) -> Engine:
@@ -34,7 +35,7 @@ def price_of(cfg: DictConfig) -> Price:
 def open_strategy(cfg: DictConfig) -> Strategy:
     """Return the strategy of a job, with its prompt and decoding."""
     decoding: Decoding = build(cfg.decoding)
-    strategy: Strategy = build(cfg.strategy.plan, prompt=build(cfg.prompt), decoding=decoding)
+    strategy: Strategy = build(cfg.strategy.plan, prompt=open_prompt(cfg), decoding=decoding)
     return strategy
 
 
@@ -65,7 +66,7 @@ def drive(engine: Engine, ledger: Ledger, jobs: Iterable[Job], total: int, label
             done = tally.plans
 
         window = max(WINDOW, engine.capacity)  # a batch of 50,000 needs as many plans under way
-        driver = Driver(dict.fromkeys((Generate, Likelihood, Estimate), engine), ledger, window=window, tick=tick)
+        driver = Driver(dict.fromkeys(engine.serves, engine), ledger, window=window, tick=tick)
         try:
             for outcome in driver.run(jobs):
                 yield outcome, driver.tally
@@ -77,7 +78,7 @@ def foretell(cfg: DictConfig, path: str, jobs: Callable[[], Iterable[Job]]) -> d
     """Return what the jobs would ask, cost and take, as a row of a dry run's summary; needs neither key nor weights."""
     reader = open_reader(cfg, path, check=False)
     with open_ledger(cfg) as ledger:
-        seen = forecast(jobs, reader.identity, ledger, price_of(cfg))
+        seen = forecast(jobs, reader, ledger, price_of(cfg))
     low, high = seen.money
     return {
         "reader": reader.identity,

@@ -5,7 +5,7 @@ python -m flows.score retriever=dense
 python -m flows.train_joint estimator=cross_encoder && python -m flows.score estimator=cross_encoder
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,8 @@ from winnow.records import Context, Question
 from winnow.relevance import judge, relevance_rows
 from winnow.tables import Rankings, questions_of
 
+KS = (1, 5, 10, 20)
+
 
 def score(configs: Sequence[DictConfig]) -> Summary:
     """Score for each job and compare the rankings."""
@@ -42,7 +44,12 @@ def score(configs: Sequence[DictConfig]) -> Summary:
             with track(cfg, "score", made, {"k": cfg.depth}) as run:
                 run.metrics({"truncated_texts": float(cut)})
                 run.metrics(
-                    {f"{row['ranking']}_recall_at_{k}": row[f"recall@{k}"].mean for row in found for k in (1, 5, 10, 20)}
+                    {
+                        f"{row['ranking']}_recall_at_{k}": row[f"recall@{k}"].mean
+                        for row in found
+                        if row["questions"] == f"all {len(asked)}"
+                        for k in KS
+                    }
                 )
         rows += [{n: v.percent() if hasattr(v, "percent") else v for n, v in row.items()} for row in found]
         note = f"{cut} texts were cut to the encoder's window." if cut else ""
@@ -69,18 +76,26 @@ def _shown(contexts: Sequence[Context], depth: int | None) -> list[Context]:
 
 
 def _compare(folder: Path, relevance: Path, asked: Sequence[Question]) -> list[dict[str, Any]]:
-    """Return recall@k of both rankings, and the paired p-value of each difference."""
+    """Return recall@k of both rankings and the paired p-value of each difference; for answerable questions alone too."""
     flags = {
         name: [[c.has_answer for c in rankings.contexts(q) if c.rank] for q in asked]
         for name, rankings in (("retriever", Rankings(folder, asked)), ("estimator", Rankings(folder, asked, relevance)))
     }
-    ks = (1, 5, 10, 20)
+    rows = _pair(flags, f"all {len(asked)}")
+    kept = [n for n, question in enumerate(asked) if question.answerable]
+    if 0 < len(kept) < len(asked):
+        rows += _pair({name: [ranked[n] for n in kept] for name, ranked in flags.items()}, f"answerable {len(kept)}")
+    return rows
+
+
+def _pair(flags: Mapping[str, Sequence[Sequence[bool]]], which: str) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = [
-        {"ranking": name, **{f"recall@{k}": mean_interval(recall_at(ranked, k)) for k in ks}} for name, ranked in flags.items()
+        {"ranking": name, "questions": which, **{f"recall@{k}": mean_interval(recall_at(ranked, k)) for k in KS}}
+        for name, ranked in flags.items()
     ]
-    for k in ks:
+    for k in KS:
         both = compare(recall_at(flags["estimator"], k), recall_at(flags["retriever"], k))
-        rows[0][f"p@{k}"], rows[1][f"p@{k}"] = "", f"{both.p_value:.3f}"
+        rows[0][f"p@{k}"], rows[1][f"p@{k}"] = "", f"{both.p_value:.4f}"
     return rows
 
 

@@ -19,11 +19,12 @@ from flows import _artifacts
 from flows._build import build
 from flows._drive import drive, open_ledger, open_reader
 from flows._entry import entry
-from flows._summary import Summary
+from flows._prompts import open_prompt
+from flows._summary import Summary, progress
 from flows._track import silent, track
 from winnow.driver import Job
 from winnow.records import Answer, Context, Likelihood, Plan, Question
-from winnow.strategies.prompt import Prompt, ask
+from winnow.strategies.prompt import ask
 from winnow.strategies.replies import is_unknown, read_answer
 from winnow.tables import Rankings, questions_of
 
@@ -40,7 +41,7 @@ def train_joint(configs: Sequence[DictConfig]) -> Summary:
 
 
 def _train(cfg: DictConfig, made: _artifacts.Artifact) -> None:
-    from winnow.training.loop import fit
+    from winnow.training.loop import fit, steps_in_all
 
     data = cfg.joint.data
     frozen = cfg.joint.teacher is not None
@@ -55,13 +56,15 @@ def _train(cfg: DictConfig, made: _artifacts.Artifact) -> None:
         return
     params = {"joint": OmegaConf.to_container(cfg.joint, resolve=True), "questions": len(train)}
     with track(cfg, "train_joint", made, params) as run:
-        report = fit(method, train, dev, settings, made.folder, run.metrics)
+        with progress("training", steps_in_all(len(train), settings)) as advance:
+            report = fit(method, train, dev, settings, made.folder, run.metrics, advance)
         run.metrics(
             {
                 "seconds": report.seconds,
                 "tokens_per_second": report.tokens_per_second,
                 "peak_memory_gb": report.peak_memory / 1e9,
                 "best_epoch": float(report.best_epoch),
+                "truncated_pairs": float(report.truncated),
             }
         )
     made.finish(len(train))
@@ -95,7 +98,7 @@ def _ask_frozen(cfg: DictConfig, train: Sequence[Any], dev: Sequence[Any]) -> tu
     """
     from winnow.training.groups import Reply
 
-    prompt: Prompt = build(cfg.prompt)
+    prompt = open_prompt(cfg)
     decoding = build(cfg.decoding)
     likelihoods: dict[str, tuple[float, ...]] = {}
     replies: dict[str, tuple[Reply, ...]] = {}
@@ -137,8 +140,9 @@ def _told(made: _artifacts.Artifact) -> dict[str, Any]:
     report = json.loads((made.folder / "training.json").read_text())
     best: dict[str, float] = next((row for row in report["history"] if row["epoch"] == report["best_epoch"]), {})
     shown = {name: f"{100 * value:.1f} %" for name, value in best.items() if name != "epoch"}
+    cut = f", {report['truncated']} pairs cut to the window" if report.get("truncated") else ""
     speed = f"{report['seconds']:.0f} s, {report['tokens_per_second']:.0f} tokens/s, {report['peak_memory'] / 1e9:.1f} GB"
-    return {"best epoch": f"{report['best_epoch']} of {len(report['history'])}", **shown, "training": speed}
+    return {"best epoch": f"{report['best_epoch']} of {len(report['history'])}", **shown, "training": speed + cut}
 
 
 main = entry(train_joint)

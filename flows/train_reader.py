@@ -15,6 +15,7 @@ from flows import _artifacts
 from flows._build import build
 from flows._drive import drive, open_ledger, open_reader
 from flows._entry import entry
+from flows._prompts import open_prompt
 from flows._summary import Summary
 from flows._track import silent, track
 from winnow.driver import Job
@@ -53,7 +54,7 @@ def _train(cfg: DictConfig, made: _artifacts.Artifact) -> list[dict[str, Any]]:
     from winnow.training.sft import fine_tune
 
     check_model(str(cfg.reader.base))
-    prompt: Prompt = build(cfg.prompt)
+    prompt = open_prompt(cfg)
     examples = build_examples(_ranked(cfg, cfg.training.split), build(cfg.training.mix), prompt.render, cfg.training.seed)
     settings = build(cfg.training.settings)
     if os.environ.get("RANK", "0") != "0":

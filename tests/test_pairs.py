@@ -60,3 +60,8 @@ def test_budget_batches_by_hand() -> None:
     assert budget_batches([5, 1, 4, 2], 8) == [[0], [2, 3], [1]]
     assert budget_batches([100], 8) == [[0]]
     assert budget_batches([], 8) == []
+
+
+def test_rows_of_one_length_stay_among_themselves() -> None:
+    """Three of the same length fill more than half of 20 tokens; the two behind them are mixed."""
+    assert budget_batches([5, 4, 5, 5, 3], 20) == [[0, 2, 3], [1, 4]]

@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from winnow.driver import Job
+from winnow.errors import ConfigError
 from winnow.keys import request_key
 from winnow.ledger import Ledger
+from winnow.protocols import Engine
 from winnow.records import Generate, Generation, Price, Request, Score, Usage
 
 _CHARACTERS_A_TOKEN = 4
@@ -45,8 +47,13 @@ class _Walk:
     missing: dict[bytes, tuple[Any, Usage]] = field(default_factory=dict)
 
 
-def forecast(jobs: Callable[[], Iterable[Job]], engine: str, ledger: Ledger, price: Price | None = None) -> Forecast:
-    """Count the calls of the jobs for an engine's identity; `jobs` starts a fresh pass over them, in the same order."""
+def forecast(jobs: Callable[[], Iterable[Job]], engine: Engine, ledger: Ledger, price: Price | None = None) -> Forecast:
+    """Count the calls of the jobs for an engine; `jobs` starts a fresh pass over them, in the same order.
+
+    Raises:
+        ConfigError: where a plan asks for what the engine does not serve.
+
+    """
     price = price or Price()
     walks = [_walk(jobs(), engine, ledger, probe) for probe in _PROBES]
     by_plan = list(zip(*(walk.asked for walk in walks), strict=True))
@@ -54,7 +61,7 @@ def forecast(jobs: Callable[[], Iterable[Job]], engine: str, ledger: Ledger, pri
     anywhere = {key: most for walk in walks for key, (_, most) in walk.missing.items()}
     read = [sum(anywhere[key].tokens_in for key in keys) for keys in (everywhere, anywhere)]
     written = sum(most.tokens_out for most in anywhere.values())
-    each = ledger.mean_seconds(engine)
+    each = ledger.mean_seconds(engine.identity)
     return Forecast(
         asked=(sum(map(min, by_plan)), sum(map(max, by_plan))),
         stored=(min(len(walk.stored) for walk in walks), max(len(walk.stored) for walk in walks)),
@@ -65,7 +72,7 @@ def forecast(jobs: Callable[[], Iterable[Job]], engine: str, ledger: Ledger, pri
     )
 
 
-def _walk(jobs: Iterable[Job], engine: str, ledger: Ledger, probe: str) -> _Walk:
+def _walk(jobs: Iterable[Job], engine: Engine, ledger: Ledger, probe: str) -> _Walk:
     walk = _Walk()
     for job in jobs:
         walk.asked.append(0)
@@ -79,8 +86,15 @@ def _walk(jobs: Iterable[Job], engine: str, ledger: Ledger, probe: str) -> _Walk
     return walk
 
 
-def _answer(requests: Sequence[Request], engine: str, ledger: Ledger, probe: str, walk: _Walk) -> list[Any]:
-    keys = [request_key(engine, request) for request in requests]
+def _answer(requests: Sequence[Request], engine: Engine, ledger: Ledger, probe: str, walk: _Walk) -> list[Any]:
+    strange = next((type(request).__name__ for request in requests if type(request) not in engine.serves), None)
+    if strange:
+        kinds = " and ".join(kind.__name__ for kind in engine.serves)
+        raise ConfigError(
+            f"A strategy asks for {strange}, and {engine.identity} serves {kinds} alone. Strategies that score likelihoods "
+            "(marginal, marginal_fast) need a reader of this machine."
+        )
+    keys = [request_key(engine.identity, request) for request in requests]
     walk.asked[-1] += len(keys)
     walk.stored.update(ledger.get([k for k in dict.fromkeys(keys) if k not in walk.stored and k not in walk.missing]))
     for key, request in zip(keys, requests, strict=True):

@@ -41,7 +41,7 @@ class PairForm:
 
 @dataclass
 class PairTokens:
-    """Tokenises pairs: head, question, middle, passage, tail; a passage that is too long is cut, and counted once.
+    """Tokenises pairs: head, question, middle, passage, tail; a passage that is too long is cut, and the pair counted once.
 
     A passage's tokens are made once in its life. Question and passage are tokenised apart, at a white space, where
     tokenizers split anyway.
@@ -55,9 +55,14 @@ class PairTokens:
     tail: Sequence[int] = ()
     spaced: bool = False
     """Whether the tokenizer tells "word" from " word" (byte-level ones do), so that the passage starts with a space."""
-    truncated: int = 0
+    _cut: set[tuple[str, Passage]] = field(default_factory=set, repr=False)
     _questions: dict[str, list[int]] = field(default_factory=dict, repr=False)
     _passages: dict[Passage, list[int]] = field(default_factory=dict, repr=False)
+
+    @property
+    def truncated(self) -> int:
+        """Return how many pairs were cut so far."""
+        return len(self._cut)
 
     def prepare(self, pairs: Sequence[tuple[str, Passage]]) -> None:
         """Tokenise what is new among these pairs, in two calls of the tokenizer."""
@@ -77,7 +82,7 @@ class PairTokens:
         if room < 1:
             raise ConfigError(f"max_length={self.max_length} leaves no room for a passage beside the question {question!r}.")
         if len(shown) > room:
-            self.truncated += 1
+            self._cut.add((question, passage))
         return [*self.head, *asked, *self.middle, *shown[:room], *self.tail]
 
     def passage_start(self, question: str) -> int:
@@ -105,13 +110,17 @@ def padded(rows: Sequence[Sequence[int]], pad: int, *, left: bool = False) -> tu
 
 
 def budget_batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
-    """Return indices in batches of like length, longest first, each padded to at most `budget` tokens (or of one)."""
+    """Return indices in batches of like length, longest first, each padded to at most `budget` tokens (or of one).
+
+    Where rows of one length fill more than half a budget they stay among themselves: without padding there is no mask.
+    """
     order = sorted(range(len(lengths)), key=lambda n: -lengths[n])
     batches: list[list[int]] = []
     start = 0
     while start < len(order):
         width = max(1, lengths[order[start]])
-        size = max(1, budget // width)
-        batches.append(order[start : start + size])
-        start += size
+        due = order[start : start + max(1, budget // width)]
+        alike = sum(lengths[n] == lengths[due[0]] for n in due)
+        batches.append(due[:alike] if 2 * alike * width > budget else due)
+        start += len(batches[-1])
     return batches

@@ -76,6 +76,11 @@ class Engine(Protocol):
         """Return how many requests it is worth handing over at once."""
         ...
 
+    @property
+    def serves(self) -> tuple[type[Request], ...]:
+        """Return the kinds of requests that it meets."""
+        ...
+
     def check(self) -> None:
         """Refuse, before anything is asked, what cannot work: no weights, no key."""
         ...

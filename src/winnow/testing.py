@@ -26,6 +26,11 @@ class ScriptedReader:
     asked: list[str] = field(default_factory=list)
     _pending: list[Generate] = field(default_factory=list)
 
+    @property
+    def serves(self) -> tuple[type[Request], ...]:
+        """Return the one kind."""
+        return (Generate,)
+
     def check(self) -> None:
         """Nothing can be missing."""
 

@@ -1,9 +1,12 @@
 """The shared prompt template."""
 
+from dataclasses import replace
+
 import pytest
 
 from winnow.errors import ConfigError
 from winnow.records import Decoding
+from winnow.strategies.demonstrations import Demonstration, Shots
 from winnow.strategies.prompt import Prompt, ask
 from winnow.testing import context, question
 
@@ -30,6 +33,24 @@ def test_a_template_without_a_field_is_refused() -> None:
         Prompt("{question}", "{question}", PROMPT.with_candidates)
     with pytest.raises(ConfigError, match="passage"):
         Prompt(PROMPT.with_contexts, "{question}", PROMPT.with_candidates, passage="{body}")
+
+
+def test_demonstrations_stand_before_the_question() -> None:
+    """Numbered, each with its passage, question and answer; the prompt without passages has none (RE-RAG, table 9)."""
+    prompt = replace(
+        PROMPT, with_contexts="{demonstrations}#{contexts}|{question}",
+        demonstration="{number} {contexts} {question} {answer}",
+        shots=Shots(2), demonstrations=[Demonstration(f"D{n}?", context(n, f"text {n}").passage, f"A{n}") for n in (1, 2)],
+    )  # fmt: skip
+    (message,) = prompt.render(question("Q?"), [context(3, "three")])
+    assert message.content == "1 [1] Title 1 | text 1 D1? A1\n2 [1] Title 2 | text 2 D2? A2#[1] Title 3 | three|Q?"
+    assert prompt.render(question("Q?"), [])[0].content == "Q?"
+    with pytest.raises(ConfigError, match="demonstrations are drawn"):
+        replace(prompt, demonstrations=()).render(question("Q?"), [context(3, "three")])
+    with pytest.raises(ConfigError, match=r"prompt\.demonstration must hold"):
+        replace(prompt, demonstration="{question}")
+    with pytest.raises(ConfigError, match=r"with_contexts.*received.*demonstrations"):
+        replace(prompt, shots=None, demonstration="")
 
 
 def test_shedding_keeps_the_gold_passage_to_the_last() -> None:

@@ -1,11 +1,13 @@
 """Training pairs."""
 
+from dataclasses import replace
+
 import pytest
 
 from winnow.errors import ConfigError
 from winnow.records import Message, Question
 from winnow.testing import context
-from winnow.training.examples import Mix, build_examples, shortest_held
+from winnow.training.examples import Mix, build_examples
 
 RANKED = [
     (
@@ -44,12 +46,19 @@ def test_nothing_to_learn_from_is_refused() -> None:
     """No context with an answer, and an empty mix."""
     with pytest.raises(ConfigError, match="No training question"):
         build_examples([(RANKED[0][0], [context(1, "x")])], Mix(), render, 1)
-    with pytest.raises(ConfigError, match="at least one answered"):
+    with pytest.raises(ConfigError, match="at least one answered or retrieved"):
         Mix(answered=0)
 
 
-def test_the_target_can_be_read_off_the_passage() -> None:
-    """Of the answers that the passage states the shortest; the first where none is stated word by word."""
-    question = Question("q", "?", ("The Beatles", "Beatles", "Fab Four"))
-    assert shortest_held(question, context(1, "The Beatles played")) == "Beatles"
-    assert shortest_held(question, context(1, "nobody played")) == "The Beatles"
+def test_retrieved_pairs_read_no_label() -> None:
+    """What was retrieved is shown as it stands, with the first answer as the reply; flags of has_answer change nothing."""
+    mix = Mix(answered=0, unknown=0, crowded=0, retrieved=6, depth=2)
+    unlabelled = [(q, [replace(c, has_answer=False) for c in contexts]) for q, contexts in RANKED]
+    found = build_examples(RANKED, mix, render, seed=1)
+    assert found == build_examples(unlabelled, mix, render, seed=1)
+    assert len(found) == 6
+    for example in found:
+        number, kind = example.example_id.split("/")
+        assert (kind, example.completion) == ("retrieved", f"answer{number} indeed")
+        assert "nothing here" in example.messages[0].content
+        assert "nor here" not in example.messages[0].content

@@ -230,6 +230,11 @@ class Constant(Method):
         """Return the model."""
         return {"generator": self.generator.lm}
 
+    @property
+    def truncated(self) -> int:
+        """Cut nothing."""
+        return 0
+
     def chunks(self, groups: Sequence[Group], seed: int, epoch: int, budget: int) -> list[Chunk]:
         """Note the questions."""
         self.seen.append([g.question.question_id for g in groups])

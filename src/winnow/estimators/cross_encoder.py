@@ -24,18 +24,26 @@ class CrossEncoder(PairEstimator):
             "pooled": `scale` times the cosine between the mean vector of the question's tokens and that of the passage's,
             each having seen the other. A sentence encoder starts there with what it knows, instead of a random classifier.
         scale: of the pooled head's cosine.
+        apart: layers, from the first, in which question and passage do not see each other, each a text of its own. With all
+            layers apart and the pooled head this is the sentence encoder's cosine; with some it starts close to it, and the
+            rest learns to read both together (as PreTTR's layers, MacAvaney et al. 2020, which were split for speed).
 
     """
 
     form: PairForm = field(default_factory=lambda: PairForm("{question}", "{title}. {text}"))
     head: Literal["classes", "pooled"] = "classes"
     scale: float = 20.0
+    apart: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse an unknown head."""
+        """Refuse an unknown head, and a classifier on a first token that has not seen the passage."""
         super().__post_init__()
         if self.head not in ("classes", "pooled"):
             raise ConfigError(f"estimator.head must be classes or pooled; received {self.head!r}.")
+        if self.apart < 0 or (self.apart and self.head == "classes"):
+            raise ConfigError(
+                f"estimator.apart is 0 or more, and 0 with head=classes; received {self.apart}, head={self.head}."
+            )
 
     def load(self) -> LanguageModel:
         """Load model and tokenizer."""
@@ -48,15 +56,19 @@ class CrossEncoder(PairEstimator):
         between = tokenizer.sep_token_id if tokenizer.sep_token_id is not None else tokenizer.eos_token_id
         if first is None or between is None:
             raise ModelError(f"The tokenizer of {self.path} has neither [CLS] and [SEP] nor start and end tokens.")
-        ends = [int(between)]
-        return PairTokens(tokenizer, self.form, self.max_length, [int(first)], ends, ends)
+        start, end = int(first), int(between)
+        middle = [end, start] if self.apart else [end]  # apart, each is a text with a start of its own
+        return PairTokens(tokenizer, self.form, self.max_length, [start], middle, [end])
 
     def judge(self, rows: Sequence[Sequence[int]], starts: Sequence[int]) -> Judgement:
         """Encode the pairs and read the head."""
-        ids, mask = padded(rows, int(self.lm.tokenizer.pad_token_id))
-        positions = torch.arange(ids.shape[1])
-        second = (positions >= torch.tensor(list(starts))[:, None]).long() * mask
         device = self.lm.device
+        ids, mask = padded(rows, int(self.lm.tokenizer.pad_token_id))
+        if self.apart:
+            begins = torch.tensor(list(starts))[:, None] - 1
+            hidden = self._read_apart(ids.to(device), mask.to(device), begins.to(device))
+            return self._pooled(hidden, mask, (torch.arange(ids.shape[1]) >= begins).long() * mask)
+        second = (torch.arange(ids.shape[1]) >= torch.tensor(list(starts))[:, None]).long() * mask
         inputs: dict[str, Any] = {"input_ids": ids.to(device), "attention_mask": mask.to(device)}
         if getattr(self.lm.model.config, "type_vocab_size", 0) > 1:
             inputs["token_type_ids"] = second.to(device)
@@ -64,11 +76,27 @@ class CrossEncoder(PairEstimator):
         if self.head == "classes":
             logits = made.logits.float()
             log_odds = logits[:, 0] if logits.shape[1] == 1 else logits[:, 1] - logits[:, 0]
-        else:
-            hidden = made.last_hidden_state.float()
-            asked, shown = (_mean(hidden, part.to(device)) for part in (mask - second, second))
-            log_odds = self.scale * torch.nn.functional.cosine_similarity(asked, shown, dim=-1)
+            return Judgement(log_odds, torch.zeros_like(log_odds))
+        return self._pooled(made.last_hidden_state, mask, second)
+
+    def _pooled(self, hidden_BTD: torch.Tensor, mask: torch.Tensor, second: torch.Tensor) -> Judgement:
+        parts = ((mask - second).to(hidden_BTD.device), second.to(hidden_BTD.device))
+        asked, shown = (_mean(hidden_BTD.float(), part) for part in parts)
+        log_odds = self.scale * torch.nn.functional.cosine_similarity(asked, shown, dim=-1)
         return Judgement(log_odds, torch.zeros_like(log_odds))
+
+    def _read_apart(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor, begins_B1: torch.Tensor) -> torch.Tensor:
+        """Run the layers one by one, the first of them with a mask that parts question and passage."""
+        model: Any = self.lm.model
+        place = torch.arange(ids_BT.shape[1], device=ids_BT.device)
+        second = place >= begins_B1
+        hidden = model.embeddings(input_ids=ids_BT, position_ids=place - second.long() * begins_B1)
+        whole = mask_BT.bool()[:, None, None, :]
+        parted = whole & (second[:, None, :, None] == second[:, None, None, :])
+        for number, layer in enumerate(model.encoder.layer):
+            hidden = layer(hidden, parted if number < self.apart else whole)
+        read: torch.Tensor = hidden
+        return read
 
 
 def _mean(hidden_BTD: torch.Tensor, part_BT: torch.Tensor) -> torch.Tensor:

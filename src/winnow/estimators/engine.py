@@ -26,6 +26,11 @@ class EstimatorEngine:
     commit: int = 1024
     _pending: list[Estimate] = field(default_factory=list, repr=False)
 
+    @property
+    def serves(self) -> tuple[type[Request], ...]:
+        """Return the one kind."""
+        return (Estimate,)
+
     def check(self) -> None:
         """Nothing more can be told before the weights are loaded."""
 

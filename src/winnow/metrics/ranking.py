@@ -87,6 +87,11 @@ def _holds(text: str, needles: Sequence[_Needle]) -> bool:
     return any(needle.within(text, lowered) for needle in needles)
 
 
+def shortest_held(text: str, answers: Sequence[str]) -> str:
+    """Return the shortest answer that a passage states, so that it can be read off it; the first where it states none."""
+    return min((answer for answer in answers if has_answer(text, [answer])), key=len, default=answers[0])
+
+
 def recall_at(flags: Sequence[Sequence[bool]], k: int) -> NDArray[np.float64]:
     """Return (questions,) 1.0 where one of the first k contexts has the answer, else 0.0."""
     return np.array([float(any(row[:k])) for row in flags])

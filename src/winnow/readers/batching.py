@@ -70,6 +70,11 @@ class LocalEngine(ABC):
             raise ConfigError(f"reader.quantize must be none or 4bit; received {self.quantize!r}.")
 
     @property
+    def serves(self) -> tuple[type[Request], ...]:
+        """Return what a model on this machine can meet."""
+        return (Generate, Likelihood)
+
+    @property
     def identity(self) -> str:
         """Return name, digest of the weights and precision."""
         if not self._identity:

@@ -8,12 +8,17 @@ from dataclasses import dataclass
 from winnow.errors import ConfigError
 from winnow.readers.batching import Item
 from winnow.readers.seq2seq import Seq2SeqReader
-from winnow.records import Generate, Generation, Likelihood, Score, Usage
+from winnow.records import Generate, Generation, Likelihood, Request, Score, Usage
 
 
 @dataclass
 class FidReader(Seq2SeqReader):
     """Serves greedy Generate requests of the strategy `fid` from a folder that `winnow.training.fid` trained."""
+
+    @property
+    def serves(self) -> tuple[type[Request], ...]:
+        """Return the one kind."""
+        return (Generate,)
 
     def encode(self, request: Generate | Likelihood) -> Item:
         """Count the tokens of all messages; they are laid out when the batch runs."""

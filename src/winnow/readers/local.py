@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from winnow.models import LanguageModel, chat_text, load_causal_lm
 from winnow.readers.batching import Item, LocalEngine
+from winnow.readers.prefix import laid_out
 from winnow.records import Generate, Generation, Likelihood, Score
 
 
@@ -29,7 +29,8 @@ class LocalReader(LocalEngine):
         """Write the replies of a batch."""
         from winnow.readers.generation import generate
 
-        return generate(self.lm, [item.request for item in batch if isinstance(item.request, Generate)], self._padded(batch))
+        asked = [item.request for item in batch if isinstance(item.request, Generate)]
+        return generate(self.lm, asked, laid_out(self.lm, [item.ids for item in batch]))
 
     def score(self, batch: Sequence[Item]) -> list[Score]:
         """Score the continuations in one forward pass, whose logits are kept for their positions only."""
@@ -37,18 +38,16 @@ class LocalReader(LocalEngine):
 
         from winnow.readers.generation import target_logprobs
 
-        inputs = self._padded(batch)
+        inputs = laid_out(self.lm, [item.ids for item in batch], [item.target for item in batch])
+        mask = inputs["attention_mask"]
+        known = inputs["past_key_values"].get_seq_length() if "past_key_values" in inputs else 0
         longest = max(len(item.target) for item in batch)
         with torch.inference_mode():
             made = self.lm.model(
-                **inputs,
-                position_ids=(inputs["attention_mask"].cumsum(dim=1) - 1).clamp(min=0),
+                **inputs | {"input_ids": inputs["input_ids"][:, known:]},
+                position_ids=(mask.cumsum(dim=1) - 1).clamp(min=0)[:, known:],
                 logits_to_keep=longest + 1,
-                use_cache=False,
+                use_cache=known > 0,
             )
         sums = target_logprobs(made.logits[:, :-1], [item.target for item in batch], right=True)
         return [Score(value) for value in sums]
-
-    def _padded(self, batch: Sequence[Item]) -> Any:
-        rows = [[*item.ids, *item.target] for item in batch]
-        return self.lm.tokenizer.pad({"input_ids": rows}, padding_side="left", return_tensors="pt").to(self.lm.device)

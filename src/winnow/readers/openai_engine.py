@@ -47,6 +47,11 @@ class OpenAIEngine:
         self.spending = Spending(self.budget, self.price)
 
     @property
+    def serves(self) -> tuple[type[Request], ...]:
+        """Return the one kind: chat servers give no likelihood of a given answer."""
+        return (Generate,)
+
+    @property
     def identity(self) -> str:
         """Return server, model and extra fields; both roads give the same, for their results are."""
         extra = f"+{sorted(self.extra.items())}" if self.extra else ""

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from string import Formatter
 
 from winnow.errors import ConfigError
-from winnow.records import Context, Decoding, Generate, Message, Question
+from winnow.records import Context, Decoding, Generate, Message, Passage, Question
+from winnow.strategies.demonstrations import Demonstration, Shots
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +15,8 @@ class Prompt:
 
     `with_contexts` takes {contexts} and {question}, `without_contexts` takes {question}, `with_candidates` takes
     {contexts}, {candidates} and {question}; `passage` takes {number}, {title} and {text}. `system` may be empty.
+    A few-shot prompt says in `shots` how many `demonstrations` it has; the templates with contexts show them at
+    {demonstrations}, each written by `demonstration`, which takes {number}, {contexts}, {question} and {answer}.
     """
 
     with_contexts: str
@@ -21,30 +24,49 @@ class Prompt:
     with_candidates: str
     passage: str = "[{number}] {title} | {text}"
     system: str = ""
+    demonstration: str = ""
+    shots: Shots | None = None
+    demonstrations: Sequence[Demonstration] = ()
 
     def __post_init__(self) -> None:
         """Refuse a template that lacks a field or names one that does not exist."""
+        shown = {"demonstrations"} if self.shots else set()
         wanted = {
             "with_contexts": {"contexts", "question"},
             "without_contexts": {"question"},
             "with_candidates": {"contexts", "candidates", "question"},
             "passage": {"number", "title", "text"},
+            "demonstration": {"number", "contexts", "question", "answer"} if self.shots else set(),
         }
+        free = {"passage": wanted["passage"], "demonstration": {"number"}, "with_contexts": shown, "with_candidates": shown}
         for name, fields in wanted.items():
             found = {part for _, part, _, _ in Formatter().parse(getattr(self, name)) if part is not None}
-            if found - fields or (fields - found and name != "passage"):
+            may = free.get(name, set())
+            if found - fields - may or fields - found - may:
                 raise ConfigError(f"prompt.{name} must hold the fields {sorted(fields)}; received {sorted(found)}.")
 
     def render(self, question: Question, contexts: Sequence[Context], candidates: Sequence[str] = ()) -> tuple[Message, ...]:
         """Return the chat prompt for a question with these contexts (none gives the closed-book prompt)."""
-        form = self.passage.format
-        passages = "\n".join(
-            [form(number=n, title=c.passage.title, text=c.passage.text) for n, c in enumerate(contexts, start=1)]
-        )
+        passages = self._passages([c.passage for c in contexts])
         template = self.with_candidates if candidates else self.with_contexts if contexts else self.without_contexts
+        shown = self._demonstrations() if contexts and self.shots else ""
         fields = {"question": question.text, "contexts": passages, "candidates": "; ".join(candidates)}
-        user = Message("user", template.format(**fields).strip())
+        user = Message("user", template.format(**fields, demonstrations=shown).strip())
         return (Message("system", self.system), user) if self.system else (user,)
+
+    def _passages(self, passages: Sequence[Passage]) -> str:
+        form = self.passage.format
+        return "\n".join([form(number=n, title=p.title, text=p.text) for n, p in enumerate(passages, start=1)])
+
+    def _demonstrations(self) -> str:
+        if not self.demonstrations:
+            raise ConfigError("A prompt with shots shows no passages before its demonstrations are drawn (Shots.draw).")
+        form = self.demonstration.format
+        made = [
+            form(number=n, contexts=self._passages([one.passage]), question=one.question, answer=one.answer)
+            for n, one in enumerate(self.demonstrations, start=1)
+        ]
+        return "\n".join(made).strip()
 
 
 def ask(

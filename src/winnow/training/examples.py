@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from winnow.errors import ConfigError
-from winnow.metrics.ranking import has_answer
+from winnow.metrics.ranking import shortest_held
 from winnow.records import Context, Message, Question
 
 Render = Callable[[Question, Sequence[Context]], tuple[Message, ...]]
@@ -25,25 +25,46 @@ class Mix:
     """How many pairs of each kind to draw from the training questions (fewer if the data has fewer).
 
     `answered`: the best-ranked passage that has the answer. `unknown`: a passage of the top ranks that lacks it.
-    `crowded`: the answer's passage among `distractors` others, in random order.
+    `crowded`: the answer's passage among `distractors` others, in random order. `retrieved`: the first `depth` passages as
+    they were retrieved, with the answer as the reply whether they have it or not; alone among the kinds it reads no label.
     """
 
     answered: int = 250
     unknown: int = 50
     crowded: int = 10
     distractors: int = 2
+    retrieved: int = 0
+    depth: int = 1
 
     def __post_init__(self) -> None:
         """Refuse a mix that teaches nothing."""
-        if min(self.answered, self.unknown, self.crowded, self.distractors) < 0 or self.answered < 1:
-            raise ConfigError(f"training.mix needs counts of 0 or more and at least one answered pair; received {self}.")
+        counts = (self.answered, self.unknown, self.crowded, self.distractors, self.retrieved)
+        if min(counts) < 0 or self.depth < 1 or max(self.answered, self.retrieved) < 1:
+            raise ConfigError(
+                "training.mix needs counts of 0 or more, a depth of 1 or more, and at least one answered or retrieved pair; "
+                f"received {self}."
+            )
 
 
 def build_examples(
     questions: Sequence[tuple[Question, Sequence[Context]]], mix: Mix, render: Render, seed: int
 ) -> list[Example]:
-    """Draw the mix from questions of which some context has the answer; questions without one are left out."""
+    """Draw the mix; but for `retrieved` pairs, questions are left out of which no context, or each, has the answer."""
     rng = random.Random(seed)
+    if mix.retrieved:
+        drawn = rng.sample(questions, min(mix.retrieved, len(questions)))
+        examples = [_retrieved(q, c[: mix.depth], render) for q, c in drawn]
+    else:
+        examples = []
+    if mix.answered or mix.unknown or mix.crowded:
+        examples += _labelled(questions, mix, render, rng)
+    rng.shuffle(examples)
+    return examples
+
+
+def _labelled(
+    questions: Sequence[tuple[Question, Sequence[Context]]], mix: Mix, render: Render, rng: random.Random
+) -> list[Example]:
     usable = [(q, c) for q, c in questions if any(x.has_answer for x in c) and any(not x.has_answer for x in c)]
     if not usable:
         raise ConfigError("No training question has a context with its answer: check the corpus and the train split.")
@@ -54,20 +75,18 @@ def build_examples(
     crowded = usable[-mix.crowded :] if mix.crowded else []
     examples = [_answered(q, c, render) for q, c in answered]
     examples += [_unknown(q, c, render, rng) for q, c in unknown]
-    examples += [_crowded(q, c, mix.distractors, render, rng) for q, c in crowded]
-    rng.shuffle(examples)
-    return examples
+    return examples + [_crowded(q, c, mix.distractors, render, rng) for q, c in crowded]
 
 
-def shortest_held(question: Question, context: Context) -> str:
-    """Return the answer that the passage itself states (the shortest such), so that the target can be read off it."""
-    held = [a for a in question.answers if has_answer(context.passage.text, [a])]
-    return min(held, key=len) if held else question.answers[0]
+def _retrieved(question: Question, contexts: Sequence[Context], render: Render) -> Example:
+    return Example(f"{question.question_id}/retrieved", render(question, contexts), question.answers[0])
 
 
 def _answered(question: Question, contexts: Sequence[Context], render: Render) -> Example:
     gold = next(c for c in contexts if c.has_answer)
-    return Example(f"{question.question_id}/answered", render(question, [gold]), shortest_held(question, gold))
+    return Example(
+        f"{question.question_id}/answered", render(question, [gold]), shortest_held(gold.passage.text, question.answers)
+    )
 
 
 def _unknown(question: Question, contexts: Sequence[Context], render: Render, rng: random.Random) -> Example:
@@ -79,4 +98,6 @@ def _crowded(question: Question, contexts: Sequence[Context], others: int, rende
     gold = next(c for c in contexts if c.has_answer)
     shown = [gold, *[c for c in contexts if not c.has_answer][:others]]
     rng.shuffle(shown)
-    return Example(f"{question.question_id}/crowded", render(question, shown), shortest_held(question, gold))
+    return Example(
+        f"{question.question_id}/crowded", render(question, shown), shortest_held(gold.passage.text, question.answers)
+    )

@@ -28,6 +28,11 @@ class Fid(Method):
         """Return the generator."""
         return {"generator": self.generator.lm}
 
+    @property
+    def truncated(self) -> int:
+        """Return how many pairs were cut to a model's window so far."""
+        return self.generator.truncated
+
     def chunks(self, groups: Sequence[Group], seed: int, epoch: int, budget: int) -> list[Chunk]:
         """Take questions of like size together; one column: log P(answer | all contexts)."""
         rows = [self._rows(group, len(group.contexts)) for group in groups]

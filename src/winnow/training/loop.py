@@ -33,6 +33,8 @@ from winnow.training.groups import Group, names, order_of
 from winnow.training.sft import peak_memory
 
 Log = Callable[[Mapping[str, float], int], None]
+Advance = Callable[[int, str], None]
+"""Told how many more steps are done, and what the last one came to."""
 REPORT = "training.json"
 _STATE = "state.pt"
 
@@ -90,6 +92,11 @@ class Method(ABC):
     def models(self) -> Mapping[str, LanguageModel]:
         """Return the trained models by the name of their folder."""
 
+    @property
+    @abstractmethod
+    def truncated(self) -> int:
+        """Return how many pairs were cut to a model's window so far."""
+
     @abstractmethod
     def chunks(self, groups: Sequence[Group], seed: int, epoch: int, budget: int) -> list[Chunk]:
         """Cut a batch into chunks of at most `budget` padded tokens."""
@@ -105,7 +112,10 @@ class Method(ABC):
 
 @dataclass(frozen=True, slots=True)
 class LoopReport:
-    """What a run came to; `tokens_per_second` are real tokens, memory is the peak in bytes, `history` an epoch a row."""
+    """What a run came to; `tokens_per_second` are real tokens, memory is the peak in bytes, `history` an epoch a row.
+
+    `truncated` are pairs that were cut to a window, on the first device and since the last resume.
+    """
 
     steps: int
     seconds: float
@@ -113,6 +123,11 @@ class LoopReport:
     peak_memory: int
     best_epoch: int
     history: Sequence[Mapping[str, float]]
+    truncated: int = 0
+
+
+def _unseen(steps: int, text: str) -> None:
+    """Show no progress."""
 
 
 @dataclass
@@ -130,8 +145,20 @@ class _Progress:
     history: list[dict[str, float]] = field(default_factory=list)
 
 
+def steps_in_all(questions: int, settings: LoopSettings) -> int:
+    """Return the optimizer's steps of a whole run on one device."""
+    batches = math.ceil(questions / settings.batch_questions)
+    return settings.epochs * math.ceil(batches / settings.accumulation)
+
+
 def fit(
-    method: Method, train: Sequence[Group], dev: Sequence[Group], settings: LoopSettings, out: Path, log: Log
+    method: Method,
+    train: Sequence[Group],
+    dev: Sequence[Group],
+    settings: LoopSettings,
+    out: Path,
+    log: Log,
+    advance: Advance | None = None,
 ) -> LoopReport:
     """Train a method's models and save those of the best epoch to folders below `out`.
 
@@ -140,7 +167,7 @@ def fit(
     """
     if (out / REPORT).is_file():
         return LoopReport(**json.loads((out / REPORT).read_text()))
-    return _Loop(method, train, dev, settings, out, log).run()
+    return _Loop(method, train, dev, settings, out, log, advance).run()
 
 
 class _Loop:
@@ -152,10 +179,12 @@ class _Loop:
         settings: LoopSettings,
         out: Path,
         log: Log,
+        advance: Advance | None,
     ) -> None:
         if not train:
             raise ConfigError("There is no training question; check the split and the retrieval's file.")
-        self.method, self.train, self.dev, self.settings, self.out, self.log = method, train, dev, settings, out, log
+        self.method, self.train, self.dev, self.settings, self.out = method, train, dev, settings, out
+        self.log, self.advance = log, advance or _unseen
         device = pick_device(settings.device)
         self.processes = PartialState(cpu=device.type == "cpu")
         half = resolve_dtype(settings.precision, settings.device) == "bfloat16"
@@ -172,6 +201,8 @@ class _Loop:
         parameters = [p for m in self.modules.values() for p in m.parameters() if p.requires_grad]
         if device.type == "cpu":
             keep_freed_memory()
+            for module in self.modules.values():  # on a CPU the fused attention's backward pass is the slower one
+                module.set_attn_implementation("eager")
         if settings.dropout is not None:
             for module in self.modules.values():
                 set_dropout(module, settings.dropout)
@@ -192,12 +223,13 @@ class _Loop:
     def run(self) -> LoopReport:
         """Train to the end."""
         self._resume()
+        self.advance(self.at.step, "")
         while self.at.epoch < self.settings.epochs:
             self._epoch()
             self._finish_epoch()
         at = self.at
         rate = at.tokens / max(at.seconds, 1e-9)
-        report = LoopReport(at.step, at.seconds, rate, peak_memory(), at.best_epoch, at.history)
+        report = LoopReport(at.step, at.seconds, rate, peak_memory(), at.best_epoch, at.history, self.method.truncated)
         if self.processes.is_main_process:
             (self.best / REPORT).write_text(json.dumps(asdict(report)))
             shutil.rmtree(self.out, ignore_errors=True)
@@ -218,6 +250,7 @@ class _Loop:
             self.at.step += 1
             self.at.batch = first + len(due)
             self.at.seconds += time.monotonic() - started
+            self.advance(1, f"loss {parts['loss']:.3f}, epoch {self.at.epoch + 1} of {self.settings.epochs}")
             if self.at.step % self.settings.logging_steps == 0 or number + 1 == steps:
                 self._tell(parts)
             if self.at.step % self.settings.save_steps == 0 and number + 1 < steps:

@@ -41,6 +41,11 @@ class Rag(Method):
         """Return the generator."""
         return {"generator": self.generator.lm}
 
+    @property
+    def truncated(self) -> int:
+        """Return how many pairs were cut to a model's window so far."""
+        return self.generator.truncated
+
     def chunks(self, groups: Sequence[Group], seed: int, epoch: int, budget: int) -> list[Chunk]:
         """Cut the pairs of all questions into chunks of like length; one column: log P_G(answer)."""
         pairs = [(group.question.text, group.contexts[n].passage) for group, n in pairs_of(groups)]

@@ -53,6 +53,11 @@ class ReRag(Method):
         generator = {} if self.generator is None else {"generator": self.generator.lm}
         return {"estimator": self.estimator.lm, **generator}
 
+    @property
+    def truncated(self) -> int:
+        """Return how many pairs were cut to a model's window so far."""
+        return self.estimator.truncated + (0 if self.generator is None else self.generator.truncated)
+
     def chunks(self, groups: Sequence[Group], seed: int, epoch: int, budget: int) -> list[Chunk]:
         """Cut the pairs of all questions into chunks of like length; columns: log-odds, other, log P_G(answer)."""
         pairs = [(group.question.text, group.contexts[n].passage) for group, n in pairs_of(groups)]

@@ -1,6 +1,5 @@
 """Estimators that read pairs: tiny models of each kind give the same numbers in any batch, cut and refuse as they should."""
 
-import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,9 +10,8 @@ import torch
 from winnow.errors import ConfigError, ModelError
 from winnow.estimators.causal import CausalEstimator
 from winnow.estimators.cross_encoder import CrossEncoder
-from winnow.estimators.pair import PairEstimator, single_piece, two_tokens
+from winnow.estimators.pair import PairEstimator, two_tokens
 from winnow.estimators.t5 import T5Estimator
-from winnow.pairs import PairForm
 from winnow.records import Passage
 from winnow.testing import tiny_causal_lm, tiny_encoder, tiny_t5
 
@@ -44,7 +42,11 @@ def pooled(folder: Path) -> PairEstimator:
     return CrossEncoder(str(tiny_encoder(folder / "bert", TEXTS)), dtype="float32", head="pooled")
 
 
-KINDS = pytest.mark.parametrize("make", [t5, causal, classes, pooled])
+def apart(folder: Path) -> PairEstimator:
+    return CrossEncoder(str(tiny_encoder(folder / "bert", TEXTS)), dtype="float32", head="pooled", apart=1)
+
+
+KINDS = pytest.mark.parametrize("make", [t5, causal, classes, pooled, apart])
 
 
 @KINDS
@@ -88,21 +90,6 @@ def test_what_exceeds_the_window_is_cut_and_counted(make: Make, tmp_path: Path) 
     assert estimator.truncated == 1
 
 
-def test_t5_is_the_probability_of_the_first_written_token(tmp_path: Path) -> None:
-    """Against `generate` for one token: log P(true) - log P(false) of RE-RAG's eq. 3."""
-    estimator = t5(tmp_path)
-    lm = estimator.lm
-    for question, passage in PAIRS[:2]:
-        ids = estimator.tokens.encode(question, passage)
-        made = lm.model.generate(  # type: ignore[operator]
-            torch.tensor([ids]), max_new_tokens=1, output_logits=True, return_dict_in_generate=True
-        )
-        p = made.logits[0][0].float().softmax(dim=-1)
-        true, false = (p[single_piece(lm.tokenizer, word)].item() for word in (" true", " false"))
-        relevance = true / (true + false)
-        assert estimator.score([(question, passage)])[0] == pytest.approx(math.log(relevance / (1 - relevance)), abs=1e-4)
-
-
 def test_log_odds_stay_finite_where_a_probability_is_zero() -> None:
     """Logits 300 apart: RE rounds to 1, its log-odds are 300; all mass on the two tokens leaves 0 for others."""
     made = two_tokens(torch.tensor([[300.0, 0.0, -300.0], [0.0, 0.0, 0.0]]), 0, 1)
@@ -110,35 +97,16 @@ def test_log_odds_stay_finite_where_a_probability_is_zero() -> None:
     assert made.other.tolist() == pytest.approx([0.0, 1 / 3])
 
 
+def test_lengths_and_folders_are_checked(tmp_path: Path) -> None:
+    """Before anything is scored."""
+    with pytest.raises(ConfigError, match="start at 1"):
+        T5Estimator("x", max_length=0)
+    with pytest.raises(ModelError, match="no model folder"):
+        T5Estimator(str(tmp_path / "none")).score(PAIRS)
+
+
 def test_a_word_of_several_pieces_is_refused(tmp_path: Path) -> None:
     """With its pieces, and what to choose instead."""
     estimator = T5Estimator(str(tiny_t5(tmp_path / "t5", ["abc"])), dtype="float32", words=("true", "false"))
     with pytest.raises(ModelError, match=r"writes 'true' as \['t', 'r', 'u', 'e'\].*estimator\.engine\.words"):
         estimator.score(PAIRS[:1])
-
-
-def test_a_hub_reranker_keeps_its_one_logit(tmp_path: Path) -> None:
-    """A folder with a classifier of one class: the logit is the log-odds."""
-    from transformers import AutoModelForSequenceClassification, AutoTokenizer
-
-    base = tiny_encoder(tmp_path / "bert", TEXTS)
-    torch.manual_seed(0)
-    model = AutoModelForSequenceClassification.from_pretrained(base, num_labels=1)
-    model.save_pretrained(tmp_path / "reranker")
-    AutoTokenizer.from_pretrained(base).save_pretrained(tmp_path / "reranker")
-    estimator = CrossEncoder(str(tmp_path / "reranker"), dtype="float32")
-    rows = [estimator.tokens.encode(*PAIRS[0])]
-    starts = torch.arange(len(rows[0])) >= estimator.tokens.passage_start(PAIRS[0][0])
-    expected = model.eval()(torch.tensor(rows), token_type_ids=starts.long()[None]).logits[0, 0].item()
-    assert estimator.score(PAIRS[:1])[0] == pytest.approx(expected, abs=1e-4)
-
-
-def test_settings_are_checked(tmp_path: Path) -> None:
-    """Heads, lengths and folders."""
-    with pytest.raises(ConfigError, match="head must be classes or pooled; received 'x'"):
-        CrossEncoder("x", head="x")  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="start at 1"):
-        T5Estimator("x", max_length=0)
-    with pytest.raises(ModelError, match="no model folder"):
-        T5Estimator(str(tmp_path / "none")).score(PAIRS)
-    assert CausalEstimator("x").form == PairForm(suffix=" relevant:")

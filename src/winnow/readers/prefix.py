@@ -1,0 +1,66 @@
+"""What the prompts of a batch begin with in common, read once: an instruction, a chat template's greeting, demonstrations.
+
+transformers' `generate` takes keys and values that are known; finding and sharing them within a batch is left to servers
+(vLLM's prefix caching), which a reader on this machine does without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from winnow.pairs import padded
+
+if TYPE_CHECKING:
+    from winnow.models import LanguageModel
+
+_WORTH = 16
+"""Tokens from which sharing saves more than its pass costs."""
+
+
+def common_prefix(rows: Sequence[Sequence[int]]) -> int:
+    """Return how many tokens all rows begin with in common; at least one of each row is left."""
+    first, last = min(rows, key=list), max(rows, key=list)
+    alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False)))
+    return min(alike, min(map(len, rows)) - 1)
+
+
+def laid_out(
+    lm: LanguageModel, prompts: Sequence[Sequence[int]], targets: Sequence[Sequence[int]] | None = None
+) -> dict[str, Any]:
+    """Return the inputs of a batch, padded on the left, or behind what its prompts share, which then is in a cache.
+
+    `targets` follow the prompts; they are no part of what is shared, so that their logits can be read. "input_ids" and
+    "attention_mask" are (rows, longest); "past_key_values" holds the common prefix, where it is long enough and the model
+    keeps keys and values of every token.
+    """
+    pad = int(lm.tokenizer.pad_token_id)
+    rows = prompts if targets is None else [[*prompt, *target] for prompt, target in zip(prompts, targets, strict=True)]
+    shared = common_prefix(prompts) if len(prompts) > 1 else 0
+    cache = _read(lm, rows[0][:shared], len(rows)) if shared >= _WORTH else None
+    if cache is None:
+        ids, mask = padded(rows, pad, left=True)
+        return {"input_ids": ids.to(lm.device), "attention_mask": mask.to(lm.device)}
+    ids, mask = padded([row[shared:] for row in rows], pad, left=True)
+    prefix = torch.tensor([list(rows[0][:shared])]).expand(len(rows), -1)
+    return {
+        "input_ids": torch.cat([prefix, ids], dim=1).to(lm.device),
+        "attention_mask": torch.cat([torch.ones_like(prefix), mask], dim=1).to(lm.device),
+        "past_key_values": cache,
+    }
+
+
+def _read(lm: LanguageModel, prefix: Sequence[int], count: int) -> Any:
+    """Return the keys and values of a prefix for `count` rows; None for a model that keeps something else."""
+    from transformers.cache_utils import DynamicCache, DynamicLayer
+
+    with torch.inference_mode():
+        made = lm.model(torch.tensor([list(prefix)], device=lm.device), use_cache=True, logits_to_keep=1)
+        cache = getattr(made, "past_key_values", None)
+        if type(cache) is not DynamicCache or any(type(layer) is not DynamicLayer for layer in cache.layers):
+            return None
+        cache.batch_repeat_interleave(count)
+    return cache

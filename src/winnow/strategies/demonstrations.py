@@ -1,0 +1,58 @@
+"""Few-shot demonstrations: questions of the training split with a passage that answers them (RE-RAG, tables 9 and 10)."""
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from winnow.errors import ConfigError
+from winnow.metrics.ranking import shortest_held
+from winnow.records import Context, Passage, Question
+
+
+@dataclass(frozen=True, slots=True)
+class Demonstration:
+    """A question that is answered before the reader's eyes."""
+
+    question: str
+    passage: Passage
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shots:
+    """How many demonstrations a prompt has, from which split, drawn by which seed.
+
+    The paper draws 8 for Natural Questions and 2 for TriviaQA; all questions see the same ones.
+    """
+
+    count: int = 8
+    split: str = "train"
+    seed: int = 13
+
+    def __post_init__(self) -> None:
+        """Refuse a prompt of no demonstrations."""
+        if self.count < 1:
+            raise ConfigError(f"prompt.shots.count starts at 1 (prompt.shots=null is zero-shot); received {self.count}.")
+
+    def candidates(self, questions: Sequence[Question]) -> list[Question]:
+        """Return more questions than are needed, in the order in which they are tried."""
+        return random.Random(self.seed).sample(questions, min(len(questions), 32 * self.count))
+
+    def draw(self, ranked: Iterable[tuple[Question, Sequence[Context]]]) -> tuple[Demonstration, ...]:
+        """Return the first `count` questions of which a context has the answer, each with its best-ranked such context.
+
+        Raises:
+            ConfigError: if there are not as many.
+
+        """
+        found: list[Demonstration] = []
+        for question, contexts in ranked:
+            gold = next((context for context in contexts if context.has_answer), None)
+            if gold is not None and len(found) < self.count:
+                found.append(Demonstration(question.text, gold.passage, shortest_held(gold.passage.text, question.answers)))
+        if len(found) < self.count:
+            raise ConfigError(
+                f"prompt.shots asks for {self.count} demonstrations; of split {self.split!r} only {len(found)} questions have "
+                "a retrieved passage with their answer. Take fewer, or another split."
+            )
+        return tuple(found)

@@ -1,0 +1,60 @@
+"""The cross-encoder: its two heads, and layers that read question and passage apart."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from winnow.errors import ConfigError
+from winnow.estimators.cross_encoder import CrossEncoder
+from winnow.records import Passage
+from winnow.testing import tiny_encoder
+
+TEXTS = ["who wrote emma Emma. Jane Austen wrote Emma", "the sea is blue and wide"] * 20
+PAIRS = [
+    ("who wrote emma", Passage("a", "Emma", "Jane Austen wrote Emma.")),
+    ("who wrote emma", Passage("b", "The sea", "The sea is blue, and wide, and deep, and cold in winter.")),
+    ("what is blue", Passage("b", "The sea", "The sea is blue, and wide, and deep, and cold in winter.")),
+]
+
+
+def test_a_hub_reranker_keeps_its_one_logit(tmp_path: Path) -> None:
+    """A folder with a classifier of one class: the logit is the log-odds."""
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    base = tiny_encoder(tmp_path / "bert", TEXTS)
+    torch.manual_seed(0)
+    model = AutoModelForSequenceClassification.from_pretrained(base, num_labels=1)
+    model.save_pretrained(tmp_path / "reranker")
+    AutoTokenizer.from_pretrained(base).save_pretrained(tmp_path / "reranker")
+    estimator = CrossEncoder(str(tmp_path / "reranker"), dtype="float32")
+    rows = [estimator.tokens.encode(*PAIRS[0])]
+    starts = torch.arange(len(rows[0])) >= estimator.tokens.passage_start(PAIRS[0][0])
+    expected = model.eval()(torch.tensor(rows), token_type_ids=starts.long()[None]).logits[0, 0].item()
+    assert estimator.score(PAIRS[:1])[0] == pytest.approx(expected, abs=1e-4)
+
+
+def test_with_all_layers_apart_each_text_is_read_alone(tmp_path: Path) -> None:
+    """The cosine of two texts encoded one by one, as a sentence encoder's; with a layer fewer the two see each other."""
+    base = str(tiny_encoder(tmp_path / "bert", TEXTS))
+    estimator = CrossEncoder(base, dtype="float32", head="pooled")
+    estimator.apart = len(estimator.lm.model.encoder.layer)  # type: ignore[union-attr,arg-type]
+    expected = []
+    for question, passage in PAIRS:
+        ids = estimator.tokens.encode(question, passage)
+        start = estimator.tokens.passage_start(question) - 1
+        parts = [estimator.lm.model(torch.tensor([part])).last_hidden_state.mean(dim=1) for part in (ids[:start], ids[start:])]
+        assert ids[0] == ids[start]
+        expected.append(20 * torch.cosine_similarity(*parts).item())
+    assert np.allclose(estimator.score(PAIRS), expected, atol=1e-3)
+    estimator.apart -= 1
+    assert not np.allclose(estimator.score(PAIRS), expected, atol=1e-3)
+
+
+def test_settings_are_checked() -> None:
+    """Heads, and a first token that would not see the passage."""
+    with pytest.raises(ConfigError, match="head must be classes or pooled; received 'x'"):
+        CrossEncoder("x", head="x")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="0 with head=classes; received 2, head=classes"):
+        CrossEncoder("x", apart=2)

@@ -1,0 +1,33 @@
+"""RE-RAG's estimator."""
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from winnow.estimators.pair import single_piece
+from winnow.estimators.t5 import T5Estimator
+from winnow.records import Passage
+from winnow.testing import tiny_t5
+
+TEXTS = ["question: who wrote emma title: Emma context: Jane Austen wrote Emma true false"] * 20
+PAIRS = [
+    ("who wrote emma", Passage("a", "Emma", "Jane Austen wrote Emma.")),
+    ("who wrote emma", Passage("b", "The sea", "The sea is blue, and wide, and deep, and cold in winter.")),
+]
+
+
+def test_it_is_the_probability_of_the_first_written_token(tmp_path: Path) -> None:
+    """Against `generate` for one token: log P(true) - log P(false) of RE-RAG's eq. 3."""
+    estimator = T5Estimator(str(tiny_t5(tmp_path / "t5", TEXTS)), dtype="float32", words=(" true", " false"))
+    lm = estimator.lm
+    for question, passage in PAIRS:
+        ids = estimator.tokens.encode(question, passage)
+        made = lm.model.generate(  # type: ignore[operator]
+            torch.tensor([ids]), max_new_tokens=1, output_logits=True, return_dict_in_generate=True
+        )
+        p = made.logits[0][0].float().softmax(dim=-1)
+        true, false = (p[single_piece(lm.tokenizer, word)].item() for word in (" true", " false"))
+        relevance = true / (true + false)
+        assert estimator.score([(question, passage)])[0] == pytest.approx(math.log(relevance / (1 - relevance)), abs=1e-4)

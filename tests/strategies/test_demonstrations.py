@@ -1,0 +1,38 @@
+"""Few-shot demonstrations."""
+
+import pytest
+
+from winnow.errors import ConfigError
+from winnow.records import Question
+from winnow.strategies.demonstrations import Demonstration, Shots
+from winnow.testing import context
+
+HOLDS = [context(1, "no"), context(2, "Emma is by Austen", has_answer=True), context(3, "Austen", has_answer=True)]
+
+
+def asked(count: int) -> list[Question]:
+    return [Question(str(n), f"Q{n}?", ("Jane Austen", "Austen")) for n in range(count)]
+
+
+def test_the_best_ranked_passage_with_the_answer_is_shown() -> None:
+    """Questions without such a passage are passed over; the answer is one that the passage states."""
+    ranked = [(asked(1)[0], [context(1, "no")]), *((q, HOLDS) for q in asked(5))]
+    found = Shots(2).draw(ranked)
+    assert found == (Demonstration("Q0?", HOLDS[1].passage, "Austen"), Demonstration("Q1?", HOLDS[1].passage, "Austen"))
+
+
+def test_candidates_are_drawn_by_the_seed() -> None:
+    """Alike for one seed; as many as may be tried."""
+    questions = asked(200)
+    assert Shots(2).candidates(questions) == Shots(2).candidates(questions)
+    assert Shots(2).candidates(questions) != Shots(2, seed=1).candidates(questions)
+    assert len(Shots(2).candidates(questions)) == 64
+    assert len(Shots(8).candidates(questions[:5])) == 5
+
+
+def test_too_few_are_refused() -> None:
+    """No prompt of three demonstrations goes out as one of eight."""
+    with pytest.raises(ConfigError, match=r"asks for 8 .* only 3"):
+        Shots(8).draw((q, HOLDS) for q in asked(3))
+    with pytest.raises(ConfigError, match="starts at 1"):
+        Shots(0)
