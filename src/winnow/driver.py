@@ -286,7 +286,7 @@ class Driver:
             kinds = ", ".join(kind.__name__ for kind in self.engines)
             raise ConfigError(
                 f"A strategy asked for {type(request).__name__}, but this run only has engines for: {kinds}. "
-                "Configure the missing component (reader, estimator or search)."
+                "Strategies that score likelihoods (marginal, marginal_fast) need a reader of this machine."
             ) from None
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from winnow.errors import ConfigError
+from winnow.errors import ConfigError, ModelError
 from winnow.estimators.cross_encoder import CrossEncoder
 from winnow.records import Passage
 from winnow.testing import tiny_encoder
@@ -35,10 +35,18 @@ def test_a_hub_reranker_keeps_its_one_logit(tmp_path: Path) -> None:
     assert estimator.score(PAIRS[:1])[0] == pytest.approx(expected, abs=1e-4)
 
 
-def test_with_all_layers_apart_each_text_is_read_alone(tmp_path: Path) -> None:
-    """The cosine of two texts encoded one by one, as a sentence encoder's; with a layer fewer the two see each other."""
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+def test_with_all_layers_apart_each_text_is_read_alone(attention: str, tmp_path: Path) -> None:
+    """The cosine of two texts encoded one by one, as a sentence encoder's; with a layer fewer the two see each other.
+
+    Scoring runs the one attention, training on a CPU the other; weights are large, so that a mask that masks nothing shows.
+    """
     base = str(tiny_encoder(tmp_path / "bert", TEXTS))
     estimator = CrossEncoder(base, dtype="float32", head="pooled")
+    estimator.lm.model.set_attn_implementation(attention)
+    with torch.no_grad():
+        for weight in estimator.lm.model.encoder.parameters():  # type: ignore[union-attr]
+            weight.mul_(8)
     estimator.apart = len(estimator.lm.model.encoder.layer)  # type: ignore[union-attr,arg-type]
     expected = []
     for question, passage in PAIRS:
@@ -52,8 +60,10 @@ def test_with_all_layers_apart_each_text_is_read_alone(tmp_path: Path) -> None:
     assert not np.allclose(estimator.score(PAIRS), expected, atol=1e-3)
 
 
-def test_settings_are_checked() -> None:
-    """Heads, and a first token that would not see the passage."""
+def test_settings_are_checked(tmp_path: Path) -> None:
+    """Heads, a first token that would not see the passage, and more layers apart than there are."""
+    with pytest.raises(ModelError, match=r"apart=3 needs a BERT of as many layers; .* of 2"):
+        CrossEncoder(str(tiny_encoder(tmp_path / "bert", TEXTS)), head="pooled", apart=3).score(PAIRS)
     with pytest.raises(ConfigError, match="head must be classes or pooled; received 'x'"):
         CrossEncoder("x", head="x")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="0 with head=classes; received 2, head=classes"):

@@ -39,8 +39,10 @@ def test_demonstrations_stand_before_the_question() -> None:
     """Numbered, each with its passage, question and answer; the prompt without passages has none (RE-RAG, table 9)."""
     prompt = replace(
         PROMPT, with_contexts="{demonstrations}#{contexts}|{question}",
+        with_candidates="{demonstrations}#{contexts}|{candidates}|{question}",
         demonstration="{number} {contexts} {question} {answer}",
-        shots=Shots(2), demonstrations=[Demonstration(f"D{n}?", context(n, f"text {n}").passage, f"A{n}") for n in (1, 2)],
+        shots=Shots(2),
+        demonstrations=[Demonstration(f"d{n}", f"D{n}?", context(n, f"text {n}").passage, f"A{n}") for n in (1, 2, 3)],
     )  # fmt: skip
     (message,) = prompt.render(question("Q?"), [context(3, "three")])
     assert message.content == "1 [1] Title 1 | text 1 D1? A1\n2 [1] Title 2 | text 2 D2? A2#[1] Title 3 | three|Q?"
@@ -49,8 +51,12 @@ def test_demonstrations_stand_before_the_question() -> None:
         replace(prompt, demonstrations=()).render(question("Q?"), [context(3, "three")])
     with pytest.raises(ConfigError, match=r"prompt\.demonstration must hold"):
         replace(prompt, demonstration="{question}")
-    with pytest.raises(ConfigError, match=r"with_contexts.*received.*demonstrations"):
-        replace(prompt, shots=None, demonstration="")
+    (own,) = prompt.render(question("D1?", question_id="d1"), [context(3, "three")])
+    assert "A1" not in own.content  # no question sees its own answer
+    assert "A3" in own.content
+    assert replace(prompt, shots=None).render(question("Q?"), [context(3, "t")])[0].content == "#[1] Title 3 | t|Q?"
+    with pytest.raises(ConfigError, match=r"with_contexts must hold the fields .*demonstrations"):
+        replace(prompt, with_contexts=PROMPT.with_contexts)
 
 
 def test_shedding_keeps_the_gold_passage_to_the_last() -> None:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
-from winnow.estimators.pair import Judgement, PairEstimator, single_piece, two_tokens
+from winnow.estimators.pair import Judgement, WordEstimator
 from winnow.models import LanguageModel, load_causal_lm
 from winnow.pair_model import causal_tokens
 from winnow.pairs import PairForm, PairTokens, padded
 
 
 @dataclass
-class CausalEstimator(PairEstimator):
+class CausalEstimator(WordEstimator):
     """Scores by the logits at the last position, which alone are computed; takes GGUF files too."""
 
     form: PairForm = field(default_factory=lambda: PairForm(suffix=" relevant:"))
@@ -27,11 +26,6 @@ class CausalEstimator(PairEstimator):
         """End each pair with the form's suffix."""
         return causal_tokens(self)
 
-    @cached_property
-    def _two(self) -> tuple[int, int]:
-        true, false = (single_piece(self.lm.tokenizer, word) for word in self.words)
-        return true, false
-
     def judge(self, rows: Sequence[Sequence[int]], starts: Sequence[int]) -> Judgement:  # noqa: ARG002 (one text to it)
         """Read the two tokens' logits after the last token; rows are padded on the left."""
         ids, mask = padded(rows, int(self.lm.tokenizer.pad_token_id), left=True)
@@ -43,4 +37,4 @@ class CausalEstimator(PairEstimator):
             logits_to_keep=1,
             use_cache=False,
         )
-        return two_tokens(made.logits[:, -1], *self._two)
+        return self.read(made.logits[:, -1])

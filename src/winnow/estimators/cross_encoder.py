@@ -13,6 +13,8 @@ from winnow.estimators.pair import Judgement, PairEstimator
 from winnow.models import LanguageModel, load_encoder
 from winnow.pairs import PairForm, PairTokens, padded
 
+_UNSEEN = torch.finfo(torch.bfloat16).min
+
 
 @dataclass
 class CrossEncoder(PairEstimator):
@@ -47,7 +49,13 @@ class CrossEncoder(PairEstimator):
 
     def load(self) -> LanguageModel:
         """Load model and tokenizer."""
-        return load_encoder(self.path, self.dtype, self.device, classes=2 if self.head == "classes" else 0)
+        lm = load_encoder(self.path, self.dtype, self.device, classes=2 if self.head == "classes" else 0)
+        kind, layers = lm.model.config.model_type, lm.model.config.num_hidden_layers
+        if self.apart and (kind != "bert" or self.apart > layers):
+            raise ModelError(
+                f"estimator.apart={self.apart} needs a BERT of as many layers; {self.path} is a {kind} of {layers}. Set estimator.engine.apart to 0, or to the layers that it has."
+            )
+        return lm
 
     def tokeniser(self) -> PairTokens:
         """Write [CLS] question [SEP] passage [SEP]."""
@@ -93,8 +101,12 @@ class CrossEncoder(PairEstimator):
         hidden = model.embeddings(input_ids=ids_BT, position_ids=place - second.long() * begins_B1)
         whole = mask_BT.bool()[:, None, None, :]
         parted = whole & (second[:, None, :, None] == second[:, None, None, :])
+        masks = [
+            torch.zeros(seen.shape, dtype=hidden.dtype, device=hidden.device).masked_fill(~seen, _UNSEEN)
+            for seen in (parted, whole)  # added to scores: eager attention knows no other masks
+        ]
         for number, layer in enumerate(model.encoder.layer):
-            hidden = layer(hidden, parted if number < self.apart else whole)
+            hidden = layer(hidden, masks[number >= self.apart])
         read: torch.Tensor = hidden
         return read
 

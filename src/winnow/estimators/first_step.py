@@ -37,7 +37,7 @@ def first_hidden(model: Any, encoded_BTD: torch.Tensor, mask_BT: torch.Tensor) -
         read = _read(across.EncDecAttention, across.layer_norm(hidden), encoded_BTD, gap)
         hidden = forward(hidden + across.dropout(read))
     hidden = decoder.dropout(decoder.final_layer_norm(hidden))
-    scaled: torch.Tensor = hidden * config.d_model**-0.5 if config.scale_decoder_outputs else hidden
+    scaled: torch.Tensor = hidden * config.d_model**-0.5 if getattr(config, "scale_decoder_outputs", False) else hidden
     return scaled
 
 

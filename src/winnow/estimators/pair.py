@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -84,6 +85,22 @@ class PairEstimator(PairModel):
     @abstractmethod
     def judge(self, rows: Sequence[Sequence[int]], starts: Sequence[int]) -> Judgement:
         """Judge a batch of token rows; `starts` are the positions at which the passages begin."""
+
+
+@dataclass
+class WordEstimator(PairEstimator):
+    """An estimator whose judgement is a word it says: `words` are the classification tokens, for relevant and not."""
+
+    words: Sequence[str] = ("true", "false")
+
+    @cached_property
+    def _two(self) -> tuple[int, int]:
+        true, false = (single_piece(self.lm.tokenizer, word) for word in self.words)
+        return true, false
+
+    def read(self, logits_BV: torch.Tensor) -> Judgement:
+        """Return the judgement in the logits of the position at which the word is said."""
+        return two_tokens(logits_BV, *self._two)
 
 
 def single_piece(tokenizer: PreTrainedTokenizerBase, word: str) -> int:

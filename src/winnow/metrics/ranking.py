@@ -89,7 +89,7 @@ def _holds(text: str, needles: Sequence[_Needle]) -> bool:
 
 def shortest_held(text: str, answers: Sequence[str]) -> str:
     """Return the shortest answer that a passage states, so that it can be read off it; the first where it states none."""
-    return min((answer for answer in answers if has_answer(text, [answer])), key=len, default=answers[0])
+    return min((answer for answer in answers if answer.strip() and has_answer(text, [answer])), key=len, default=answers[0])
 
 
 def recall_at(flags: Sequence[Sequence[bool]], k: int) -> NDArray[np.float64]:

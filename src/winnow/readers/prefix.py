@@ -39,13 +39,16 @@ def laid_out(
     """
     pad = int(lm.tokenizer.pad_token_id)
     rows = prompts if targets is None else [[*prompt, *target] for prompt, target in zip(prompts, targets, strict=True)]
-    shared = common_prefix(prompts) if len(prompts) > 1 else 0
-    cache = _read(lm, rows[0][:shared], len(rows)) if shared >= _WORTH else None
-    if cache is None:
+    shared = common_prefix(prompts) if len(prompts) > 1 and _keeps_every_token(lm) else 0
+    if shared < _WORTH:
         ids, mask = padded(rows, pad, left=True)
         return {"input_ids": ids.to(lm.device), "attention_mask": mask.to(lm.device)}
     ids, mask = padded([row[shared:] for row in rows], pad, left=True)
-    prefix = torch.tensor([list(rows[0][:shared])]).expand(len(rows), -1)
+    prefix = torch.tensor([list(rows[0][:shared])])
+    with torch.inference_mode():
+        cache: Any = lm.model(prefix.to(lm.device), use_cache=True, logits_to_keep=1).past_key_values
+        cache.batch_repeat_interleave(len(rows))
+    prefix = prefix.expand(len(rows), -1)
     return {
         "input_ids": torch.cat([prefix, ids], dim=1).to(lm.device),
         "attention_mask": torch.cat([torch.ones_like(prefix), mask], dim=1).to(lm.device),
@@ -53,14 +56,11 @@ def laid_out(
     }
 
 
-def _read(lm: LanguageModel, prefix: Sequence[int], count: int) -> Any:
-    """Return the keys and values of a prefix for `count` rows; None for a model that keeps something else."""
+def _keeps_every_token(lm: LanguageModel) -> bool:
+    """Tell whether all layers attend to all earlier tokens; windows would count the padding behind the prefix."""
     from transformers.cache_utils import DynamicCache, DynamicLayer
 
-    with torch.inference_mode():
-        made = lm.model(torch.tensor([list(prefix)], device=lm.device), use_cache=True, logits_to_keep=1)
-        cache = getattr(made, "past_key_values", None)
-        if type(cache) is not DynamicCache or any(type(layer) is not DynamicLayer for layer in cache.layers):
-            return None
-        cache.batch_repeat_interleave(count)
-    return cache
+    config = lm.model.config
+    if any(getattr(config, name, None) for name in ("attention_types", "window_size")):  # GPT-Neo's, in no cache's layers
+        return False
+    return all(type(layer) is DynamicLayer for layer in DynamicCache(config=config).layers)

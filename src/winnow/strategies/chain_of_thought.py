@@ -34,13 +34,13 @@ class ChainOfThought:
 
     def __post_init__(self) -> None:
         """Refuse a template without its fields, and no room to think in."""
-        replace(self.prompt, with_contexts=self.template)
+        replace(self.prompt, with_contexts=self.template, shots=None)
         if self.max_new_tokens < 1:
             raise ConfigError(f"strategy.plan.max_new_tokens must be at least 1; received {self.max_new_tokens}.")
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan:
         """Ask once."""
-        prompt = replace(self.prompt, with_contexts=self.template)
+        prompt = replace(self.prompt, with_contexts=self.template, shots=None)  # its demonstrations are the template's
         decoding = replace(self.decoding, max_new_tokens=self.max_new_tokens)
         (pool,) = yield from pools([ask(prompt, question, contexts, decoding)], read_reasoned_answer)
         return self.vote.single(question, pool)

@@ -13,6 +13,7 @@ from winnow.records import Context, Passage, Question
 class Demonstration:
     """A question that is answered before the reader's eyes."""
 
+    question_id: str
     question: str
     passage: Passage
     answer: str
@@ -22,7 +23,8 @@ class Demonstration:
 class Shots:
     """How many demonstrations a prompt has, from which split, drawn by which seed.
 
-    The paper draws 8 for Natural Questions and 2 for TriviaQA; all questions see the same ones.
+    The paper draws 8 for Natural Questions and 2 for TriviaQA; all questions see the same ones, but for a question that is
+    itself among them: one more is drawn to take its place.
     """
 
     count: int = 8
@@ -32,14 +34,14 @@ class Shots:
     def __post_init__(self) -> None:
         """Refuse a prompt of no demonstrations."""
         if self.count < 1:
-            raise ConfigError(f"prompt.shots.count starts at 1 (prompt.shots=null is zero-shot); received {self.count}.")
+            raise ConfigError(f"prompt.shots.count starts at 1 (prompt.shots=null shows none); received {self.count}.")
 
     def candidates(self, questions: Sequence[Question]) -> list[Question]:
         """Return more questions than are needed, in the order in which they are tried."""
         return random.Random(self.seed).sample(questions, min(len(questions), 32 * self.count))
 
     def draw(self, ranked: Iterable[tuple[Question, Sequence[Context]]]) -> tuple[Demonstration, ...]:
-        """Return the first `count` questions of which a context has the answer, each with its best-ranked such context.
+        """Return the first `count` + 1 questions of which a context has the answer, each with its best-ranked such context.
 
         Raises:
             ConfigError: if there are not as many.
@@ -47,12 +49,13 @@ class Shots:
         """
         found: list[Demonstration] = []
         for question, contexts in ranked:
-            gold = next((context for context in contexts if context.has_answer), None)
-            if gold is not None and len(found) < self.count:
-                found.append(Demonstration(question.text, gold.passage, shortest_held(gold.passage.text, question.answers)))
-        if len(found) < self.count:
+            gold = next((context for context in contexts if context.rank and context.has_answer), None)
+            if gold is not None and len(found) <= self.count:
+                answer = shortest_held(gold.passage.text, question.answers)
+                found.append(Demonstration(question.question_id, question.text, gold.passage, answer))
+        if len(found) <= self.count:
             raise ConfigError(
-                f"prompt.shots asks for {self.count} demonstrations; of split {self.split!r} only {len(found)} questions have "
-                "a retrieved passage with their answer. Take fewer, or another split."
+                f"prompt.shots asks for {self.count} demonstrations and one to spare; of split {self.split!r} only {len(found)} "
+                "questions have a retrieved passage with their answer. Take fewer, or another split."
             )
         return tuple(found)

@@ -30,15 +30,21 @@ class Prompt:
 
     def __post_init__(self) -> None:
         """Refuse a template that lacks a field or names one that does not exist."""
-        shown = {"demonstrations"} if self.shots else set()
         wanted = {
             "with_contexts": {"contexts", "question"},
             "without_contexts": {"question"},
             "with_candidates": {"contexts", "candidates", "question"},
             "passage": {"number", "title", "text"},
-            "demonstration": {"number", "contexts", "question", "answer"} if self.shots else set(),
+            "demonstration": {"number", "contexts", "question", "answer"},
         }
-        free = {"passage": wanted["passage"], "demonstration": {"number"}, "with_contexts": shown, "with_candidates": shown}
+        free = {"passage": wanted["passage"], "demonstration": {"number"}}
+        for name in ("with_contexts", "with_candidates"):
+            if self.shots:
+                wanted[name].add("demonstrations")
+            else:
+                free[name] = {"demonstrations"}
+        if not self.shots:
+            free["demonstration"] = wanted["demonstration"]
         for name, fields in wanted.items():
             found = {part for _, part, _, _ in Formatter().parse(getattr(self, name)) if part is not None}
             may = free.get(name, set())
@@ -49,7 +55,7 @@ class Prompt:
         """Return the chat prompt for a question with these contexts (none gives the closed-book prompt)."""
         passages = self._passages([c.passage for c in contexts])
         template = self.with_candidates if candidates else self.with_contexts if contexts else self.without_contexts
-        shown = self._demonstrations() if contexts and self.shots else ""
+        shown = self._demonstrations(question) if contexts and self.shots else ""
         fields = {"question": question.text, "contexts": passages, "candidates": "; ".join(candidates)}
         user = Message("user", template.format(**fields, demonstrations=shown).strip())
         return (Message("system", self.system), user) if self.system else (user,)
@@ -58,13 +64,14 @@ class Prompt:
         form = self.passage.format
         return "\n".join([form(number=n, title=p.title, text=p.text) for n, p in enumerate(passages, start=1)])
 
-    def _demonstrations(self) -> str:
-        if not self.demonstrations:
+    def _demonstrations(self, question: Question) -> str:
+        if self.shots is None or not self.demonstrations:
             raise ConfigError("A prompt with shots shows no passages before its demonstrations are drawn (Shots.draw).")
+        others = [one for one in self.demonstrations if one.question_id != question.question_id]
         form = self.demonstration.format
         made = [
             form(number=n, contexts=self._passages([one.passage]), question=one.question, answer=one.answer)
-            for n, one in enumerate(self.demonstrations, start=1)
+            for n, one in enumerate(others[: self.shots.count], start=1)
         ]
         return "\n".join(made).strip()
 

@@ -20,10 +20,19 @@ _UNKNOWN = re.compile(
 _MARK = re.compile(r"(?:\*\*)?answer(?:\*\*)?\s*(?:is\s*)?:(?:\*\*)?", re.IGNORECASE)
 
 
+_FURTHER = re.compile(r"\n\s*(?:#+\s*)?(?:example \d|question:|context:)", re.IGNORECASE)
+"""How a reply goes on with a prompt of its own, as models do after demonstrations."""
+
+
 def read_answer(reply: str) -> str:
-    """Return the answer in a reply: the first non-empty line, after the last "Answer:" where there is one."""
-    marks = list(_MARK.finditer(reply))
-    text = reply[marks[-1].end() :] if marks else reply
+    """Return the answer in a reply: the first non-empty line, after the last "Answer:" where there is one.
+
+    A further example or question that the model writes behind its answer is none of the reply.
+    """
+    reply = "\n" + reply
+    cut = next((found.start() for found in _FURTHER.finditer(reply) if reply[: found.start()].strip()), len(reply))
+    marks = list(_MARK.finditer(reply[:cut]))
+    text = reply[marks[-1].end() : cut] if marks else reply[:cut]
     return _first_line(text)
 
 

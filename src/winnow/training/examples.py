@@ -53,7 +53,7 @@ def build_examples(
     rng = random.Random(seed)
     if mix.retrieved:
         drawn = rng.sample(questions, min(mix.retrieved, len(questions)))
-        examples = [_retrieved(q, c[: mix.depth], render) for q, c in drawn]
+        examples = [_retrieved(q, [x for x in c if x.rank][: mix.depth], render) for q, c in drawn]
     else:
         examples = []
     if mix.answered or mix.unknown or mix.crowded:
@@ -79,7 +79,8 @@ def _labelled(
 
 
 def _retrieved(question: Question, contexts: Sequence[Context], render: Render) -> Example:
-    return Example(f"{question.question_id}/retrieved", render(question, contexts), question.answers[0])
+    answer = next((answer for answer in question.answers if answer.strip()), "unknown")
+    return Example(f"{question.question_id}/retrieved", render(question, contexts), answer)
 
 
 def _answered(question: Question, contexts: Sequence[Context], render: Render) -> Example:
