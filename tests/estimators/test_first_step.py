@@ -1,6 +1,7 @@
 """The decoder's first step: transformers' numbers by a shorter road."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -42,7 +43,25 @@ def test_dropout_drops_in_training_alone(tmp_path: Path) -> None:
     assert not torch.allclose(first_hidden(lm.model, encoded, mask), first_hidden(lm.model, encoded, mask))
 
 
-@pytest.mark.parametrize("text", TEXTS[:1])
-def test_other_architectures_take_the_long_road(text: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["flan", "mt5"])
+def test_relatives_of_t5(kind: str) -> None:
+    """Gated layers and a vocabulary matrix of its own, as Flan-T5 and mT5 have them."""
+    from transformers import MT5Config, MT5ForConditionalGeneration, T5Config, T5ForConditionalGeneration
+
+    size = {"vocab_size": 40, "d_model": 16, "d_kv": 4, "d_ff": 32, "num_layers": 2, "num_heads": 4}
+    more = {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False, "decoder_start_token_id": 0}
+    torch.manual_seed(0)
+    if kind == "mt5":
+        model: Any = MT5ForConditionalGeneration(MT5Config(**size, **more)).eval()
+    else:
+        model = T5ForConditionalGeneration(T5Config(**size, **more)).eval()
+    ids, mask = torch.tensor([[5, 6, 7], [8, 9, 0]]), torch.tensor([[1, 1, 1], [1, 1, 0]])
+    theirs = model(input_ids=ids, attention_mask=mask, decoder_input_ids=torch.zeros(2, 1, dtype=torch.long)).logits[:, 0]
+    encoded = model.encoder(input_ids=ids, attention_mask=mask).last_hidden_state
+    assert takes(model)
+    assert torch.allclose(model.lm_head(first_hidden(model, encoded, mask)), theirs, atol=1e-5)
+
+
+def test_other_architectures_take_the_long_road(tmp_path: Path) -> None:
     """A decoder of another build is not taken for T5's."""
-    assert not takes(load_causal_lm(str(tiny_causal_lm(tmp_path / "lm", [text] * 9)), "float32", "cpu").model)
+    assert not takes(load_causal_lm(str(tiny_causal_lm(tmp_path / "lm", TEXTS)), "float32", "cpu").model)

@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -31,3 +32,15 @@ def test_it_is_the_probability_of_the_first_written_token(tmp_path: Path) -> Non
         true, false = (p[single_piece(lm.tokenizer, word)].item() for word in (" true", " false"))
         relevance = true / (true + false)
         assert estimator.score([(question, passage)])[0] == pytest.approx(math.log(relevance / (1 - relevance)), abs=1e-4)
+
+
+def test_half_precision_keeps_the_order_of_scores(tmp_path: Path) -> None:
+    """Embeddings and decoder stay in float32, whatever the encoder's layers run in."""
+    base = str(tiny_t5(tmp_path / "t5", TEXTS))
+    whole, half = (T5Estimator(base, dtype=dtype, words=(" true", " false")) for dtype in ("float32", "bfloat16"))
+    model: Any = half.lm.model
+    assert model.encoder.block[0].layer[0].SelfAttention.q.weight.dtype == torch.bfloat16
+    assert {model.shared.weight.dtype, model.lm_head.weight.dtype, *(p.dtype for p in model.decoder.parameters())} == {
+        torch.float32
+    }
+    assert half.score(PAIRS) == pytest.approx(whole.score(PAIRS), abs=0.02)

@@ -69,6 +69,13 @@ def test_what_only_says_how_fast_or_what_else_does_not(name: Name, word: str) ->
     assert key(name) == key(name, word)
 
 
+def test_a_reader_trained_on_demonstrations_knows_whose_passages_they_show() -> None:
+    """Another retriever draws others; without demonstrations it changes nothing."""
+    shots = ["prompt=re_rag"]
+    assert key(_artifacts.trained_reader, *shots) != key(_artifacts.trained_reader, *shots, "retriever=dense")
+    assert key(_artifacts.cell, *shots) != key(_artifacts.cell, *shots, "prompt.shots.count=2")
+
+
 def test_an_asset_without_hash_is_known_by_what_it_gave(tmp_path: Path) -> None:
     """A file: or hf: asset needs no sha256; its content decides."""
     asset = f"+corpus.asset={{address: 'file:{tmp_path}', path: '{tmp_path}'}}"

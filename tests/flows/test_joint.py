@@ -8,7 +8,8 @@ import pytest
 from conftest import Run
 
 FROZEN = [
-    "estimator=cross_encoder", "estimator.engine.dtype=float32", "estimator.engine.apart=2", "joint.settings.precision=float32",
+    "estimator=cross_encoder", "estimator.engine.dtype=float32", "estimator.engine.apart=2",
+    "joint.settings.precision=float32",
     "joint.settings.epochs=1", "joint.data.questions=4", "joint.data.contexts=3", "joint.data.dev_questions=2",
     "joint.data.dev_contexts=3", "score.splits=[dev,test]", "score.limit=6",
     "score.depth=20", "judgement.k=2", "decoding.max_new_tokens=4",

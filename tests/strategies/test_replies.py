@@ -35,11 +35,14 @@ def test_answers_that_only_look_like_it(reply: str) -> None:
         ("\n\n Paris ", "Paris"),
         ("Let us think. Answer: Lyon? No. Answer: Paris", "Paris"),
         ("Rationale ...\nAnswer:\nSaw VI", "Saw VI"),
+        ("Jane Austen\n\nExample 9\n\nQuestion: capital of Italy?\n\nAnswer: Rome", "Jane Austen"),
+        ("Emma\n### Question: who?\n###Answer: nobody", "Emma"),
+        ("Question: who?\nAnswer: Emma", "Emma"),
         ("", ""),
     ],
 )
 def test_the_answer_is_cut_out(reply: str, answer: str) -> None:
-    """After the last "Answer:", else the first line."""
+    """After the last "Answer:", else the first line; what the model goes on to ask itself is not read."""
     assert read_answer(reply) == answer
 
 

@@ -53,7 +53,8 @@ class CrossEncoder(PairEstimator):
         kind, layers = lm.model.config.model_type, lm.model.config.num_hidden_layers
         if self.apart and (kind != "bert" or self.apart > layers):
             raise ModelError(
-                f"estimator.apart={self.apart} needs a BERT of as many layers; {self.path} is a {kind} of {layers}. Set estimator.engine.apart to 0, or to the layers that it has."
+                f"estimator.apart={self.apart} needs a BERT of as many layers; {self.path} is a {kind} of {layers}. "
+                "Set estimator.engine.apart to 0, or to the layers that it has."
             )
         return lm
 

@@ -55,7 +55,7 @@ class Shots:
                 found.append(Demonstration(question.question_id, question.text, gold.passage, answer))
         if len(found) <= self.count:
             raise ConfigError(
-                f"prompt.shots asks for {self.count} demonstrations and one to spare; of split {self.split!r} only {len(found)} "
-                "questions have a retrieved passage with their answer. Take fewer, or another split."
+                f"prompt.shots asks for {self.count} demonstrations and one to spare; of split {self.split!r} only "
+                f"{len(found)} questions have a retrieved passage with their answer. Take fewer, or another split."
             )
         return tuple(found)

@@ -1,0 +1,29 @@
+"""Demonstrations come from the stored rankings of their split."""
+
+from pathlib import Path
+
+import pytest
+from conftest import Run
+
+from flows import _prompts
+from flows._entry import compose
+from winnow.testing import context, question
+
+
+@pytest.mark.slow
+def test_demonstrations_are_drawn_from_the_training_split(
+    prepared: Run, world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many as asked for, the same each time; the prompt of a sweep shows them before the question."""
+    from conftest import overrides
+
+    monkeypatch.chdir(tmp_path)
+    words = [*overrides(world), "prompt=re_rag", "prompt.shots.count=2"]
+    prompt = _prompts.open_prompt(compose(words))
+    assert prompt == _prompts.open_prompt(compose(words))
+    (message,) = prompt.render(question("Who is the mayor of Utopia?"), [context(1, "Nobody governs.")])
+    assert message.content.count("Example ") == 2
+    assert message.content.index("Example 2") < message.content.index("Nobody governs.") < message.content.index("Utopia")
+    assert "### " not in message.content
+    told = prepared("sweep", "prompt=re_rag", "prompt.shots.count=1", "k=1", "sweep.limit=2", "sweep.closed_book_filter=false")
+    assert "2 calls asked for" in told.stdout
