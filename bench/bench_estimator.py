@@ -128,11 +128,16 @@ def cross_encoder(folder: Path, count: int) -> None:
     except ImportError:
         print("cross-encoder: sentence-transformers is not installed; left out")
         return
+    from tokenizers.processors import TemplateProcessing
     from transformers import BertConfig, BertForSequenceClassification
 
     pairs = made_up(max(1, count // CONTEXTS))
     tokenizer = word_tokenizer([" ".join(WORDS)])
     tokenizer.cls_token, tokenizer.sep_token = "word0", "word1"
+    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
+        single="word0 $A word1", pair="word0 $A word1 $B:1 word1:1",
+        special_tokens=[(word, tokenizer.convert_tokens_to_ids(word)) for word in ("word0", "word1")],
+    )  # fmt: skip
     torch.manual_seed(1)
     config = BertConfig(
         vocab_size=len(tokenizer), hidden_size=384, intermediate_size=1536, num_hidden_layers=6, num_attention_heads=12,
