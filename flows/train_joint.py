@@ -104,8 +104,7 @@ def _ask_frozen(cfg: DictConfig, train: Sequence[Any], dev: Sequence[Any]) -> tu
     replies: dict[str, tuple[Reply, ...]] = {}
 
     def score(question: Question, contexts: Sequence[Context]) -> Plan:
-        target = next(answer for answer in question.answers if answer.strip())
-        scores = yield [Likelihood(prompt.render(question, [context]), target) for context in contexts]
+        scores = yield [Likelihood(prompt.render(question, [context]), question.stated[0]) for context in contexts]
         likelihoods[question.question_id] = tuple(one.value for one in scores)
         return Answer("", unknown=False)
 

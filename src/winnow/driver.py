@@ -21,6 +21,11 @@ from winnow.records import Estimate, Generate, Generation, Outcome, Plan, Reques
 
 WINDOW = 2048
 """Plans under way at once, if nothing else is said."""
+UNSERVED = (
+    "Configure the missing component (reader, estimator or search); strategies that score likelihoods (marginal, "
+    "marginal_fast) need a reader of this machine."
+)
+"""What to do about a request that no engine of the run serves."""
 Tick = Callable[["Tally"], None]
 
 
@@ -285,8 +290,7 @@ class Driver:
         except KeyError:
             kinds = ", ".join(kind.__name__ for kind in self.engines)
             raise ConfigError(
-                f"A strategy asked for {type(request).__name__}, but this run only has engines for: {kinds}. "
-                "Strategies that score likelihoods (marginal, marginal_fast) need a reader of this machine."
+                f"A strategy asked for {type(request).__name__}, but this run only has engines for: {kinds}. {UNSERVED}"
             ) from None
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from winnow.driver import Job
+from winnow.driver import UNSERVED, Job
 from winnow.errors import ConfigError
 from winnow.keys import request_key
 from winnow.ledger import Ledger
@@ -90,10 +90,7 @@ def _answer(requests: Sequence[Request], engine: Engine, ledger: Ledger, probe: 
     strange = next((type(request).__name__ for request in requests if type(request) not in engine.serves), None)
     if strange:
         kinds = " and ".join(kind.__name__ for kind in engine.serves)
-        raise ConfigError(
-            f"A strategy asks for {strange}, and {engine.identity} serves {kinds} alone. Strategies that score likelihoods "
-            "(marginal, marginal_fast) need a reader of this machine."
-        )
+        raise ConfigError(f"A strategy asks for {strange}, and {engine.identity} serves {kinds} alone. {UNSERVED}")
     keys = [request_key(engine.identity, request) for request in requests]
     walk.asked[-1] += len(keys)
     walk.stored.update(ledger.get([k for k in dict.fromkeys(keys) if k not in walk.stored and k not in walk.missing]))

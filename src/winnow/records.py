@@ -31,6 +31,11 @@ class Question:
     answerable: bool = False
     meta: str = "{}"
 
+    @property
+    def stated(self) -> tuple[str, ...]:
+        """Return the accepted answers that are no blanks."""
+        return tuple(answer for answer in self.answers if answer.strip())
+
 
 @dataclass(frozen=True, slots=True)
 class Hit:

@@ -7,7 +7,6 @@ import pytest
 from winnow.errors import ConfigError
 from winnow.models import chat_text
 from winnow.readers.local import LocalReader
-from winnow.readers.prefix import common_prefix, laid_out
 from winnow.records import Decoding, Generate, Generation, Likelihood, Message, Request, Search
 from winnow.testing import tiny_causal_lm
 
@@ -163,31 +162,3 @@ def test_identity_and_refusals(folder: Path) -> None:
         LocalReader(str(folder), "t", batch_size=0)
     with pytest.raises(ConfigError, match="serves Generate"):
         LocalReader(str(folder), "t").size(Search("q", 1))
-
-
-def test_a_shared_beginning_is_read_once_and_changes_nothing(folder: Path) -> None:
-    """Texts and likelihoods of prompts that begin alike are those of each prompt alone, also where only targets differ."""
-    begin = "Answer the question with a short factoid answer, often between one and five words. "
-    asked = [Generate((Message("user", begin + text),), Decoding(6)) for text in TEXTS[:4]]
-    likely = [Likelihood(one.messages, text) for one in asked[:2] for text in ("the fox", "brown")]
-    reader = LocalReader(str(folder), "tiny", "float32")
-    inputs = laid_out(reader.lm, [reader.encode(one).ids for one in asked])
-    assert inputs["past_key_values"].get_seq_length() >= 16
-    assert inputs["attention_mask"].sum(dim=1).tolist() == [reader.size(one) for one in asked]
-    alone = LocalReader(str(folder), "tiny", "float32", batch_size=1)
-    assert answers(reader, asked) == answers(alone, asked)
-    scores = []
-    for one in (reader, alone):
-        one.submit(likely)
-        found: dict[Request, float] = {}
-        while batch := one.collect():
-            found.update({q: r.value for q, r in batch})  # type: ignore[union-attr]
-        scores.append([found[q] for q in likely])
-    assert scores[0] == pytest.approx(scores[1], abs=1e-4)
-
-
-def test_a_common_prefix_leaves_each_row_a_token() -> None:
-    """Equal rows, a row that begins another, and rows that differ at once."""
-    assert common_prefix([[1, 2, 3], [1, 2, 3]]) == 2
-    assert common_prefix([[1, 2], [1, 2, 3], [1, 2, 4]]) == 1
-    assert common_prefix([[1, 2], [3, 4]]) == 0

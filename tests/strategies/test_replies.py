@@ -38,6 +38,7 @@ def test_answers_that_only_look_like_it(reply: str) -> None:
         ("Jane Austen\n\nExample 9\n\nQuestion: capital of Italy?\n\nAnswer: Rome", "Jane Austen"),
         ("Emma\n### Question: who?\n###Answer: nobody", "Emma"),
         ("Question: who?\nAnswer: Emma", "Emma"),
+        ("Let us see.\nQuestion: who?\nContext: by Austen\nAnswer: Emma", "Emma"),
         ("", ""),
     ],
 )
@@ -51,6 +52,7 @@ def test_the_answer_is_cut_out(reply: str, answer: str) -> None:
     [
         ("Source 2 says so.\n\nAnswer:\nSaw VI", "Saw VI"),
         ("Therefore the answer is: Saw VI", "Saw VI"),
+        ("We prune 1.\n### Question: which?\nAnswer: Saw VI", "Saw VI"),
         ("We prune 1 and 3.\nIt must be Saw VI.", "It must be Saw VI."),
         ("Answer: A. On second thoughts, **Answer:** B", "B"),
         ("We prune, and answer:", ""),

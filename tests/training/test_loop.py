@@ -18,6 +18,7 @@ from safetensors.torch import load_file
 
 from winnow.errors import ConfigError, WinnowError
 from winnow.estimators.t5 import T5Estimator
+from winnow.pair_model import PairModel
 from winnow.training.chunks import Chunk, backward, set_dropout
 from winnow.training.fid import Fid
 from winnow.training.generators import Seq2SeqGenerator
@@ -226,14 +227,9 @@ class Constant(Method):
         self.seen: list[list[str]] = []
 
     @property
-    def models(self) -> Mapping[str, object]:  # type: ignore[override]
+    def parts(self) -> Mapping[str, PairModel]:
         """Return the model."""
-        return {"generator": self.generator.lm}
-
-    @property
-    def truncated(self) -> int:
-        """Cut nothing."""
-        return 0
+        return {"generator": self.generator}
 
     def chunks(self, groups: Sequence[Group], seed: int, epoch: int, budget: int) -> list[Chunk]:
         """Note the questions."""

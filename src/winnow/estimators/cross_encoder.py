@@ -73,11 +73,10 @@ class CrossEncoder(PairEstimator):
         """Encode the pairs and read the head."""
         device = self.lm.device
         ids, mask = padded(rows, int(self.lm.tokenizer.pad_token_id))
+        begins = torch.tensor(list(starts))[:, None] - int(self.apart > 0)  # apart, the passage has a start token of its own
+        second = (torch.arange(ids.shape[1]) >= begins).long() * mask
         if self.apart:
-            begins = torch.tensor(list(starts))[:, None] - 1
-            hidden = self._read_apart(ids.to(device), mask.to(device), begins.to(device))
-            return self._pooled(hidden, mask, (torch.arange(ids.shape[1]) >= begins).long() * mask)
-        second = (torch.arange(ids.shape[1]) >= torch.tensor(list(starts))[:, None]).long() * mask
+            return self._pooled(self._read_apart(ids.to(device), mask.to(device), begins.to(device)), mask, second)
         inputs: dict[str, Any] = {"input_ids": ids.to(device), "attention_mask": mask.to(device)}
         if getattr(self.lm.model.config, "type_vocab_size", 0) > 1:
             inputs["token_type_ids"] = second.to(device)

@@ -26,7 +26,7 @@ def takes(model: PreTrainedModel) -> bool:
 def first_hidden(model: Any, encoded_BTD: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
     """Return (B, D), what the vocabulary matrix is applied to at the first position; dropout as the model's mode says."""
     decoder, config = model.decoder, model.config
-    start = torch.full((len(encoded_BTD),), config.decoder_start_token_id, device=encoded_BTD.device)
+    start = torch.full((encoded_BTD.shape[0],), config.decoder_start_token_id, device=encoded_BTD.device)
     hidden = decoder.dropout(decoder.embed_tokens(start))
     gap = torch.zeros(mask_BT.shape, device=encoded_BTD.device).masked_fill(mask_BT == 0, float("-inf"))
     for block in decoder.block:

@@ -40,20 +40,20 @@ def laid_out(
     pad = int(lm.tokenizer.pad_token_id)
     rows = prompts if targets is None else [[*prompt, *target] for prompt, target in zip(prompts, targets, strict=True)]
     shared = common_prefix(prompts) if len(prompts) > 1 and _keeps_every_token(lm) else 0
-    if shared < _WORTH:
-        ids, mask = padded(rows, pad, left=True)
-        return {"input_ids": ids.to(lm.device), "attention_mask": mask.to(lm.device)}
+    shared = shared if shared >= _WORTH else 0
     ids, mask = padded([row[shared:] for row in rows], pad, left=True)
-    prefix = torch.tensor([list(rows[0][:shared])])
-    with torch.inference_mode():
-        cache: Any = lm.model(prefix.to(lm.device), use_cache=True, logits_to_keep=1).past_key_values
-        cache.batch_repeat_interleave(len(rows))
-    prefix = prefix.expand(len(rows), -1)
-    return {
+    prefix = torch.tensor(list(rows[0][:shared]), dtype=ids.dtype).expand(len(rows), -1)
+    inputs: dict[str, Any] = {
         "input_ids": torch.cat([prefix, ids], dim=1).to(lm.device),
         "attention_mask": torch.cat([torch.ones_like(prefix), mask], dim=1).to(lm.device),
-        "past_key_values": cache,
     }
+    if shared:
+        with torch.inference_mode():
+            inputs["past_key_values"] = lm.model(
+                inputs["input_ids"][:1, :shared], use_cache=True, logits_to_keep=1
+            ).past_key_values
+            inputs["past_key_values"].batch_repeat_interleave(len(rows))
+    return inputs
 
 
 def _keeps_every_token(lm: LanguageModel) -> bool:

@@ -30,26 +30,18 @@ class Prompt:
 
     def __post_init__(self) -> None:
         """Refuse a template that lacks a field or names one that does not exist."""
-        wanted = {
-            "with_contexts": {"contexts", "question"},
-            "without_contexts": {"question"},
-            "with_candidates": {"contexts", "candidates", "question"},
-            "passage": {"number", "title", "text"},
-            "demonstration": {"number", "contexts", "question", "answer"},
-        }
-        free = {"passage": wanted["passage"], "demonstration": {"number"}}
-        for name in ("with_contexts", "with_candidates"):
-            if self.shots:
-                wanted[name].add("demonstrations")
-            else:
-                free[name] = {"demonstrations"}
-        if not self.shots:
-            free["demonstration"] = wanted["demonstration"]
-        for name, fields in wanted.items():
+        shown, shot = ({"demonstrations"}, {"contexts", "question", "answer"}) if self.shots else (set(), set())
+        for name, needed, known in (
+            ("with_contexts", {"contexts", "question", *shown}, {"demonstrations"}),
+            ("without_contexts", {"question"}, set()),
+            ("with_candidates", {"contexts", "candidates", "question", *shown}, {"demonstrations"}),
+            ("passage", set(), {"number", "title", "text"}),
+            ("demonstration", shot, {"number", "contexts", "question", "answer"}),
+        ):
             found = {part for _, part, _, _ in Formatter().parse(getattr(self, name)) if part is not None}
-            may = free.get(name, set())
-            if found - fields - may or fields - found - may:
-                raise ConfigError(f"prompt.{name} must hold the fields {sorted(fields)}; received {sorted(found)}.")
+            if needed - found or found - needed - known:
+                more = f" and may hold {sorted(known - needed)}" if known - needed else ""
+                raise ConfigError(f"prompt.{name} must hold the fields {sorted(needed)}{more}; received {sorted(found)}.")
 
     def render(self, question: Question, contexts: Sequence[Context], candidates: Sequence[str] = ()) -> tuple[Message, ...]:
         """Return the chat prompt for a question with these contexts (none gives the closed-book prompt)."""

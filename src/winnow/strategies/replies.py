@@ -20,8 +20,8 @@ _UNKNOWN = re.compile(
 _MARK = re.compile(r"(?:\*\*)?answer(?:\*\*)?\s*(?:is\s*)?:(?:\*\*)?", re.IGNORECASE)
 
 
-_FURTHER = re.compile(r"\n\s*(?:#+\s*)?(?:example \d|question:|context:)", re.IGNORECASE)
-"""How a reply goes on with a prompt of its own, as models do after demonstrations."""
+_FURTHER = re.compile(r"\n\s*(?:example \d+\s*$|#+\s*(?:question|context):)", re.IGNORECASE | re.MULTILINE)
+"""How a reply goes on with a few-shot prompt of its own (conf/prompt/re_rag.yaml), as models do after demonstrations."""
 
 
 def read_answer(reply: str) -> str:
@@ -29,11 +29,7 @@ def read_answer(reply: str) -> str:
 
     A further example or question that the model writes behind its answer is none of the reply.
     """
-    reply = "\n" + reply
-    cut = next((found.start() for found in _FURTHER.finditer(reply) if reply[: found.start()].strip()), len(reply))
-    marks = list(_MARK.finditer(reply[:cut]))
-    text = reply[marks[-1].end() : cut] if marks else reply[:cut]
-    return _first_line(text)
+    return _marked(_FURTHER.split(reply.lstrip(), maxsplit=1)[0])
 
 
 def read_reasoned_answer(reply: str) -> str:
@@ -43,13 +39,16 @@ def read_reasoned_answer(reply: str) -> str:
     come to.
     """
     if _MARK.search(reply):
-        return read_answer(reply)
+        return _marked(reply)
     lines = [line.strip() for line in reply.splitlines() if line.strip()]
     return lines[-1] if lines else ""
 
 
-def _first_line(text: str) -> str:
-    return next((line.strip() for line in text.splitlines() if line.strip()), "")
+def _marked(text: str) -> str:
+    """Return the first non-empty line, after the last "Answer:" where there is one."""
+    marks = list(_MARK.finditer(text))
+    lines = text[marks[-1].end() :].splitlines() if marks else text.splitlines()
+    return next((line.strip() for line in lines if line.strip()), "")
 
 
 def is_unknown(answer: str) -> bool:

@@ -51,11 +51,8 @@ def build_examples(
 ) -> list[Example]:
     """Draw the mix; but for `retrieved` pairs, questions are left out of which no context, or each, has the answer."""
     rng = random.Random(seed)
-    if mix.retrieved:
-        drawn = rng.sample(questions, min(mix.retrieved, len(questions)))
-        examples = [_retrieved(q, [x for x in c if x.rank][: mix.depth], render) for q, c in drawn]
-    else:
-        examples = []
+    told = [(q, [x for x in c if x.rank][: mix.depth]) for q, c in questions if q.stated]
+    examples = [_retrieved(q, c, render) for q, c in rng.sample(told, min(mix.retrieved, len(told)))]
     if mix.answered or mix.unknown or mix.crowded:
         examples += _labelled(questions, mix, render, rng)
     rng.shuffle(examples)
@@ -79,8 +76,7 @@ def _labelled(
 
 
 def _retrieved(question: Question, contexts: Sequence[Context], render: Render) -> Example:
-    answer = next((answer for answer in question.answers if answer.strip()), "unknown")
-    return Example(f"{question.question_id}/retrieved", render(question, contexts), answer)
+    return Example(f"{question.question_id}/retrieved", render(question, contexts), question.stated[0])
 
 
 def _answered(question: Question, contexts: Sequence[Context], render: Render) -> Example:

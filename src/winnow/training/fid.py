@@ -9,7 +9,7 @@ import torch
 
 from winnow.fusion import fuse, write_fused
 from winnow.metrics.answer import exact_match
-from winnow.models import LanguageModel
+from winnow.pair_model import PairModel
 from winnow.training.chunks import Chunk
 from winnow.training.generators import Seq2SeqGenerator, decoded_log_likelihood
 from winnow.training.groups import Group
@@ -24,14 +24,9 @@ class Fid(Method):
     top: int = 10
 
     @property
-    def models(self) -> Mapping[str, LanguageModel]:
+    def parts(self) -> Mapping[str, PairModel]:
         """Return the generator."""
-        return {"generator": self.generator.lm}
-
-    @property
-    def truncated(self) -> int:
-        """Return how many pairs were cut to a model's window so far."""
-        return self.generator.truncated
+        return {"generator": self.generator}
 
     def chunks(self, groups: Sequence[Group], seed: int, epoch: int, budget: int) -> list[Chunk]:
         """Take questions of like size together; one column: log P(answer | all contexts)."""

@@ -38,7 +38,7 @@ class Group:
         name = self.question.question_id
         if not self.contexts:
             raise InputError(f"Question {name!r} has no contexts; retrieve for it, or leave it out of the split.")
-        if not any(answer.strip() for answer in self.question.answers):
+        if not self.question.stated:
             raise InputError(f"Question {name!r} has no answer but empty strings; correct the data set or leave it out.")
         for what, values in (("log_answer", self.log_answer), ("replies", self.replies)):
             if values and len(values) != len(self.contexts):
@@ -46,8 +46,7 @@ class Group:
 
     def target(self, seed: int, epoch: int) -> str:
         """Return the answer to learn in an epoch: one of the accepted ones, drawn as FiD does."""
-        known = [answer for answer in self.question.answers if answer.strip()]
-        return random.Random(f"{seed}/{epoch}/{self.question.question_id}").choice(known)
+        return random.Random(f"{seed}/{epoch}/{self.question.question_id}").choice(self.question.stated)
 
 
 def order_of(count: int, seed: int, epoch: int) -> list[int]:

@@ -27,6 +27,7 @@ from safetensors.torch import load_model, save_model
 
 from winnow.errors import ConfigError, WinnowError
 from winnow.models import LanguageModel, keep_freed_memory, pick_device, resolve_dtype
+from winnow.pair_model import PairModel
 from winnow.store import check_space, key_of
 from winnow.training.chunks import Chunk, backward, set_dropout
 from winnow.training.groups import Group, names, order_of
@@ -89,13 +90,18 @@ class Method(ABC):
 
     @property
     @abstractmethod
-    def models(self) -> Mapping[str, LanguageModel]:
-        """Return the trained models by the name of their folder."""
+    def parts(self) -> Mapping[str, PairModel]:
+        """Return what is trained by the name of its folder."""
 
     @property
-    @abstractmethod
+    def models(self) -> Mapping[str, LanguageModel]:
+        """Return the trained models by the name of their folder."""
+        return {name: part.lm for name, part in self.parts.items()}
+
+    @property
     def truncated(self) -> int:
         """Return how many pairs were cut to a model's window so far."""
+        return sum(part.truncated for part in self.parts.values())
 
     @abstractmethod
     def chunks(self, groups: Sequence[Group], seed: int, epoch: int, budget: int) -> list[Chunk]:
@@ -158,7 +164,7 @@ def fit(
     settings: LoopSettings,
     out: Path,
     log: Log,
-    advance: Advance | None = None,
+    advance: Advance = _unseen,
 ) -> LoopReport:
     """Train a method's models and save those of the best epoch to folders below `out`.
 
@@ -170,21 +176,22 @@ def fit(
     return _Loop(method, train, dev, settings, out, log, advance).run()
 
 
+@dataclass
 class _Loop:
-    def __init__(
-        self,
-        method: Method,
-        train: Sequence[Group],
-        dev: Sequence[Group],
-        settings: LoopSettings,
-        out: Path,
-        log: Log,
-        advance: Advance | None,
-    ) -> None:
-        if not train:
+    """One run; the fields are `fit`'s arguments."""
+
+    method: Method
+    train: Sequence[Group]
+    dev: Sequence[Group]
+    settings: LoopSettings
+    out: Path
+    log: Log
+    advance: Advance
+
+    def __post_init__(self) -> None:
+        if not self.train:
             raise ConfigError("There is no training question; check the split and the retrieval's file.")
-        self.method, self.train, self.dev, self.settings, self.out = method, train, dev, settings, out
-        self.log, self.advance = log, advance or _unseen
+        settings, out = self.settings, self.out
         device = pick_device(settings.device)
         self.processes = PartialState(cpu=device.type == "cpu")
         half = resolve_dtype(settings.precision, settings.device) == "bfloat16"
@@ -196,7 +203,7 @@ class _Loop:
             )
         self.accumulation = settings.accumulation // self.processes.num_processes
         set_seed(settings.seed)  # a new classifier's weights are alike on all processes, what is dropped out is not
-        self.modules: dict[str, Any] = {name: lm.model for name, lm in method.models.items()}
+        self.modules: dict[str, Any] = {name: lm.model for name, lm in self.method.models.items()}
         set_seed(settings.seed + self.processes.process_index)
         parameters = [p for m in self.modules.values() for p in m.parameters() if p.requires_grad]
         if device.type == "cpu":

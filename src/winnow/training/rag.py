@@ -9,7 +9,7 @@ import torch
 
 from winnow import marginal
 from winnow.metrics.answer import exact_match
-from winnow.models import LanguageModel
+from winnow.pair_model import PairModel
 from winnow.pairs import budget_batches
 from winnow.training.chunks import Chunk, pairs_of, spread
 from winnow.training.generators import Generator
@@ -37,14 +37,9 @@ class Rag(Method):
     top: int = 10
 
     @property
-    def models(self) -> Mapping[str, LanguageModel]:
+    def parts(self) -> Mapping[str, PairModel]:
         """Return the generator."""
-        return {"generator": self.generator.lm}
-
-    @property
-    def truncated(self) -> int:
-        """Return how many pairs were cut to a model's window so far."""
-        return self.generator.truncated
+        return {"generator": self.generator}
 
     def chunks(self, groups: Sequence[Group], seed: int, epoch: int, budget: int) -> list[Chunk]:
         """Cut the pairs of all questions into chunks of like length; one column: log P_G(answer)."""

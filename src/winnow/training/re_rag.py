@@ -12,7 +12,7 @@ from winnow import marginal
 from winnow.errors import ConfigError
 from winnow.estimators.pair import PairEstimator
 from winnow.metrics.answer import exact_match
-from winnow.models import LanguageModel
+from winnow.pair_model import PairModel
 from winnow.pairs import budget_batches
 from winnow.training.chunks import Chunk, pairs_of, spread
 from winnow.training.generators import Generator
@@ -48,15 +48,10 @@ class ReRag(Method):
             raise ConfigError(f"objective must be paper or marginal; received {self.objective!r}.")
 
     @property
-    def models(self) -> Mapping[str, LanguageModel]:
+    def parts(self) -> Mapping[str, PairModel]:
         """Return the estimator, and the generator where it is trained."""
-        generator = {} if self.generator is None else {"generator": self.generator.lm}
-        return {"estimator": self.estimator.lm, **generator}
-
-    @property
-    def truncated(self) -> int:
-        """Return how many pairs were cut to a model's window so far."""
-        return self.estimator.truncated + (0 if self.generator is None else self.generator.truncated)
+        generator = {} if self.generator is None else {"generator": self.generator}
+        return {"estimator": self.estimator, **generator}
 
     def chunks(self, groups: Sequence[Group], seed: int, epoch: int, budget: int) -> list[Chunk]:
         """Cut the pairs of all questions into chunks of like length; columns: log-odds, other, log P_G(answer)."""
