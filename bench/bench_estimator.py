@@ -1,10 +1,10 @@
 """Scoring pairs with a T5 and with a cross-encoder, against what one would write first; and rescoring after 1 % more pairs.
 
-python bench/bench_estimator.py            # 50 questions of 100 contexts; random weights of T5-small's size
-python bench/bench_estimator.py 10         # with fewer questions
+python bench/bench_estimator.py                     # 50 questions of 100 contexts; random weights of T5-small's size
+python bench/bench_estimator.py 10 cross_encoder    # fewer questions; one of t5_small, t5_base, cross_encoder, rescoring
 
-Passages are made up: 60 to 180 words, as Wikipedia's introductions are. The cross-encoder's baseline needs
-`pip install sentence-transformers`; without it that line is left out.
+The T5s' passages are made up: 60 to 180 words, as Wikipedia's introductions are. The cross-encoder reads the quick start's
+(`make demo`); its baseline needs `pip install sentence-transformers`; without either it is left out.
 """
 
 import random
@@ -12,9 +12,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import torch
 
 from winnow.driver import Driver, Job
@@ -27,8 +29,11 @@ from winnow.pairs import PairForm
 from winnow.records import Context, Estimate, Passage
 from winnow.relevance import judge
 from winnow.testing import question
-from winnow.training.scratch import ScratchT5, make_t5, word_tokenizer
+from winnow.training.scratch import ScratchT5, make_t5
 
+ROOT = Path(__file__).resolve().parent.parent
+MINILM = ROOT / "assets/minilm"
+SMALL = ScratchT5(512, 2048, 6, 8)
 QUESTIONS = int(sys.argv[1]) if len(sys.argv) > 1 else 50
 CONTEXTS = 100
 WORDS = [f"word{n}" for n in range(30_000)]
@@ -103,83 +108,93 @@ def t5(folder: Path, name: str, size: ScratchT5, questions: int) -> None:
     path = make_t5(folder / name, ["question: title: context: true false", " ".join(WORDS)], size, 1)
     base = T5Estimator(str(path), max_length=512, dtype="float32")
     base.score(pairs[:50])
-    scores, rate = timed(lambda: by_generate(base, pairs), len(pairs))
+    scores, rate = timed(partial(by_generate, base, pairs), len(pairs))
     print(f"{name}: generate, a batch a question, float32: {rate:.1f} pairs/s", flush=True)
     for dtype in dict.fromkeys(("float32", resolve_dtype("auto", "cpu"))):
-        estimator = T5Estimator(str(path), max_length=512, dtype=dtype)
-        estimator.score(pairs[:50])
-        estimator = T5Estimator(str(path), max_length=512, dtype=dtype, _lm=estimator.lm)
-        ours, fast = timed(lambda estimator=estimator: estimator.score(pairs), len(pairs))  # type: ignore[misc]
-        encoder = estimator.lm.model.get_encoder()
-        tokens = sum(len(estimator.tokens.encode(*pair)) for pair in pairs)
-        share = encoder_flops(encoder, tokens) * fast / len(pairs) / 1e9 / matrix_rate(getattr(torch, dtype))
-        print(
-            f"{name}: ours, {dtype}: {fast:.1f} pairs/s: {fast / rate:.2f} x; largest difference "
-            f"{np.abs(ours - scores).max():.1e}, rank correlation {rank_correlation(ours, scores):.5f}; "
-            f"{100 * share:.0f} % of the matrix rate",
-            flush=True,
-        )
+        for runtime in ("torch", "openvino"):
+            estimator = T5Estimator(str(path), max_length=512, dtype=dtype, runtime=runtime)
+            estimator.score(pairs[:50])
+            ours, fast = timed(partial(estimator.score, pairs), len(pairs))
+            tokens = sum(len(estimator.tokens.encode(*pair)) for pair in pairs)
+            flops = encoder_flops(estimator.lm.model.get_encoder(), tokens) * fast / len(pairs) / 1e9
+            print(
+                f"{name}: ours by {runtime}, {dtype}: {fast:.1f} pairs/s: {fast / rate:.2f} x; largest difference "
+                f"{np.abs(ours - scores).max():.1e}, rank correlation {rank_correlation(ours, scores):.5f}; "
+                f"{100 * flops / matrix_rate(getattr(torch, dtype)):.0f} % of the matrix rate",
+                flush=True,
+            )
+
+
+def retrieved(count: int) -> Pairs:
+    """Return the quick start's questions with passages that it retrieved for them, drawn at random."""
+    folder = next((ROOT / "data/retrieval").glob("trivia-bm25-*"))
+    passages = {
+        row["passage_id"]: Passage(row["passage_id"], row["title"], row["text"])
+        for row in pq.read_table(folder / "passages.parquet").to_pylist()
+    }
+    path = next((ROOT / "data/questions").glob("*/questions.parquet"))
+    asked = {row["question_id"]: row["question"] for row in pq.read_table(path).to_pylist()}
+    rows = random.Random(13).sample(pq.read_table(folder / "contexts.parquet").to_pylist(), count)
+    return [(asked[row["question_id"]], passages[row["passage_id"]]) for row in rows]
+
+
+def reranker(folder: Path) -> str:
+    """Save the quick start's MiniLM with a classifier drawn at random, large enough that scores differ."""
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    torch.manual_seed(1)
+    model = AutoModelForSequenceClassification.from_pretrained(MINILM, num_labels=1, dtype=torch.float32)
+    torch.nn.init.normal_(model.classifier.weight)
+    model.save_pretrained(folder)
+    AutoTokenizer.from_pretrained(MINILM).save_pretrained(folder)
+    return str(folder)
 
 
 def cross_encoder(folder: Path, count: int) -> None:
-    """A BERT of MiniLM's size against sentence-transformers, in each precision, at the latter's best batch size."""
+    """MiniLM on real pairs against sentence-transformers, in each precision, at the latter's best batch size."""
     try:
         from sentence_transformers import CrossEncoder as Theirs
     except ImportError:
         print("cross-encoder: sentence-transformers is not installed; left out")
         return
-    from tokenizers.processors import TemplateProcessing
-    from transformers import BertConfig, BertForSequenceClassification
-
-    pairs = made_up(max(1, count // CONTEXTS))
-    tokenizer = word_tokenizer([" ".join(WORDS)])
-    tokenizer.cls_token, tokenizer.sep_token = "word0", "word1"
-    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
-        single="word0 $A word1", pair="word0 $A word1 $B:1 word1:1",
-        special_tokens=[(word, tokenizer.convert_tokens_to_ids(word)) for word in ("word0", "word1")],
-    )  # fmt: skip
-    torch.manual_seed(1)
-    config = BertConfig(
-        vocab_size=len(tokenizer), hidden_size=384, intermediate_size=1536, num_hidden_layers=6, num_attention_heads=12,
-        max_position_embeddings=512, pad_token_id=0, num_labels=1,
-    )  # fmt: skip
-    path = folder / "bert"
-    BertForSequenceClassification(config).save_pretrained(path)
-    tokenizer.save_pretrained(path)
+    if not MINILM.is_dir():
+        print("cross-encoder: the quick start's data are not there (make demo); left out")
+        return
+    pairs, path = retrieved(count), reranker(folder / "reranker")
+    texts = [(q, f"{p.title}. {p.text}") for q, p in pairs]
+    tokens = CrossEncoder(path, PairForm("{question}", "{title}. {text}"), max_length=512).tokens
+    print(f"cross-encoder: {count} real pairs of {np.mean([len(tokens.encode(*pair)) for pair in pairs]):.0f} tokens")
     for dtype in dict.fromkeys(("float32", resolve_dtype("auto", "cpu"))):
-        theirs = Theirs(str(path), model_kwargs={"dtype": getattr(torch, dtype)}, device="cpu", max_length=512)
-        texts = [(q, f"{p.title}. {p.text}") for q, p in pairs]
+        theirs = Theirs(path, model_kwargs={"dtype": getattr(torch, dtype)}, device="cpu", max_length=512)
         theirs.predict(texts[:32])
         rates = {}
         for size in (8, 16, 32, 64):
-            scores, rates[size] = timed(
-                lambda size=size, theirs=theirs, texts=texts: theirs.predict(
-                    texts, batch_size=size, activation_fn=torch.nn.Identity()
-                ),  # type: ignore[misc]
-                len(pairs),
-            )
+            work = partial(theirs.predict, texts, batch_size=size, activation_fn=torch.nn.Identity())
+            scores, rates[size] = timed(work, len(pairs))
         best = max(rates, key=lambda size: rates[size])
-        ours = CrossEncoder(str(path), PairForm("{question}", "{title}. {text}"), max_length=512, dtype=dtype)
-        ours.score(pairs[:32])
-        found, rate = timed(lambda ours=ours: ours.score(pairs), len(pairs))  # type: ignore[misc]
-        print(
-            f"cross-encoder, {dtype}: sentence-transformers {rates[best]:.1f} pairs/s (best at {best} a batch), "
-            f"ours {rate:.1f}: {rate / rates[best]:.2f} x; rank correlation {rank_correlation(found, scores):.5f}",
-            flush=True,
-        )
+        print(f"cross-encoder, {dtype}: sentence-transformers {rates[best]:.1f} pairs/s (best at {best} a batch)", flush=True)
+        for runtime in ("torch", "openvino"):
+            ours = CrossEncoder(path, PairForm("{question}", "{title}. {text}"), max_length=512, dtype=dtype, runtime=runtime)
+            ours.score(pairs[:32])
+            found, rate = timed(partial(ours.score, pairs), len(pairs))
+            print(
+                f"cross-encoder, {dtype}: ours by {runtime} {rate:.1f} pairs/s: {rate / rates[best]:.2f} x; "
+                f"rank correlation {rank_correlation(found, scores):.5f}",
+                flush=True,
+            )
 
 
 def rescoring(folder: Path, questions: int) -> None:
     """The score stage, then again with 1 % more contexts."""
     pairs = made_up(questions)
-    path = make_t5(folder / "small", ["question: title: context: true false", " ".join(WORDS)], ScratchT5(256, 1024, 4, 4), 1)
+    path = make_t5(folder / "again", ["question: title: context: true false", " ".join(WORDS)], SMALL, 1)
     by_question: dict[str, list[Context]] = {}
     for number, (asked, passage) in enumerate(pairs):
         by_question.setdefault(asked, []).append(Context(passage, number, 0.0, False))
     times = []
     for share in (99, 100):
         with Ledger(folder / "ledger.sqlite") as ledger:
-            engine = EstimatorEngine(T5Estimator(str(path), max_length=512), "bench")
+            engine = EstimatorEngine(T5Estimator(str(path), max_length=512, runtime="auto"), "bench")
             engine.estimator.score(pairs[:8])
             started = time.perf_counter()
             jobs = (Job(q, judge(question(q), c[: share * len(c) // 100], {})) for q, c in by_question.items())
@@ -192,10 +207,14 @@ def rescoring(folder: Path, questions: int) -> None:
 def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        t5(folder, "T5-small's size", ScratchT5(512, 2048, 6, 8), QUESTIONS)
-        t5(folder, "T5-base's size", ScratchT5(768, 3072, 12, 12), max(1, QUESTIONS // 10))
-        cross_encoder(folder, 1000)
-        rescoring(folder, QUESTIONS)
+        parts = {
+            "t5_small": partial(t5, folder, "T5-small's size", SMALL, QUESTIONS),
+            "t5_base": partial(t5, folder, "T5-base's size", ScratchT5(768, 3072, 12, 12), max(1, QUESTIONS // 10)),
+            "cross_encoder": partial(cross_encoder, folder, 1000),
+            "rescoring": partial(rescoring, folder, max(50, QUESTIONS)),
+        }
+        for part in sys.argv[2:] or parts:
+            parts[part]()
 
 
 if __name__ == "__main__":

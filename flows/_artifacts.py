@@ -13,7 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from winnow import store
 from winnow.errors import ConfigError, MissingArtifactError
-from winnow.models import resolve_dtype, weights_digest
+from winnow.models import resolve_dtype, resolve_runtime, weights_digest
 
 _MACHINE = {
     "device", "batch_tokens", "capacity", "chunk_tokens", "recompute", "gradient_checkpointing", "explode_at", "gpu", "shard",
@@ -21,6 +21,8 @@ _MACHINE = {
     "state",
 }  # fmt: skip
 """Settings that say how fast, not what: they are no part of a key. (A training's batch_size says what.)"""
+_SCORING = ("dtype", "runtime")
+"""An estimator's settings that its training, in float32 and by PyTorch, does not know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,8 @@ def _plain(value: Any) -> Any:
         kept = {k: _plain(v) for k, v in value.items() if k not in _MACHINE and not (reader and k == "batch_size")}
         if kept.get("dtype") == "auto":
             kept["dtype"] = resolve_dtype("auto", str(value.get("device", "auto")))
+        if kept.get("runtime") == "auto":
+            kept["runtime"] = resolve_runtime("auto", str(value.get("device", "auto")))
         if "base_url" in value:
             kept["server"] = value.get("server") or value["base_url"]
         return kept
@@ -172,7 +176,7 @@ def joint(cfg: DictConfig) -> Artifact:
                 f"estimator={cfg.estimator.name} has nothing to train, and joint={cfg.joint.name} trains an estimator. Choose "
                 "estimator=cross_encoder, t5 or causal, or joint=rag or fid."
             )
-        engine = {name: value for name, value in cfg.estimator.engine.items() if name != "dtype"}  # trained in float32
+        engine = {name: value for name, value in cfg.estimator.engine.items() if name not in _SCORING}
         parts += [_plain(OmegaConf.create(engine)), weights_digest(str(cfg.estimator.base))]
     if cfg.joint.teacher is None:
         parts += [cfg.joint.generator, weights_digest(str(cfg.joint.generator.path))]

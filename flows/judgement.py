@@ -4,7 +4,8 @@ Its scores of dev and test must be there (`python -m flows.score 'score.splits=[
 settings has been swept (rank_by=estimator, k of judgement.k), its answers are in the refusal table and the curves.
 
     python -m flows.judgement estimator=cross_encoder 'score.splits=[dev,test]'
-    python -m flows.judgement experiment=re_rag/judgement sweep.limit=60
+    python -m flows.judgement experiment=re_rag/judgement sweep.limit=60     # all of it
+    python -m flows.judgement experiment=re_rag/table4 sweep.limit=60        # one table
 """
 
 import json
@@ -19,16 +20,7 @@ from flows._entry import entry
 from flows._summary import Summary
 from winnow import store
 from winnow.errors import ConfigError
-from winnow.reports.judgement import (
-    Judged,
-    answered,
-    plots,
-    recall_table,
-    refusal_table,
-    sample_table,
-    set_table,
-    trust_table,
-)
+from winnow.reports.judgement import PARTS, Judged, answered, plots, tables
 from winnow.reports.page import Report
 from winnow.tables import Rankings, questions_of
 
@@ -44,10 +36,10 @@ def judgement(configs: Sequence[DictConfig]) -> Summary:
         for name, text in texts.items():
             with store.writing(out / name, needed=2**24) as partial:
                 partial.write_text(text, encoding="utf-8")
-        recall = report.tables[0]
-        rows += [dict(zip(recall.columns, row, strict=True)) for row in recall.rows]
+        first = report.tables[0]
+        rows += [dict(zip(first.columns, row, strict=True)) for row in first.rows]
         pages.append(f"Report: {out / 'report.html'}")
-    return Summary("Recall@k, % [95 % interval]", rows, "\n".join(pages))
+    return Summary(f"{first.title}: {first.over}", rows, "\n".join(pages))
 
 
 def _draw_up(cfg: DictConfig) -> Report:
@@ -64,17 +56,15 @@ def _draw_up(cfg: DictConfig) -> Report:
         )
     dev, test = _judged(cfg, at.dev), _judged(cfg, at.test)
     seed, k, paper = cfg.report.seed, int(at.k), str(at.paper)
-    tables = [recall_table(test, paper, seed), set_table(dev, test, k, paper, seed)]
-    if answered(test):
-        tables.append(refusal_table(dev, test, k, paper, seed))
-    tables += [trust_table(test, k), sample_table(test, int(at.sample))]
+    show = PARTS if at.show is None else list(at.show)
+    shown = tables(dev, test, k, paper, int(at.sample), seed, show)
     made_by = {
         "Data": f"corpus {cfg.corpus.name}, questions {cfg.dataset.name}: {len(dev)} of {at.dev}, {len(test)} of {at.test}",
         "Rankings": f"{cfg.retriever.name}; {cfg.estimator.name} ({_artifacts.estimator_identity(cfg)})",
         "Answers": _artifacts.cell(cfg).folder.name if answered(test) else "not swept with these settings",
         "Code": f"revision {store.git_revision()}",
     }
-    return Report(f"Winnow: the estimator {cfg.estimator.name}", tables, plots(test, k, seed), made_by)
+    return Report(f"Winnow: the estimator {cfg.estimator.name}", shown, plots(test, k, seed, show), made_by)
 
 
 def _judged(cfg: DictConfig, split: str) -> list[Judged]:

@@ -75,7 +75,7 @@ def _models(cfg: DictConfig) -> dict[str, Any]:
     models: dict[str, Any] = {}
     device = cfg.joint.settings.device
     if "estimator" in cfg.joint.learns:
-        engine = {"path": str(cfg.estimator.base), "dtype": "float32", "device": device}
+        engine = {"path": str(cfg.estimator.base), "dtype": "float32", "device": device, "runtime": "torch"}
         models["estimator"] = build(cfg.estimator.engine, **engine)
     if cfg.joint.teacher is None:
         models["generator"] = build(cfg.joint.generator, dtype="float32", device=device)

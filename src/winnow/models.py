@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "vocab.txt", "spiece.model", "vocab.json")
 DTYPES = ("auto", "float32", "bfloat16", "float16")
+RUNTIMES = ("auto", "torch", "openvino")
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,22 @@ def pick_dtype(name: str, device: str) -> torch.dtype:
     import torch
 
     return cast("torch.dtype", getattr(torch, resolve_dtype(name, device)))
+
+
+def resolve_runtime(name: str, device: str) -> str:
+    """Return what runs a model; "auto" is OpenVINO on a CPU where it is installed, and PyTorch elsewhere."""
+    if name not in RUNTIMES:
+        raise ConfigError(f"runtime must be one of {', '.join(RUNTIMES)}; received {name!r}.")
+    if name == "torch":
+        return name
+    on_cpu, installed = pick_device(device).type == "cpu", find_spec("openvino") is not None
+    if name == "auto":
+        return "openvino" if on_cpu and installed else "torch"
+    if not on_cpu:
+        raise ConfigError(f"runtime=openvino runs on a CPU; received device={device}. Use runtime=torch, or device=cpu.")
+    if not installed:
+        raise ConfigError("runtime=openvino was asked for, and it is not installed. `pip install openvino`, or runtime=torch.")
+    return name
 
 
 def check_model(path: str) -> None:

@@ -96,10 +96,11 @@ def test_files_are_known_by_their_content(tmp_path: Path) -> None:
 
 
 def test_a_trained_estimator_is_its_teachers_and_serves_any_reader() -> None:
-    """Another reader, prompt or decoding of the sweep, or another precision of scoring, trains nothing anew."""
+    """Another reader, prompt or decoding of the sweep, or another precision or runtime of scoring, trains nothing anew."""
     words = ["estimator=cross_encoder"]
+    scoring = ("estimator.engine.dtype=float32", "estimator.engine.runtime=torch")
     trained = key(_artifacts.joint, *words)
-    for more in ("reader=openai", "prompt=t5", "decoding.max_new_tokens=4", "estimator.engine.dtype=float32"):
+    for more in ("reader=openai", "prompt=t5", "decoding.max_new_tokens=4", *scoring):
         assert key(_artifacts.joint, *words, more) == trained
     for more in (
         "joint.teacher.decoding.max_new_tokens=4",

@@ -39,12 +39,16 @@ def test_an_estimator_from_a_frozen_reader_is_plugged_in_and_judged(prepared: Ru
     titles = [table["title"] for table in tables]
     assert [title.partition(" (")[0] for title in titles] == [
         "Recall@k before and after reranking",
+        "Judged contexts",
         "Sets without an answer",
         "Refusing sets without an answer",
+        "EM by the share of relevant contexts",
         "What scores are worth",
-        "Judged contexts",
     ]
-    assert ["RE-RAG base (paper, NQ)", "-", "51.3", "33.9", "40.9"] in tables[1]["rows"]
+    assert ["RE-RAG base (paper, NQ)", "-", "51.3", "33.9", "40.9"] in tables[2]["rows"]
+    for name, column in (("table3", "question"), ("table4", "F1"), ("figure4", "EM")):
+        assert column in prepared("judgement", f"experiment=re_rag/{name}", *frozen, "k=2").stdout
+        assert len(json.loads((tmp_path / f"reports/re_rag/{name}/tables.json").read_text())) == 1
     for name in ("table6", "figure2"):
         more = [*frozen, "grid.k=[1,2]"]
         prepared("sweep", f"experiment=re_rag/{name}", *more)

@@ -5,7 +5,18 @@ from dataclasses import replace
 import pytest
 
 from winnow.errors import ConfigError
-from winnow.reports.judgement import Judged, plots, recall_table, refusal_table, sample_table, set_table, stated, trust_table
+from winnow.reports.judgement import (
+    Judged,
+    plots,
+    recall_table,
+    refusal_table,
+    sample_table,
+    set_table,
+    share_table,
+    stated,
+    tables,
+    trust_table,
+)
 from winnow.testing import context, question
 
 
@@ -52,6 +63,33 @@ def test_samples_and_trust() -> None:
     assert len(trust_table(unanswered, 2).rows) == 1
     assert (len(plots(TEST, 2, 0)), len(plots(unanswered, 2, 0))) == (3, 1)
     assert all(svg.startswith("<svg") for svg in plots(TEST, 2, 0))
+
+
+def test_accuracy_by_the_share_of_relevant_contexts() -> None:
+    """By the estimator two sets have no relevant context of two and no right answer, two have one and are right."""
+    rows = [[*row[:3], row[3].partition(" ")[0]] for row in share_table(TEST, 2, 0).rows if row[0] == "estimator"]
+    assert rows == [["estimator", "0.0 to 0.2", "2", "0.0"], ["estimator", "0.4 to 0.6", "2", "100.0"]]
+
+
+def test_a_part_alone_can_be_shown() -> None:
+    """In the paper's order; what needs answers is left out, or asked for, where there are none."""
+    unanswered = [replace(one, em=None) for one in TEST]
+
+    def titles(test: list[Judged], *show: str) -> list[str]:
+        return [t.title.partition(" (")[0] for t in tables(TEST, test, 2, "NQ", 3, 0, *([show] if show else []))]
+
+    assert len(titles(TEST)) == 6
+    assert len(titles(unanswered)) == 4
+    assert titles(TEST, "table4", "table2") == ["Recall@k before and after reranking", "Sets without an answer"]
+    assert (len(plots(TEST, 2, 0, ["figure3"])), len(plots(TEST, 2, 0, ["trust"])), plots(TEST, 2, 0, ["table2"])) == (
+        1,
+        2,
+        [],
+    )
+    with pytest.raises(ConfigError, match=r"show=\[table5\] needs answers, and the cell of these settings is not there"):
+        titles(unanswered, "table5")
+    with pytest.raises(ConfigError, match=r"judgement\.show='table1': there are table2, .* Did you mean"):
+        titles(TEST, "table1")
 
 
 def test_an_unknown_data_set_is_refused() -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from winnow.estimators.pair import Judgement, WordEstimator
+import torch
+
+from winnow.errors import ConfigError
+from winnow.estimators.pair import Batch, Judgement, WordEstimator
 from winnow.models import LanguageModel, load_causal_lm
 from winnow.pair_model import causal_tokens
 from winnow.pairs import PairForm, PairTokens, padded
@@ -18,6 +21,12 @@ class CausalEstimator(WordEstimator):
     form: PairForm = field(default_factory=lambda: PairForm(suffix=" relevant:"))
     words: Sequence[str] = (" true", " false")
 
+    def __post_init__(self) -> None:
+        """Refuse OpenVINO, whose attention gives NaN in rows that are padded on the left."""
+        super().__post_init__()
+        if self.runtime != "torch":
+            raise ConfigError(f"A causal estimator runs with estimator.engine.runtime=torch alone; received {self.runtime!r}.")
+
     def load(self) -> LanguageModel:
         """Load model and tokenizer."""
         return load_causal_lm(self.path, self.dtype, self.device)
@@ -26,15 +35,24 @@ class CausalEstimator(WordEstimator):
         """End each pair with the form's suffix."""
         return causal_tokens(self)
 
-    def judge(self, rows: Sequence[Sequence[int]], starts: Sequence[int]) -> Judgement:  # noqa: ARG002 (one text to it)
-        """Read the two tokens' logits after the last token; rows are padded on the left."""
+    def lay_out(self, rows: Sequence[Sequence[int]], starts: Sequence[int]) -> Batch:  # noqa: ARG002 (one text to it)
+        """Return token ids and mask, padded on the left."""
         ids, mask = padded(rows, int(self.lm.tokenizer.pad_token_id), left=True)
-        device = self.lm.device
+        return ids.to(self.lm.device), mask.to(self.lm.device)
+
+    def encode(self, *laid_out: torch.Tensor) -> torch.Tensor:
+        """Return the (B, V) logits after the last token."""
+        ids, mask = laid_out
         made = self.lm.model(
-            input_ids=ids.to(device),
-            attention_mask=mask.to(device),
-            position_ids=(mask.cumsum(dim=1) - 1).clamp(min=0).to(device),
+            input_ids=ids,
+            attention_mask=mask,
+            position_ids=(mask.cumsum(dim=1) - 1).clamp(min=0),
             logits_to_keep=1,
             use_cache=False,
         )
-        return self.read(made.logits[:, -1])
+        logits: torch.Tensor = made.logits[:, -1]
+        return logits
+
+    def conclude(self, encoded: torch.Tensor, *laid_out: torch.Tensor) -> Judgement:  # noqa: ARG002 (they say it all)
+        """Read the two tokens' logits."""
+        return self.read(encoded)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 
 from winnow.errors import ConfigError, ModelError
-from winnow.estimators.pair import Judgement, PairEstimator
+from winnow.estimators.pair import Batch, Judgement, PairEstimator
 from winnow.models import LanguageModel, load_encoder
 from winnow.pairs import PairForm, PairTokens, padded
 
@@ -49,7 +49,7 @@ class CrossEncoder(PairEstimator):
 
     def load(self) -> LanguageModel:
         """Load model and tokenizer."""
-        lm = load_encoder(self.path, self.dtype, self.device, classes=2 if self.head == "classes" else 0)
+        lm = load_encoder(self.path, self.weights, self.device, classes=2 if self.head == "classes" else 0)
         kind, layers = lm.model.config.model_type, lm.model.config.num_hidden_layers
         if self.apart and (kind != "bert" or self.apart > layers):
             raise ModelError(
@@ -69,40 +69,47 @@ class CrossEncoder(PairEstimator):
         middle = [end, start] if self.apart else [end]  # apart, each is a text with a start of its own
         return PairTokens(tokenizer, self.form, self.max_length, [start], middle, [end])
 
-    def judge(self, rows: Sequence[Sequence[int]], starts: Sequence[int]) -> Judgement:
-        """Encode the pairs and read the head."""
-        device = self.lm.device
+    def lay_out(self, rows: Sequence[Sequence[int]], starts: Sequence[int]) -> Batch:
+        """Return token ids, mask, and (B, T) which tokens are the passage's."""
         ids, mask = padded(rows, int(self.lm.tokenizer.pad_token_id))
         begins = torch.tensor(list(starts))[:, None] - int(self.apart > 0)  # apart, the passage has a start token of its own
         second = (torch.arange(ids.shape[1]) >= begins).long() * mask
-        if self.apart:
-            return self._pooled(self._read_apart(ids.to(device), mask.to(device), begins.to(device)), mask, second)
-        inputs: dict[str, Any] = {"input_ids": ids.to(device), "attention_mask": mask.to(device)}
-        if getattr(self.lm.model.config, "type_vocab_size", 0) > 1:
-            inputs["token_type_ids"] = second.to(device)
-        made = self.lm.model(**inputs)
-        if self.head == "classes":
-            logits = made.logits.float()
-            log_odds = logits[:, 0] if logits.shape[1] == 1 else logits[:, 1] - logits[:, 0]
-            return Judgement(log_odds, torch.zeros_like(log_odds))
-        return self._pooled(made.last_hidden_state, mask, second)
+        device = self.lm.device
+        return ids.to(device), mask.to(device), second.to(device)
 
-    def _pooled(self, hidden_BTD: torch.Tensor, mask: torch.Tensor, second: torch.Tensor) -> Judgement:
-        parts = ((mask - second).to(hidden_BTD.device), second.to(hidden_BTD.device))
-        asked, shown = (_mean(hidden_BTD.float(), part) for part in parts)
-        log_odds = self.scale * torch.nn.functional.cosine_similarity(asked, shown, dim=-1)
+    def encode(self, *laid_out: torch.Tensor) -> torch.Tensor:
+        """Return the classifier's (B, classes) logits, or the last layer's (B, T, D) vectors."""
+        ids, mask, second = laid_out
+        if self.apart:
+            return self._read_apart(ids, mask, second)
+        inputs: dict[str, Any] = {"input_ids": ids, "attention_mask": mask}
+        if getattr(self.lm.model.config, "type_vocab_size", 0) > 1:
+            inputs["token_type_ids"] = second
+        made = self.lm.model(**inputs)
+        read: torch.Tensor = made.logits if self.head == "classes" else made.last_hidden_state
+        return read
+
+    def conclude(self, encoded: torch.Tensor, *laid_out: torch.Tensor) -> Judgement:
+        """Read the head."""
+        _, mask, second = laid_out
+        found = encoded.float()
+        if self.head == "classes":
+            log_odds = found[:, 0] if found.shape[1] == 1 else found[:, 1] - found[:, 0]
+        else:
+            asked, shown = (torch.nn.functional.normalize(_mean(found, part), dim=-1) for part in (mask - second, second))
+            log_odds = self.scale * (asked * shown).sum(dim=-1)
         return Judgement(log_odds, torch.zeros_like(log_odds))
 
-    def _read_apart(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor, begins_B1: torch.Tensor) -> torch.Tensor:
+    def _read_apart(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor, second_BT: torch.Tensor) -> torch.Tensor:
         """Run the layers one by one, the first of them with a mask that parts question and passage."""
         model: Any = self.lm.model
         place = torch.arange(ids_BT.shape[1], device=ids_BT.device)
-        second = place >= begins_B1
-        hidden = model.embeddings(input_ids=ids_BT, position_ids=place - second.long() * begins_B1)
+        begins = (mask_BT - second_BT).sum(dim=1, keepdim=True)
+        hidden = model.embeddings(input_ids=ids_BT, position_ids=place - second_BT * begins)
         whole = mask_BT.bool()[:, None, None, :]
-        parted = whole & (second[:, None, :, None] == second[:, None, None, :])
+        parted = whole & (second_BT[:, None, :, None] == second_BT[:, None, None, :])
         masks = [
-            torch.zeros(seen.shape, dtype=hidden.dtype, device=hidden.device).masked_fill(~seen, _UNSEEN)
+            torch.zeros_like(seen, dtype=hidden.dtype).masked_fill(~seen, _UNSEEN)
             for seen in (parted, whole)  # added to scores: eager attention knows no other masks
         ]
         for number, layer in enumerate(model.encoder.layer):

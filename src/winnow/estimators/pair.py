@@ -1,6 +1,6 @@
 """What estimators that read question and passage together share: distinct pairs, token-budget batches, two uses.
 
-The same `judge` scores (in inference mode) and is trained (with gradients), so that both see the same numbers.
+The same functions score and are trained (with gradients), so that both see the same numbers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import torch
 from numpy.typing import NDArray
 
 from winnow.errors import ConfigError, ModelError
-from winnow.models import keep_freed_memory
+from winnow.estimators.openvino import Compiled, Runtime
+from winnow.models import keep_freed_memory, resolve_dtype, resolve_runtime
 from winnow.pair_model import PairModel
 from winnow.pairs import budget_batches
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from winnow.records import Passage
 
 Advance = Callable[[int], None]
+Batch = tuple[torch.Tensor, ...]
+"""What an estimator's functions read: (B, T) token ids, (B, T) mask, and what else a kind of model adds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +42,17 @@ class Judgement:
 
 @dataclass
 class PairEstimator(PairModel):
-    """An estimator over weights of this machine; a kind of model adds how it loads, pads and judges.
+    """An estimator over weights of this machine; a kind of model adds how it loads, lays out, encodes and concludes.
 
     Args:
         batch_tokens: padded tokens a batch holds at most.
+        runtime: what scores: "torch", "openvino" (on a CPU), or "auto" (openvino there if it is installed).
         advance: told how many more pairs are scored.
 
     """
 
     batch_tokens: int = 4096
+    runtime: Runtime = "torch"
     advance: Advance | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -56,6 +61,11 @@ class PairEstimator(PairModel):
             raise ConfigError(
                 f"estimator: max_length and batch_tokens start at 1; received {self.max_length}, {self.batch_tokens}."
             )
+
+    @property
+    def weights(self) -> str:
+        """Return the precision to load the weights in: OpenVINO makes its own of float32."""
+        return "float32" if self._by_openvino else self.dtype
 
     def score(self, pairs: Sequence[tuple[str, Passage]]) -> NDArray[np.float32]:
         """Return (pairs,) float32 log-odds; equal pairs are scored once."""
@@ -71,8 +81,8 @@ class PairEstimator(PairModel):
         found = np.zeros(len(rows), dtype=np.float32)
         for batch in budget_batches([len(row) for row in rows], self.batch_tokens):
             with torch.inference_mode():
-                made = self.judge([rows[n] for n in batch], [starts[n] for n in batch])
-            found[batch] = made.log_odds.float().cpu().numpy()
+                laid_out = self.lay_out([rows[n] for n in batch], [starts[n] for n in batch])
+                found[batch] = self._log_odds(laid_out).float().cpu().numpy()
             if self.advance:
                 self.advance(len(batch))
         if np.isnan(found).any():
@@ -82,9 +92,41 @@ class PairEstimator(PairModel):
             )
         return found[[place[pair] for pair in pairs]] if pairs else found
 
-    @abstractmethod
     def judge(self, rows: Sequence[Sequence[int]], starts: Sequence[int]) -> Judgement:
-        """Judge a batch of token rows; `starts` are the positions at which the passages begin."""
+        """Judge a batch of token rows with PyTorch; `starts` are the positions at which the passages begin."""
+        laid_out = self.lay_out(rows, starts)
+        return self.conclude(self.encode(*laid_out), *laid_out)
+
+    @abstractmethod
+    def lay_out(self, rows: Sequence[Sequence[int]], starts: Sequence[int]) -> Batch:
+        """Pad a batch of token rows, and bring it to the device."""
+
+    @abstractmethod
+    def encode(self, *laid_out: torch.Tensor) -> torch.Tensor:
+        """Run the layers, where the time goes; a function of tensors alone, of any batch size and length."""
+
+    @abstractmethod
+    def conclude(self, encoded: torch.Tensor, *laid_out: torch.Tensor) -> Judgement:
+        """Judge by what the layers gave, in float32."""
+
+    def _log_odds(self, laid_out: Batch) -> torch.Tensor:
+        if self._by_openvino:
+            encode, conclude = self._compiled
+            return conclude(*encode(*laid_out), *laid_out)[0]
+        return self.conclude(self.encode(*laid_out), *laid_out).log_odds
+
+    @cached_property
+    def _by_openvino(self) -> bool:
+        return resolve_runtime(self.runtime, self.device) == "openvino"
+
+    @cached_property
+    def _compiled(self) -> tuple[Compiled, Compiled]:
+        """Return `encode` and `conclude` as OpenVINO runs them, the latter in float32 whatever the precision of the layers."""
+        example = self.lay_out([[1] * 8, [1] * 6], [4, 3])
+        encoded = self.encode(*example)
+        model, name = self.lm.model, self.path
+        layers = Compiled(model, self.encode, example, resolve_dtype(self.dtype, "cpu"), name)
+        return layers, Compiled(model, lambda *given: self.conclude(*given).log_odds, (encoded, *example), "float32", name)
 
 
 @dataclass

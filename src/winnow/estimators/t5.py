@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from winnow.estimators import first_step
-from winnow.estimators.pair import Judgement, WordEstimator
+from winnow.estimators.pair import Batch, Judgement, WordEstimator
 from winnow.models import LanguageModel, load_seq2seq
 from winnow.pair_model import seq2seq_tokens
 from winnow.pairs import PairTokens, padded
@@ -25,7 +25,7 @@ class T5Estimator(WordEstimator):
 
     def load(self) -> LanguageModel:
         """Load model and tokenizer."""
-        lm = load_seq2seq(self.path, self.dtype, self.device)
+        lm = load_seq2seq(self.path, self.weights, self.device)
         if first_step.takes(lm.model):
             model: Any = lm.model
             for part in (model.decoder, model.shared, model.lm_head):
@@ -36,14 +36,24 @@ class T5Estimator(WordEstimator):
         """End each pair with the end token."""
         return seq2seq_tokens(self)
 
-    def judge(self, rows: Sequence[Sequence[int]], starts: Sequence[int]) -> Judgement:  # noqa: ARG002 (one text to T5)
+    def lay_out(self, rows: Sequence[Sequence[int]], starts: Sequence[int]) -> Batch:  # noqa: ARG002 (one text to T5)
+        """Return token ids and mask."""
+        ids, mask = padded(rows, int(self.lm.tokenizer.pad_token_id))
+        return ids.to(self.lm.device), mask.to(self.lm.device)
+
+    def encode(self, *laid_out: torch.Tensor) -> torch.Tensor:
+        """Return the encoder's (B, T, D) output."""
+        ids, mask = laid_out
+        encoder: Any = self.lm.model.get_encoder()
+        encoded: torch.Tensor = encoder(input_ids=ids, attention_mask=mask).last_hidden_state
+        return encoded
+
+    def conclude(self, encoded: torch.Tensor, *laid_out: torch.Tensor) -> Judgement:
         """Read the two tokens' logits at the first decoder position."""
-        ids, mask = (one.to(self.lm.device) for one in padded(rows, int(self.lm.tokenizer.pad_token_id)))
         model: Any = self.lm.model
         if first_step.takes(model):
-            encoded = model.encoder(input_ids=ids, attention_mask=mask).last_hidden_state
-            hidden = first_step.first_hidden(model, encoded.to(model.shared.weight.dtype), mask)
+            hidden = first_step.first_hidden(model, encoded.to(model.shared.weight.dtype), laid_out[1])
             return self.read(model.lm_head(hidden))
-        start = torch.full((len(rows), 1), model.config.decoder_start_token_id, device=self.lm.device)
-        made = model(input_ids=ids, attention_mask=mask, decoder_input_ids=start, use_cache=False)
+        start = torch.full((encoded.shape[0], 1), model.config.decoder_start_token_id, device=encoded.device)
+        made = model(encoder_outputs=(encoded,), attention_mask=laid_out[1], decoder_input_ids=start, use_cache=False)
         return self.read(made.logits[:, 0])

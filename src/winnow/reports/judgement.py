@@ -4,7 +4,7 @@ Every table has the retriever's scores as the baseline. Thresholds are chosen on
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -32,6 +32,9 @@ from winnow.reports.plots import curve
 KS = (1, 5, 10, 20)
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
 """The paper's (table 4)."""
+PARTS = ("table2", "table3", "table4", "table5", "figure3", "trust")
+"""What there is to show: the paper's tables and figures (4 is 3 with the smaller model), and curves of our own."""
+_OF_ANSWERS = ("table5", "figure3")
 _SCORES = ("retriever", "estimator, 0.5 to 0.9", "estimator, any log-odds")
 """What thresholds are searched on: scores of the retriever, the paper's steps of P("true"), quantiles of the log-odds."""
 
@@ -151,18 +154,72 @@ def trust_table(test: Sequence[Judged], k: int) -> TableView:
     return TableView("What scores are worth", "ours; lower is better", ["measure", "value"], rows)
 
 
-def plots(test: Sequence[Judged], k: int, seed: int) -> list[str]:
+def share_table(test: Sequence[Judged], k: int, seed: int) -> TableView:
+    """Return EM by the share of relevant contexts (figures 3 and 4)."""
+    rows = [
+        [score, f"{0.2 * fifth:.1f} to {0.2 * fifth + 0.2:.1f}", str(len(ems)), mean_interval(ems, seed=seed).percent()]
+        for score, fifth, ems in _by_share(test, k)
+    ]
+    over = (
+        f'share of the top {k} with P("true") over 0.5, of the retriever over its median score; the paper draws curves, whose '
+        "values are not stated: accuracy rises with the estimator's share, and drops where no context is relevant"
+    )
+    return TableView(
+        "EM by the share of relevant contexts (RE-RAG, figures 3 and 4)", over, ["score", "share", "n", "EM"], rows
+    )
+
+
+def tables(
+    dev: Sequence[Judged], test: Sequence[Judged], k: int, dataset: str, sample: int, seed: int, show: Sequence[str] = PARTS
+) -> list[TableView]:
+    """Return the tables of the parts to show, in the paper's order; those of answers where there are answers.
+
+    Raises:
+        ConfigError: if a part is unknown, or nothing is left to show.
+
+    """
+    strange = [part for part in show if part not in PARTS]
+    if strange:
+        raise ConfigError(f"judgement.show={strange[0]!r}: there are {', '.join(PARTS)}." + nearest(strange[0], PARTS))
+    made: dict[str, Callable[[], TableView]] = {
+        "table2": lambda: recall_table(test, dataset, seed),
+        "table3": lambda: sample_table(test, sample),
+        "table4": lambda: set_table(dev, test, k, dataset, seed),
+        "table5": lambda: refusal_table(dev, test, k, dataset, seed),
+        "figure3": lambda: share_table(test, k, seed),
+        "trust": lambda: trust_table(test, k),
+    }
+    shown = [part for part in PARTS if part in show and (answered(test) or part not in _OF_ANSWERS)]
+    if not shown:
+        raise ConfigError(
+            f"judgement.show=[{', '.join(show)}] needs answers, and the cell of these settings is not there. "
+            "Run `python -m flows.sweep` with the same words and rank_by=estimator first."
+        )
+    return [made[part]() for part in shown]
+
+
+def plots(test: Sequence[Judged], k: int, seed: int, show: Sequence[str] = PARTS) -> list[str]:
     """Return SVG: reliability, and where there are answers risk-coverage and EM by the share of relevant contexts."""
-    bins = reliability(*_context_trust(test, k))
-    lines: dict[str, tuple[Sequence[float], Sequence[float]]] = {"perfect": ([0, 1], [0, 1])}
-    lines["estimator"] = ([b.confidence for b in bins], [b.right for b in bins])
-    drawn = [curve(f'Reliability of P("true") over the top {k}', 'mean P("true") of a bin', "share with an answer", lines)]
-    if answered(test):
-        ems, lines = _ems(test), {}
+    drawn = []
+    if "trust" in show:
+        bins = reliability(*_context_trust(test, k))
+        lines: dict[str, tuple[Sequence[float], Sequence[float]]] = {"perfect": ([0, 1], [0, 1])}
+        lines["estimator"] = ([b.confidence for b in bins], [b.right for b in bins])
+        title = f'Reliability of P("true") over the top {k}'
+        drawn.append(curve(title, 'mean P("true") of a bin', "share with an answer", lines))
+    if "trust" in show and answered(test):
+        lines = {}
         for score in ("retriever", "estimator"):
-            coverage, risk = risk_coverage(_sets(test, k, score).best, ems)
+            coverage, risk = risk_coverage(_sets(test, k, score).best, _ems(test))
             lines[score] = (coverage.tolist(), risk.tolist())
-        drawn += [curve("Risk against coverage", "coverage", "risk (1 - EM)", lines), _by_share(test, k, ems, seed)]
+        drawn.append(curve("Risk against coverage", "coverage", "risk (1 - EM)", lines))
+    if "figure3" in show and answered(test):
+        points: dict[str, tuple[list[float], list[float]]] = {}
+        for score, fifth, ems in _by_share(test, k):
+            across, up = points.setdefault(score, ([], []))
+            across.append(0.2 * fifth + 0.1)
+            up.append(mean_interval(ems, seed=seed).mean)
+        drawn.append(curve(f"EM by the share of relevant contexts among {k}", "share of relevant contexts", "EM", points))
     return drawn
 
 
@@ -171,22 +228,19 @@ def answered(judged: Sequence[Judged]) -> bool:
     return all(one.em is not None for one in judged)
 
 
-def _by_share(test: Sequence[Judged], k: int, ems: NDArray[np.float64], seed: int) -> str:
-    """EM by the share of the top k that passes 0.5 (figures 3 and 4); the retriever's share passes its median score."""
+def _by_share(test: Sequence[Judged], k: int) -> Iterator[tuple[str, int, NDArray[np.float64]]]:
+    """Yield score, fifth (0 to 4) of the share of the top k that passes, and EMs; the retriever's pass its median score."""
     middle = float(np.median([c.score for one in test for c in one.contexts[:k]]))
     shares = {
-        "estimator": [np.mean([_odds(c) > 0 for c in one.by_estimator()[:k]]) for one in test],
         "retriever": [np.mean([c.score > middle for c in one.contexts[:k]]) for one in test],
+        "estimator": [np.mean([_odds(c) > 0 for c in one.by_estimator()[:k]]) for one in test],
     }
-    lines = {}
-    for name, values in shares.items():
+    ems = _ems(test)
+    for score, values in shares.items():
         place = np.minimum((np.array(values) * 5).astype(int), 4)
-        known = [n for n in range(5) if (place == n).any()]
-        lines[name] = (
-            [0.2 * n + 0.1 for n in known],
-            [mean_interval(ems[place == n], seed=seed).mean for n in known],
-        )
-    return curve(f"EM by the share of relevant contexts among {k}", "share of relevant contexts", "EM", lines)
+        for fifth in range(5):
+            if (place == fifth).any():
+                yield score, fifth, ems[place == fifth]
 
 
 def _odds(context: Context) -> float:
