@@ -64,7 +64,7 @@ def _draw_up(cfg: DictConfig) -> Report:
         "Answers": _artifacts.cell(cfg).folder.name if answered(test) else "not swept with these settings",
         "Code": f"revision {store.git_revision()}",
     }
-    return Report(f"Winnow: the estimator {cfg.estimator.name}", shown, plots(test, k, seed, show), made_by)
+    return Report(f"Winnow: the estimator {cfg.estimator.name}", shown, plots(dev, test, k, seed, show), made_by)
 
 
 def _judged(cfg: DictConfig, split: str) -> list[Judged]:

@@ -5,8 +5,10 @@ import pytest
 
 from winnow.errors import InputError
 from winnow.metrics.unanswerable import (
+    Calibration,
     area_under_risk,
     best_threshold,
+    calibrate,
     classify,
     expected_calibration_error,
     refuse,
@@ -66,3 +68,24 @@ def test_rows_must_fit() -> None:
     """Scores and labels of different questions."""
     with pytest.raises(InputError, match="5 scores and 4 labels"):
         classify(BEST, HOLDS[:4], 0.5)
+
+
+def test_calibration_finds_the_line_that_made_the_labels() -> None:
+    """Labels drawn with log-odds of 2 x - 3; afterwards the calibration error is that of chance."""
+    rng = np.random.default_rng(0)
+    values = rng.uniform(-1, 4, 20_000)
+    right = rng.random(20_000) < 1 / (1 + np.exp(-(2 * values - 3)))
+    found = calibrate(values, right)
+    assert (found.slope, found.offset) == pytest.approx((2, -3), abs=0.1)
+    before, after = (expected_calibration_error(1 / (1 + np.exp(-odds)), right) for odds in (values, found(values)))
+    assert before > 0.1
+    assert after < 0.01
+
+
+def test_calibration_without_anything_to_learn_from() -> None:
+    """Labels of one kind change nothing; scores that rank backwards say the share, and no more."""
+    values = np.array([-1.0, 0.0, 1.0, 2.0])
+    assert calibrate(values, np.ones(4, dtype=bool)) == calibrate(values, np.zeros(4, dtype=bool)) == Calibration()
+    assert calibrate(values, np.array([True, False, False, False]))(values) == pytest.approx([np.log(1 / 3)] * 4)
+    with pytest.raises(InputError, match="received 4 scores and 1 labels"):
+        calibrate(values, np.array([True]))

@@ -48,6 +48,8 @@ def test_recall_of_both_rankings() -> None:
 def test_sets_without_an_answer_and_their_refusal() -> None:
     """At 0.5 the estimator calls both sets without an answer and no other; accuracy on the rest stays."""
     sets = set_table(TEST, TEST, 2, "TQA", 0)
+    assert [row[0] for row in sets.rows[2:4]] == ["estimator calibrated on dev, 0.5 to 0.9", "estimator, any log-odds"]
+    assert sets.rows[2][2:] == sets.rows[1][2:]
     assert [cell.partition(" ")[0] for cell in sets.rows[1]] == ["estimator,", "0.5", "100.0", "100.0", "100.0"]
     assert sets.rows[-1][0] == "RE-RAG large (paper, TQA)"
     refused = refusal_table(TEST, TEST, 2, "NQ", 0)
@@ -58,11 +60,11 @@ def test_samples_and_trust() -> None:
     """Extremes of each kind; without answers there is no risk to draw."""
     kinds = [row[0] for row in sample_table(TEST, 6).rows]
     assert kinds == ["true, no answer string"] * 2 + ["false, answer string there"] * 2 + ["true, answer string there"] * 2
-    assert len(trust_table(TEST, 2).rows) == 4
+    assert len(trust_table(TEST, TEST, 2).rows) == 5
     unanswered = [replace(one, em=None) for one in TEST]
-    assert len(trust_table(unanswered, 2).rows) == 1
-    assert (len(plots(TEST, 2, 0)), len(plots(unanswered, 2, 0))) == (3, 1)
-    assert all(svg.startswith("<svg") for svg in plots(TEST, 2, 0))
+    assert len(trust_table(TEST, unanswered, 2).rows) == 2
+    assert (len(plots(TEST, TEST, 2, 0)), len(plots(TEST, unanswered, 2, 0))) == (3, 1)
+    assert all(svg.startswith("<svg") for svg in plots(TEST, TEST, 2, 0))
 
 
 def test_accuracy_by_the_share_of_relevant_contexts() -> None:
@@ -81,7 +83,11 @@ def test_a_part_alone_can_be_shown() -> None:
     assert len(titles(TEST)) == 6
     assert len(titles(unanswered)) == 4
     assert titles(TEST, "table4", "table2") == ["Recall@k before and after reranking", "Sets without an answer"]
-    assert (len(plots(TEST, 2, 0, ["figure3"])), len(plots(TEST, 2, 0, ["trust"])), plots(TEST, 2, 0, ["table2"])) == (
+    assert (
+        len(plots(TEST, TEST, 2, 0, ["figure3"])),
+        len(plots(TEST, TEST, 2, 0, ["trust"])),
+        plots(TEST, TEST, 2, 0, ["table2"]),
+    ) == (
         1,
         2,
         [],

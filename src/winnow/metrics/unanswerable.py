@@ -3,6 +3,7 @@
 A set is a question's top k contexts. It is called unanswerable if none of them passes the threshold (RE-RAG, section 5.3).
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -122,6 +123,36 @@ def expected_calibration_error(confidence: Floats, right: NDArray[np.bool_], bin
     """Return the mean distance of confidence and share right over bins, weighted by their size (Naeini et al. 2015)."""
     found = reliability(confidence, right, bins)
     return sum(one.n * abs(one.confidence - one.right) for one in found) / len(confidence)
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """A line through log-odds after which they say how often they are right; as it stands, it changes nothing."""
+
+    slope: float = 1.0
+    offset: float = 0.0
+
+    def __call__(self, log_odds: Floats) -> Floats:
+        """Return calibrated log-odds."""
+        return self.slope * log_odds + self.offset
+
+
+def calibrate(log_odds: Floats, right: NDArray[np.bool_]) -> Calibration:
+    """Fit Platt's logistic regression (1999) of being right on the log-odds; none where all are right or all wrong.
+
+    A falling line, of scores that rank backwards, becomes a level one: the order of scores is theirs to answer for.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    _check(log_odds, right)
+    if right.all() or not right.any():
+        return Calibration()
+    fitted = LogisticRegression(C=np.inf).fit(log_odds[:, None], right)
+    slope = float(fitted.coef_[0, 0])
+    if slope > 0:
+        return Calibration(slope, float(fitted.intercept_[0]))
+    share = float(right.mean())
+    return Calibration(0.0, math.log(share / (1 - share)))
 
 
 def _check(best: Floats, holds: NDArray[np.bool_]) -> None:

@@ -16,8 +16,10 @@ from winnow.errors import ConfigError, nearest
 from winnow.metrics.intervals import compare, mean_interval
 from winnow.metrics.ranking import recall_at
 from winnow.metrics.unanswerable import (
+    Calibration,
     area_under_risk,
     best_threshold,
+    calibrate,
     classify,
     expected_calibration_error,
     refuse,
@@ -35,8 +37,11 @@ THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
 PARTS = ("table2", "table3", "table4", "table5", "figure3", "trust")
 """What there is to show: the paper's tables and figures (4 is 3 with the smaller model), and curves of our own."""
 _OF_ANSWERS = ("table5", "figure3")
-_SCORES = ("retriever", "estimator, 0.5 to 0.9", "estimator, any log-odds")
-"""What thresholds are searched on: scores of the retriever, the paper's steps of P("true"), quantiles of the log-odds."""
+_AS_IT_IS = Calibration()
+_PAPERS, _CALIBRATED = "estimator, 0.5 to 0.9", "estimator calibrated on dev, 0.5 to 0.9"
+_SCORES = ("retriever", _PAPERS, _CALIBRATED, "estimator, any log-odds")
+"""What thresholds are searched on: scores of the retriever, the paper's steps of P("true") as it is and calibrated, quantiles
+of the log-odds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +126,8 @@ def set_table(dev: Sequence[Judged], test: Sequence[Judged], k: int, dataset: st
     """Return how well thresholds find sets without an answer (table 4); the retriever's are quantiles of its scores."""
     rows = []
     for score in _SCORES:
-        threshold, sets = _chosen(score, dev, k), _sets(test, k, score)
+        scale = _scale(score, dev)
+        threshold, sets = _chosen(score, dev, k, scale), _sets(test, k, score, scale)
         found = classify(sets.best, sets.holds, threshold, seed=seed)
         rows.append([score, _shown(score, threshold), *(e.percent() for e in (found.recall, found.precision, found.f1))])
     lacking = int((~_sets(test, k, "estimator").holds).sum())
@@ -134,17 +140,20 @@ def refusal_table(dev: Sequence[Judged], test: Sequence[Judged], k: int, dataset
     """Return accuracy on sets with an answer before and after refusing, and the share refused of those without (table 5)."""
     rows, right = [], _ems(test)
     for score in _SCORES:
-        threshold, sets = _chosen(score, dev, k), _sets(test, k, score)
+        scale = _scale(score, dev)
+        threshold, sets = _chosen(score, dev, k, scale), _sets(test, k, score, scale)
         found = refuse(sets.best, sets.holds, right, threshold, seed=seed)
         rows.append([score, _shown(score, threshold), *(e.percent() for e in (found.before, found.after, found.refused))])
     columns = ["score", "threshold", "before", "after", "refused"]
     return _beside("table5", dataset, "Refusing sets without an answer", f"sets of {k}", columns, rows, gap=1)
 
 
-def trust_table(test: Sequence[Judged], k: int) -> TableView:
+def trust_table(dev: Sequence[Judged], test: Sequence[Judged], k: int) -> TableView:
     """Return the calibration error of P("true"), and the area under the risk-coverage curve where there are answers."""
-    error = expected_calibration_error(*_context_trust(test, k))
-    rows = [['calibration error of P("true") against has_answer, 10 bins', f"{error:.3f}"]]
+    rows = []
+    for how, scale in (("", _AS_IT_IS), (", calibrated on dev", _scale(_CALIBRATED, dev))):
+        error = expected_calibration_error(*_context_trust(test, k, scale))
+        rows.append([f'calibration error of P("true") against has_answer, 10 bins{how}', f"{error:.3f}"])
     if answered(test):
         ems = _ems(test)
         for score in ("retriever", "estimator"):
@@ -187,7 +196,7 @@ def tables(
         "table4": lambda: set_table(dev, test, k, dataset, seed),
         "table5": lambda: refusal_table(dev, test, k, dataset, seed),
         "figure3": lambda: share_table(test, k, seed),
-        "trust": lambda: trust_table(test, k),
+        "trust": lambda: trust_table(dev, test, k),
     }
     shown = [part for part in PARTS if part in show and (answered(test) or part not in _OF_ANSWERS)]
     if not shown:
@@ -198,13 +207,14 @@ def tables(
     return [made[part]() for part in shown]
 
 
-def plots(test: Sequence[Judged], k: int, seed: int, show: Sequence[str] = PARTS) -> list[str]:
+def plots(dev: Sequence[Judged], test: Sequence[Judged], k: int, seed: int, show: Sequence[str] = PARTS) -> list[str]:
     """Return SVG: reliability, and where there are answers risk-coverage and EM by the share of relevant contexts."""
     drawn = []
     if "trust" in show:
-        bins = reliability(*_context_trust(test, k))
         lines: dict[str, tuple[Sequence[float], Sequence[float]]] = {"perfect": ([0, 1], [0, 1])}
-        lines["estimator"] = ([b.confidence for b in bins], [b.right for b in bins])
+        for name, scale in (("estimator", _AS_IT_IS), ("calibrated on dev", _scale(_CALIBRATED, dev))):
+            bins = reliability(*_context_trust(test, k, scale))
+            lines[name] = ([b.confidence for b in bins], [b.right for b in bins])
         title = f'Reliability of P("true") over the top {k}'
         drawn.append(curve(title, 'mean P("true") of a bin', "share with an answer", lines))
     if "trust" in show and answered(test):
@@ -256,35 +266,43 @@ def _ems(judged: Sequence[Judged]) -> NDArray[np.float64]:
     return np.array([one.em or 0.0 for one in judged])
 
 
-def _sets(judged: Sequence[Judged], k: int, score: str) -> _Sets:
+def _scale(score: str, dev: Sequence[Judged]) -> Calibration:
+    """Return the calibration that a score stands for, fitted on every judged context of the development questions."""
+    if score != _CALIBRATED:
+        return _AS_IT_IS
+    shown = [c for one in dev for c in one.contexts]
+    return calibrate(np.array([_odds(c) for c in shown]), np.array([c.has_answer for c in shown]))
+
+
+def _sets(judged: Sequence[Judged], k: int, score: str, scale: Calibration = _AS_IT_IS) -> _Sets:
     if score == "retriever":
         tops = [list(one.contexts[:k]) for one in judged]
         best = [max(c.score for c in top) for top in tops]
     else:
         tops = [one.by_estimator()[:k] for one in judged]
         best = [_odds(top[0]) for top in tops]
-    return _Sets(np.array(best, dtype=np.float64), np.array([any(c.has_answer for c in top) for top in tops]))
+    return _Sets(scale(np.array(best, dtype=np.float64)), np.array([any(c.has_answer for c in top) for top in tops]))
 
 
-def _chosen(score: str, dev: Sequence[Judged], k: int) -> float:
+def _chosen(score: str, dev: Sequence[Judged], k: int, scale: Calibration) -> float:
     """Return the threshold with the best F1 on the development questions, on the scale of `_sets`.
 
     RE-RAG's loss tells contexts of one question apart, and says nothing of the height that all its log-odds share: where
-    that is far from 0, no probability from 0.5 to 0.9 is a threshold, and quantiles of the log-odds are.
+    that is far from 0, no probability from 0.5 to 0.9 is a threshold; calibrated ones and quantiles of the log-odds are.
     """
-    sets = _sets(dev, k, score)
-    if score == _SCORES[1]:
+    sets = _sets(dev, k, score, scale)
+    if score in (_PAPERS, _CALIBRATED):
         return best_threshold(sets.best, sets.holds, [math.log(t / (1 - t)) for t in THRESHOLDS])
     return best_threshold(sets.best, sets.holds, [float(v) for v in np.quantile(sets.best, np.linspace(0.05, 0.95, 19))])
 
 
 def _shown(score: str, threshold: float) -> str:
-    return f"{1 / (1 + math.exp(-threshold)):.3g}" if score == _SCORES[1] else f"{threshold:.3g}"
+    return f"{1 / (1 + math.exp(-threshold)):.3g}" if score in (_PAPERS, _CALIBRATED) else f"{threshold:.3g}"
 
 
-def _context_trust(test: Sequence[Judged], k: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def _context_trust(test: Sequence[Judged], k: int, scale: Calibration) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     shown = [c for one in test for c in one.by_estimator()[:k]]
-    chances = probability(np.array([_odds(c) for c in shown], dtype=np.float32))
+    chances = probability(scale(np.array([_odds(c) for c in shown])).astype(np.float32))
     return chances.astype(np.float64), np.array([c.has_answer for c in shown])
 
 
