@@ -16,80 +16,17 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from tests.training.methods import METHODS, SETTINGS, rag, re_rag, silent
 from winnow.errors import ConfigError, WinnowError
-from winnow.estimators.t5 import T5Estimator
 from winnow.pair_model import PairModel
-from winnow.training.chunks import Chunk, backward, set_dropout
-from winnow.training.fid import Fid
+from winnow.training.chunks import Chunk
 from winnow.training.generators import Seq2SeqGenerator
 from winnow.training.groups import Group
 from winnow.training.loop import LoopSettings, Method, fit
 from winnow.training.rag import Rag
-from winnow.training.re_rag import ReRag
 
 if TYPE_CHECKING:
     from conftest import SmallWorld
-
-SETTINGS = LoopSettings(
-    epochs=2, learning_rate=1e-3, batch_questions=2, accumulation=2, precision="float32", device="cpu", save_steps=2,
-    logging_steps=1, chunk_tokens=200,
-)  # fmt: skip
-
-
-def silent(metrics: Mapping[str, float], step: int) -> None:
-    """Log nothing."""
-
-
-def re_rag(base: str, **more: str) -> Method:
-    estimator = T5Estimator(base, dtype="float32", device="cpu")
-    return ReRag(estimator, Seq2SeqGenerator(base, max_answer=4, device="cpu"), **more)  # type: ignore[arg-type]
-
-
-def rag(base: str) -> Method:
-    return Rag(Seq2SeqGenerator(base, max_answer=4, device="cpu"))
-
-
-def fid(base: str) -> Method:
-    return Fid(Seq2SeqGenerator(base, max_answer=4, device="cpu"))
-
-
-METHODS = pytest.mark.parametrize("make", [re_rag, rag, fid])
-
-
-def gradients(method: Method, groups: Sequence[Group], settings: LoopSettings) -> dict[str, torch.Tensor]:
-    """The gradient of one batch, with the same dropout each time."""
-    for lm in method.models.values():
-        lm.model.train()  # type: ignore[no-untyped-call]
-        lm.model.zero_grad()
-    torch.manual_seed(1)
-    backward(method, groups, settings, 0)
-    return {
-        f"{name}.{n}": p.grad.clone()
-        for name, lm in method.models.items()
-        for n, p in lm.model.named_parameters()
-        if p.grad is not None
-    }
-
-
-@METHODS
-def test_recomputing_chunks_gives_the_same_gradient(make: Callable[[str], Method], small: SmallWorld) -> None:
-    """With dropout: each chunk runs again under the random numbers it had."""
-    method = make(small.base)
-    once = gradients(method, small.train[:4], SETTINGS)
-    twice = gradients(method, small.train[:4], replace(SETTINGS, recompute=True))
-    assert once.keys() == twice.keys()
-    assert all(torch.allclose(once[n], twice[n], atol=1e-6) for n in once)
-
-
-@METHODS
-def test_chunks_and_the_order_of_questions_change_nothing(make: Callable[[str], Method], small: SmallWorld) -> None:
-    """Without dropout: any token budget, any order of questions, the same gradient beyond rounding."""
-    method = make(small.base)
-    for lm in method.models.values():
-        set_dropout(lm.model, 0.0)
-    whole = gradients(method, small.train[:4], replace(SETTINGS, chunk_tokens=100_000))
-    small_chunks = gradients(method, small.train[:4][::-1], replace(SETTINGS, chunk_tokens=40))
-    assert all(torch.allclose(whole[n], small_chunks[n], atol=1e-5) for n in whole)
 
 
 @METHODS
@@ -107,22 +44,6 @@ def test_a_run_saves_its_best_epoch_and_reports_once(make: Callable[[str], Metho
     assert again.seconds == report.seconds
     with_other = Seq2SeqGenerator(str(tmp_path / "out/generator"), max_answer=4)
     assert len(with_other.write([with_other.tokens.encode("a", small.dev[0].contexts[0].passage)])) == 1
-
-
-def test_it_learns_what_a_frozen_generator_knows(small: SmallWorld, tmp_path: Path) -> None:
-    """Likelihoods that favour the answer-bearing context: the estimator alone is trained and comes to rank it first."""
-    groups = [replace(g, log_answer=tuple(0.0 if c.has_answer else -8.0 for c in g.contexts)) for g in small.train]
-    method = ReRag(T5Estimator(small.base, dtype="float32", device="cpu"), objective="marginal")
-    settings = replace(SETTINGS, epochs=30, accumulation=1, batch_questions=12, learning_rate=3e-3)
-    report = fit(method, groups, [], settings, tmp_path / "out", silent)
-    assert report.best_epoch == 30
-    assert [p.name for p in (tmp_path / "out").iterdir() if p.is_dir()] == ["estimator"]
-    estimator = T5Estimator(str(tmp_path / "out/estimator"), dtype="float32")
-    first = 0
-    for group in groups:
-        scores = estimator.score([(group.question.text, c.passage) for c in group.contexts])
-        first += group.contexts[int(scores.argmax())].has_answer
-    assert first >= 10  # of 12; by chance 3
 
 
 class Exploding(Rag):
@@ -263,5 +184,3 @@ def test_settings_are_checked() -> None:
         LoopSettings(epochs=0)
     with pytest.raises(ConfigError, match="received 'int8'"):
         LoopSettings(precision="int8")
-    with pytest.raises(ConfigError, match="objective must be paper or marginal"):
-        ReRag(T5Estimator("x"), objective="x")  # type: ignore[arg-type]

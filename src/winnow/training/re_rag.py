@@ -43,7 +43,9 @@ class ReRag(Method):
     top: int = 10
 
     def __post_init__(self) -> None:
-        """Refuse an unknown objective."""
+        """Refuse an unknown objective, and a runtime that keeps the weights that it first saw."""
+        if self.estimator.runtime != "torch":
+            raise ConfigError(f"An estimator trains with runtime=torch; received {self.estimator.runtime!r}.")
         if self.objective not in ("paper", "marginal"):
             raise ConfigError(f"objective must be paper or marginal; received {self.objective!r}.")
 
