@@ -1,7 +1,7 @@
 """Scoring pairs with a T5 and with a cross-encoder, against what one would write first; and rescoring after 1 % more pairs.
 
 python bench/bench_estimator.py                     # 50 questions of 100 contexts; random weights of T5-small's size
-python bench/bench_estimator.py 10 cross_encoder    # fewer questions; one of t5_small, t5_base, cross_encoder, rescoring
+python bench/bench_estimator.py 10 t5_small         # fewer questions; of t5_small, t5_base, cross_encoder and rescoring one
 
 The T5s' passages are made up: 60 to 180 words, as Wikipedia's introductions are. The cross-encoder reads the quick start's
 (`make demo`); its baseline needs `pip install sentence-transformers`; without either it is left out.
@@ -157,7 +157,7 @@ def cross_encoder(folder: Path, count: int) -> None:
     except ImportError:
         print("cross-encoder: sentence-transformers is not installed; left out")
         return
-    if not MINILM.is_dir():
+    if not (MINILM.is_dir() and list((ROOT / "data/retrieval").glob("trivia-bm25-*"))):
         print("cross-encoder: the quick start's data are not there (make demo); left out")
         return
     pairs, path = retrieved(count), reranker(folder / "reranker")
@@ -211,7 +211,7 @@ def main() -> None:
             "t5_small": partial(t5, folder, "T5-small's size", SMALL, QUESTIONS),
             "t5_base": partial(t5, folder, "T5-base's size", ScratchT5(768, 3072, 12, 12), max(1, QUESTIONS // 10)),
             "cross_encoder": partial(cross_encoder, folder, 1000),
-            "rescoring": partial(rescoring, folder, max(50, QUESTIONS)),
+            "rescoring": partial(rescoring, folder, QUESTIONS),
         }
         for part in sys.argv[2:] or parts:
             parts[part]()

@@ -63,7 +63,7 @@ def _plain(value: Any) -> Any:
         if kept.get("dtype") == "auto":
             kept["dtype"] = resolve_dtype("auto", str(value.get("device", "auto")))
         if kept.get("runtime") == "auto":
-            kept["runtime"] = resolve_runtime("auto", str(value.get("device", "auto")))
+            kept["runtime"] = resolve_runtime("auto", str(value.get("device", "auto")), str(kept.get("dtype")))
         if "base_url" in value:
             kept["server"] = value.get("server") or value["base_url"]
         return kept

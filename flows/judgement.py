@@ -27,7 +27,7 @@ from winnow.tables import Rankings, questions_of
 
 def judgement(configs: Sequence[DictConfig]) -> Summary:
     """Write the page of each job's estimator."""
-    rows, pages = [], []
+    firsts, pages = [], []
     for cfg in configs:
         report = _draw_up(cfg)
         out = Path(cfg.judgement.out)
@@ -36,10 +36,11 @@ def judgement(configs: Sequence[DictConfig]) -> Summary:
         for name, text in texts.items():
             with store.writing(out / name, needed=2**24) as partial:
                 partial.write_text(text, encoding="utf-8")
-        first = report.tables[0]
-        rows += [dict(zip(first.columns, row, strict=True)) for row in first.rows]
+        firsts.append(report.tables[0])
         pages.append(f"Report: {out / 'report.html'}")
-    return Summary(f"{first.title}: {first.over}", rows, "\n".join(pages))
+    alike = [table for table in firsts if table.title == firsts[0].title]
+    rows = [dict(zip(table.columns, row, strict=True)) for table in alike for row in table.rows]
+    return Summary(f"{firsts[0].title}: {firsts[0].over}", rows, "\n".join(pages))
 
 
 def _draw_up(cfg: DictConfig) -> Report:
@@ -56,7 +57,7 @@ def _draw_up(cfg: DictConfig) -> Report:
         )
     dev, test = _judged(cfg, at.dev), _judged(cfg, at.test)
     seed, k, paper = cfg.report.seed, int(at.k), str(at.paper)
-    show = PARTS if at.show is None else list(at.show)
+    show = PARTS if at.show is None else [at.show] if isinstance(at.show, str) else list(at.show)
     shown = tables(dev, test, k, paper, int(at.sample), seed, show)
     made_by = {
         "Data": f"corpus {cfg.corpus.name}, questions {cfg.dataset.name}: {len(dev)} of {at.dev}, {len(test)} of {at.test}",

@@ -91,15 +91,16 @@ def pick_dtype(name: str, device: str) -> torch.dtype:
     return cast("torch.dtype", getattr(torch, resolve_dtype(name, device)))
 
 
-def resolve_runtime(name: str, device: str) -> str:
-    """Return what runs a model; "auto" is OpenVINO on a CPU where it is installed, and PyTorch elsewhere."""
+def resolve_runtime(name: str, device: str, dtype: str = "auto") -> str:
+    """Return what runs a model; "auto" is OpenVINO on a CPU where it is installed (not in float16), and PyTorch elsewhere."""
     if name not in RUNTIMES:
         raise ConfigError(f"runtime must be one of {', '.join(RUNTIMES)}; received {name!r}.")
     if name == "torch":
         return name
-    on_cpu, installed = pick_device(device).type == "cpu", find_spec("openvino") is not None
+    on_cpu = device == "cpu" or (device == "auto" and pick_device(device).type == "cpu")
+    installed = find_spec("openvino") is not None
     if name == "auto":
-        return "openvino" if on_cpu and installed else "torch"
+        return "openvino" if on_cpu and installed and dtype != "float16" else "torch"
     if not on_cpu:
         raise ConfigError(f"runtime=openvino runs on a CPU; received device={device}. Use runtime=torch, or device=cpu.")
     if not installed:

@@ -112,6 +112,10 @@ def test_a_trained_estimator_is_its_teachers_and_serves_any_reader() -> None:
     ):
         assert key(_artifacts.joint, *words, more) != trained
     assert key(_artifacts.relevance, *words) == key(_artifacts.relevance, *words, "reader=openai")
+    by = {
+        name: key(_artifacts.relevance, *words, f"estimator.engine.runtime={name}") for name in ("auto", "torch", "openvino")
+    }
+    assert by["auto"] == by["openvino"] != by["torch"]
 
 
 @pytest.mark.parametrize(

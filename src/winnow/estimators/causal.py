@@ -24,8 +24,9 @@ class CausalEstimator(WordEstimator):
     def __post_init__(self) -> None:
         """Refuse OpenVINO, whose attention gives NaN in rows that are padded on the left."""
         super().__post_init__()
-        if self.runtime != "torch":
-            raise ConfigError(f"A causal estimator runs with estimator.engine.runtime=torch alone; received {self.runtime!r}.")
+        if self.runtime == "openvino":
+            raise ConfigError("A causal estimator runs with runtime=torch alone; received 'openvino'.")
+        self.runtime = "torch"
 
     def load(self) -> LanguageModel:
         """Load model and tokenizer."""

@@ -49,7 +49,7 @@ class CrossEncoder(PairEstimator):
 
     def load(self) -> LanguageModel:
         """Load model and tokenizer."""
-        lm = load_encoder(self.path, self.weights, self.device, classes=2 if self.head == "classes" else 0)
+        lm = load_encoder(self.path, self.loading_dtype, self.device, classes=2 if self.head == "classes" else 0)
         kind, layers = lm.model.config.model_type, lm.model.config.num_hidden_layers
         if self.apart and (kind != "bert" or self.apart > layers):
             raise ModelError(
@@ -105,7 +105,7 @@ class CrossEncoder(PairEstimator):
         model: Any = self.lm.model
         place = torch.arange(ids_BT.shape[1], device=ids_BT.device)
         begins = (mask_BT - second_BT).sum(dim=1, keepdim=True)
-        hidden = model.embeddings(input_ids=ids_BT, position_ids=place - second_BT * begins)
+        hidden = model.embeddings(input_ids=ids_BT, position_ids=(place - second_BT * begins) * mask_BT)
         whole = mask_BT.bool()[:, None, None, :]
         parted = whole & (second_BT[:, None, :, None] == second_BT[:, None, None, :])
         masks = [

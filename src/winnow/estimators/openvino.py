@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Literal
 
+import numpy as np
 import torch
 
 from winnow.errors import ConfigError, ModelError
 
 Runtime = Literal["auto", "torch", "openvino"]
+Inputs = tuple[torch.Tensor, ...]
 _HINTS = {"float32": "f32", "bfloat16": "bf16"}
 
 
@@ -37,15 +39,21 @@ class Compiled:
 
     Args:
         model: whose weights the function reads, as they are now; in float32, from which OpenVINO makes what it needs.
-        function: of tensors; it returns a tensor or a tuple of them, and takes any batch size and length.
+        function: of tensors; it returns a tensor. The model is set to inference first.
         example: inputs to trace it with; rows of two lengths, so that a mask is not taken for needless.
+        other: inputs of another batch size and length, for which the trace must give what the function gives: some models
+            (Longformer, LongT5) decide by the size of their input how they go on.
         dtype: float32 or bfloat16, of the products.
         name: of the model, for messages.
+
+    Raises:
+        ModelError: if OpenVINO lacks an operation, or the trace holds for the example's size alone.
+        ConfigError: if this CPU does not compute in `dtype`.
 
     """
 
     def __init__(
-        self, model: torch.nn.Module, function: Callable[..., Any], example: Sequence[torch.Tensor], dtype: str, name: str
+        self, model: torch.nn.Module, function: Callable[..., Any], example: Inputs, other: Inputs, dtype: str, name: str
     ) -> None:
         if dtype not in _HINTS:
             raise ConfigError(f"runtime=openvino computes in float32 or bfloat16; received dtype={dtype}. Use runtime=torch.")
@@ -60,16 +68,36 @@ class Compiled:
         }
         try:
             with torch.no_grad(), warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of Python values that a trace keeps: none depends on the rows
-                graph = torch.jit.trace(Traced(model, function).eval(), tuple(example), check_trace=False)  # type: ignore[no-untyped-call]
-            converted = openvino.convert_model(graph, example_input=tuple(example))
-            self._request = openvino.Core().compile_model(converted, "CPU", settings).create_infer_request()
+                warnings.simplefilter("ignore")  # of Python values that a trace keeps: `other` tells whether that matters
+                graph = torch.jit.trace(Traced(model, function).eval(), example, check_trace=False)  # type: ignore[no-untyped-call]
+                if not torch.allclose(graph(*other), function(*other), rtol=1e-3, atol=1e-3):
+                    raise ValueError("it goes another way for inputs of another size")
+            compiled = openvino.Core().compile_model(openvino.convert_model(graph, example_input=example), "CPU", settings)
         except Exception as error:
             raise ModelError(
                 f"OpenVINO cannot run {name}: {' '.join(str(error).split())}. Set estimator.engine.runtime=torch."
             ) from error
+        if compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name() != _HINTS[dtype]:
+            raise ConfigError(f"This CPU does not compute in {dtype}. Use dtype=float32 or auto, or runtime=torch.")
+        self._request, self._name = compiled.create_infer_request(), name
 
-    def __call__(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Return the function's outputs, which are the caller's to keep."""
-        self._request.infer([one.numpy() for one in inputs], share_inputs=True)
-        return tuple(torch.from_numpy(one.data.copy()) for one in self._request.output_tensors)
+    def __call__(self, *inputs: torch.Tensor) -> torch.Tensor:
+        """Return the function's output, which is the caller's to keep.
+
+        Raises:
+            ModelError: if OpenVINO left the output as it was, which it does where PyTorch says what is wrong with an input.
+
+        """
+        self._request.output_tensors[0].data[...] = np.nan
+        why: Exception | None = None
+        try:
+            self._request.infer([one.numpy() for one in inputs], share_inputs=True)
+        except RuntimeError as error:
+            why = error
+        found = torch.from_numpy(self._request.output_tensors[0].data.copy())
+        if why or len(found) != len(inputs[0]) or found.isnan().all():
+            shapes = [tuple(one.shape) for one in inputs]
+            raise ModelError(
+                f"{self._name}: OpenVINO gave nothing for inputs of {shapes}. Set estimator.engine.runtime=torch."
+            ) from why
+        return found

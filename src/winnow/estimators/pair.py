@@ -1,6 +1,6 @@
 """What estimators that read question and passage together share: distinct pairs, token-budget batches, two uses.
 
-The same functions score and are trained (with gradients), so that both see the same numbers.
+The same functions score and are trained (with gradients); where OpenVINO runs them, the numbers agree but for rounding.
 """
 
 from __future__ import annotations
@@ -63,14 +63,18 @@ class PairEstimator(PairModel):
             )
 
     @property
-    def weights(self) -> str:
+    def loading_dtype(self) -> str:
         """Return the precision to load the weights in: OpenVINO makes its own of float32."""
         return "float32" if self._by_openvino else self.dtype
 
     def score(self, pairs: Sequence[tuple[str, Passage]]) -> NDArray[np.float32]:
-        """Return (pairs,) float32 log-odds; equal pairs are scored once."""
+        """Return (pairs,) float32 log-odds; equal pairs are scored once.
+
+        With OpenVINO the weights are those of the first call.
+        """
         if self._lm is None:
             keep_freed_memory()
+        self._check_sizes()
         place: dict[tuple[str, Passage], int] = {}
         for pair in pairs:
             place.setdefault(pair, len(place))
@@ -112,21 +116,34 @@ class PairEstimator(PairModel):
     def _log_odds(self, laid_out: Batch) -> torch.Tensor:
         if self._by_openvino:
             encode, conclude = self._compiled
-            return conclude(*encode(*laid_out), *laid_out)[0]
+            return conclude(encode(*laid_out), *laid_out)
         return self.conclude(self.encode(*laid_out), *laid_out).log_odds
 
     @cached_property
     def _by_openvino(self) -> bool:
-        return resolve_runtime(self.runtime, self.device) == "openvino"
+        return resolve_runtime(self.runtime, self.device, self.dtype) == "openvino"
+
+    def _check_sizes(self) -> None:
+        """Refuse what a model cannot read, of which a runtime may say nothing."""
+        if self.max_length > self.lm.window:
+            raise ConfigError(f"estimator: max_length={self.max_length}, and {self.path} reads {self.lm.window} tokens.")
+        table: Any = self.lm.model.get_input_embeddings()
+        known = table.weight.shape[0]
+        if len(self.lm.tokenizer) > known:
+            raise ModelError(f"The tokenizer of {self.path} has {len(self.lm.tokenizer)} tokens, the model {known}.")
 
     @cached_property
     def _compiled(self) -> tuple[Compiled, Compiled]:
         """Return `encode` and `conclude` as OpenVINO runs them, the latter in float32 whatever the precision of the layers."""
-        example = self.lay_out([[1] * 8, [1] * 6], [4, 3])
-        encoded = self.encode(*example)
+        longest = self.max_length
+        example, other = (
+            self.lay_out([[1] * length for length in lengths], [3] * len(lengths))
+            for lengths in ((8, 6), (longest, min(7, longest), longest // 2 + 1))
+        )
         model, name = self.lm.model, self.path
-        layers = Compiled(model, self.encode, example, resolve_dtype(self.dtype, "cpu"), name)
-        return layers, Compiled(model, lambda *given: self.conclude(*given).log_odds, (encoded, *example), "float32", name)
+        layers = Compiled(model, self.encode, example, other, resolve_dtype(self.dtype, "cpu"), name)
+        encoded, once_more = ((self.encode(*batch), *batch) for batch in (example, other))
+        return layers, Compiled(model, lambda *given: self.conclude(*given).log_odds, encoded, once_more, "float32", name)
 
 
 @dataclass

@@ -25,7 +25,7 @@ class T5Estimator(WordEstimator):
 
     def load(self) -> LanguageModel:
         """Load model and tokenizer."""
-        lm = load_seq2seq(self.path, self.weights, self.device)
+        lm = load_seq2seq(self.path, self.loading_dtype, self.device)
         if first_step.takes(lm.model):
             model: Any = lm.model
             for part in (model.decoder, model.shared, model.lm_head):
@@ -42,18 +42,20 @@ class T5Estimator(WordEstimator):
         return ids.to(self.lm.device), mask.to(self.lm.device)
 
     def encode(self, *laid_out: torch.Tensor) -> torch.Tensor:
-        """Return the encoder's (B, T, D) output."""
+        """Return the encoder's (B, T, D) output; of a decoder that is not T5's, the (B, V) logits of its first step."""
         ids, mask = laid_out
-        encoder: Any = self.lm.model.get_encoder()
-        encoded: torch.Tensor = encoder(input_ids=ids, attention_mask=mask).last_hidden_state
-        return encoded
+        model: Any = self.lm.model
+        if first_step.takes(model):
+            encoded: torch.Tensor = model.encoder(input_ids=ids, attention_mask=mask).last_hidden_state
+            return encoded
+        start = torch.full((ids.shape[0], 1), model.config.decoder_start_token_id, device=ids.device)
+        logits: torch.Tensor = model(input_ids=ids, attention_mask=mask, decoder_input_ids=start, use_cache=False).logits
+        return logits[:, 0]
 
     def conclude(self, encoded: torch.Tensor, *laid_out: torch.Tensor) -> Judgement:
         """Read the two tokens' logits at the first decoder position."""
         model: Any = self.lm.model
-        if first_step.takes(model):
-            hidden = first_step.first_hidden(model, encoded.to(model.shared.weight.dtype), laid_out[1])
-            return self.read(model.lm_head(hidden))
-        start = torch.full((encoded.shape[0], 1), model.config.decoder_start_token_id, device=encoded.device)
-        made = model(encoder_outputs=(encoded,), attention_mask=laid_out[1], decoder_input_ids=start, use_cache=False)
-        return self.read(made.logits[:, 0])
+        if not first_step.takes(model):
+            return self.read(encoded)
+        hidden = first_step.first_hidden(model, encoded.to(model.shared.weight.dtype), laid_out[1])
+        return self.read(model.lm_head(hidden))

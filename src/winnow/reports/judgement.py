@@ -187,9 +187,9 @@ def tables(
         ConfigError: if a part is unknown, or nothing is left to show.
 
     """
-    strange = [part for part in show if part not in PARTS]
-    if strange:
-        raise ConfigError(f"judgement.show={strange[0]!r}: there are {', '.join(PARTS)}." + nearest(strange[0], PARTS))
+    for part in show or [""]:
+        if part not in PARTS:
+            raise ConfigError(f"judgement.show={part!r}: there are {', '.join(PARTS)}." + nearest(part, PARTS))
     made: dict[str, Callable[[], TableView]] = {
         "table2": lambda: recall_table(test, dataset, seed),
         "table3": lambda: sample_table(test, sample),

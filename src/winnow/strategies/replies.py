@@ -20,8 +20,13 @@ _UNKNOWN = re.compile(
 _MARK = re.compile(r"(?:\*\*)?answer(?:\*\*)?\s*(?:is\s*)?:(?:\*\*)?", re.IGNORECASE)
 
 
-_FURTHER = re.compile(r"\n\s*(?:example \d+\s*$|#+\s*(?:question|context):)", re.IGNORECASE | re.MULTILINE)
-"""How a reply goes on with a few-shot prompt of its own (conf/prompt/re_rag.yaml), as models do after demonstrations."""
+_FURTHER = re.compile(
+    r"\n\s*#*\s*example \d+:?\s*$|\n\s*#+\s*(?:question|context):|\n\s*\n\s*(?:question|context):",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""How a reply goes on with a few-shot prompt of its own (conf/prompt/re_rag.yaml), as models do after demonstrations: a
+numbered example, a heading of the prompt, or behind a blank line one of a demonstration.
+"""
 
 
 def read_answer(reply: str) -> str:
