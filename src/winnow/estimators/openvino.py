@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +21,21 @@ from winnow.errors import ConfigError, ModelError
 Runtime = Literal["auto", "torch", "openvino"]
 Inputs = tuple[torch.Tensor, ...]
 _HINTS = {"float32": "f32", "bfloat16": "bf16"}
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Leave out what a trace makes of Python values that it keeps (`other` tells whether they matter), and of settings."""
+    from transformers.utils import logging as hf_logging
+
+    told = hf_logging.get_verbosity()
+    hf_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        hf_logging.set_verbosity(told)
 
 
 class Traced(torch.nn.Module):
@@ -67,8 +83,7 @@ class Compiled:
             "ENABLE_CPU_PINNING": "NO",  # several processes may share the machine
         }
         try:
-            with torch.no_grad(), warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of Python values that a trace keeps: `other` tells whether that matters
+            with torch.no_grad(), _quietly():
                 graph = torch.jit.trace(Traced(model, function).eval(), example, check_trace=False)  # type: ignore[no-untyped-call]
                 if not torch.allclose(graph(*other), function(*other), rtol=1e-3, atol=1e-3):
                     raise ValueError("it goes another way for inputs of another size")
