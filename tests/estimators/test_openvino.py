@@ -108,7 +108,7 @@ def test_what_a_model_cannot_read_is_refused(tmp_path: Path) -> None:
     """More tokens than it has positions, a tokenizer that knows more than the model."""
     with pytest.raises(ConfigError, match=r"max_length=4000, and .* reads \d+ tokens"):
         CrossEncoder(str(tiny_encoder(tmp_path / "bert", TEXTS)), max_length=4000).score(PAIRS)
-    estimator = pooled(tmp_path)
+    estimator = pooled(tmp_path, runtime="openvino")
     estimator.lm.tokenizer.add_tokens(["another"])
     with pytest.raises(ModelError, match="tokens, the model"):
         estimator.score(PAIRS)

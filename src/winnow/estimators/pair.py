@@ -124,13 +124,16 @@ class PairEstimator(PairModel):
         return resolve_runtime(self.runtime, self.device, self.dtype) == "openvino"
 
     def _check_sizes(self) -> None:
-        """Refuse what a model cannot read, of which a runtime may say nothing."""
+        """Refuse what a model cannot read; PyTorch tells of a token out of range, OpenVINO does not."""
         if self.max_length > self.lm.window:
             raise ConfigError(f"estimator: max_length={self.max_length}, and {self.path} reads {self.lm.window} tokens.")
         table: Any = self.lm.model.get_input_embeddings()
         known = table.weight.shape[0]
-        if len(self.lm.tokenizer) > known:
-            raise ModelError(f"The tokenizer of {self.path} has {len(self.lm.tokenizer)} tokens, the model {known}.")
+        if self._by_openvino and len(self.lm.tokenizer) > known:
+            raise ModelError(
+                f"The tokenizer of {self.path} has {len(self.lm.tokenizer)} tokens, the model {known}. "
+                "Set estimator.engine.runtime=torch."
+            )
 
     @cached_property
     def _compiled(self) -> tuple[Compiled, Compiled]:
