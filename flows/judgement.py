@@ -4,8 +4,8 @@ Its scores of dev and test must be there (`python -m flows.score 'score.splits=[
 settings has been swept (rank_by=estimator, k of judgement.k), its answers are in the refusal table and the curves.
 
     python -m flows.judgement estimator=cross_encoder 'score.splits=[dev,test]'
-    python -m flows.judgement experiment=re_rag/judgement sweep.limit=60     # all of it
-    python -m flows.judgement experiment=re_rag/table4 sweep.limit=60        # one table
+    python -m flows.judgement experiment=re_rag/judgement sweep.limit=150    # all of it
+    python -m flows.judgement experiment=re_rag/table4 sweep.limit=150       # one table
 """
 
 import json
@@ -20,9 +20,14 @@ from flows._entry import entry
 from flows._summary import Summary
 from winnow import store
 from winnow.errors import ConfigError
-from winnow.reports.judgement import PARTS, Judged, answered, plots, tables
+from winnow.reports.judgement import OF_ANSWERS, PARTS, Judged, answered, plots, tables
 from winnow.reports.page import Report
 from winnow.tables import Rankings, questions_of
+
+_UNSWEPT = (
+    f"no cell of these settings is swept: {', '.join(OF_ANSWERS)} and risk-coverage are left out. Run `python -m flows.sweep` "
+    "with the same words (rank_by=estimator, k=judgement.k)"
+)
 
 
 def judgement(configs: Sequence[DictConfig]) -> Summary:
@@ -37,7 +42,7 @@ def judgement(configs: Sequence[DictConfig]) -> Summary:
             with store.writing(out / name, needed=2**24) as partial:
                 partial.write_text(text, encoding="utf-8")
         firsts.append(report.tables[0])
-        pages.append(f"Report: {out / 'report.html'}")
+        pages.append(f"Report: {out / 'report.html'}; answers: {report.made_by['Answers']}.")
     alike = [table for table in firsts if table.title == firsts[0].title]
     rows = [dict(zip(table.columns, row, strict=True)) for table in alike for row in table.rows]
     return Summary(f"{firsts[0].title}: {firsts[0].over}", rows, "\n".join(pages))
@@ -62,23 +67,23 @@ def _draw_up(cfg: DictConfig) -> Report:
     made_by = {
         "Data": f"corpus {cfg.corpus.name}, questions {cfg.dataset.name}: {len(dev)} of {at.dev}, {len(test)} of {at.test}",
         "Rankings": f"{cfg.retriever.name}; {cfg.estimator.name} ({_artifacts.estimator_identity(cfg)})",
-        "Answers": _artifacts.cell(cfg).folder.name if answered(test) else "not swept with these settings",
+        "Answers": f"{_artifacts.cell(cfg).folder.name}, {len(answered(test))} questions" if answered(test) else _UNSWEPT,
         "Code": f"revision {store.git_revision()}",
     }
     return Report(f"Winnow: the estimator {cfg.estimator.name}", shown, plots(dev, test, k, seed, show), made_by)
 
 
 def _judged(cfg: DictConfig, split: str) -> list[Judged]:
-    """Return the scored questions of a split; answered ones alone where the cell of these settings is there."""
+    """Return the scored questions of a split, with the EM of those that the cell of these settings answered."""
     relevance = _artifacts.relevance(cfg).need().folder / "relevance.parquet"
     asked = questions_of(_artifacts.questions(cfg).need().folder / "questions.parquet", [split])[: cfg.score.limit]
     cell, same = _artifacts.cell(cfg), (cfg.rank_by, cfg.k) == ("estimator", cfg.judgement.k)
     swept = split == cfg.sweep.split and same and cell.done
     ems = {row["question_id"]: float(row["em"]) for row in predictions(cfg)} if swept else {}
-    kept = [q for q in asked if q.question_id in ems] if swept else asked
-    rankings = Rankings(_artifacts.retrieval(cfg).need().folder, kept, relevance, rerank=False)
+    rankings = Rankings(_artifacts.retrieval(cfg).need().folder, asked, relevance, rerank=False)
     return [
-        Judged(q, [c for c in rankings.contexts(q) if c.rank and c.log_odds is not None], ems.get(q.question_id)) for q in kept
+        Judged(q, [c for c in rankings.contexts(q) if c.rank and c.log_odds is not None], ems.get(q.question_id))
+        for q in asked
     ]
 
 

@@ -18,7 +18,9 @@ _LONGEST_FIELD = 2**31 - 1
 def open_text(path: Path) -> IO[str]:
     """Open a UTF-8 text file, unpacking .gz on the fly; raise InputError where there is none."""
     if not path.is_file():
-        raise InputError(f"There is no file {path}. Run `python -m flows.acquire`, or correct the path in conf/.")
+        raise InputError(
+            f"There is no file {path}. Run `python -m flows.acquire` (`flows.facts` for made facts), or correct the path."
+        )
     if path.suffix == ".gz":
         return io.TextIOWrapper(gzip.open(path, "rb"), encoding="utf-8", newline="")
     return path.open(encoding="utf-8", newline="")

@@ -69,7 +69,7 @@ def test_samples_and_trust() -> None:
 
 def test_accuracy_by_the_share_of_relevant_contexts() -> None:
     """By the estimator two sets have no relevant context of two and no right answer, two have one and are right."""
-    rows = [[*row[:3], row[3].partition(" ")[0]] for row in share_table(TEST, 2, 0).rows if row[0] == "estimator"]
+    rows = [[*row[:3], row[3].partition(" ")[0]] for row in share_table(TEST, TEST, 2, 0).rows if row[0] == "estimator"]
     assert rows == [["estimator", "0.0 to 0.2", "2", "0.0"], ["estimator", "0.4 to 0.6", "2", "100.0"]]
 
 
@@ -82,6 +82,12 @@ def test_a_part_alone_can_be_shown() -> None:
 
     assert len(titles(TEST)) == 6
     assert len(titles(unanswered)) == 4
+    assert titles(TEST, "figure4") == titles(TEST, "figure3", "figure4") == ["EM by the share of relevant contexts"]
+    half = [*TEST[:2], *unanswered[2:]]
+    assert len(titles(half)) == 6
+    (shares,) = tables(TEST, half, 2, "NQ", 3, 0, ["figure3"])
+    assert sum(int(row[2]) for row in shares.rows if row[0] == "estimator") == 2
+    assert refusal_table(TEST, half[:2], 2, "NQ", 0).rows == tables(TEST, half, 2, "NQ", 3, 0, ["table5"])[0].rows
     assert titles(TEST, "table4", "table2") == ["Recall@k before and after reranking", "Sets without an answer"]
     assert (
         len(plots(TEST, TEST, 2, 0, ["figure3"])),

@@ -49,9 +49,9 @@ def test_evaluation_weighs_a_frozen_generators_answers_by_its_scores(
     assert method.evaluate([replace(group, replies=replies)]) == [{"recall_at_1": 1.0, "em": 1.0, "em_uniform": 0.0}]
 
 
-def test_settings_are_checked() -> None:
+def test_settings_are_checked(small: SmallWorld) -> None:
     """The objective, and a runtime that would keep the weights of the first evaluation."""
     with pytest.raises(ConfigError, match="objective must be paper or marginal"):
         ReRag(T5Estimator("x"), objective="x")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="trains with runtime=torch; received 'openvino'"):
-        ReRag(T5Estimator("x", runtime="openvino"))
+        ReRag(T5Estimator("x", runtime="openvino")).chunks(small.train, 0, 0, 100)

@@ -34,9 +34,10 @@ from winnow.reports.plots import curve
 KS = (1, 5, 10, 20)
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
 """The paper's (table 4)."""
-PARTS = ("table2", "table3", "table4", "table5", "figure3", "trust")
+PARTS = ("table2", "table3", "table4", "table5", "figure3", "figure4", "trust")
 """What there is to show: the paper's tables and figures (4 is 3 with the smaller model), and curves of our own."""
-_OF_ANSWERS = ("table5", "figure3")
+OF_ANSWERS = ("table5", "figure3", "figure4")
+"""What is of the questions that were answered, and of no others."""
 _AS_IT_IS = Calibration()
 _PAPERS, _CALIBRATED = "estimator, 0.5 to 0.9", "estimator calibrated on dev, 0.5 to 0.9"
 _SCORES = ("retriever", _PAPERS, _CALIBRATED, "estimator, any log-odds")
@@ -154,20 +155,20 @@ def trust_table(dev: Sequence[Judged], test: Sequence[Judged], k: int) -> TableV
     for how, scale in (("", _AS_IT_IS), (", calibrated on dev", _scale(_CALIBRATED, dev))):
         error = expected_calibration_error(*_context_trust(test, k, scale))
         rows.append([f'calibration error of P("true") against has_answer, 10 bins{how}', f"{error:.3f}"])
-    if answered(test):
-        ems = _ems(test)
+    if told := answered(test):
+        ems = _ems(told)
         for score in ("retriever", "estimator"):
-            area = area_under_risk(_sets(test, k, score).best, ems)
+            area = area_under_risk(_sets(told, k, score).best, ems)
             rows.append([f"area under risk-coverage, best score of the {score}", f"{area:.3f}"])
-        rows.append(["risk over all questions", f"{1 - ems.mean():.3f}"])
+        rows.append([f"risk over the {len(told)} answered questions", f"{1 - ems.mean():.3f}"])
     return TableView("What scores are worth", "ours; lower is better", ["measure", "value"], rows)
 
 
-def share_table(test: Sequence[Judged], k: int, seed: int) -> TableView:
+def share_table(dev: Sequence[Judged], test: Sequence[Judged], k: int, seed: int) -> TableView:
     """Return EM by the share of relevant contexts (figures 3 and 4)."""
     rows = [
         [score, f"{0.2 * fifth:.1f} to {0.2 * fifth + 0.2:.1f}", str(len(ems)), mean_interval(ems, seed=seed).percent()]
-        for score, fifth, ems in _by_share(test, k)
+        for score, fifth, ems in _by_share(dev, test, k)
     ]
     over = (
         f'share of the top {k} with P("true") over 0.5, of the retriever over its median score; the paper draws curves, whose '
@@ -181,7 +182,7 @@ def share_table(test: Sequence[Judged], k: int, seed: int) -> TableView:
 def tables(
     dev: Sequence[Judged], test: Sequence[Judged], k: int, dataset: str, sample: int, seed: int, show: Sequence[str] = PARTS
 ) -> list[TableView]:
-    """Return the tables of the parts to show, in the paper's order; those of answers where there are answers.
+    """Return the tables of the parts to show, in the paper's order; those of answers over the questions that have one.
 
     Raises:
         ConfigError: if a part is unknown, or nothing is left to show.
@@ -190,21 +191,22 @@ def tables(
     for part in show or [""]:
         if part not in PARTS:
             raise ConfigError(f"judgement.show={part!r}: there are {', '.join(PARTS)}." + nearest(part, PARTS))
+    told = answered(test)
     made: dict[str, Callable[[], TableView]] = {
         "table2": lambda: recall_table(test, dataset, seed),
         "table3": lambda: sample_table(test, sample),
         "table4": lambda: set_table(dev, test, k, dataset, seed),
-        "table5": lambda: refusal_table(dev, test, k, dataset, seed),
-        "figure3": lambda: share_table(test, k, seed),
+        "table5": lambda: refusal_table(dev, told, k, dataset, seed),
+        "figure3": lambda: share_table(dev, told, k, seed),
         "trust": lambda: trust_table(dev, test, k),
     }
-    shown = [part for part in PARTS if part in show and (answered(test) or part not in _OF_ANSWERS)]
+    shown = [part for part in PARTS if part in show and (told or part not in OF_ANSWERS)]
     if not shown:
         raise ConfigError(
             f"judgement.show=[{', '.join(show)}] needs answers, and the cell of these settings is not there. "
-            "Run `python -m flows.sweep` with the same words and rank_by=estimator first."
+            "Run `python -m flows.sweep` with the same words, rank_by=estimator and k=judgement.k first."
         )
-    return [made[part]() for part in shown]
+    return [made[part]() for part in dict.fromkeys("figure3" if part == "figure4" else part for part in shown)]
 
 
 def plots(dev: Sequence[Judged], test: Sequence[Judged], k: int, seed: int, show: Sequence[str] = PARTS) -> list[str]:
@@ -217,15 +219,16 @@ def plots(dev: Sequence[Judged], test: Sequence[Judged], k: int, seed: int, show
             lines[name] = ([b.confidence for b in bins], [b.right for b in bins])
         title = f'Reliability of P("true") over the top {k}'
         drawn.append(curve(title, 'mean P("true") of a bin', "share with an answer", lines))
-    if "trust" in show and answered(test):
+    told = answered(test)
+    if "trust" in show and told:
         lines = {}
         for score in ("retriever", "estimator"):
-            coverage, risk = risk_coverage(_sets(test, k, score).best, _ems(test))
+            coverage, risk = risk_coverage(_sets(told, k, score).best, _ems(told))
             lines[score] = (coverage.tolist(), risk.tolist())
         drawn.append(curve("Risk against coverage", "coverage", "risk (1 - EM)", lines))
-    if "figure3" in show and answered(test):
+    if {"figure3", "figure4"} & set(show) and told:
         points: dict[str, tuple[list[float], list[float]]] = {}
-        for score, fifth, ems in _by_share(test, k):
+        for score, fifth, ems in _by_share(dev, told, k):
             across, up = points.setdefault(score, ([], []))
             across.append(0.2 * fifth + 0.1)
             up.append(mean_interval(ems, seed=seed).mean)
@@ -233,17 +236,21 @@ def plots(dev: Sequence[Judged], test: Sequence[Judged], k: int, seed: int, show
     return drawn
 
 
-def answered(judged: Sequence[Judged]) -> bool:
-    """Tell whether every question was answered by a cell."""
-    return all(one.em is not None for one in judged)
+def answered(judged: Sequence[Judged]) -> list[Judged]:
+    """Return the questions that a cell answered."""
+    return [one for one in judged if one.em is not None]
 
 
-def _by_share(test: Sequence[Judged], k: int) -> Iterator[tuple[str, int, NDArray[np.float64]]]:
+def _by_share(dev: Sequence[Judged], test: Sequence[Judged], k: int) -> Iterator[tuple[str, int, NDArray[np.float64]]]:
     """Yield score, fifth (0 to 4) of the share of the top k that passes, and EMs; the retriever's pass its median score."""
+    scale = _scale(_CALIBRATED, dev)
     middle = float(np.median([c.score for one in test for c in one.contexts[:k]]))
     shares = {
         "retriever": [np.mean([c.score > middle for c in one.contexts[:k]]) for one in test],
         "estimator": [np.mean([_odds(c) > 0 for c in one.by_estimator()[:k]]) for one in test],
+        "estimator calibrated on dev": [
+            np.mean(scale(np.array([_odds(c) for c in one.by_estimator()[:k]])) > 0) for one in test
+        ],
     }
     ems = _ems(test)
     for score, values in shares.items():

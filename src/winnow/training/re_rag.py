@@ -43,9 +43,7 @@ class ReRag(Method):
     top: int = 10
 
     def __post_init__(self) -> None:
-        """Refuse an unknown objective, and a runtime that keeps the weights that it first saw."""
-        if self.estimator.runtime != "torch":
-            raise ConfigError(f"An estimator trains with runtime=torch; received {self.estimator.runtime!r}.")
+        """Refuse an unknown objective."""
         if self.objective not in ("paper", "marginal"):
             raise ConfigError(f"objective must be paper or marginal; received {self.objective!r}.")
 
@@ -56,7 +54,14 @@ class ReRag(Method):
         return {"estimator": self.estimator, **generator}
 
     def chunks(self, groups: Sequence[Group], seed: int, epoch: int, budget: int) -> list[Chunk]:
-        """Cut the pairs of all questions into chunks of like length; columns: log-odds, other, log P_G(answer)."""
+        """Cut the pairs of all questions into chunks of like length; columns: log-odds, other, log P_G(answer).
+
+        Raises:
+            ConfigError: if the estimator's runtime is one that keeps the weights that it first saw.
+
+        """
+        if self.estimator.runtime != "torch":
+            raise ConfigError(f"An estimator trains with runtime=torch; received {self.estimator.runtime!r}.")
         pairs = [(group.question.text, group.contexts[n].passage) for group, n in pairs_of(groups)]
         tokens = self.estimator.tokens
         tokens.prepare(pairs)
