@@ -1,5 +1,6 @@
 """Scoring by OpenVINO: PyTorch's numbers, at any batch size and length, and nothing reported to anyone."""
 
+import logging
 import subprocess
 import sys
 from collections.abc import Callable
@@ -79,13 +80,14 @@ def test_results_are_the_callers_to_keep() -> None:
 
 def test_what_it_cannot_run_is_told() -> None:
     """With the model's name and the setting that runs it: an operation it lacks, a function that goes by its input's size."""
-    square = (torch.eye(3),)
+    square, level = (torch.eye(3),), logging.getLogger().level
 
     def by_size(values: torch.Tensor) -> torch.Tensor:
         return values * len(values)
 
     with pytest.raises(ModelError, match=r"OpenVINO cannot run models/x: .* Set estimator.engine.runtime=torch"):
         Compiled(torch.nn.Identity(), torch.linalg.eigvals, square, square, "float32", "models/x")
+    assert logging.getLogger().level == level
     with pytest.raises(ModelError, match="cannot run models/x: it goes another way for inputs of another size"):
         Compiled(torch.nn.Identity(), by_size, square, (torch.ones(2, 3),), "float32", "models/x")
     with pytest.raises(ConfigError, match="received dtype=float16"):

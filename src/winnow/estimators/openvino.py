@@ -7,6 +7,7 @@ needs gradients and stays with PyTorch.
 
 from __future__ import annotations
 
+import logging
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -25,10 +26,14 @@ _HINTS = {"float32": "f32", "bfloat16": "bf16"}
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Leave out what a trace makes of Python values that it keeps (`other` tells whether they matter), and of settings."""
+    """Leave out what a trace makes of Python values that it keeps (`other` tells whether they matter), and of settings.
+
+    A conversion that fails leaves the process's root logger changed, at ERROR: what it was comes back.
+    """
     from transformers.utils import logging as hf_logging
 
-    told = hf_logging.get_verbosity()
+    root = logging.getLogger()
+    told, level, filters, handlers = hf_logging.get_verbosity(), root.level, root.filters[:], root.handlers[:]
     hf_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     try:
         with warnings.catch_warnings():
@@ -36,6 +41,8 @@ def _quietly() -> Iterator[None]:
             yield
     finally:
         hf_logging.set_verbosity(told)
+        root.setLevel(level)
+        root.filters[:], root.handlers[:] = filters, handlers
 
 
 class Traced(torch.nn.Module):
@@ -87,7 +94,7 @@ class Compiled:
                 graph = torch.jit.trace(Traced(model, function).eval(), example, check_trace=False)  # type: ignore[no-untyped-call]
                 if not torch.allclose(graph(*other), function(*other), rtol=1e-3, atol=1e-3):
                     raise ValueError("it goes another way for inputs of another size")
-            compiled = openvino.Core().compile_model(openvino.convert_model(graph, example_input=example), "CPU", settings)
+                compiled = openvino.Core().compile_model(openvino.convert_model(graph, example_input=example), "CPU", settings)
         except Exception as error:
             raise ModelError(
                 f"OpenVINO cannot run {name}: {' '.join(str(error).split())}. Set estimator.engine.runtime=torch."
