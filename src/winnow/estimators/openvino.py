@@ -12,14 +12,13 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
 
 from winnow.errors import ConfigError, ModelError
 
-Runtime = Literal["auto", "torch", "openvino"]
 Inputs = tuple[torch.Tensor, ...]
 _HINTS = {"float32": "f32", "bfloat16": "bf16"}
 

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from winnow.errors import ConfigError, ModelError
-from winnow.estimators.openvino import Compiled, Runtime
+from winnow.estimators.openvino import Compiled
 from winnow.models import keep_freed_memory, resolve_dtype, resolve_runtime
 from winnow.pair_model import PairModel
 from winnow.pairs import budget_batches
@@ -52,7 +52,7 @@ class PairEstimator(PairModel):
     """
 
     batch_tokens: int = 4096
-    runtime: Runtime = "torch"
+    runtime: str = "torch"
     advance: Advance | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:

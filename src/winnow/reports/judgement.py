@@ -126,9 +126,7 @@ def sample_table(judged: Sequence[Judged], count: int) -> TableView:
 def set_table(dev: Sequence[Judged], test: Sequence[Judged], k: int, dataset: str, seed: int) -> TableView:
     """Return how well thresholds find sets without an answer (table 4); the retriever's are quantiles of its scores."""
     rows = []
-    for score in _SCORES:
-        scale = _scale(score, dev)
-        threshold, sets = _chosen(score, dev, k, scale), _sets(test, k, score, scale)
+    for score, threshold, sets in _tried(dev, test, k):
         found = classify(sets.best, sets.holds, threshold, seed=seed)
         rows.append([score, _shown(score, threshold), *(e.percent() for e in (found.recall, found.precision, found.f1))])
     lacking = int((~_sets(test, k, "estimator").holds).sum())
@@ -140,9 +138,7 @@ def set_table(dev: Sequence[Judged], test: Sequence[Judged], k: int, dataset: st
 def refusal_table(dev: Sequence[Judged], test: Sequence[Judged], k: int, dataset: str, seed: int) -> TableView:
     """Return accuracy on sets with an answer before and after refusing, and the share refused of those without (table 5)."""
     rows, right = [], _ems(test)
-    for score in _SCORES:
-        scale = _scale(score, dev)
-        threshold, sets = _chosen(score, dev, k, scale), _sets(test, k, score, scale)
+    for score, threshold, sets in _tried(dev, test, k):
         found = refuse(sets.best, sets.holds, right, threshold, seed=seed)
         rows.append([score, _shown(score, threshold), *(e.percent() for e in (found.before, found.after, found.refused))])
     columns = ["score", "threshold", "before", "after", "refused"]
@@ -271,6 +267,13 @@ def _p(context: Context) -> float:
 
 def _ems(judged: Sequence[Judged]) -> NDArray[np.float64]:
     return np.array([one.em or 0.0 for one in judged])
+
+
+def _tried(dev: Sequence[Judged], test: Sequence[Judged], k: int) -> Iterator[tuple[str, float, _Sets]]:
+    """Yield each score with the threshold chosen on the development questions, and the test sets on its scale."""
+    for score in _SCORES:
+        scale = _scale(score, dev)
+        yield score, _chosen(score, dev, k, scale), _sets(test, k, score, scale)
 
 
 def _scale(score: str, dev: Sequence[Judged]) -> Calibration:
