@@ -1,4 +1,4 @@
-"""The training loop that RE-RAG, RAG and fusion-in-decoder share: accumulation, evaluation, checkpoints, resume.
+"""The training loop that RE-RAG, RAG and fusion-in-decoder share: accumulation, evaluation, the best epoch's models.
 
 A method says what a batch of questions comes to; the loop does the rest on one CPU or GPU, or on several (torchrun).
 It is ours, not transformers' Trainer, because a step needs all contexts of a question at once, through two models: pairs
@@ -22,13 +22,13 @@ from typing import Any
 
 import torch
 from accelerate import PartialState
-from accelerate.utils import broadcast_object_list, gather_object, set_seed
-from safetensors.torch import load_model, save_model
+from accelerate.utils import gather_object, set_seed
 
 from winnow.errors import ConfigError, WinnowError
 from winnow.models import LanguageModel, keep_freed_memory, pick_device, resolve_dtype
 from winnow.pair_model import PairModel
 from winnow.store import check_space, key_of
+from winnow.training.checkpoints import Checkpoint
 from winnow.training.chunks import Chunk, backward, set_dropout
 from winnow.training.groups import Group, names, order_of
 from winnow.training.sft import peak_memory
@@ -37,7 +37,6 @@ Log = Callable[[Mapping[str, float], int], None]
 Advance = Callable[[int, str], None]
 """Told how many more steps are done, and what the last one came to."""
 REPORT = "training.json"
-_STATE = "state.pt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,14 +221,16 @@ class _Loop:
         self.parameters = parameters
         self.at = _Progress()
         self.best = out.with_name(out.name + ".best")
-        self.checkpoint = out.with_name(out.name + ".checkpoint")
-        self.older = out.with_name(out.name + ".checkpoint.old")
+        folder = out.with_name(out.name + ".checkpoint")
+        self.checkpoint = Checkpoint(folder, self.modules, self.optimizer, self.scheduler, self.processes)
         self.out.parent.mkdir(parents=True, exist_ok=True)
         check_space(out.parent, 20 * sum(p.numel() for p in parameters))
 
     def run(self) -> LoopReport:
         """Train to the end."""
-        self._resume()
+        found = self.checkpoint.load(self._fingerprint())
+        if found:
+            self.at = _Progress(**found)
         self.advance(self.at.step, "")
         while self.at.epoch < self.settings.epochs:
             self._epoch()
@@ -241,8 +242,7 @@ class _Loop:
             (self.best / REPORT).write_text(json.dumps(asdict(report)))
             shutil.rmtree(self.out, ignore_errors=True)
             self.best.rename(self.out)
-            for old in (self.checkpoint, self.older):
-                shutil.rmtree(old, ignore_errors=True)
+            self.checkpoint.remove()
         self.processes.wait_for_everyone()
         return report
 
@@ -261,7 +261,7 @@ class _Loop:
             if self.at.step % self.settings.logging_steps == 0 or number + 1 == steps:
                 self._tell(parts)
             if self.at.step % self.settings.save_steps == 0 and number + 1 < steps:
-                self._save()
+                self.checkpoint.save(self._fingerprint(), asdict(self.at))
 
     def _batches(self) -> list[list[Group]]:
         """Return this process's batches of the epoch; every process has as many."""
@@ -319,7 +319,7 @@ class _Loop:
             self.at.best, self.at.best_epoch = found.get("em", -math.inf), self.at.epoch
             if self.processes.is_main_process:
                 self._save_models(self.best)
-        self._save()
+        self.checkpoint.save(self._fingerprint(), asdict(self.at))
 
     def _evaluate(self) -> list[dict[str, float]]:
         for module in self.modules.values():
@@ -363,56 +363,3 @@ class _Loop:
             **{f"{n}.parameters": v for n, v in sizes.items()},
             **{f"{n}.class": v for n, v in kinds.items()},
         }
-
-    def _save(self) -> None:
-        """Write a checkpoint beside the last one, then take its place; every process has random numbers of its own."""
-        state = [torch.get_rng_state(), torch.cuda.get_rng_state() if torch.cuda.is_available() else None]
-        states = gather_object([state]) if self.processes.num_processes > 1 else [state]
-        if self.processes.is_main_process:
-            made = self.checkpoint.with_name(self.checkpoint.name + ".made")
-            shutil.rmtree(made, ignore_errors=True)
-            made.mkdir()
-            for name, module in self.modules.items():
-                save_model(module, str(made / f"{name}.safetensors"))
-            body = {
-                "fingerprint": self._fingerprint(),
-                "progress": asdict(self.at),
-                "optimizer": self.optimizer.state_dict(),
-                "scheduler": self.scheduler.state_dict(),
-                "random": states,
-            }
-            torch.save(body, made / _STATE)
-            shutil.rmtree(self.older, ignore_errors=True)
-            if self.checkpoint.exists():
-                self.checkpoint.rename(self.older)
-            made.rename(self.checkpoint)
-            shutil.rmtree(self.older, ignore_errors=True)
-        self.processes.wait_for_everyone()
-
-    def _resume(self) -> None:
-        if self.processes.is_main_process and self.older.exists() and not self.checkpoint.exists():
-            self.older.rename(self.checkpoint)  # a kill came between the two renames of `_save`
-        there = broadcast_object_list([(self.checkpoint / _STATE).is_file()])[0]
-        if not there:
-            return
-        body = torch.load(self.checkpoint / _STATE, map_location="cpu", weights_only=True)
-        mine, theirs = self._fingerprint(), body["fingerprint"]
-        differing = [
-            f"{n}: {theirs.get(n)!r} there, {mine.get(n)!r} now"
-            for n in sorted({*mine, *theirs})
-            if mine.get(n) != theirs.get(n)
-        ]
-        if differing:
-            raise ConfigError(
-                f"The checkpoint {self.checkpoint} is of another run ({'; '.join(differing)}). "
-                "Train with its settings, or remove the folder to begin anew."
-            )
-        for name, module in self.modules.items():
-            load_model(module, str(self.checkpoint / f"{name}.safetensors"))
-        self.optimizer.load_state_dict(body["optimizer"])
-        self.scheduler.load_state_dict(body["scheduler"])
-        self.at = _Progress(**body["progress"])
-        cpu, cuda = body["random"][self.processes.process_index]
-        torch.set_rng_state(cpu)
-        if cuda is not None and torch.cuda.is_available():
-            torch.cuda.set_rng_state(cuda)
