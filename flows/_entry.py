@@ -3,17 +3,17 @@
 import functools
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
+from flows._conf import CONF, compose, flat_keys, groups, is_group, options
+from flows._grid import axes_of
 from flows._prefect import run_flow
 from flows._summary import Summary
 from winnow.errors import ConfigError, WinnowError, nearest
 
-CONF = Path(__file__).resolve().parent.parent / "conf"
 Stage = Callable[[Sequence[DictConfig]], Summary]
 
 
@@ -28,7 +28,7 @@ def entry(stage: Stage, *, retries: int = 0) -> Callable[[], None]:
             if {"--help", "-h"} & set(arguments):
                 print(_help(name, sys.modules[stage.__module__].__doc__ or ""))
             elif "--params" in arguments:
-                run_flow(stage, name, retries, [_from_params(arguments)])
+                run_flow(stage, name, retries, [from_params(arguments)])
             else:
                 check_overrides(_words(arguments))
                 _through_hydra(stage, name, retries)
@@ -88,7 +88,7 @@ def _raising(task: Callable[[DictConfig], None]) -> Callable[[DictConfig], None]
     return guarded
 
 
-def _from_params(arguments: list[str]) -> DictConfig:
+def from_params(arguments: list[str]) -> DictConfig:
     """Load a composed file, as DVC's stages do; `key=value` words after it change keys that it has."""
     at = arguments.index("--params")
     if at + 1 == len(arguments):
@@ -102,12 +102,13 @@ def _from_params(arguments: list[str]) -> DictConfig:
         key, _, value = word.partition("=")
         if OmegaConf.select(cfg, key, default=OmegaConf) is OmegaConf:
             raise ConfigError(_unknown(key, flat_keys(cfg)))
+        check_reaches(key, axes_of(cfg.get("grid")))
         OmegaConf.update(cfg, key, OmegaConf.create(f"v: {value}").v)
     return cfg
 
 
 def check_overrides(words: Sequence[str]) -> None:
-    """Refuse, with the nearest valid name, an override whose key or group option does not exist."""
+    """Refuse, with the nearest valid name, an override whose key or group option does not exist, or that a grid hides."""
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import OverrideParseException
 
@@ -125,15 +126,11 @@ def check_overrides(words: Sequence[str]) -> None:
                     raise ConfigError(f"{key}={value}: there is no conf/{key}/{value}.yaml." + nearest(value, options(key)))
             chosen[key] = values[0]
     known: set[str] = set()
-    axes = _group_axes(chosen)
+    one_grid = [o for o in parsed if o.key_or_group.partition(".")[0] == "grid" and not o.is_sweep_override()]
+    axes = _axes(chosen, [str(override.input_line) for override in one_grid])
     for override in parsed:
         key = override.key_or_group
-        if key.partition(".")[0] in axes and "." in key:
-            group = key.partition(".")[0]
-            raise ConfigError(
-                f"{key}: the grid of this experiment takes each {group} from conf/{group} as it is, so that this would reach "
-                f"none of its cells. Copy the YAML under a name of its own, change it there, and set 'grid.{group}=[name]'."
-            )
+        check_reaches(key, axes)
         if override.is_add() or key.startswith("hydra") or is_group(key) or override.package is not None:
             continue
         known = known or set(flat_keys(compose([f"{group}={value}" for group, value in chosen.items()])))
@@ -141,12 +138,27 @@ def check_overrides(words: Sequence[str]) -> None:
             raise ConfigError(_unknown(key, known | set(groups())))
 
 
-def _group_axes(chosen: Mapping[str, str]) -> set[str]:
-    """Return the groups that the grid of these choices is over."""
-    if "experiment" not in chosen:
-        return set()
-    grid = compose([f"{group}={value}" for group, value in chosen.items()]).grid
-    return {str(axis) for axis in grid or () if is_group(str(axis)) and not isinstance(grid[axis], DictConfig)}
+def check_reaches(key: str, axes: Mapping[str, Sequence[Any]]) -> None:
+    """Refuse a setting that a grid, of these axes, takes from elsewhere, so that it would reach none of its cells."""
+    if key in axes:
+        values = ", ".join(str(one.get("name", one)) if isinstance(one, DictConfig) else str(one) for one in axes[key])
+        raise ConfigError(
+            f"{key}: the grid of this experiment is over {key} ({values}), so that this would reach none of its cells. "
+            f"Set 'grid.{key}=[...]' instead."
+        )
+    group = key.partition(".")[0]
+    if group in axes and is_group(group):
+        raise ConfigError(
+            f"{key}: the grid of this experiment takes each {group} from conf/{group} as it is, so that this would reach "
+            f"none of its cells. Copy the YAML under a name of its own, change it there, and set 'grid.{group}=[name]'."
+        )
+
+
+def _axes(chosen: Mapping[str, str], words: Sequence[str]) -> Mapping[str, Sequence[Any]]:
+    """Return the axes of the grid that these choices and words about it come to."""
+    if "experiment" not in chosen and not words:
+        return {}
+    return axes_of(compose([*(f"{group}={value}" for group, value in chosen.items()), *words]).grid)
 
 
 def _values(override: Any) -> Sequence[Any]:
@@ -156,52 +168,6 @@ def _values(override: Any) -> Sequence[Any]:
 
 def _unknown(key: str, known: Any) -> str:
     return f"There is no setting {key!r}." + nearest(key, known) + " `--help` lists the groups; conf/ holds every key."
-
-
-def compose(overrides: Sequence[str]) -> DictConfig:
-    """Compose conf/ with overrides, outside a Hydra run or within one."""
-    from hydra import compose as hydra_compose
-    from hydra import initialize_config_dir
-    from hydra.core.global_hydra import GlobalHydra
-    from hydra.errors import HydraException
-
-    from flows._launcher import register
-
-    register()
-    try:
-        running = GlobalHydra.instance().is_initialized()
-        with nullcontext() if running else initialize_config_dir(str(CONF), version_base="1.3"):
-            return hydra_compose("config", overrides=list(overrides))
-    except HydraException as error:
-        raise ConfigError(f"conf/ cannot be composed with {list(overrides)}: {error}") from error
-
-
-def groups() -> list[str]:
-    """Return the names of the folders of conf/."""
-    return sorted(one.name for one in CONF.iterdir() if one.is_dir())
-
-
-def options(group: str) -> list[str]:
-    """Return the choices of a group."""
-    return sorted(str(one.relative_to(CONF / group).with_suffix("")) for one in (CONF / group).rglob("*.yaml"))
-
-
-def is_group(key: str) -> bool:
-    """Tell whether a key names a folder of conf/."""
-    return (CONF / key).is_dir()
-
-
-def flat_keys(cfg: Any, prefix: str = "") -> list[str]:
-    """Return every dotted key of a config, inner nodes included."""
-    if isinstance(cfg, ListConfig):
-        return [f"{prefix}.{n}" for n in range(len(cfg))]
-    if not isinstance(cfg, DictConfig):
-        return []
-    found = []
-    for name in cfg:
-        key = ".".join([prefix, str(name)] if prefix else [str(name)])
-        found += [key, *flat_keys(cfg._get_node(name), key)]
-    return found
 
 
 def _help(name: str, doc: str) -> str:

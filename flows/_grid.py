@@ -10,7 +10,7 @@ from typing import Any
 
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 
-from flows._entry import compose, flat_keys, is_group, options
+from flows._conf import compose, flat_keys, is_group, options
 from winnow.errors import ConfigError, nearest
 
 
@@ -39,7 +39,7 @@ def _expand(cfg: DictConfig) -> Iterator[DictConfig]:
     if cfg.grid is None:
         yield cfg
         return
-    axes = _axes(cfg.grid)
+    axes = axes_of(cfg.grid)
     for picks in itertools.product(*axes.values()):
         cell = _copy(cfg)
         for axis, pick in sorted(zip(axes, picks, strict=True), key=lambda pair: "." in pair[0]):
@@ -56,15 +56,15 @@ def _copy(cfg: DictConfig) -> DictConfig:
     return copied
 
 
-def _axes(grid: DictConfig, prefix: str = "") -> dict[str, list[Any]]:
+def axes_of(grid: DictConfig | None, prefix: str = "") -> dict[str, list[Any]]:
     """Return the choices of each axis by its dotted key; options that were put in for their names are choices too."""
     axes: dict[str, list[Any]] = {}
-    for name, values in grid.items():
+    for name, values in (grid or {}).items():
         axis = prefix + str(name)
         if not isinstance(values, DictConfig):
             axes[axis] = list(values)
         elif _only_lists(values):
-            axes |= _axes(values, f"{axis}.")
+            axes |= axes_of(values, f"{axis}.")
         else:
             axes[axis] = list(values.values())
     return axes

@@ -6,7 +6,8 @@ import pytest
 from omegaconf import DictConfig, OmegaConf
 
 from flows._build import build
-from flows._entry import CONF, check_overrides, compose, flat_keys, groups, options
+from flows._conf import CONF, compose, flat_keys, groups, options
+from flows._entry import check_overrides, from_params
 from flows._grid import expand
 from flows.compose import composed, overrides_of
 from winnow.errors import ConfigError
@@ -96,6 +97,10 @@ def test_settings_within_groups_are_axes_too() -> None:
         ("k", "write key=value"),
         ("retriever=dense,bm52", "Did you mean 'bm25'"),
         ("experiment=post_fusion/table1 +strategy.plan.vote.ties=random", "would reach none of its cells"),
+        ("experiment=re_rag/table6 k=1", r"over k \(5, 10\).*Set 'grid.k=\[...\]' instead"),
+        ("experiment=re_rag/table6 grid.k=[7] k=1", r"over k \(7\)"),
+        ("experiment=re_rag/figure2 weigh.by=none", r"over weigh.by \(estimator\)"),
+        ("experiment=quick_start strategy=post_fusion", r"over strategy \(closed_book, concatenation"),
     ],
 )
 def test_an_unknown_key_is_refused_with_the_nearest(word: str, message: str) -> None:
@@ -107,8 +112,24 @@ def test_an_unknown_key_is_refused_with_the_nearest(word: str, message: str) -> 
 def test_known_keys_pass() -> None:
     """Groups, values, sweeps, and keys of a chosen option; in a grid, those of groups that are no axis."""
     check_overrides(["experiment=post_fusion/table1", "placement.rule.seed=1", "grid.strategy=[post_fusion]"])
+    check_overrides(["experiment=re_rag/table6", "~grid.k", "k=1"])
+    check_overrides(["experiment=re_rag/table6", "grid=null", "k=1", "strategy=post_fusion"])
+    check_overrides(["experiment=re_rag/table6", "grid.k=[1],[2]"])
     check_overrides(["retriever=dense", "retriever.engine.factory=HNSW32", "k=1,5", "+new=1", "hydra.verbose=true"])
     assert "corpus.reader.path" in flat_keys(compose([]))
+
+
+def test_words_after_a_params_file(tmp_path: Path) -> None:
+    """They change keys that it has, unless its grid, whose choices stand there in full, takes them from elsewhere."""
+    path = tmp_path / "params.yaml"
+    path.write_text(composed(["experiment=quick_start"]))
+    assert from_params(["--params", str(path), "depth=30"]).depth == 30
+    with pytest.raises(ConfigError, match=r"over k \(1, 5\)"):
+        from_params(["--params", str(path), "k=3"])
+    with pytest.raises(ConfigError, match=r"over strategy \(closed_book, concatenation, .*Set 'grid.strategy="):
+        from_params(["--params", str(path), "strategy=x"])
+    with pytest.raises(ConfigError, match="Did you mean 'depth'"):
+        from_params(["--params", str(path), "dept=3"])
 
 
 def test_overrides_file(tmp_path: Path) -> None:

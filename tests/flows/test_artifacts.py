@@ -7,7 +7,7 @@ import pytest
 from omegaconf import DictConfig
 
 from flows import _artifacts
-from flows._entry import compose
+from flows._conf import compose
 from winnow.errors import ConfigError
 
 Name = Callable[[DictConfig], _artifacts.Artifact]

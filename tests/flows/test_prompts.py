@@ -6,7 +6,7 @@ import pytest
 from conftest import Run
 
 from flows import _prompts
-from flows._entry import compose
+from flows._conf import compose
 from winnow.testing import context, question
 
 

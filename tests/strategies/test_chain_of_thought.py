@@ -6,7 +6,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from flows._build import build
-from flows._entry import CONF
+from flows._conf import CONF
 from winnow.errors import ConfigError
 from winnow.records import Decoding, Generate
 from winnow.strategies.chain_of_thought import ChainOfThought

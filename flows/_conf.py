@@ -1,0 +1,58 @@
+"""conf/ as the flows see it: composing it, and the names of its groups, choices and keys."""
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, ListConfig
+
+from winnow.errors import ConfigError
+
+CONF = Path(__file__).resolve().parent.parent / "conf"
+
+
+def compose(overrides: Sequence[str]) -> DictConfig:
+    """Compose conf/ with overrides, outside a Hydra run or within one."""
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
+    from hydra.core.global_hydra import GlobalHydra
+    from hydra.errors import HydraException
+
+    from flows._launcher import register
+
+    register()
+    try:
+        running = GlobalHydra.instance().is_initialized()
+        with nullcontext() if running else initialize_config_dir(str(CONF), version_base="1.3"):
+            return hydra_compose("config", overrides=list(overrides))
+    except HydraException as error:
+        raise ConfigError(f"conf/ cannot be composed with {list(overrides)}: {error}") from error
+
+
+def groups() -> list[str]:
+    """Return the names of the folders of conf/."""
+    return sorted(one.name for one in CONF.iterdir() if one.is_dir())
+
+
+def options(group: str) -> list[str]:
+    """Return the choices of a group."""
+    return sorted(str(one.relative_to(CONF / group).with_suffix("")) for one in (CONF / group).rglob("*.yaml"))
+
+
+def is_group(key: str) -> bool:
+    """Tell whether a key names a folder of conf/."""
+    return (CONF / key).is_dir()
+
+
+def flat_keys(cfg: Any, prefix: str = "") -> list[str]:
+    """Return every dotted key of a config, inner nodes included."""
+    if isinstance(cfg, ListConfig):
+        return [f"{prefix}.{n}" for n in range(len(cfg))]
+    if not isinstance(cfg, DictConfig):
+        return []
+    found = []
+    for name in cfg:
+        key = ".".join([prefix, str(name)] if prefix else [str(name)])
+        found += [key, *flat_keys(cfg._get_node(name), key)]
+    return found
