@@ -1,6 +1,5 @@
 """Fusion-in-decoder: contexts are encoded alone and laid end to end, whatever else is in the batch."""
 
-
 import pytest
 import torch
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer

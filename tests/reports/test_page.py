@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,24 @@ def test_pairs_match_by_question_not_by_row() -> None:
     turned = CellResult(second.strategy, second.k, second.gold, list(reversed(second.rows)))
     assert difference(first, turned, "em", 0).difference == 0
     assert comparisons_table([CELLS[0]], 0).rows == []
+    assert "Differences between" not in report("title", [CELLS[0]], {}, seed=0).markdown()
+
+
+def test_settings_of_one_strategy_are_compared_too() -> None:
+    """Both settings of a strategy, and both strategies of a setting; what differs in two ways is no pair."""
+    cells = [
+        replace(cell_result(strategy, 5, "gold_first", ems), setting=setting)
+        for strategy, ems in (("a", [0, 0, 1]), ("b", [1, 1, 1]))
+        for setting in ("ranked by=retriever", "ranked by=estimator")
+    ]
+    rows = comparisons_table(cells, 0).rows
+    assert [row[:2] for row in rows] == [
+        ["a (ranked by=estimator)", "a (ranked by=retriever)"],
+        ["b (ranked by=retriever)", "a (ranked by=retriever)"],
+        ["b (ranked by=estimator)", "a (ranked by=estimator)"],
+        ["b (ranked by=estimator)", "b (ranked by=retriever)"],
+    ]
+    assert [row[4].split()[0] for row in rows] == ["+0.0", "+66.7", "+66.7", "+0.0"]
     assert measures_table("t", "o", CELLS[:1], 0).columns[:3] == ["strategy", "k", "gold"]
 
 

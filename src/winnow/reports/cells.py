@@ -80,19 +80,20 @@ def _labels(cell: CellResult, cells: Sequence[CellResult]) -> list[str]:
 
 
 def comparisons_table(cells: Sequence[CellResult], seed: int) -> TableView:
-    """Return each pair of strategies at equal k, placement and setting: EM of the first less that of the second."""
+    """Return each pair of cells that differ in strategy alone, or in setting alone: EM of the one less that of the other."""
     rows = []
     for n, second in enumerate(cells):
         for first in cells[n + 1 :]:
-            if (first.k, first.gold, first.setting) != (second.k, second.gold, second.setting):
+            if (first.k, first.gold) != (second.k, second.gold):
+                continue
+            if first.strategy != second.strategy and first.setting != second.setting:
                 continue
             found = difference(first, second, "em", seed)
             shown = f"{100 * found.difference:+.1f} [{100 * found.low:+.1f}, {100 * found.high:+.1f}]"
-            named = [first.strategy, second.strategy, *_labels(first, cells)[1:]]
-            rows.append([*named, shown, f"{found.p_value:.3f}"])
+            rows.append([first.line, second.line, str(first.k), first.gold, shown, f"{found.p_value:.3f}"])
     over = "paired bootstrap and McNemar's exact test on the same questions; p is not corrected for the number of pairs"
-    columns = ["strategy", "less", *_LABELS[1 : len(_labels(cells[0], cells))], "difference in EM", "p"]
-    return TableView("Differences between strategies", over, columns, rows)
+    columns = ["this", "less this", "k", "gold", "difference in EM", "p"]
+    return TableView("Differences between strategies and settings", over, columns, rows)
 
 
 def difference(first: CellResult, second: CellResult, measure: str, seed: int) -> Comparison:

@@ -65,7 +65,8 @@ def report(
             f"the {len(gold[0].rows)} of {every} questions whose top 100 hold an answer (or whose gold passage is annotated)"
         )
         tables.append(measures_table("Questions with a gold passage", over, gold, seed))
-    tables.append(comparisons_table(cells, seed))
+    paired = comparisons_table(cells, seed)
+    tables += [paired] if paired.rows else []
     if by:
         tables.append(types_table(cells, by, seed))
     if part:
