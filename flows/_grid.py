@@ -16,7 +16,7 @@ from winnow.errors import ConfigError, nearest
 
 def named_grid(cfg: DictConfig) -> DictConfig:
     """Return the config with the names in `grid` replaced by the options they stand for, as params.yaml holds them."""
-    if cfg.grid is None:
+    if not axes_of(cfg.get("grid")):
         return cfg
     full = _copy(cfg)
     for axis, values in cfg.grid.items():
@@ -36,10 +36,10 @@ def expand(configs: Sequence[DictConfig]) -> list[DictConfig]:
 
 
 def _expand(cfg: DictConfig) -> Iterator[DictConfig]:
-    if cfg.grid is None:
+    axes = axes_of(cfg.get("grid"))
+    if not axes:
         yield cfg
         return
-    axes = axes_of(cfg.grid)
     for picks in itertools.product(*axes.values()):
         cell = _copy(cfg)
         for axis, pick in sorted(zip(axes, picks, strict=True), key=lambda pair: "." in pair[0]):
@@ -57,22 +57,31 @@ def _copy(cfg: DictConfig) -> DictConfig:
 
 
 def axes_of(grid: DictConfig | None, prefix: str = "") -> dict[str, list[Any]]:
-    """Return the choices of each axis by its dotted key; options that were put in for their names are choices too."""
+    """Return the choices of each axis by its dotted key; options that were put in for their names are choices too.
+
+    Raises:
+        ConfigError: if an axis is no list.
+
+    """
+    if grid is not None and not isinstance(grid, DictConfig):
+        raise ConfigError(f"grid={grid}: a grid is axes with lists of values, for example 'grid={{k:[1,5]}}', or null.")
     axes: dict[str, list[Any]] = {}
     for name, values in (grid or {}).items():
         axis = prefix + str(name)
-        if not isinstance(values, DictConfig):
+        if isinstance(values, ListConfig):
             axes[axis] = list(values)
-        elif _only_lists(values):
-            axes |= axes_of(values, f"{axis}.")
-        else:
+        elif not isinstance(values, DictConfig):
+            raise ConfigError(f"grid.{axis}={values}: an axis is a list of values; write 'grid.{axis}=[{values}]'.")
+        elif _are_options(axis, values):
             axes[axis] = list(values.values())
+        else:
+            axes |= axes_of(values, f"{axis}.")
     return axes
 
 
-def _only_lists(node: Any) -> bool:
-    """Tell whether a node is settings with lists of values, rather than options by name."""
-    return all(isinstance(v, ListConfig) or (isinstance(v, DictConfig) and _only_lists(v)) for v in node.values())
+def _are_options(axis: str, values: DictConfig) -> bool:
+    """Tell whether a node is options by name, as `named_grid` leaves them, rather than settings within a group."""
+    return is_group(axis) and all(isinstance(one, DictConfig) for one in values.values()) and set(values) <= set(options(axis))
 
 
 def _option(group: str, name: str) -> Any:

@@ -13,8 +13,8 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from flows._conf import compose
-from flows._entry import check_overrides
 from flows._grid import named_grid
+from flows._overrides import check_overrides
 from winnow.errors import ConfigError, WinnowError
 from winnow.store import writing
 

@@ -114,6 +114,6 @@ def _precision(cfg: DictConfig) -> str:
     return resolve_dtype(engine.dtype, engine.device) if "dtype" in engine else str(engine.base_url)
 
 
-main = entry(report)
+main = entry(report, grid=True)
 if __name__ == "__main__":
     main()

@@ -13,8 +13,8 @@ TEXTS = ["question: who wrote emma title: Emma context: Jane Austen wrote Emma"]
 
 @pytest.fixture(scope="module")
 def lm(tmp_path_factory: pytest.TempPathFactory) -> LanguageModel:
-    """Return a small T5 of random weights."""
-    path = str(tiny_t5(tmp_path_factory.mktemp("fused") / "t5", TEXTS))
+    """Return a small T5 of random weights, of a seed with which it writes something."""
+    path = str(tiny_t5(tmp_path_factory.mktemp("fused") / "t5", TEXTS, seed=9))
     model = AutoModelForSeq2SeqLM.from_pretrained(path).eval()
     return LanguageModel(model, AutoTokenizer.from_pretrained(path), torch.device("cpu"))
 
@@ -41,6 +41,8 @@ def test_an_answer_does_not_depend_on_its_neighbours(lm: LanguageModel) -> None:
     """Questions answered together are answered as each alone; with one context, as the plain model does."""
     asked = [rows(lm, "who wrote emma", "Jane Austen wrote Emma"), rows(lm, "Emma context")]
     together = write_fused(lm, asked, 6)
+    assert all(together)
+    assert together[0] != together[1]
     assert together == [write_fused(lm, [one], 6)[0] for one in asked]
     with torch.inference_mode():
         plain = lm.model.generate(torch.tensor(asked[1]), max_new_tokens=6, do_sample=False)  # type: ignore[operator]

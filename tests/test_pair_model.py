@@ -31,13 +31,15 @@ def test_a_t5_reads_the_pair_and_the_end(tmp_path: Path) -> None:
 def test_a_decoder_reads_the_forms_suffix_last(tmp_path: Path) -> None:
     """The passage gives way to the suffix where both do not fit; what was cut is counted."""
     form = PairForm(suffix=" relevant:")
-    model = CausalGenerator(str(tiny_causal_lm(tmp_path / "lm", TEXTS)), form, max_length=20, max_answer=8)
+    model = CausalGenerator(str(tiny_causal_lm(tmp_path / "lm", TEXTS)), form, max_length=14, max_answer=8)
     tokenizer = model.lm.tokenizer
-    end = tokenizer(" relevant:", add_special_tokens=False)["input_ids"]
-    row = causal_tokens(model).encode("who wrote emma", PASSAGE)
-    assert row[-len(end) :] == end
-    assert (row[0] == tokenizer.bos_token_id) == (tokenizer.bos_token_id is not None)
-    model.tokens.encode("who wrote emma", Passage("b", "Emma", "Jane Austen wrote Emma " * 20))
+    texts = ["question: who wrote emma", " title: Emma context: Jane Austen wrote Emma", " relevant:"]
+    asked, shown, end = tokenizer(texts, add_special_tokens=False)["input_ids"]
+    room = 14 - 1 - len(asked) - len(end)
+    assert 0 < room < len(shown)
+    assert causal_tokens(model).encode("who wrote emma", PASSAGE) == [tokenizer.bos_token_id, *asked, *shown[:room], *end]
+    assert model.truncated == 0
+    model.tokens.encode("who wrote emma", PASSAGE)
     assert model.truncated == 1
 
 

@@ -7,8 +7,8 @@ from omegaconf import DictConfig, OmegaConf
 
 from flows._build import build
 from flows._conf import CONF, compose, flat_keys, groups, options
-from flows._entry import check_overrides, from_params
 from flows._grid import expand
+from flows._overrides import check_overrides, from_params
 from flows.compose import composed, overrides_of
 from winnow.errors import ConfigError
 
@@ -96,11 +96,6 @@ def test_settings_within_groups_are_axes_too() -> None:
         ("training.settings.learnig_rate=1", "Did you mean 'training.settings.learning_rate'"),
         ("k", "write key=value"),
         ("retriever=dense,bm52", "Did you mean 'bm25'"),
-        ("experiment=post_fusion/table1 +strategy.plan.vote.ties=random", "would reach none of its cells"),
-        ("experiment=re_rag/table6 k=1", r"over k \(5, 10\).*Set 'grid.k=\[...\]' instead"),
-        ("experiment=re_rag/table6 grid.k=[7] k=1", r"over k \(7\)"),
-        ("experiment=re_rag/figure2 weigh.by=none", r"over weigh.by \(estimator\)"),
-        ("experiment=quick_start strategy=post_fusion", r"over strategy \(closed_book, concatenation"),
     ],
 )
 def test_an_unknown_key_is_refused_with_the_nearest(word: str, message: str) -> None:
@@ -112,24 +107,64 @@ def test_an_unknown_key_is_refused_with_the_nearest(word: str, message: str) -> 
 def test_known_keys_pass() -> None:
     """Groups, values, sweeps, and keys of a chosen option; in a grid, those of groups that are no axis."""
     check_overrides(["experiment=post_fusion/table1", "placement.rule.seed=1", "grid.strategy=[post_fusion]"])
-    check_overrides(["experiment=re_rag/table6", "~grid.k", "k=1"])
-    check_overrides(["experiment=re_rag/table6", "grid=null", "k=1", "strategy=post_fusion"])
-    check_overrides(["experiment=re_rag/table6", "grid.k=[1],[2]"])
     check_overrides(["retriever=dense", "retriever.engine.factory=HNSW32", "k=1,5", "+new=1", "hydra.verbose=true"])
+    check_overrides(["reader=openai", "reader.base=x", "reader.engine.budget.money=2", "reader@joint.teacher.reader=folder"])
+    check_overrides(["experiment=null", "k=3"])
     assert "corpus.reader.path" in flat_keys(compose([]))
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("experiment=post_fusion/table1 +strategy.plan.vote.ties=random", "takes each strategy from conf/strategy as it is"),
+        ("experiment=re_rag/table6 k=1", r"^k: the grid is over k \(5, 10\).*'grid.k=\[...\]'"),
+        ("k=1 experiment=re_rag/table6 grid.k=[7]", r"over k \(7\)"),
+        ("experiment=re_rag/figure2 weigh.by=none", r"over weigh.by \(estimator\)"),
+        ("experiment=re_rag/figure2 weigh={by:none,scale:2}", r"over weigh.by"),
+        ("experiment=quick_start strategy=post_fusion", r"over strategy \(closed_book, concatenation"),
+        ("experiment=re_rag/table1,re_rag/table6 strategy=post_fusion", r"over strategy \(post_fusion\)"),
+        ("+grid.k=[1],[2] k=3", r"over k \(1\)"),
+        ("+grid={k:[1]},{rank_by:[estimator]} rank_by=retriever", r"over rank_by \(estimator\)"),
+        ("grid={weigh:[{by:none,scale:1.0}]} weigh.by=none", "^weigh.by: the grid is over weigh"),
+        ("experiment=re_rag/table6 grid.k=7", r"grid.k=7: an axis is a list of values; write 'grid.k=\[7\]'"),
+        ("experiment=re_rag/table6 grid.strategy=post_fusion", r"write 'grid.strategy=\[post_fusion\]'"),
+        ("experiment=re_rag/table6 grid.kk=[7]", "Did you mean 'grid.k'"),
+        ("grid=5", "grid=5: a grid is axes with lists"),
+    ],
+)
+def test_what_a_grid_hides_is_refused(words: str, message: str) -> None:
+    """Whatever the order of the words, for each experiment and grid of a multirun."""
+    with pytest.raises(ConfigError, match=message):
+        check_overrides(words.split())
+
+
+def test_what_reaches_a_cell_passes() -> None:
+    """An axis that was taken away, a group whose setting is an axis, and every word where no grid is run."""
+    check_overrides(["experiment=re_rag/table6", "~grid.k", "k=1"])
+    check_overrides(["experiment=re_rag/table6", "grid=null", "k=1", "strategy=post_fusion"])
+    check_overrides(["experiment=re_rag/table6", "~grid", "k=1"])
+    assert [cell.k for cell in expand([compose(["experiment=re_rag/table6", "~grid", "k=1"])])] == [1]
+    check_overrides(["experiment=re_rag/table6", "grid.k=[1],[2]"])
+    check_overrides(["experiment=post_fusion/positions", "placement=gold_first"])
+    check_overrides(["+grid.reader=[smollm2]", "reader@joint.teacher.reader=folder"])
+    check_overrides(["+grid.retriever=[bm25,dense]", "retriever=dense"], grid=False)
+
+
 def test_words_after_a_params_file(tmp_path: Path) -> None:
-    """They change keys that it has, unless its grid, whose choices stand there in full, takes them from elsewhere."""
+    """They change keys that it has, the choices of its grid too, unless the grid hides them."""
     path = tmp_path / "params.yaml"
     path.write_text(composed(["experiment=quick_start"]))
-    assert from_params(["--params", str(path), "depth=30"]).depth == 30
+    assert from_params(path, ["depth=30"]).depth == 30
+    assert from_params(path, ["k=3"], grid=False).k == 3
+    assert [cell.k for cell in expand([from_params(path, ["k=3", "grid=null"])])] == [3]
+    cells = expand([from_params(path, ["grid.strategy=[post_fusion]", "grid.k=[7]"])])
+    assert {(cell.strategy.name, cell.k) for cell in cells} == {("post_fusion", 7)}
     with pytest.raises(ConfigError, match=r"over k \(1, 5\)"):
-        from_params(["--params", str(path), "k=3"])
-    with pytest.raises(ConfigError, match=r"over strategy \(closed_book, concatenation, .*Set 'grid.strategy="):
-        from_params(["--params", str(path), "strategy=x"])
+        from_params(path, ["k=3"])
+    with pytest.raises(ConfigError, match=r"over strategy \(closed_book, concatenation, .*'grid.strategy="):
+        from_params(path, ["strategy=x"])
     with pytest.raises(ConfigError, match="Did you mean 'depth'"):
-        from_params(["--params", str(path), "dept=3"])
+        from_params(path, ["dept=3"])
 
 
 def test_overrides_file(tmp_path: Path) -> None:

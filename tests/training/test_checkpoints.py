@@ -42,16 +42,36 @@ def test_weights_optimizer_rate_and_random_numbers_come_back(tmp_path: Path) -> 
     assert other.scheduler.get_last_lr() == ours.scheduler.get_last_lr() == [pytest.approx(0.1 / 3)]
 
 
-def test_a_kill_between_the_renames_or_while_writing_leaves_the_last_checkpoint(tmp_path: Path) -> None:
-    """With the new one not yet in its place the older is taken; what is half written is not looked at."""
+@pytest.mark.parametrize("at", ["torch.save", "first rename", "second rename"])
+def test_a_kill_at_any_moment_of_saving_leaves_a_checkpoint(at: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the new one is written, before the last one makes room, and before the new one takes its place."""
+    ours = tiny(tmp_path / "at")
+    ours.save(RUN, {"step": 5})
+    calls = iter(range(9))
+    rename, due = Path.rename, {"first rename": 0, "second rename": 1}.get(at)
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    def renamed(path: Path, target: Path) -> Path:
+        return killed() or path if next(calls) == due else rename(path, target)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Path, "rename", renamed)
+        if due is None:
+            patch.setattr(torch, "save", killed)
+        ours.save(RUN, {"step": 6})
+    assert tiny(tmp_path / "at").load(RUN) == {"step": 5}
+    ours.save(RUN, {"step": 7})
+    assert [p.name for p in tmp_path.iterdir()] == ["at"]
+    assert tiny(tmp_path / "at").load(RUN) == {"step": 7}
+
+
+def test_what_is_removed_is_gone(tmp_path: Path) -> None:
+    """The older one too, or the next run would go on from it."""
     ours = tiny(tmp_path / "at")
     ours.save(RUN, {"step": 5})
     (tmp_path / "at").rename(tmp_path / "at.old")
-    (tmp_path / "at.made").mkdir()
-    (tmp_path / "at.made" / "state.pt").write_bytes(b"half")
-    assert tiny(tmp_path / "at").load(RUN) == {"step": 5}
-    ours.save(RUN, {"step": 6})
-    assert [p.name for p in tmp_path.iterdir()] == ["at"]
     ours.remove()
     assert tiny(tmp_path / "at").load(RUN) == {}
 

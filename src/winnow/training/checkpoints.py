@@ -35,7 +35,7 @@ class Checkpoint:
         return self.folder.with_name(self.folder.name + ".old")
 
     def save(self, fingerprint: Mapping[str, Any], progress: Mapping[str, Any]) -> None:
-        """Write a checkpoint beside the last one, then take its place."""
+        """Write a checkpoint beside the last one, then take its place; every process has random numbers of its own."""
         state = [torch.get_rng_state(), torch.cuda.get_rng_state() if torch.cuda.is_available() else None]
         states = gather_object([state]) if self.processes.num_processes > 1 else [state]
         if self.processes.is_main_process:

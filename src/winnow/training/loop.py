@@ -228,9 +228,7 @@ class _Loop:
 
     def run(self) -> LoopReport:
         """Train to the end."""
-        found = self.checkpoint.load(self._fingerprint())
-        if found:
-            self.at = _Progress(**found)
+        self.at = _Progress(**self.checkpoint.load(self._fingerprint()))
         self.advance(self.at.step, "")
         while self.at.epoch < self.settings.epochs:
             self._epoch()

@@ -1,0 +1,140 @@
+"""Words of a command line or of overrides.yaml: none is taken that has no name in conf/, or that would be without effect."""
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from omegaconf import DictConfig, ListConfig, OmegaConf
+
+from flows._conf import compose, flat_keys, groups, is_group, options
+from flows._grid import axes_of
+from winnow.errors import ConfigError, nearest
+
+if TYPE_CHECKING:
+    from hydra.core.override_parser.types import Override
+
+
+def check_overrides(words: Sequence[str], *, grid: bool = True) -> None:
+    """Refuse, with the nearest valid name, an override whose key or group option does not exist.
+
+    Args:
+        words: Hydra's overrides.
+        grid: refuse also what is set beside an axis of the grid, so that it would reach none of its cells.
+
+    """
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import OverrideParseException
+
+    try:
+        parsed = OverridesParser.create().parse_overrides(list(words))
+    except OverrideParseException as error:
+        raise ConfigError(f"{error.override!r} is not an override; write key=value, for example k=5.") from error
+    chosen = _choices(parsed)
+    known: set[str] = set()
+    for override in parsed:
+        key = override.key_or_group
+        if override.is_add() or key.startswith("hydra") or is_group(key) or override.package is not None:
+            continue
+        known = known or set(flat_keys(compose([f"{group}={values[0]}" for group, values in chosen.items() if values])))
+        if key not in known:
+            raise ConfigError(_unknown(key, known | set(groups())))
+    if grid:
+        keys = list(_keys(parsed))
+        for one in _grids(chosen, parsed):
+            check_reaches(keys, one)
+
+
+def check_reaches(keys: Iterable[str], grid: DictConfig | None) -> None:
+    """Refuse settings that a grid has for an axis, or takes whole from conf/, so that they would reach none of its cells."""
+    if grid is None:
+        return
+    axes = axes_of(grid)
+    for key in keys:
+        axis = next((axis for axis in axes if f"{key}.".startswith(f"{axis}.")), None)
+        if axis is None:
+            continue
+        if key != axis and is_group(axis):
+            raise ConfigError(
+                f"{key}: the grid takes each {axis} from conf/{axis} as it is, so that this would reach none of its cells. "
+                f"Copy the YAML under a name of its own, change it there, and set 'grid.{axis}=[name]'."
+            )
+        values = ", ".join(map(str, OmegaConf.select(grid, axis)))
+        raise ConfigError(
+            f"{key}: the grid is over {axis} ({values}), so that this would reach none of its cells. Leave it out, or change "
+            f"the grid: 'grid.{axis}=[...]'; grid=null is the one cell without it."
+        )
+
+
+def from_params(path: Path, words: Sequence[str], *, grid: bool = True) -> DictConfig:
+    """Load a composed file, as DVC's stages do, and change keys that it has by `key=value` words."""
+    if not path.is_file():
+        raise ConfigError(f"There is no {path}. Run `python -m flows.compose` to make it from conf/.")
+    cfg = OmegaConf.load(path)
+    assert isinstance(cfg, DictConfig)
+    changed: list[str] = []
+    for word in words:
+        key, _, text = word.partition("=")
+        if OmegaConf.select(cfg, key, default=OmegaConf) is OmegaConf:
+            raise ConfigError(_unknown(key, flat_keys(cfg)))
+        value = OmegaConf.create(f"v: {text}").v
+        OmegaConf.update(cfg, key, value, merge=not isinstance(value, ListConfig))
+        changed += _leaves(key, value)
+    if grid:
+        check_reaches([key for key in changed if key.partition(".")[0] != "grid"], cfg.get("grid"))
+    return cfg
+
+
+def _choices(parsed: Iterable["Override"]) -> dict[str, list[str]]:
+    """Return what is chosen of each group, a sweep's several; refuse what conf/ does not have."""
+    chosen: dict[str, list[str]] = {}
+    for override in parsed:
+        group = override.key_or_group
+        if not is_group(group) or override.is_delete():
+            continue
+        known, names = options(group), [str(one) for one in _values(override) if one is not None]
+        for name in names:
+            if name not in known:
+                raise ConfigError(f"{group}={name}: there is no conf/{group}/{name}.yaml." + nearest(name, known))
+        if override.package is None:
+            chosen[group] = names
+    return chosen
+
+
+def _keys(parsed: Iterable["Override"]) -> Iterator[str]:
+    """Yield the keys that words set, those within a mapping one by one, and groups that they choose; not the grid's own."""
+    for override in parsed:
+        key = override.key_or_group
+        if override.package is None and not override.is_delete() and key.partition(".")[0] != "grid":
+            yield from dict.fromkeys(leaf for value in _values(override) for leaf in _leaves(key, value))
+
+
+def _leaves(key: str, value: Any) -> list[str]:
+    if not isinstance(value, Mapping | DictConfig) or not value:
+        return [key]
+    return [leaf for name, inner in value.items() for leaf in _leaves(f"{key}.{getattr(name, 'text', name)}", inner)]
+
+
+def _grids(chosen: Mapping[str, Sequence[str]], parsed: Iterable["Override"]) -> Iterator[DictConfig | None]:
+    """Yield the grid of each experiment and of each of the words' values for it."""
+    words = [_each(one) for one in parsed if one.key_or_group.partition(".")[0] == "grid"]
+    experiments = [[f"experiment={name}"] for name in chosen.get("experiment", ())] or [[]]
+    if experiments != [[]] or words:
+        for experiment, picked in itertools.product(experiments, itertools.product(*words)):
+            yield compose([*experiment, *picked]).get("grid")
+
+
+def _each(override: "Override") -> list[str]:
+    """Return the word itself, or of a sweep's word one for each value."""
+    if not override.is_sweep_override():
+        return [str(override.input_line)]
+    return [f"{override.get_key_element()}={value}" for value in override.sweep_string_iterator()]
+
+
+def _values(override: "Override") -> Sequence[Any]:
+    value: Any = override.value()
+    return list(value.list) if hasattr(value, "list") else [value]
+
+
+def _unknown(key: str, known: Iterable[str]) -> str:
+    return f"There is no setting {key!r}." + nearest(key, list(known)) + " `--help` lists the groups; conf/ holds every key."
