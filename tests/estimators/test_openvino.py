@@ -67,15 +67,22 @@ def test_bfloat16_is_close(make: Make, tmp_path: Path) -> None:
     )
 
 
-def test_results_are_the_callers_to_keep() -> None:
-    """The next call does not write into them."""
-    layer = torch.nn.Linear(3, 2)
-    compiled = Compiled(layer, layer, (torch.zeros(2, 3),), (torch.ones(1, 3),), "float32", "a layer")
-    first = compiled(torch.ones(1, 3))
-    kept = first.clone()
-    compiled(torch.zeros(1, 3))
-    assert torch.equal(first, kept)
-    assert torch.allclose(first, layer(torch.ones(1, 3)), atol=1e-6)
+def test_scores_are_the_callers_to_keep(tmp_path: Path) -> None:
+    """An output is overwritten by the next call; scores are not."""
+    estimator = t5(tmp_path, dtype="float32", runtime="openvino")
+    first = estimator.score(PAIRS[:1])
+    kept = first.copy()
+    assert estimator.score(PAIRS[1:2]) != pytest.approx(kept, abs=1e-4)
+    assert first.tolist() == kept.tolist()
+
+
+def test_nan_is_the_models_and_names_the_question(tmp_path: Path) -> None:
+    """Not taken for an output that was not written."""
+    estimator = pooled(tmp_path, dtype="float32", runtime="openvino")
+    for parameter in estimator.lm.model.parameters():
+        torch.nn.init.constant_(parameter, torch.nan)
+    with pytest.raises(ModelError, match="gave NaN for question 'who wrote emma'"):
+        estimator.score(PAIRS[:1])
 
 
 def test_what_it_cannot_run_is_told() -> None:
