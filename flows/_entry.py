@@ -16,16 +16,19 @@ from winnow.errors import ConfigError, WinnowError
 Stage = Callable[[Sequence[DictConfig]], Summary]
 
 
-def entry(stage: Stage, *, retries: int = 0, grid: bool = False) -> Callable[[], None]:
+def entry(stage: Stage, *, retries: int = 0, grid: bool = False, dry_run: bool = False) -> Callable[[], None]:
     """Return the `main` of a flow module; `stage` takes the configs of all jobs of the command (one, or a multirun's).
 
     Args:
         stage: what the module does.
         retries: of the Prefect flow.
         grid: whether the stage is over the cells of the settings' grid, whose axes no word may then set beside it.
+        dry_run: whether the stage can tell what it would do; others refuse to be asked.
 
     """
     name = stage.__name__
+    if not dry_run:
+        stage = _refusing_dry_runs(stage)
 
     @functools.wraps(stage)
     def main() -> None:
@@ -42,6 +45,18 @@ def entry(stage: Stage, *, retries: int = 0, grid: bool = False) -> Callable[[],
             sys.exit(f"{type(error).__name__}: {error}")
 
     return main
+
+
+def _refusing_dry_runs(stage: Stage) -> Stage:
+    @functools.wraps(stage)
+    def checked(configs: Sequence[DictConfig]) -> Summary:
+        if any(cfg.get("dry_run") for cfg in configs):
+            raise ConfigError(
+                f"flows.{stage.__name__} has no dry run: flows.sweep and flows.closed_book have. Leave dry_run out."
+            )
+        return stage(configs)
+
+    return checked
 
 
 def _words(arguments: Sequence[str]) -> list[str]:

@@ -61,8 +61,8 @@ def check_reaches(keys: Iterable[str], grid: DictConfig | None) -> None:
             )
         values = ", ".join(map(str, OmegaConf.select(grid, axis)))
         raise ConfigError(
-            f"{key}: the grid is over {axis} ({values}), so that this would reach none of its cells. Leave it out, or change "
-            f"the grid: 'grid.{axis}=[...]'; grid=null is the one cell without it."
+            f"{key}: the grid is over {axis} ({values}), so that this would reach none of its cells. Leave it out, or write "
+            f"'grid.{axis}=[...]' with values of your own, or add grid=null, which leaves one cell, that of the other words."
         )
 
 
@@ -75,6 +75,11 @@ def from_params(path: Path, words: Sequence[str], *, grid: bool = True) -> DictC
     changed: list[str] = []
     for word in words:
         key, _, text = word.partition("=")
+        if is_group(key):
+            raise ConfigError(
+                f"{word}: {path} is composed already, a group is chosen before that. Choose it in overrides.yaml and run "
+                "`python -m flows.compose`, or leave --params out."
+            )
         if OmegaConf.select(cfg, key, default=OmegaConf) is OmegaConf:
             raise ConfigError(_unknown(key, flat_keys(cfg)))
         value = OmegaConf.create(f"v: {text}").v
@@ -137,4 +142,7 @@ def _values(override: "Override") -> Sequence[Any]:
 
 
 def _unknown(key: str, known: Iterable[str]) -> str:
+    if key.startswith("grid.") and not key.endswith("."):
+        axis = key.removeprefix("grid.")
+        return f"The grid has no axis {axis!r}." + nearest(key, list(known)) + f" A new one is '+{key}=[...]'."
     return f"There is no setting {key!r}." + nearest(key, list(known)) + " `--help` lists the groups; conf/ holds every key."

@@ -61,6 +61,6 @@ def _jobs(cfg: DictConfig, asked: Sequence[Question]) -> Iterator[Job]:
     return (Job(n, strategy.plan(question, ())) for n, question in enumerate(asked))
 
 
-main = entry(closed_book)
+main = entry(closed_book, dry_run=True)
 if __name__ == "__main__":
     main()

@@ -60,7 +60,10 @@ def _result(cell: DictConfig, setting: str) -> CellResult:
         rows = [{**row, "type": types[row["question_id"]]} for row in rows]
     named = labels(cell)
     by = {"rank_by": str(cell.rank_by), "weigh_by": str(cell.weigh.by)}
-    return CellResult(named["strategy"], named["k"], named["gold"], rows, setting, int(cell.decoding.samples), **by)
+    asked = f"{_artifacts.questions(cell).folder.name}/{cell.sweep.split}"
+    return CellResult(
+        named["strategy"], named["k"], named["gold"], rows, setting, int(cell.decoding.samples), **by, asked=asked
+    )
 
 
 def _types(cell: DictConfig) -> dict[str, str]:

@@ -45,7 +45,7 @@ def score(configs: Sequence[DictConfig]) -> Summary:
                 run.metrics({"truncated_texts": float(cut)})
                 run.metrics({f"{row['ranking']}_recall_at_{k}": row[f"recall@{k}"].mean for row in found[:2] for k in KS})
         rows += [{n: v.percent() if hasattr(v, "percent") else v for n, v in row.items()} for row in found]
-        note = f"{cut} texts were cut to the encoder's window." if cut else ""
+        note = f"{cut} texts were cut to the encoder's window." if cut else "" if fresh else "Scored before; nothing was done."
     return Summary("Recall before and after reranking, % [95 % interval]", rows, note)
 
 

@@ -201,6 +201,6 @@ def _forecast(path: str, cells: Sequence[Cell]) -> dict[str, Any]:
     return counts | foretell(cells[0].cfg, path, lambda: _jobs(due) if due else ())
 
 
-main = entry(sweep, grid=True)
+main = entry(sweep, grid=True, dry_run=True)
 if __name__ == "__main__":
     main()

@@ -32,12 +32,15 @@ from winnow.tables import Rankings, questions_of
 def train_joint(configs: Sequence[DictConfig]) -> Summary:
     """Train for each job and tell what the best epoch came to on the development questions."""
     rows: list[dict[str, Any]] = []
+    notes: list[str] = []
     for cfg in configs:
         made = _artifacts.joint(cfg)
-        if not made.done:
+        if made.done:
+            notes.append(f"{made.folder} was trained before; nothing was done.")
+        else:
             _train(cfg, made)
-        rows.append({"trained": made.folder, **_told(made)})
-    return Summary("Joint training, development questions of the best epoch", rows)
+        rows.append({"trained": made.folder, "dev questions": cfg.joint.data.dev_questions or "all", **_told(made)})
+    return Summary("Joint training, development questions of the best epoch", rows, "\n".join(notes))
 
 
 def _train(cfg: DictConfig, made: _artifacts.Artifact) -> None:

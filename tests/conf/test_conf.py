@@ -128,7 +128,7 @@ def test_known_keys_pass() -> None:
         ("grid={weigh:[{by:none,scale:1.0}]} weigh.by=none", "^weigh.by: the grid is over weigh"),
         ("experiment=re_rag/table6 grid.k=7", r"grid.k=7: an axis is a list of values; write 'grid.k=\[7\]'"),
         ("experiment=re_rag/table6 grid.strategy=post_fusion", r"write 'grid.strategy=\[post_fusion\]'"),
-        ("experiment=re_rag/table6 grid.kk=[7]", "Did you mean 'grid.k'"),
+        ("experiment=re_rag/table6 grid.kk=[7]", r"no axis 'kk'. Did you mean 'grid.k'\? A new one is '\+grid.kk=\[...\]'"),
         ("grid=5", "grid=5: a grid is axes with lists"),
     ],
 )
@@ -161,10 +161,12 @@ def test_words_after_a_params_file(tmp_path: Path) -> None:
     assert {(cell.strategy.name, cell.k) for cell in cells} == {("post_fusion", 7)}
     with pytest.raises(ConfigError, match=r"over k \(1, 5\)"):
         from_params(path, ["k=3"])
-    with pytest.raises(ConfigError, match=r"over strategy \(closed_book, concatenation, .*'grid.strategy="):
-        from_params(path, ["strategy=x"])
+    with pytest.raises(ConfigError, match=r"takes each strategy from conf/strategy as it is"):
+        from_params(path, ["strategy.name=x"])
     with pytest.raises(ConfigError, match="Did you mean 'depth'"):
         from_params(path, ["dept=3"])
+    with pytest.raises(ConfigError, match=r"reader=openai: .*params.yaml is composed already.* in overrides.yaml"):
+        from_params(path, ["reader=openai"])
 
 
 def test_overrides_file(tmp_path: Path) -> None:

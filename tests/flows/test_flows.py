@@ -178,6 +178,7 @@ def _predictions(folder: Path) -> dict[str, list[dict[str, object]]]:
         ("sweep", ["retriever=dense"], "Run `python -m flows.retrieve`"),
         ("closed_book", ["reader.tuned=true"], "Run `python -m flows.train_reader`"),
         ("index", ["corpus.name=other"], "Run `python -m flows.corpus`"),
+        ("train_joint", ["estimator=cross_encoder", "dry_run=true"], "flows.train_joint has no dry run"),
     ],
 )
 def test_what_cannot_work_is_refused_at_once(prepared: Run, stage: str, words: list[str], message: str) -> None:

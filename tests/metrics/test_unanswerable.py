@@ -11,6 +11,7 @@ from winnow.metrics.unanswerable import (
     calibrate,
     classify,
     expected_calibration_error,
+    misordered,
     refuse,
     reliability,
     risk_coverage,
@@ -28,6 +29,14 @@ def test_recall_precision_and_f1_of_sets_without_an_answer() -> None:
     assert (more.recall.mean, more.precision.mean, more.f1.mean) == pytest.approx((1.0, 2 / 3, 0.8))
     assert more.f1.low <= 0.8 <= more.f1.high
     assert classify(BEST, HOLDS, 0.0).f1.mean == 0.0
+
+
+def test_misordered_pairs_by_hand() -> None:
+    """Of three times two pairs one is the wrong way round (0.4 before 0.6); the base rate for all is a coin's throw."""
+    assert misordered(BEST, HOLDS) == pytest.approx(1 / 6)
+    flat = np.full(5, 0.6)
+    assert (misordered(flat, HOLDS), expected_calibration_error(flat, HOLDS)) == (0.5, pytest.approx(0.0))
+    assert np.isnan(misordered(BEST, np.ones(5, dtype=bool)))
 
 
 def test_the_threshold_is_searched_by_f1() -> None:

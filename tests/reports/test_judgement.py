@@ -51,6 +51,7 @@ def test_sets_without_an_answer_and_their_refusal() -> None:
     assert [row[0] for row in sets.rows[2:4]] == ["estimator calibrated on dev, 0.5 to 0.9", "estimator, any log-odds"]
     assert sets.rows[2][2:] == sets.rows[1][2:]
     assert [cell.partition(" ")[0] for cell in sets.rows[1]] == ["estimator,", "0.5", "100.0", "100.0", "100.0"]
+    assert [cell.partition(" ")[0] for cell in sets.rows[4]] == ["every", "-", "100.0", "50.0", "66.7"]
     assert sets.rows[-1][0] == "RE-RAG large (paper, TQA)"
     refused = refusal_table(TEST, TEST, 2, "NQ", 0)
     assert [cell.partition(" ")[0] for cell in refused.rows[1]] == ["estimator,", "0.5", "100.0", "100.0", "100.0"]
@@ -60,9 +61,9 @@ def test_samples_and_trust() -> None:
     """Extremes of each kind; without answers there is no risk to draw."""
     kinds = [row[0] for row in sample_table(TEST, 6).rows]
     assert kinds == ["true, no answer string"] * 2 + ["false, answer string there"] * 2 + ["true, answer string there"] * 2
-    assert len(trust_table(TEST, TEST, 2).rows) == 5
+    assert len(trust_table(TEST, TEST, 2).rows) == 7
     unanswered = [replace(one, em=None) for one in TEST]
-    assert len(trust_table(TEST, unanswered, 2).rows) == 2
+    assert len(trust_table(TEST, unanswered, 2).rows) == 4
     assert (len(plots(TEST, TEST, 2, 0)), len(plots(TEST, unanswered, 2, 0))) == (3, 1)
     assert all(svg.startswith("<svg") for svg in plots(TEST, TEST, 2, 0))
 

@@ -68,6 +68,9 @@ def test_settings_of_one_strategy_are_compared_too() -> None:
         ["b (ranked by=estimator)", "b (ranked by=retriever)"],
     ]
     assert [row[4].split()[0] for row in rows] == ["+0.0", "+66.7", "+66.7", "+0.0"]
+    assert comparisons_table([cells[0], replace(cells[1], asked="another split")], 0).rows == []
+    other = [{**row, "question_id": f"other {row['question_id']}"} for row in cells[1].rows]
+    assert comparisons_table([cells[0], replace(cells[1], rows=other)], 0).rows == []
     assert measures_table("t", "o", CELLS[:1], 0).columns[:3] == ["strategy", "k", "gold"]
 
 

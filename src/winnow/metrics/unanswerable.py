@@ -119,6 +119,17 @@ def reliability(confidence: Floats, right: NDArray[np.bool_], bins: int = 10) ->
     ]
 
 
+def misordered(scores: Floats, right: NDArray[np.bool_]) -> float:
+    """Return the chance that one of the right scores below one of the others, 1 - AUROC; NaN where there are but one kind.
+
+    A calibration error says nothing of it: the same probability for all, the base rate, has none.
+    """
+    from sklearn.metrics import roc_auc_score
+
+    _check(scores, right)
+    return 1 - float(roc_auc_score(right, scores)) if 0 < right.sum() < len(right) else math.nan
+
+
 def expected_calibration_error(confidence: Floats, right: NDArray[np.bool_], bins: int = 10) -> float:
     """Return the mean distance of confidence and share right over bins, weighted by their size (Naeini et al. 2015)."""
     found = reliability(confidence, right, bins)

@@ -26,6 +26,8 @@ class CellResult:
     """Replies drawn to each prompt."""
     rank_by: str = "retriever"
     weigh_by: str = "none"
+    asked: str = ""
+    """Which questions these are, such as a split; cells of others are no pairs, whatever ids they have in common."""
 
     @property
     def line(self) -> str:
@@ -80,11 +82,14 @@ def _labels(cell: CellResult, cells: Sequence[CellResult]) -> list[str]:
 
 
 def comparisons_table(cells: Sequence[CellResult], seed: int) -> TableView:
-    """Return each pair of cells that differ in strategy alone, or in setting alone: EM of the one less that of the other."""
+    """Return each pair of cells that differ in strategy alone, or in setting alone: EM of the one less that of the other.
+
+    Cells without a question in common are left out.
+    """
     rows = []
     for n, second in enumerate(cells):
         for first in cells[n + 1 :]:
-            if (first.k, first.gold) != (second.k, second.gold):
+            if (first.k, first.gold, first.asked) != (second.k, second.gold, second.asked) or not _overlap(first, second):
                 continue
             if first.strategy != second.strategy and first.setting != second.setting:
                 continue
@@ -94,6 +99,10 @@ def comparisons_table(cells: Sequence[CellResult], seed: int) -> TableView:
     over = "paired bootstrap and McNemar's exact test on the same questions; p is not corrected for the number of pairs"
     columns = ["this", "less this", "k", "gold", "difference in EM", "p"]
     return TableView("Differences between strategies and settings", over, columns, rows)
+
+
+def _overlap(first: CellResult, second: CellResult) -> bool:
+    return not {row["question_id"] for row in first.rows}.isdisjoint(row["question_id"] for row in second.rows)
 
 
 def difference(first: CellResult, second: CellResult, measure: str, seed: int) -> Comparison:

@@ -22,6 +22,7 @@ from winnow.metrics.unanswerable import (
     calibrate,
     classify,
     expected_calibration_error,
+    misordered,
     refuse,
     reliability,
     risk_coverage,
@@ -126,7 +127,8 @@ def sample_table(judged: Sequence[Judged], count: int) -> TableView:
 def set_table(dev: Sequence[Judged], test: Sequence[Judged], k: int, dataset: str, seed: int) -> TableView:
     """Return how well thresholds find sets without an answer (table 4); the retriever's are quantiles of its scores."""
     rows = []
-    for score, threshold, sets in _tried(dev, test, k):
+    everything = ("every set called so", math.inf, _sets(test, k, "estimator"))
+    for score, threshold, sets in (*_tried(dev, test, k), everything):
         found = classify(sets.best, sets.holds, threshold, seed=seed)
         rows.append([score, _shown(score, threshold), *(e.percent() for e in (found.recall, found.precision, found.f1))])
     lacking = int((~_sets(test, k, "estimator").holds).sum())
@@ -142,7 +144,7 @@ def refusal_table(dev: Sequence[Judged], test: Sequence[Judged], k: int, dataset
         found = refuse(sets.best, sets.holds, right, threshold, seed=seed)
         rows.append([score, _shown(score, threshold), *(e.percent() for e in (found.before, found.after, found.refused))])
     columns = ["score", "threshold", "before", "after", "refused"]
-    return _beside("table5", dataset, "Refusing sets without an answer", f"sets of {k}", columns, rows, gap=1)
+    return _beside("table5", dataset, "Refusing sets without an answer", f"{len(test)} sets of {k}", columns, rows, gap=1)
 
 
 def trust_table(dev: Sequence[Judged], test: Sequence[Judged], k: int) -> TableView:
@@ -151,6 +153,11 @@ def trust_table(dev: Sequence[Judged], test: Sequence[Judged], k: int) -> TableV
     for how, scale in (("", _AS_IT_IS), (", calibrated on dev", _scale(_CALIBRATED, dev))):
         error = expected_calibration_error(*_context_trust(test, k, scale))
         rows.append([f'calibration error of P("true") against has_answer, 10 bins{how}', f"{error:.3f}"])
+    shown = [c for one in test for c in one.by_estimator()[:k]]
+    holds = [c.has_answer for c in shown]
+    for score, values in (("retriever", [c.score for c in shown]), ("estimator", [_odds(c) for c in shown])):
+        below = f"{misordered(np.array(values), np.array(holds)):.3f}"
+        rows.append([f"chance that the {score} scores a context with an answer below one without", below])
     if told := answered(test):
         ems = _ems(told)
         for score in ("retriever", "estimator"):
@@ -307,6 +314,8 @@ def _chosen(score: str, dev: Sequence[Judged], k: int, scale: Calibration) -> fl
 
 
 def _shown(score: str, threshold: float) -> str:
+    if math.isinf(threshold):
+        return "-"
     return f"{1 / (1 + math.exp(-threshold)):.3g}" if score in (_PAPERS, _CALIBRATED) else f"{threshold:.3g}"
 
 

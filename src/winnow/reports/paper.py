@@ -76,6 +76,8 @@ def load(paper: str, part: str, dataset: str, model: str) -> Part:
             for strategy, values in rows.items()
             for measure, value in zip(found["measures"], values, strict=True)
         ]
+    elif "cells" in found:
+        against += f" ({dataset})"
     stated += [
         _stated({"measure": one.get("measure", "em"), "value": one[dataset], **one["where"]}, at)
         for one in found.get("cells", ())
