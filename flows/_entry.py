@@ -110,6 +110,7 @@ def _raising(task: Callable[[DictConfig], None]) -> Callable[[DictConfig], None]
 
 
 def _from_params(arguments: Sequence[str], grid: bool) -> DictConfig:
+    """Load the file behind `--params`, changed by the other words."""
     at = arguments.index("--params")
     if at + 1 == len(arguments):
         raise ConfigError("--params needs a file, for example --params params.yaml.")

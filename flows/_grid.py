@@ -81,7 +81,8 @@ def axes_of(grid: DictConfig | None, prefix: str = "") -> dict[str, list[Any]]:
 
 def _are_options(axis: str, values: DictConfig) -> bool:
     """Tell whether a node is options by name, as `named_grid` leaves them, rather than settings within a group."""
-    return is_group(axis) and all(isinstance(one, DictConfig) for one in values.values()) and set(values) <= set(options(axis))
+    named = is_group(axis) and bool(values) and set(values) <= set(options(axis))
+    return named and all(isinstance(one, DictConfig) for one in values.values())
 
 
 def _option(group: str, name: str) -> Any:

@@ -123,10 +123,11 @@ def _leaves(key: str, value: Any) -> list[str]:
 def _grids(chosen: Mapping[str, Sequence[str]], parsed: Iterable["Override"]) -> Iterator[DictConfig | None]:
     """Yield the grid of each experiment and of each of the words' values for it."""
     words = [_each(one) for one in parsed if one.key_or_group.partition(".")[0] == "grid"]
-    experiments = [[f"experiment={name}"] for name in chosen.get("experiment", ())] or [[]]
-    if experiments != [[]] or words:
-        for experiment, picked in itertools.product(experiments, itertools.product(*words)):
-            yield compose([*experiment, *picked]).get("grid")
+    experiments = [f"experiment={name}" for name in chosen.get("experiment", ())]
+    if experiments:
+        words.insert(0, experiments)
+    if words:
+        yield from (compose(picked).get("grid") for picked in itertools.product(*words))
 
 
 def _each(override: "Override") -> list[str]:
@@ -142,7 +143,7 @@ def _values(override: "Override") -> Sequence[Any]:
 
 
 def _unknown(key: str, known: Iterable[str]) -> str:
-    if key.startswith("grid.") and not key.endswith("."):
+    if key.startswith("grid."):
         axis = key.removeprefix("grid.")
-        return f"The grid has no axis {axis!r}." + nearest(key, list(known)) + f" A new one is '+{key}=[...]'."
-    return f"There is no setting {key!r}." + nearest(key, list(known)) + " `--help` lists the groups; conf/ holds every key."
+        return f"The grid has no axis {axis!r}." + nearest(key, known) + f" A new one is '+{key}=[...]'."
+    return f"There is no setting {key!r}." + nearest(key, known) + " `--help` lists the groups; conf/ holds every key."

@@ -144,6 +144,8 @@ def test_what_reaches_a_cell_passes() -> None:
     check_overrides(["experiment=re_rag/table6", "grid=null", "k=1", "strategy=post_fusion"])
     check_overrides(["experiment=re_rag/table6", "~grid", "k=1"])
     assert [cell.k for cell in expand([compose(["experiment=re_rag/table6", "~grid", "k=1"])])] == [1]
+    emptied = ["experiment=post_fusion/positions", "~grid.placement.rule"]
+    assert len(expand([compose(emptied)])) == 2
     check_overrides(["experiment=re_rag/table6", "grid.k=[1],[2]"])
     check_overrides(["experiment=post_fusion/positions", "placement=gold_first"])
     check_overrides(["+grid.reader=[smollm2]", "reader@joint.teacher.reader=folder"])

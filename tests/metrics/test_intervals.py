@@ -31,6 +31,7 @@ def test_mcnemar_by_hand() -> None:
 def test_compare_is_paired() -> None:
     """The difference is question by question; different lengths are refused."""
     found = compare([1.0, 1.0, 0.0, 1.0], [0.0, 1.0, 0.0, 1.0])
+    assert found.signed() == "+25.0 [+0.0, +75.0]"
     assert found.difference == 0.25
     with pytest.raises(InputError, match="same questions"):
         compare([1.0], [1.0, 0.0])

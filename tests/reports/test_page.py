@@ -51,6 +51,7 @@ def test_pairs_match_by_question_not_by_row() -> None:
     assert difference(first, turned, "em", 0).difference == 0
     assert comparisons_table([CELLS[0]], 0).rows == []
     assert "Differences between" not in report("title", [CELLS[0]], {}, seed=0).markdown()
+    assert measures_table("t", "o", CELLS[:1], 0).columns[:3] == ["strategy", "k", "gold"]
 
 
 def test_settings_of_one_strategy_are_compared_too() -> None:
@@ -71,7 +72,6 @@ def test_settings_of_one_strategy_are_compared_too() -> None:
     assert comparisons_table([cells[0], replace(cells[1], asked="another split")], 0).rows == []
     other = [{**row, "question_id": f"other {row['question_id']}"} for row in cells[1].rows]
     assert comparisons_table([cells[0], replace(cells[1], rows=other)], 0).rows == []
-    assert measures_table("t", "o", CELLS[:1], 0).columns[:3] == ["strategy", "k", "gold"]
 
 
 def test_plots_are_svg_and_repeat() -> None:

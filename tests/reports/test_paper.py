@@ -1,5 +1,7 @@
 """Our cells beside what a paper states."""
 
+from dataclasses import replace
+
 import pytest
 
 from winnow.errors import ConfigError
@@ -55,6 +57,11 @@ def test_differences_are_paired_and_say_what_was_not_run() -> None:
     assert contrasts.rows[0][:4] == ["EM", "concat_pf, k 20", "concat_pf, k 5", "+33.3 [+0.0, +100.0]"]
     assert contrasts.rows[0][5] == "+1.5"
     assert contrasts.rows[1][3] == "not run"
+    mixed = [replace(cells[0], asked="dev"), *(replace(cell, asked="test") for cell in cells)]
+    _, contrasts = beside(load("post_fusion", "figure4", "", ""), mixed, 0, None)
+    assert contrasts.rows[0][3] == "+33.3 [+0.0, +100.0]"
+    _, contrasts = beside(load("post_fusion", "figure4", "", ""), [mixed[0], mixed[2]], 0, None)
+    assert contrasts.rows[0][3] == "not run"
     table = beside(load("post_fusion", "table2", "NQ", "GPT4"), cells, 0, None)[0]
     assert table.rows[-1][0] == "Supervised (others' result)"
     assert table.rows[-1][5] == "40.9"

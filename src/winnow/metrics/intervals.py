@@ -37,6 +37,10 @@ class Comparison:
     high: float
     p_value: float
 
+    def signed(self, scale: float = 100.0) -> str:
+        """Render the difference with its interval, in points of a percentage unless another scale is given."""
+        return f"{scale * self.difference:+.1f} [{scale * self.low:+.1f}, {scale * self.high:+.1f}]"
+
 
 def mean_interval(values: ArrayLike, *, seed: int = 0, resamples: int = 2000) -> Estimate:
     """Return the mean of per-question values with its interval; the same seed gives the same interval."""

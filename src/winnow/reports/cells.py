@@ -89,20 +89,21 @@ def comparisons_table(cells: Sequence[CellResult], seed: int) -> TableView:
     rows = []
     for n, second in enumerate(cells):
         for first in cells[n + 1 :]:
-            if (first.k, first.gold, first.asked) != (second.k, second.gold, second.asked) or not _overlap(first, second):
+            if (first.k, first.gold) != (second.k, second.gold) or not paired(first, second):
                 continue
             if first.strategy != second.strategy and first.setting != second.setting:
                 continue
             found = difference(first, second, "em", seed)
-            shown = f"{100 * found.difference:+.1f} [{100 * found.low:+.1f}, {100 * found.high:+.1f}]"
-            rows.append([first.line, second.line, str(first.k), first.gold, shown, f"{found.p_value:.3f}"])
+            rows.append([first.line, second.line, str(first.k), first.gold, found.signed(), f"{found.p_value:.3f}"])
     over = "paired bootstrap and McNemar's exact test on the same questions; p is not corrected for the number of pairs"
     columns = ["this", "less this", "k", "gold", "difference in EM", "p"]
     return TableView("Differences between strategies and settings", over, columns, rows)
 
 
-def _overlap(first: CellResult, second: CellResult) -> bool:
-    return not {row["question_id"] for row in first.rows}.isdisjoint(row["question_id"] for row in second.rows)
+def paired(first: CellResult, second: CellResult) -> bool:
+    """Tell whether two cells were asked of the same questions, and have answers to some in common."""
+    ids = {row["question_id"] for row in first.rows}
+    return first.asked == second.asked and not ids.isdisjoint(row["question_id"] for row in second.rows)
 
 
 def difference(first: CellResult, second: CellResult, measure: str, seed: int) -> Comparison:

@@ -88,7 +88,7 @@ def recall_table(judged: Sequence[Judged], dataset: str, seed: int) -> TableView
     rows.append(
         [
             "difference (p)",
-            *(f"{100 * t.difference:+.1f} [{100 * t.low:+.1f}, {100 * t.high:+.1f}] ({t.p_value:.3f})" for t in tests),
+            *(f"{t.signed()} ({t.p_value:.3f})" for t in tests),
         ]
     )
     return _beside(
@@ -153,10 +153,10 @@ def trust_table(dev: Sequence[Judged], test: Sequence[Judged], k: int) -> TableV
     for how, scale in (("", _AS_IT_IS), (", calibrated on dev", _scale(_CALIBRATED, dev))):
         error = expected_calibration_error(*_context_trust(test, k, scale))
         rows.append([f'calibration error of P("true") against has_answer, 10 bins{how}', f"{error:.3f}"])
-    shown = [c for one in test for c in one.by_estimator()[:k]]
-    holds = [c.has_answer for c in shown]
+    shown = _top(test, k)
+    holds = np.array([c.has_answer for c in shown])
     for score, values in (("retriever", [c.score for c in shown]), ("estimator", [_odds(c) for c in shown])):
-        below = f"{misordered(np.array(values), np.array(holds)):.3f}"
+        below = f"{misordered(np.array(values), holds):.3f}"
         rows.append([f"chance that the {score} scores a context with an answer below one without", below])
     if told := answered(test):
         ems = _ems(told)
@@ -319,8 +319,12 @@ def _shown(score: str, threshold: float) -> str:
     return f"{1 / (1 + math.exp(-threshold)):.3g}" if score in (_PAPERS, _CALIBRATED) else f"{threshold:.3g}"
 
 
+def _top(judged: Sequence[Judged], k: int) -> list[Context]:
+    return [c for one in judged for c in one.by_estimator()[:k]]
+
+
 def _context_trust(test: Sequence[Judged], k: int, scale: Calibration) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    shown = [c for one in test for c in one.by_estimator()[:k]]
+    shown = _top(test, k)
     chances = probability(scale(np.array([_odds(c) for c in shown])).astype(np.float32))
     return chances.astype(np.float64), np.array([c.has_answer for c in shown])
 

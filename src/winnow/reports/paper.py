@@ -10,7 +10,7 @@ import yaml
 
 from winnow.errors import ConfigError, nearest
 from winnow.metrics.cells import by_name
-from winnow.reports.cells import CellResult, TableView, difference
+from winnow.reports.cells import CellResult, TableView, difference, paired
 
 NOT_STATED = "not stated"
 _WHERE = ("strategy", "k", "gold", "samples", "rank_by", "weigh_by")
@@ -160,16 +160,15 @@ def _cells_of(measure: str, value: float, measures: Sequence[str]) -> list[str]:
 def _contrasts(part: Part, cells: Sequence[CellResult], seed: int) -> TableView:
     rows = []
     for one in part.contrasts:
-        of, less = (next((c for c in cells if _fits(c, {**part.at, **side})), None) for side in (one.of, one.less))
+        left, right = ([c for c in cells if _fits(c, {**part.at, **side})] for side in (one.of, one.less))
+        pair = next(((a, b) for a in left for b in right if paired(a, b)), None)
         theirs = one.sign or f"{one.value:+g}"
         labels = [by_name(one.measure).title, _words(one.of), _words(one.less)]
-        if of is None or less is None:
+        if pair is None:
             rows.append([*labels, "not run", "-", theirs, one.note])
             continue
-        found, share = difference(of, less, one.measure, seed), by_name(one.measure).share
-        scale = 100 if share else 1
-        ours = f"{scale * found.difference:+.1f} [{scale * found.low:+.1f}, {scale * found.high:+.1f}]"
-        rows.append([*labels, ours, f"{found.p_value:.3f}" if share else "-", theirs, one.note])
+        found, share = difference(*pair, one.measure, seed), by_name(one.measure).share
+        rows.append([*labels, found.signed(100 if share else 1), f"{found.p_value:.3f}" if share else "-", theirs, one.note])
     over = "paired by question: bootstrap intervals, and McNemar's exact test for shares"
     return TableView(
         "Differences that the paper states", over, ["of", "this", "less this", "ours", "p", "paper", "its words"], rows
