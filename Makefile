@@ -20,11 +20,14 @@ export HF_HUB_DISABLE_TELEMETRY := 1
 demo: .venv/installed-$(EXTRA)
 	python -m flows.demo
 
+# Two processes of one thread each; the tests of one xdist group stay together.
+TESTS := OMP_NUM_THREADS=1 pytest --numprocesses 2 --dist loadgroup
+
 test: check
-	pytest
+	$(TESTS)
 
 quick: check
-	pytest -m "not slow"
+	$(TESTS) -m "not slow"
 
 check: .venv/installed-$(EXTRA)
 	ruff format --check .
@@ -44,7 +47,7 @@ prefect-ui: .venv/installed-$(EXTRA)
 	prefect server start --host 127.0.0.1 --port 4200
 
 bench: .venv/installed-$(EXTRA)
-	for file in bench/bench_*.py; do python $$file || exit 1; done
+	for file in bench/bench_*.py; do PYTHONPATH=. python $$file || exit 1; done
 
 .venv/installed-$(EXTRA): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Winnow needs Python 3.11 or newer; set PYTHON=...")'

@@ -16,7 +16,8 @@ from pathlib import Path
 from openai import AsyncOpenAI
 
 from winnow.driver import Driver, Job
-from winnow.ledger import Ledger
+from winnow.ledger.sqlite import SqliteStore
+from winnow.protocols import engines_for
 from winnow.readers.openai_chat import OpenAIReader
 from winnow.readers.pacing import Pacing
 from winnow.records import Answer, Decoding, Generate, Message, Plan
@@ -48,21 +49,21 @@ def plan(text: str) -> Plan:
     return Answer(reply.text, unknown=False)
 
 
-def ours(url: str, run: int, ledger: Ledger) -> None:
+def ours(url: str, run: int, ledger: SqliteStore) -> None:
     reader = OpenAIReader("m", "m", url, pacing=Pacing(concurrency=CONCURRENCY))
-    driver = Driver({Generate: reader}, ledger)
+    driver = Driver(engines_for(reader), ledger)
     sum(1 for _ in driver.run(Job(number, plan(prompt(run, number))) for number in range(CALLS)))
     reader.close()
-    assert driver.tally.made == CALLS
+    assert driver.tally.executed == CALLS
 
 
 def main() -> None:
-    command = [sys.executable, "-m", "winnow.loopback", "--latency", str(LATENCY)]
+    command = [sys.executable, "-m", "winnow.testing.chat_server", "--latency", str(LATENCY)]
     rates: dict[str, list[float]] = {"bare": [], "ours": []}
     with (
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server,
         tempfile.TemporaryDirectory() as folder,
-        Ledger(Path(folder) / "l.sqlite") as ledger,
+        SqliteStore(Path(folder) / "l.sqlite") as ledger,
     ):
         assert server.stdout is not None
         url = server.stdout.readline().strip()

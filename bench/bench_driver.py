@@ -1,4 +1,4 @@
-"""What sharing saves over a script a cell, how fast a finished sweep replays, and what memory the driver takes.
+"""What sharing saves over a script per cell, how fast a finished sweep replays, and how much memory the driver needs.
 
 python bench/bench_driver.py
 """
@@ -15,23 +15,24 @@ from pathlib import Path
 from omegaconf import OmegaConf
 
 from flows._build import build
+from winnow.contexts.placement import Placement
 from winnow.driver import Driver, Job
-from winnow.ledger import Ledger
-from winnow.metrics.cells import prediction
-from winnow.placement import Placement
-from winnow.records import Decoding, Generate, Generation, Placed, Question, Usage
+from winnow.ledger.sqlite import SqliteStore
+from winnow.metrics.base import Sample, rows_of
+from winnow.protocols import engines_for
+from winnow.records import Decoding, Generate, Generation, PlacedContexts, Question, Usage, prediction
 from winnow.strategies.closed_book import ClosedBook
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.post_fusion import PostFusion
 from winnow.strategies.prompt import Prompt
-from winnow.testing import ScriptedReader, context, question
+from winnow.testing import METRICS, ScriptedReader, context, question
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
 PROMPT: Prompt = build(OmegaConf.load(CONF / "prompt/post_fusion.yaml"))
 NAMES = ("concatenation", "post_fusion", "pruning", "summary", "concat_pf", "pf_concat")
 STRATEGIES = [build(OmegaConf.load(CONF / f"strategy/{n}.yaml").plan, prompt=PROMPT, decoding=Decoding()) for n in NAMES]
 QUESTIONS, DEPTH, KS = 200, 100, (5, 10, 20)
-Cell = tuple[Question, Placed]
+Cell = tuple[Question, PlacedContexts]
 
 
 class Forgetful(ScriptedReader):
@@ -58,19 +59,19 @@ def table_1(kept: dict[object, Cell]) -> Iterator[Job]:
 
 
 def sharing(folder: Path) -> None:
-    with Ledger(folder / "table.sqlite") as ledger:
+    with SqliteStore(folder / "table.sqlite") as ledger:
         for label in ("the whole table-1 grid", "its replay"):
             kept: dict[object, Cell] = {}
-            driver = Driver({Generate: Forgetful(batch=64)}, ledger)
+            driver = Driver(engines_for(Forgetful(batch=64)), ledger)
             started = time.perf_counter()
             outcomes = list(driver.run(table_1(kept)))
             middle = time.perf_counter()
-            for outcome in outcomes:
-                prediction(*kept[outcome.tag], outcome)
+            samples = [Sample(kept[o.tag][0], prediction(*kept[o.tag], o)) for o in outcomes]
+            rows_of(METRICS, samples)
             tally = driver.tally
             print(
-                f"{label}, {QUESTIONS} questions: {tally.asked} calls of a script a cell, {tally.made} made "
-                f"({100 * tally.made / tally.asked:.0f} %); {tally.asked / (middle - started):.0f} results/s, "
+                f"{label}, {QUESTIONS} questions: {tally.requests} calls without sharing, {tally.executed} made "
+                f"({100 * tally.executed / tally.requests:.0f} %); {tally.requests / (middle - started):.0f} results/s, "
                 f"driver {middle - started:.2f} s, metrics {time.perf_counter() - middle:.2f} s"
             )
 
@@ -80,14 +81,14 @@ def replay(folder: Path, count: int = 20_000) -> None:
     strategy = PostFusion(PROMPT, Decoding())
     asked = [question(f"Question {number}?", question_id=str(number)) for number in range(count // 20)]
     placed = [[context(n, f"{q.text} {n} " + "word " * 100) for n in range(1, 21)] for q in asked]
-    with Ledger(folder / "replay.sqlite") as ledger:
+    with SqliteStore(folder / "replay.sqlite") as ledger:
         for label in ("first run", "replay"):
-            driver = Driver({Generate: Forgetful(batch=64)}, ledger)
+            driver = Driver(engines_for(Forgetful(batch=64)), ledger)
             jobs = (Job(q.question_id, strategy.plan(q, contexts)) for q, contexts in zip(asked, placed, strict=True))
             started = time.perf_counter()
             sum(1 for _ in driver.run(jobs))
             seconds = time.perf_counter() - started
-            print(f"{label} of {driver.tally.asked} distinct calls: {driver.tally.asked / seconds:.0f} results/s")
+            print(f"{label} of {driver.tally.requests} distinct calls: {driver.tally.requests / seconds:.0f} results/s")
 
 
 def small_cells(count: int) -> Iterator[Job]:
@@ -102,9 +103,9 @@ def small_cells(count: int) -> Iterator[Job]:
 
 def memory(count: int) -> None:
     """Run in a process of its own: prints the peak of resident memory."""
-    with tempfile.TemporaryDirectory() as folder, Ledger(Path(folder) / "l.sqlite") as ledger:
+    with tempfile.TemporaryDirectory() as folder, SqliteStore(Path(folder) / "l.sqlite") as ledger:
         started = time.perf_counter()
-        plans = sum(1 for _ in Driver({Generate: Forgetful(batch=64)}, ledger).run(small_cells(count)))
+        plans = sum(1 for _ in Driver(engines_for(Forgetful(batch=64)), ledger).run(small_cells(count)))
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         print(
             f"{count} questions x 5 cells: {plans} plans in {time.perf_counter() - started:.0f} s, peak memory {peak:.2f} GB"

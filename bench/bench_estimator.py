@@ -23,13 +23,14 @@ from winnow.driver import Driver, Job
 from winnow.estimators.cross_encoder import CrossEncoder
 from winnow.estimators.engine import EstimatorEngine
 from winnow.estimators.t5 import T5Estimator
-from winnow.ledger import Ledger
-from winnow.models import resolve_dtype
-from winnow.pairs import PairForm
-from winnow.records import Context, Estimate, Passage
-from winnow.relevance import judge
+from winnow.ledger.sqlite import SqliteStore
+from winnow.modeling.loading import resolve_dtype
+from winnow.modeling.pair_inputs import PairForm
+from winnow.protocols import engines_for
+from winnow.records import Context, Passage
+from winnow.strategies.relevance import estimate_relevance
+from winnow.synthetic.scratch_t5 import ScratchT5, make_t5
 from winnow.testing import question
-from winnow.training.scratch import ScratchT5, make_t5
 
 ROOT = Path(__file__).resolve().parent.parent
 MINILM = ROOT / "assets/minilm"
@@ -193,12 +194,12 @@ def rescoring(folder: Path, questions: int) -> None:
         by_question.setdefault(asked, []).append(Context(passage, number, 0.0, False))
     times = []
     for share in (99, 100):
-        with Ledger(folder / "ledger.sqlite") as ledger:
+        with SqliteStore(folder / "ledger.sqlite") as ledger:
             engine = EstimatorEngine(T5Estimator(str(path), max_length=512, runtime="auto"), "bench")
             engine.estimator.score(pairs[:8])
             started = time.perf_counter()
-            jobs = (Job(q, judge(question(q), c[: share * len(c) // 100], {})) for q, c in by_question.items())
-            done = sum(1 for _ in Driver({Estimate: engine}, ledger).run(jobs))
+            jobs = (Job(q, estimate_relevance(question(q), c[: share * len(c) // 100])) for q, c in by_question.items())
+            done = sum(1 for _ in Driver(engines_for(engine), ledger).run(jobs))
             times.append(time.perf_counter() - started)
             assert done == questions
     print(f"rescoring after adding 1 % of the pairs: {times[1]:.2f} s of {times[0]:.2f} s: {100 * times[1] / times[0]:.1f} %")

@@ -12,13 +12,13 @@ import torch
 
 from winnow.estimators.t5 import T5Estimator
 from winnow.records import Context, Passage, Question
-from winnow.training.chunks import backward
+from winnow.synthetic.scratch_t5 import ScratchT5, make_t5
+from winnow.training.backward import backward
 from winnow.training.generators import Seq2SeqGenerator
 from winnow.training.groups import Group
-from winnow.training.loop import LoopSettings
 from winnow.training.losses import joint_loss
 from winnow.training.re_rag import ReRag
-from winnow.training.scratch import ScratchT5, make_t5
+from winnow.training.settings import LoopSettings
 
 WORDS = [f"word{n}" for n in range(8000)]
 QUESTIONS, CONTEXTS, BATCHES = 4, 20, 3
@@ -48,7 +48,7 @@ def plain(method: ReRag, groups: list[Group]) -> None:
     longest = max(map(len, rows))
     targets = [method.generator.target(g.question.answers[0]) for g in groups for _ in g.contexts]
     assert longest
-    judged = method.estimator.judge(rows, [0] * len(rows))
+    judged = method.estimator.estimate(rows, [0] * len(rows))
     answer = method.generator.log_likelihood(rows, targets)
     shape = (len(groups), CONTEXTS)
     mask = torch.ones(shape, dtype=torch.bool)
@@ -70,7 +70,7 @@ def main() -> None:
             len(method.estimator.tokens.encode(g.question.text, c.passage)) for b in work for g in b for c in g.contexts
         )
         rates = []
-        for run in (plain, lambda m, g: backward(m, g, settings, 0)):
+        for run in (plain, lambda m, g: backward(m, g, g, settings, 0)):
             run(method, work[0])  # type: ignore[no-untyped-call]
             started = time.perf_counter()
             for groups in work:

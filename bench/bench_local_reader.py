@@ -15,10 +15,10 @@ import torch
 from omegaconf import OmegaConf
 
 from flows._build import build
-from winnow.models import LanguageModel, chat_text, resolve_dtype
+from winnow.modeling.loading import LanguageModel, chat_text, resolve_dtype
 from winnow.readers.local import LocalReader
 from winnow.records import Decoding, Generate, Generation
-from winnow.strategies.prompt import Prompt, ask
+from winnow.strategies.prompt import Prompt, build_request
 from winnow.testing import context, question
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -39,7 +39,9 @@ def prompts(ks: Sequence[int]) -> list[Generate]:
     prompt: Prompt = build(OmegaConf.load(ROOT / "conf/prompt/post_fusion.yaml"))
     chosen = random.Random(13).sample(sorted(ranked), COUNT)
     return [
-        ask(prompt, question(asked[name]), [context(i, t) for i, t in enumerate(ranked[name][: ks[n % len(ks)]], 1)], DECODING)
+        build_request(
+            prompt, question(asked[name]), [context(i, t) for i, t in enumerate(ranked[name][: ks[n % len(ks)]], 1)], DECODING
+        )
         for n, name in enumerate(chosen)
     ]
 
@@ -65,7 +67,7 @@ def ours(reader: LocalReader, asked: Sequence[Generate]) -> list[str]:
     """As the driver does."""
     reader.submit(asked)
     found: dict[int, str] = {}
-    while batch := reader.collect():
+    while batch := reader.collect(5.0):
         found.update({id(request): result.text for request, result in batch if isinstance(result, Generation)})
     return [found[id(request)] for request in asked]
 

@@ -1,84 +1,147 @@
-"""What a cell is about: its questions, its labels and settings, its predictions; for the sweep and the report."""
+"""Resolves configurations into cell specifications, once and at the edge; nothing behind this takes a configuration."""
 
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
-from flows import _artifacts
-from flows._artifacts import Artifact
-from flows._drive import price_of
-from winnow import store
+from flows import _models
+from flows._artifacts import Artifact, Project
+from flows._build import build
+from flows._engines import engine_spec
+from flows._grid import expand
+from flows._prompts import open_prompt
 from winnow.errors import ConfigError
-from winnow.metrics.cells import Row, priced
-from winnow.records import Price, Question
-from winnow.tables import questions_of
+from winnow.protocols import Strategy
+from winnow.sweeps.labels import CellLabels
+from winnow.sweeps.spec import CellSpec, QuestionSelection, varying_settings
 
 
-def choose_questions(cfg: DictConfig) -> list[Question]:
-    """Return the questions of a sweep: of its split, kept by the closed-book filter, the first `limit`."""
-    found = questions_of(_artifacts.questions(cfg).need().folder / "questions.parquet", [cfg.sweep.split])
-    if cfg.sweep.closed_book_filter and not unfiltered(cfg):
-        path = _artifacts.closed_book(cfg).need().folder / "closed_book.parquet"
-        rows = store.read(path, store.CLOSED_BOOK, columns=["question_id", "kept"]).to_pylist()
-        kept = {row["question_id"]: row["kept"] for row in rows}
-        known = [q for q in found if kept.get(q.question_id)]
-        unasked = sum(q.question_id not in kept for q in found)
-        if unasked and (cfg.sweep.limit is None or len(known) < cfg.sweep.limit):
-            raise ConfigError(
-                f"sweep.limit={cfg.sweep.limit} asks for more than the closed-book filter knows: it kept {len(known)}, "
-                f"{unasked} of split {cfg.sweep.split!r} were not asked. Raise closed_book.limit (null is all), set "
-                "closed_book.split to the same split, or switch the filter off with sweep.closed_book_filter=false."
-            )
-        found = known
-    if not found:
-        raise ConfigError(f"No question of split {cfg.sweep.split!r} is left to sweep.")
-    return found[: cfg.sweep.limit]
+def resolve_cells(configs: Sequence[DictConfig]) -> list[CellSpec]:
+    """Return the specification of every cell of all jobs; the labels name the settings in which cells differ."""
+    specs = [resolve_cell(cfg) for cfg in expand(configs)]
+    distinct = list({spec.key: spec for spec in specs}.values())
+    settings = varying_settings(distinct)
+    return [
+        replace(spec, labels=replace(spec.labels, setting=setting)) for spec, setting in zip(distinct, settings, strict=True)
+    ]
+
+
+def resolve_cell(cfg: DictConfig) -> CellSpec:
+    """Return the specification of the one cell that a configuration describes."""
+    _validate(cfg)
+    project = Project(cfg)
+    artifact = cell_artifact(project)
+    uses_relevance = needs_relevance(cfg)
+    relevance = _models.relevance(project).require() / "relevance.parquet" if uses_relevance else None
+    roles = cfg.strategy.get("engines", ["reader"])
+    plain: Any = OmegaConf.to_container(cfg, resolve=True)
+    return CellSpec(
+        key=artifact.key,
+        folder=artifact.folder,
+        labels=_labels(cfg, project),
+        settings=_settings(cfg),
+        questions=_selection(project),
+        retrieval=project.rankings.require(),
+        relevance=relevance,
+        placement=build(cfg.placement.rule),
+        weighting=build(cfg.weighting),
+        strategy=lambda: _strategy(project),
+        engines=tuple(engine_spec(project, role) for role in roles),
+        config=plain,
+    )
+
+
+def cell_artifact(project: Project) -> Artifact:
+    """Return the predictions of one cell."""
+    cfg = project.cfg
+    relevance = _models.relevance(project).key if needs_relevance(cfg) else None
+    ranking = [project.rankings.key, cfg.rank_by, relevance]
+    reader = [_models.reader_weights(project, cfg.reader, cfg.prompt), cfg.reader.engine]
+    others = [[role, engine_spec(project, role).key] for role in cfg.strategy.get("engines", ()) if role != "reader"]
+    choices = [cfg.strategy, cfg.prompt, cfg.decoding, cfg.k, cfg.placement, cfg.weighting]
+    inputs = [_question_inputs(project), ranking, reader, others, *choices]
+    return project.artifact("sweep", "predictions", cfg.strategy.name, *inputs)
+
+
+def closed_book_artifact(project: Project) -> Artifact:
+    """Return what the reader answers without passages."""
+    cfg = project.cfg
+    weights = _models.reader_weights(project, cfg.reader, cfg.prompt)
+    inputs = [project.questions.key, weights, cfg.reader.engine, cfg.prompt, cfg.closed_book]
+    return project.artifact("closed_book", "closed_book", cfg.reader.name, *inputs)
+
+
+def needs_relevance(cfg: DictConfig) -> bool:
+    """Return whether a cell uses the estimator's scores: to rank its contexts or to weight them."""
+    return "estimator" in (cfg.rank_by, cfg.weighting.by)
 
 
 def unfiltered(cfg: DictConfig) -> bool:
-    """Tell whether a dry run comes before the closed-book stage, and so has to reckon with every question."""
-    return bool(cfg.dry_run and cfg.sweep.closed_book_filter and not _artifacts.closed_book(cfg).done)
+    """Return whether a dry run precedes the closed-book stage, and so has to assume every question."""
+    waiting = cfg.dry_run and cfg.sweep.closed_book_filter
+    return bool(waiting and not closed_book_artifact(Project(cfg)).done)
 
 
-def settings(cell: DictConfig) -> dict[str, str]:
-    """Return what else can tell cells apart; reports name those that vary."""
-    hot = cell.decoding.temperature > 0
-    decoding = f"T={cell.decoding.temperature}, {cell.decoding.samples} samples" if hot else "greedy"
-    ranked, weighed = (f"{by} {cell.estimator.name}" if by == "estimator" else by for by in (cell.rank_by, cell.weigh.by))
+def _validate(cfg: DictConfig) -> None:
+    if cfg.rank_by not in ("retriever", "estimator"):
+        raise ConfigError(f"rank_by must be retriever or estimator; received {cfg.rank_by!r}.")
+    if cfg.k > cfg.depth:
+        raise ConfigError(f"k={cfg.k} is larger than the stored rankings (depth={cfg.depth}). Lower k, or raise depth.")
+    if needs_relevance(cfg) and cfg.score.depth is not None and cfg.k > cfg.score.depth:
+        raise ConfigError(
+            f"k={cfg.k} is larger than what the estimator scores (score.depth={cfg.score.depth}). Lower k, or set "
+            "score.depth=null here and for `python -m flows.score`."
+        )
+
+
+def _question_inputs(project: Project) -> Sequence[Any]:
+    cfg = project.cfg
+    chosen = [project.questions.key, cfg.sweep.split, cfg.sweep.limit]
+    return [*chosen, closed_book_artifact(project).key] if cfg.sweep.closed_book_filter else chosen
+
+
+def _selection(project: Project) -> QuestionSelection:
+    cfg = project.cfg
+    filtered = cfg.sweep.closed_book_filter and not unfiltered(cfg)
+    closed_book = closed_book_artifact(project).require() / "closed_book.parquet" if filtered else None
+    return QuestionSelection(project.questions_file, cfg.sweep.split, cfg.sweep.limit, closed_book)
+
+
+def _strategy(project: Project) -> Strategy:
+    cfg = project.cfg
+    strategy: Strategy = build(cfg.strategy.plan, prompt=open_prompt(project, cfg.prompt), decoding=build(cfg.decoding))
+    return strategy
+
+
+def _labels(cfg: DictConfig, project: Project) -> CellLabels:
+    order = cfg.placement.rule.get("order")
+    gold = f"{cfg.placement.name}_{order}" if isinstance(order, int) else cfg.placement.name
+    return CellLabels(
+        strategy=cfg.strategy.name,
+        k=int(cfg.k),
+        gold=gold,
+        samples=int(cfg.decoding.samples),
+        rank_by=str(cfg.rank_by),
+        weight_by=str(cfg.weighting.by),
+        questions=f"{project.questions.folder.name}/{cfg.sweep.split}",
+    )
+
+
+def _settings(cfg: DictConfig) -> dict[str, str]:
+    """Return the settings that tables name where cells differ in them."""
+    decoding = cfg.decoding
+    sampled = f"T={decoding.temperature}, {decoding.samples} samples" if decoding.temperature > 0 else "greedy"
+    ranking, weighting = (
+        f"{by} {cfg.estimator.name}" if by == "estimator" else str(by) for by in (cfg.rank_by, cfg.weighting.by)
+    )
     return {
-        "dataset": cell.dataset.name,
-        "split": cell.sweep.split,
-        "retriever": cell.retriever.name,
-        "ranked by": ranked,
-        "weighed by": weighed,
-        "reader": cell.reader.name,
-        "decoding": decoding,
+        "dataset": cfg.dataset.name,
+        "split": cfg.sweep.split,
+        "retriever": cfg.retriever.name,
+        "ranked by": ranking,
+        "weighted by": weighting,
+        "reader": cfg.reader.name,
+        "decoding": sampled,
     }
-
-
-def varying(cells: Sequence[DictConfig]) -> list[str]:
-    """Return, for each cell, the settings that tell it from others, as "retriever=dense"; "" where none does."""
-    every = [settings(cell) for cell in cells]
-    names = [name for name in every[0] if len({one[name] for one in every}) > 1] if every else []
-    return [", ".join(f"{name}={one[name]}" for name in names) for one in every]
-
-
-def predictions(cell: DictConfig) -> list[Row]:
-    """Return the rows of a finished cell, with what each question cost where the reader has a price."""
-    rows = store.read(predictions_file(_artifacts.cell(cell).need()), store.PREDICTIONS).to_pylist()
-    price = price_of(cell)
-    return list(rows) if price == Price() else priced(rows, price)
-
-
-def predictions_file(made: Artifact) -> Path:
-    """Return where a cell's predictions lie."""
-    return made.folder / "predictions.parquet"
-
-
-def labels(cell: DictConfig) -> dict[str, Any]:
-    """Return what names a cell in tables and on MLflow's compare page."""
-    order = cell.placement.rule.get("order")
-    gold = f"{cell.placement.name}_{order}" if isinstance(order, int) else cell.placement.name
-    return {"strategy": cell.strategy.name, "k": int(cell.k), "gold": gold}

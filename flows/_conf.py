@@ -1,4 +1,4 @@
-"""conf/ as the flows see it: composing it, and the names of its groups, choices and keys."""
+"""Composes conf/, and lists its groups, choices and keys."""
 
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -19,9 +19,6 @@ def compose(overrides: Sequence[str]) -> DictConfig:
     from hydra.core.global_hydra import GlobalHydra
     from hydra.errors import HydraException
 
-    from flows._launcher import register
-
-    register()
     try:
         running = GlobalHydra.instance().is_initialized()
         with nullcontext() if running else initialize_config_dir(str(CONF), version_base="1.3"):
@@ -41,7 +38,7 @@ def options(group: str) -> list[str]:
 
 
 def is_group(key: str) -> bool:
-    """Tell whether a key names a folder of conf/."""
+    """Return whether a key names a folder of conf/."""
     return (CONF / key).is_dir()
 
 
@@ -51,8 +48,8 @@ def flat_keys(cfg: Any, prefix: str = "") -> list[str]:
         return [f"{prefix}.{n}" for n in range(len(cfg))]
     if not isinstance(cfg, DictConfig):
         return []
-    found = []
+    keys: list[str] = []
     for name in cfg:
         key = ".".join([prefix, str(name)] if prefix else [str(name)])
-        found += [key, *flat_keys(cfg._get_node(name), key)]
-    return found
+        keys += [key, *flat_keys(cfg._get_node(name), key)]
+    return keys

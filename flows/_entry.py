@@ -10,25 +10,29 @@ from omegaconf import DictConfig
 from flows._conf import CONF, compose, groups, options
 from flows._overrides import check_overrides, from_params
 from flows._prefect import run_flow
+from flows._renames import current_words
 from flows._summary import Summary
 from winnow.errors import ConfigError, WinnowError
 
 Stage = Callable[[Sequence[DictConfig]], Summary]
+_FLAGS_WITH_VALUE = frozenset(
+    ["--cfg", "-c", "--package", "-p", "--config-name", "-cn", "--config-path", "-cp", "--config-dir", "-cd", "--info", "-i"]
+)
 
 
 def entry(stage: Stage, *, retries: int = 0, grid: bool = False, dry_run: bool = False) -> Callable[[], None]:
     """Return the `main` of a flow module; `stage` takes the configs of all jobs of the command (one, or a multirun's).
 
     Args:
-        stage: what the module does.
+        stage: the module's stage.
         retries: of the Prefect flow.
-        grid: whether the stage is over the cells of the settings' grid, whose axes no word may then set beside it.
-        dry_run: whether the stage can tell what it would do; others refuse to be asked.
+        grid: whether the stage expands the settings' grid, so that no word may set an axis beside it.
+        dry_run: whether the stage has a dry run; others refuse the setting.
 
     """
     name = stage.__name__
     if not dry_run:
-        stage = _refusing_dry_runs(stage)
+        stage = _without_dry_run(stage)
 
     @functools.wraps(stage)
     def main() -> None:
@@ -39,15 +43,17 @@ def entry(stage: Stage, *, retries: int = 0, grid: bool = False, dry_run: bool =
             elif "--params" in arguments:
                 run_flow(stage, name, retries, [_from_params(arguments, grid)])
             else:
-                check_overrides(_words(arguments), grid=grid)
-                _through_hydra(stage, name, retries)
+                arguments = _with_current_names(arguments)
+                sys.argv[1:] = arguments
+                check_overrides(_overrides(arguments), grid=grid)
+                _run_hydra(stage, name, retries)
         except WinnowError as error:
             sys.exit(f"{type(error).__name__}: {error}")
 
     return main
 
 
-def _refusing_dry_runs(stage: Stage) -> Stage:
+def _without_dry_run(stage: Stage) -> Stage:
     @functools.wraps(stage)
     def checked(configs: Sequence[DictConfig]) -> Summary:
         if any(cfg.get("dry_run") for cfg in configs):
@@ -59,45 +65,39 @@ def _refusing_dry_runs(stage: Stage) -> Stage:
     return checked
 
 
-def _words(arguments: Sequence[str]) -> list[str]:
-    """Return the overrides among the arguments: what is neither a flag of Hydra's nor a flag's value."""
-    valued = {
-        "--cfg",
-        "-c",
-        "--package",
-        "-p",
-        "--config-name",
-        "-cn",
-        "--config-path",
-        "-cp",
-        "--config-dir",
-        "-cd",
-        "--info",
-        "-i",
-    }
+def _overrides(arguments: Sequence[str]) -> list[str]:
+    """Return the overrides among the arguments: neither flags of Hydra's nor their values."""
+    return [word for word, is_override in _classified(arguments) if is_override]
+
+
+def _with_current_names(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments with former names of settings replaced."""
+    words: list[str] = []
+    for word, is_override in _classified(arguments):
+        words += current_words([word]) if is_override else [word]
+    return words
+
+
+def _classified(arguments: Sequence[str]) -> list[tuple[str, bool]]:
+    """Return each argument with whether it is an override."""
     return [
-        word
+        (word, not word.startswith("-") and before not in _FLAGS_WITH_VALUE)
         for before, word in zip(["", *arguments], arguments, strict=False)
-        if not word.startswith("-") and before not in valued
     ]
 
 
-def _through_hydra(stage: Stage, name: str, retries: int) -> None:
+def _run_hydra(stage: Stage, name: str, retries: int) -> None:
     import hydra
-
-    from flows._launcher import register
-
-    register()
 
     def task(cfg: DictConfig) -> None:
         run_flow(stage, name, retries, [cfg])
 
-    task.together = functools.partial(run_flow, stage, name, retries)  # type: ignore[attr-defined]  # read by the launcher
-    hydra.main(config_path=str(CONF), config_name="config", version_base="1.3")(_raising(task))()
+    task.run_all = functools.partial(run_flow, stage, name, retries)  # type: ignore[attr-defined]  # called by the launcher
+    hydra.main(config_path=str(CONF), config_name="config", version_base="1.3")(_with_short_errors(task))()
 
 
-def _raising(task: Callable[[DictConfig], None]) -> Callable[[DictConfig], None]:
-    """Let our own errors pass Hydra, which would print a hint about stack traces instead of the message alone."""
+def _with_short_errors(task: Callable[[DictConfig], None]) -> Callable[[DictConfig], None]:
+    """Exit with our own errors' messages alone, before Hydra adds a hint about stack traces."""
 
     @functools.wraps(task)
     def guarded(cfg: DictConfig) -> None:
@@ -110,7 +110,7 @@ def _raising(task: Callable[[DictConfig], None]) -> Callable[[DictConfig], None]
 
 
 def _from_params(arguments: Sequence[str], grid: bool) -> DictConfig:
-    """Load the file behind `--params`, changed by the other words."""
+    """Load the file after `--params`, changed by the other words."""
     at = arguments.index("--params")
     if at + 1 == len(arguments):
         raise ConfigError("--params needs a file, for example --params params.yaml.")

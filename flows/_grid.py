@@ -1,4 +1,4 @@
-"""Expands a grid of names and values into one config a cell; equal cells are kept once.
+"""Expands a grid of names and values into one config per cell; equal cells are kept once.
 
 An axis is a group with names of its choices (`strategy: [concatenation, post_fusion]`), a setting with values
 (`k: [1, 5]`), or a setting within a group (`decoding: {samples: [1, 5]}`), which is set after the groups are.
@@ -15,7 +15,7 @@ from winnow.errors import ConfigError, nearest
 
 
 def named_grid(cfg: DictConfig) -> DictConfig:
-    """Return the config with the names in `grid` replaced by the options they stand for, as params.yaml holds them."""
+    """Return the config with the names in `grid` replaced by the options they name, as in params.yaml."""
     if not axes_of(cfg.get("grid")):
         return cfg
     full = _copy(cfg)
@@ -26,7 +26,7 @@ def named_grid(cfg: DictConfig) -> DictConfig:
 
 
 def expand(configs: Sequence[DictConfig]) -> list[DictConfig]:
-    """Return one config a cell, of all jobs; a strategy without passages gets k = 0 and the placement "none"."""
+    """Return one config per cell, of all jobs; a strategy without passages gets k = 0 and the placement "none"."""
     cells: dict[str, DictConfig] = {}
     for cfg in configs:
         for cell in _expand(named_grid(cfg)):
@@ -57,10 +57,10 @@ def _copy(cfg: DictConfig) -> DictConfig:
 
 
 def axes_of(grid: DictConfig | None, prefix: str = "") -> dict[str, list[Any]]:
-    """Return the choices of each axis by its dotted key; options that were put in for their names are choices too.
+    """Return the choices of each axis by its dotted key; options that replaced their names are choices too.
 
     Raises:
-        ConfigError: if an axis is no list.
+        ConfigError: if an axis is not a list.
 
     """
     if grid is not None and not isinstance(grid, DictConfig):
@@ -80,7 +80,7 @@ def axes_of(grid: DictConfig | None, prefix: str = "") -> dict[str, list[Any]]:
 
 
 def _are_options(axis: str, values: DictConfig) -> bool:
-    """Tell whether a node is options by name, as `named_grid` leaves them, rather than settings within a group."""
+    """Return whether a node holds options by name, as `named_grid` leaves them, rather than settings within a group."""
     named = is_group(axis) and bool(values) and set(values) <= set(options(axis))
     return named and all(isinstance(one, DictConfig) for one in values.values())
 
@@ -96,5 +96,5 @@ def _canonical(cell: DictConfig) -> DictConfig:
         return cell
     with open_dict(cell):
         cell.k = 0
-        cell.placement = {"name": "none", "rule": {"_target_": "winnow.placement.Placement"}}
+        cell.placement = {"name": "none", "rule": {"_target_": "winnow.contexts.placement.Placement"}}
     return cell

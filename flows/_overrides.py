@@ -1,4 +1,4 @@
-"""Words of a command line or of overrides.yaml: none is taken that has no name in conf/, or that would be without effect."""
+"""Checks the words of a command line or of overrides.yaml: every name must exist in conf/, and every word have an effect."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,6 +9,7 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from flows._conf import compose, flat_keys, groups, is_group, options
 from flows._grid import axes_of
+from flows._renames import current_words
 from winnow.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
@@ -16,11 +17,11 @@ if TYPE_CHECKING:
 
 
 def check_overrides(words: Sequence[str], *, grid: bool = True) -> None:
-    """Refuse, with the nearest valid name, an override whose key or group option does not exist.
+    """Refuse an override whose key or option does not exist, with the nearest valid name.
 
     Args:
         words: Hydra's overrides.
-        grid: refuse also what is set beside an axis of the grid, so that it would reach none of its cells.
+        grid: also refuse settings of the grid's axes, which would reach none of its cells.
 
     """
     from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -30,23 +31,16 @@ def check_overrides(words: Sequence[str], *, grid: bool = True) -> None:
         parsed = OverridesParser.create().parse_overrides(list(words))
     except OverrideParseException as error:
         raise ConfigError(f"{error.override!r} is not an override; write key=value, for example k=5.") from error
-    chosen = _choices(parsed)
-    known: set[str] = set()
-    for override in parsed:
-        key = override.key_or_group
-        if override.is_add() or key.startswith("hydra") or is_group(key) or override.package is not None:
-            continue
-        known = known or set(flat_keys(compose([f"{group}={values[0]}" for group, values in chosen.items() if values])))
-        if key not in known:
-            raise ConfigError(_unknown(key, known | set(groups())))
+    chosen = _chosen_options(parsed)
+    _check_keys(parsed)
     if grid:
-        keys = list(_keys(parsed))
+        keys = list(_set_keys(parsed))
         for one in _grids(chosen, parsed):
-            check_reaches(keys, one)
+            check_grid(keys, one)
 
 
-def check_reaches(keys: Iterable[str], grid: DictConfig | None) -> None:
-    """Refuse settings that a grid has for an axis, or takes whole from conf/, so that they would reach none of its cells."""
+def check_grid(keys: Iterable[str], grid: DictConfig | None) -> None:
+    """Refuse settings that are axes of a grid, or parts of an axis's options: they would reach none of its cells."""
     if grid is None:
         return
     axes = axes_of(grid)
@@ -56,12 +50,12 @@ def check_reaches(keys: Iterable[str], grid: DictConfig | None) -> None:
             continue
         if key != axis and is_group(axis):
             raise ConfigError(
-                f"{key}: the grid takes each {axis} from conf/{axis} as it is, so that this would reach none of its cells. "
+                f"{key}: the grid takes each {axis} from conf/{axis} as it is, so this would reach none of its cells. "
                 f"Copy the YAML under a name of its own, change it there, and set 'grid.{axis}=[name]'."
             )
         values = ", ".join(map(str, OmegaConf.select(grid, axis)))
         raise ConfigError(
-            f"{key}: the grid is over {axis} ({values}), so that this would reach none of its cells. Leave it out, or write "
+            f"{key}: the grid is over {axis} ({values}), so this would reach none of its cells. Leave it out, or write "
             f"'grid.{axis}=[...]' with values of your own, or add grid=null, which leaves one cell, that of the other words."
         )
 
@@ -73,31 +67,51 @@ def from_params(path: Path, words: Sequence[str], *, grid: bool = True) -> DictC
     cfg = OmegaConf.load(path)
     assert isinstance(cfg, DictConfig)
     changed: list[str] = []
-    for word in words:
+    for word in current_words(words):
         key, _, text = word.partition("=")
         if is_group(key):
             raise ConfigError(
-                f"{word}: {path} is composed already, a group is chosen before that. Choose it in overrides.yaml and run "
+                f"{word}: {path} is composed already, and options are chosen before that. Choose it in overrides.yaml and run "
                 "`python -m flows.compose`, or leave --params out."
             )
         if OmegaConf.select(cfg, key, default=OmegaConf) is OmegaConf:
-            raise ConfigError(_unknown(key, flat_keys(cfg)))
+            raise ConfigError(_unknown_key(key, flat_keys(cfg)))
         value = OmegaConf.create(f"v: {text}").v
         OmegaConf.update(cfg, key, value, merge=not isinstance(value, ListConfig))
         changed += _leaves(key, value)
     if grid:
-        check_reaches([key for key in changed if key.partition(".")[0] != "grid"], cfg.get("grid"))
+        check_grid([key for key in changed if key.partition(".")[0] != "grid"], cfg.get("grid"))
     return cfg
 
 
-def _choices(parsed: Iterable["Override"]) -> dict[str, list[str]]:
-    """Return what is chosen of each group, a sweep's several; refuse what conf/ does not have."""
+def _check_keys(parsed: Sequence["Override"]) -> None:
+    """Raise for a key that the composed settings do not have."""
+    choices = [word for override in parsed if (word := _first_choice(override))]
+    known: set[str] = set()
+    for override in parsed:
+        key = override.key_or_group
+        if override.is_add() or key.startswith("hydra") or is_group(key):
+            continue
+        known = known or set(flat_keys(compose(choices)))
+        if key not in known:
+            raise ConfigError(_unknown_key(key, known | set(groups())))
+
+
+def _first_choice(override: "Override") -> str:
+    """Return the word that chooses an option, of a sweep the first; "" for other words, and for none at all."""
+    if not is_group(override.key_or_group) or override.is_delete() or not _names(override):
+        return ""
+    return _single_words(override)[0]
+
+
+def _chosen_options(parsed: Iterable["Override"]) -> dict[str, list[str]]:
+    """Return the options chosen of each group, several in a sweep; raise for one that conf/ does not have."""
     chosen: dict[str, list[str]] = {}
     for override in parsed:
         group = override.key_or_group
         if not is_group(group) or override.is_delete():
             continue
-        known, names = options(group), [str(one) for one in _values(override) if one is not None]
+        known, names = options(group), [str(name) for name in _names(override)]
         for name in names:
             if name not in known:
                 raise ConfigError(f"{group}={name}: there is no conf/{group}/{name}.yaml." + nearest(name, known))
@@ -106,8 +120,16 @@ def _choices(parsed: Iterable["Override"]) -> dict[str, list[str]]:
     return chosen
 
 
-def _keys(parsed: Iterable["Override"]) -> Iterator[str]:
-    """Yield the keys that words set, those within a mapping one by one, and groups that they choose; not the grid's own."""
+def _names(override: "Override") -> list[Any]:
+    """Return the option names of an override, those of a list one by one."""
+    names: list[Any] = []
+    for value in _values(override):
+        names += value if isinstance(value, list) else [value]
+    return [name for name in names if name is not None]
+
+
+def _set_keys(parsed: Iterable["Override"]) -> Iterator[str]:
+    """Yield the keys that words set, those of a mapping one by one, and the groups that they choose; not the grid's own."""
     for override in parsed:
         key = override.key_or_group
         if override.package is None and not override.is_delete() and key.partition(".")[0] != "grid":
@@ -121,8 +143,8 @@ def _leaves(key: str, value: Any) -> list[str]:
 
 
 def _grids(chosen: Mapping[str, Sequence[str]], parsed: Iterable["Override"]) -> Iterator[DictConfig | None]:
-    """Yield the grid of each experiment and of each of the words' values for it."""
-    words = [_each(one) for one in parsed if one.key_or_group.partition(".")[0] == "grid"]
+    """Yield the grid of every experiment, and of every value that the words give it."""
+    words = [_single_words(override) for override in parsed if override.key_or_group.partition(".")[0] == "grid"]
     experiments = [f"experiment={name}" for name in chosen.get("experiment", ())]
     if experiments:
         words.insert(0, experiments)
@@ -130,8 +152,8 @@ def _grids(chosen: Mapping[str, Sequence[str]], parsed: Iterable["Override"]) ->
         yield from (compose(picked).get("grid") for picked in itertools.product(*words))
 
 
-def _each(override: "Override") -> list[str]:
-    """Return the word itself, or of a sweep's word one for each value."""
+def _single_words(override: "Override") -> list[str]:
+    """Return an override as words of one value each: several for a sweep."""
     if not override.is_sweep_override():
         return [str(override.input_line)]
     return [f"{override.get_key_element()}={value}" for value in override.sweep_string_iterator()]
@@ -142,7 +164,7 @@ def _values(override: "Override") -> Sequence[Any]:
     return list(value.list) if hasattr(value, "list") else [value]
 
 
-def _unknown(key: str, known: Iterable[str]) -> str:
+def _unknown_key(key: str, known: Iterable[str]) -> str:
     if key.startswith("grid."):
         axis = key.removeprefix("grid.")
         return f"The grid has no axis {axis!r}." + nearest(key, known) + f" A new one is '+{key}=[...]'."

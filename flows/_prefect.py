@@ -1,4 +1,4 @@
-"""Runs a stage under Prefect where PREFECT_API_URL names a server, else directly; Prefect is imported only then."""
+"""Runs a stage under Prefect if PREFECT_API_URL names a server, and directly otherwise; only then is Prefect imported."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +10,7 @@ from flows._summary import Summary
 
 
 def run_flow(stage: Callable[[Sequence[DictConfig]], Summary], name: str, retries: int, configs: Sequence[DictConfig]) -> None:
-    """Run a stage for the configs of its jobs and show its summary; a Prefect server retries it where that may help."""
+    """Run a stage for the configs of its jobs and print its summary; under Prefect it may be retried."""
     if os.environ.get("PREFECT_API_URL"):
         plain = [OmegaConf.to_container(cfg, resolve=True) for cfg in configs]
         _under_prefect(stage, name, retries, plain)

@@ -1,4 +1,4 @@
-"""The prompt of a job, with its demonstrations where it is a few-shot one."""
+"""The prompt of a job, with its demonstrations if it is a few-shot one."""
 
 from dataclasses import replace
 from functools import lru_cache
@@ -6,25 +6,26 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
-from flows import _artifacts
+from flows._artifacts import Project
 from flows._build import build
+from winnow.artifacts.rankings import read_rankings
+from winnow.artifacts.tables import read_questions
+from winnow.contexts.build import contexts_of
 from winnow.strategies.demonstrations import Demonstration, Shots
 from winnow.strategies.prompt import Prompt
-from winnow.tables import Rankings, questions_of
 
 
-def open_prompt(cfg: DictConfig) -> Prompt:
-    """Return the prompt; demonstrations are drawn from the retriever's rankings of their split."""
-    prompt: Prompt = build(cfg.prompt)
+def open_prompt(project: Project, node: DictConfig) -> Prompt:
+    """Return a prompt; demonstrations are drawn from the retriever's rankings of their split."""
+    prompt: Prompt = build(node)
     if prompt.shots is None:
         return prompt
-    made = (_artifacts.questions(cfg).need().folder, _artifacts.retrieval(cfg).need().folder)
-    return replace(prompt, demonstrations=_drawn(*made, prompt.shots))
+    return replace(prompt, demonstrations=_draw(project.questions_file, project.rankings.require(), prompt.shots))
 
 
 @lru_cache(maxsize=8)
-def _drawn(questions: Path, retrieval: Path, shots: Shots) -> tuple[Demonstration, ...]:
-    """Draw once for all cells of a sweep; the folders are named by what they hold."""
-    chosen = shots.candidates(questions_of(questions / "questions.parquet", [shots.split]))
-    rankings = Rankings(retrieval, chosen)
-    return shots.draw((question, rankings.contexts(question)) for question in chosen)
+def _draw(questions: Path, retrieval: Path, shots: Shots) -> tuple[Demonstration, ...]:
+    """Draw once for all cells of a sweep; the paths identify their content."""
+    candidates = shots.candidates(read_questions(questions, [shots.split]))
+    rankings = read_rankings(retrieval, candidates)
+    return shots.draw((question, contexts_of(rankings, question)) for question in candidates)

@@ -1,4 +1,4 @@
-"""What a stage tells at its end: on the terminal, and as an artifact of its Prefect run."""
+"""The summary that a stage ends with, on the terminal and as an artifact of its Prefect run; progress bars."""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from rich.table import Table
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A title and a table; `note` says where things are or what to do next."""
+    """A title and a table; `note` names files or the next step."""
 
     title: str
     rows: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
@@ -37,7 +37,7 @@ class Summary:
 
 @contextmanager
 def progress(label: str, total: int | None) -> Iterator[Any]:
-    """Show a bar on a terminal and stay quiet in logs; gives a function that advances it (and may set the text)."""
+    """Show a bar on a terminal, nothing in logs; provides a function that advances it and may set its text."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

@@ -16,14 +16,14 @@ from winnow.assets import Asset, fetch
 
 
 def acquire(configs: Sequence[DictConfig]) -> Summary:
-    """Fetch every asset of the settings that is not there yet."""
-    wanted = {asset.path: asset for cfg in configs for asset in assets_of(cfg)}
+    """Fetch every asset of the settings that is missing."""
+    assets = {asset.path: asset for cfg in configs for asset in assets_of(cfg)}
     downloads = Path(configs[0].paths.downloads)
     rows = []
-    for asset in wanted.values():
+    for asset in assets.values():
         with progress(f"fetching {asset.address}", None) as advance:
             fresh = fetch(asset, downloads, advance)
-        rows.append({"asset": asset.address, "folder": asset.path, "": "fetched" if fresh else "there already"})
+        rows.append({"asset": asset.address, "folder": asset.path, "": "fetched" if fresh else "present already"})
     return Summary("Assets", rows)
 
 

@@ -15,8 +15,9 @@ from omegaconf import OmegaConf
 from flows._conf import compose
 from flows._grid import named_grid
 from flows._overrides import check_overrides
+from flows._renames import current_words
+from winnow.artifacts.files import atomic_write
 from winnow.errors import ConfigError, WinnowError
-from winnow.store import writing
 
 OVERRIDES, PARAMS = Path("overrides.yaml"), Path("params.yaml")
 _HEAD = "# Made from conf/ and overrides.yaml by `python -m flows.compose`; do not edit.\n"
@@ -24,6 +25,7 @@ _HEAD = "# Made from conf/ and overrides.yaml by `python -m flows.compose`; do n
 
 def composed(overrides: Sequence[str]) -> str:
     """Return the text of params.yaml for these overrides, every interpolation and grid name resolved."""
+    overrides = current_words(overrides)
     check_overrides(overrides)
     cfg = compose(overrides)
     plain = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"])
@@ -37,15 +39,15 @@ def composed(overrides: Sequence[str]) -> str:
 def overrides_of(path: Path) -> list[str]:
     """Return overrides.yaml ({groups: {...}, set: {...}}) as Hydra overrides."""
     body: Any = OmegaConf.to_container(OmegaConf.load(path)) if path.is_file() else {}
-    strange = set(body) - {"groups", "set"}
-    if strange:
-        raise ConfigError(f"{path} has the keys `groups` and `set`; received {sorted(map(str, strange))}.")
+    unknown = set(body) - {"groups", "set"}
+    if unknown:
+        raise ConfigError(f"{path} has the keys `groups` and `set`; received {sorted(map(str, unknown))}.")
     chosen = [f"{name}={value}" for name, value in (body.get("groups") or {}).items()]
     return chosen + [f"{name}={_quoted(value)}" for name, value in (body.get("set") or {}).items()]
 
 
 def _quoted(value: Any) -> str:
-    """Return a value in Hydra's override grammar, strings quoted so that they may hold anything."""
+    """Return a value in Hydra's override grammar, with strings quoted so that they may contain anything."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, list):
@@ -57,7 +59,7 @@ def _quoted(value: Any) -> str:
 
 
 def main() -> None:
-    """Write params.yaml; with --check only tell whether it is current."""
+    """Write params.yaml; with --check only check that it is current."""
     if {"--help", "-h"} & set(sys.argv):
         print(__doc__ or "")
         return
@@ -69,7 +71,7 @@ def main() -> None:
     if "--check" in sys.argv:
         diff = "\n".join(difflib.unified_diff(old.splitlines(), text.splitlines(), "params.yaml", "composed", lineterm=""))
         sys.exit(f"params.yaml is not current; run `python -m flows.compose`.\n{diff}" if diff else 0)
-    with writing(PARAMS, needed=2**20) as partial:
+    with atomic_write(PARAMS, needed=2**20) as partial:
         partial.write_text(text)
     print(f"params.yaml: {'unchanged' if old == text else 'written'}")
 

@@ -1,41 +1,41 @@
-"""Turn a public format into the corpus artifact: passage_id, title, text.
+"""Convert a public format into the corpus artifact: passage_id, title, text.
 
 python -m flows.corpus
-python -m flows.corpus corpus=plain_text corpus.reader.path=/data/texts corpus.name=mine
+python -m flows.corpus corpus=plain_text corpus.parser.path=/data/texts corpus.name=mine
 """
 
 from collections.abc import Iterator, Sequence
 
 from omegaconf import DictConfig
 
-from flows import _artifacts
+from flows._artifacts import Project
 from flows._build import build
 from flows._entry import entry
 from flows._summary import Summary, progress
-from winnow import store
+from winnow.artifacts import contracts, parquet
+from winnow.artifacts.tables import passage_rows
 from winnow.records import Passage
-from winnow.tables import passage_rows
 
 
 def corpus(configs: Sequence[DictConfig]) -> Summary:
     """Write the corpus of each job."""
-    return Summary("Corpus", [_write(cfg) for cfg in configs])
+    return Summary("Corpus", [_write(Project(cfg)) for cfg in configs])
 
 
-def _write(cfg: DictConfig) -> dict[str, object]:
-    made = _artifacts.corpus(cfg)
-    if made.done:
-        return {"corpus": made.folder, "passages": "done already"}
+def _write(project: Project) -> dict[str, object]:
+    artifact = project.corpus
+    if artifact.done:
+        return {"corpus": artifact.folder, "passages": "finished already"}
     with progress("reading passages", None) as advance:
 
         def counted() -> Iterator[Passage]:
-            for passage in build(cfg.corpus.reader):
+            for passage in build(project.cfg.corpus.parser):
                 advance()
                 yield passage
 
-        rows = store.write(made.folder / "passages.parquet", store.CORPUS, passage_rows(counted()))
-    made.finish(rows)
-    return {"corpus": made.folder, "passages": rows}
+        rows = parquet.write(artifact.folder / "passages.parquet", contracts.CORPUS, passage_rows(counted()))
+    artifact.finish(rows)
+    return {"corpus": artifact.folder, "passages": rows}
 
 
 main = entry(corpus)

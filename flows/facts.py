@@ -1,6 +1,6 @@
-"""Make the world of templated facts: questions with contexts as FiD files, a T5 from random weights, and its warm-up.
+"""Create a synthetic world of facts: questions with contexts as FiD files, a T5 with random weights, and its warm-up.
 
-It proves RE-RAG's method in minutes, without any downloaded weight: docs/re_rag.md.
+It proves RE-RAG's method in minutes, without downloaded weights: docs/re_rag.md.
 
     python -m flows.facts facts.world.seed=1
 """
@@ -18,12 +18,12 @@ from flows._build import build
 from flows._entry import entry
 from flows._summary import Summary
 from flows._track import silent
-from winnow import store
+from winnow.artifacts.provenance import is_done, key_of, write_manifest
 from winnow.errors import ConfigError
-from winnow.fid import write_fid
+from winnow.formats.fid_json import write_fid
 from winnow.records import Context, Question
 
-_OURS = {
+_FILES = {
     "questions",
     "base",
     "warm",
@@ -36,36 +36,38 @@ _OURS = {
 
 
 def facts(configs: Sequence[DictConfig]) -> Summary:
-    """Make the world of each job, unless it is there."""
+    """Create the world of each job, unless it exists."""
     rows = []
     for cfg in configs:
         out = Path(cfg.facts.out)
         settings = {"world": asdict(build(cfg.facts.world)), "size": asdict(build(cfg.facts.size))}
         settings["warm_up"] = {"clozes": cfg.facts.clozes, **asdict(build(cfg.facts.warm_up))}
-        key = store.key_of(settings)
-        if not store.is_done(out, key):
+        key = key_of(settings)
+        if not is_done(out, key):
             _clear(out)
-            store.write_manifest(out, key=key, settings=settings, rows=_make(cfg, out))
+            write_manifest(out, key=key, settings=settings, rows=_create(cfg, out))
         report: dict[str, Any] = json.loads((out / "warm" / "training.json").read_text())
         rows.append({"world": out, "warm-up": f"{report['seconds']:.0f} s, {report['history'][-1]}"})
     return Summary("Facts", rows)
 
 
 def _clear(out: Path) -> None:
-    """Remove an older or unfinished world; a folder that holds anything else is refused."""
-    strange = {one.name for one in out.iterdir()} - _OURS if out.is_dir() else set()
+    """Remove an older or unfinished world; refuse a folder that holds anything else."""
+    strange = {one.name for one in out.iterdir()} - _FILES if out.is_dir() else set()
     if strange:
-        raise ConfigError(f"facts.out={out} holds {sorted(strange)[:3]}, which is no world of facts. Choose another folder.")
+        raise ConfigError(
+            f"facts.out={out} contains {sorted(strange)[:3]}, which no world of facts does. Choose another folder."
+        )
     shutil.rmtree(out, ignore_errors=True)
 
 
-def _make(cfg: DictConfig, out: Path) -> int:
-    from winnow.training.facts import Facts
+def _create(cfg: DictConfig, out: Path) -> int:
+    from winnow.synthetic.facts import Facts
+    from winnow.synthetic.scratch_t5 import make_t5
     from winnow.training.generators import Seq2SeqGenerator
     from winnow.training.groups import Group
     from winnow.training.loop import fit
     from winnow.training.rag import Rag
-    from winnow.training.scratch import make_t5
 
     world = Facts(build(cfg.facts.world))
     cases = {split: list(world.split(split)) for split in ("train", "dev", "test")}
@@ -75,8 +77,8 @@ def _make(cfg: DictConfig, out: Path) -> int:
         Group(Question(f"cloze-{n}", one.question, (one.answer,)), (Context(one.passage, 1, 0.0, True),))
         for n, one in enumerate(world.cloze(cfg.facts.clozes))
     ]
-    known = [Group(c.question, tuple(x for x in c.contexts if x.has_answer)) for c in cases["dev"]]
-    fit(Rag(Seq2SeqGenerator(str(base), max_answer=4)), clozes, known, build(cfg.facts.warm_up), out / "warm", silent)
+    dev = [Group(c.question, tuple(x for x in c.contexts if x.has_answer)) for c in cases["dev"]]
+    fit(Rag(Seq2SeqGenerator(str(base), max_answer=4)), clozes, dev, build(cfg.facts.warm_up), out / "warm", silent)
     return rows
 
 

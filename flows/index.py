@@ -8,27 +8,28 @@ from collections.abc import Sequence
 
 from omegaconf import DictConfig
 
-from flows import _artifacts
+from flows._artifacts import Project
 from flows._build import build
 from flows._entry import entry
 from flows._summary import Summary, progress
-from winnow.tables import passages_of
+from winnow.artifacts.tables import read_passages
 
 
 def index(configs: Sequence[DictConfig]) -> Summary:
     """Build what is missing for each job."""
     rows = []
     for cfg in configs:
-        passages = _artifacts.corpus(cfg).need().folder / "passages.parquet"
+        project = Project(cfg)
+        passages = project.corpus.require() / "passages.parquet"
         for retriever in (cfg.answerable.retriever, cfg.retriever.engine):
-            made = _artifacts.index(cfg, retriever)
-            fresh = not made.done
+            artifact = project.index(retriever)
+            fresh = not artifact.done
             if fresh:
-                with progress(f"indexing {made.folder.name}", None):
-                    build(retriever).build(lambda p=passages: passages_of(p), made.folder)
-                made.finish(0)
-            size = sum(f.stat().st_size for f in made.folder.rglob("*") if f.is_file()) / 2**20
-            rows.append({"index": made.folder, "MB": f"{size:.1f}", "": "built" if fresh else "done already"})
+                with progress(f"indexing {artifact.folder.name}", None):
+                    build(retriever).build(lambda path=passages: read_passages(path), artifact.folder)
+                artifact.finish(0)
+            size = sum(file.stat().st_size for file in artifact.folder.rglob("*") if file.is_file()) / 2**20
+            rows.append({"index": artifact.folder, "MB": f"{size:.1f}", "": "built" if fresh else "finished already"})
     return Summary("Index", rows)
 
 

@@ -1,10 +1,10 @@
-"""Turn a public format into the questions artifact, with splits, and label what the corpus can answer.
+"""Convert a public format into the questions artifact, with splits, and label what the corpus can answer.
 
-The training split keeps only answerable questions (BM25's top 20 hold an answer of 3 or more characters: DPR's
-filter); dev and test keep all and carry the label, or else nothing would ever be unanswerable.
+The training split keeps only answerable questions (BM25's top 20 hold an answer of 3 or more characters: DPR's filter).
+Dev and test keep all questions and carry the label; otherwise no question would ever be unanswerable.
 
     python -m flows.questions
-    python -m flows.questions dataset=nq_open dataset.reader.path=/data/NQ-open.dev.jsonl
+    python -m flows.questions dataset=nq_open dataset.parser.path=/data/NQ-open.dev.jsonl
 """
 
 from collections import Counter
@@ -14,53 +14,52 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
-from flows import _artifacts
+from flows._artifacts import Project
 from flows._build import build
 from flows._entry import entry
 from flows._summary import Summary, progress
-from winnow import store
+from winnow.artifacts import contracts, parquet
+from winnow.artifacts.tables import question_rows, read_passages
 from winnow.metrics.ranking import has_answers
 from winnow.records import Question
-from winnow.tables import passages_of, question_rows
 
 
 def questions(configs: Sequence[DictConfig]) -> Summary:
     """Write the questions of each job."""
     rows = []
-    for cfg in configs:
-        made = _artifacts.questions(cfg)
-        if not made.done:
-            _write(cfg, made)
-        rows += _counts(made.folder / "questions.parquet")
+    for project in map(Project, configs):
+        if not project.questions.done:
+            _write(project)
+        rows += _counts(project.questions.folder / "questions.parquet")
     return Summary("Questions", rows)
 
 
-def _write(cfg: DictConfig, made: _artifacts.Artifact) -> None:
-    read = list(build(cfg.dataset.split).assign(build(cfg.dataset.reader)))
-    labelled = (q for q in _label(cfg, read) if q.answerable or q.split != "train")
-    rows = store.write(made.folder / "questions.parquet", store.QUESTIONS, question_rows(labelled))
-    made.finish(rows)
+def _write(project: Project) -> None:
+    cfg, artifact = project.cfg.dataset, project.questions
+    parsed = list(build(cfg.split).assign(build(cfg.parser)))
+    kept = (question for question in _label(project, parsed) if question.answerable or question.split != "train")
+    artifact.finish(parquet.write(artifact.folder / "questions.parquet", contracts.QUESTIONS, question_rows(kept)))
 
 
-def _label(cfg: DictConfig, read: Sequence[Question]) -> Iterator[Question]:
+def _label(project: Project, parsed: Sequence[Question]) -> Iterator[Question]:
     """Yield the questions with `answerable` set by the labelling retriever's ranking."""
-    folder = _artifacts.index(cfg, cfg.answerable.retriever).need().folder
-    searcher = build(cfg.answerable.retriever).open(folder)
-    rankings = searcher.search(read, cfg.answerable.depth)
-    wanted = {hit.passage_id for hits in rankings for hit in hits}
-    passages = _artifacts.corpus(cfg).need().folder / "passages.parquet"
-    texts = {p.passage_id: p.text for p in passages_of(passages) if p.passage_id in wanted}
-    with progress("labelling questions", len(read)) as advance:
-        for question, hits in zip(read, rankings, strict=True):
+    cfg = project.cfg.answerable
+    searcher = build(cfg.retriever).open(project.index(cfg.retriever).require())
+    rankings = searcher.search(parsed, cfg.depth)
+    ids = {hit.passage_id for hits in rankings for hit in hits}
+    corpus = project.corpus.require() / "passages.parquet"
+    texts = {passage.passage_id: passage.text for passage in read_passages(corpus) if passage.passage_id in ids}
+    with progress("labelling questions", len(parsed)) as advance:
+        for question, hits in zip(parsed, rankings, strict=True):
             advance()
-            long = [answer for answer in question.answers if len(answer) >= cfg.answerable.min_answer_chars]
-            held = has_answers([texts[hit.passage_id] for hit in hits], long) if long else []
-            yield replace(question, answerable=any(held))
+            answers = [answer for answer in question.answers if len(answer) >= cfg.min_answer_chars]
+            flags = has_answers([texts[hit.passage_id] for hit in hits], answers) if answers else []
+            yield replace(question, answerable=any(flags))
 
 
 def _counts(path: Path) -> list[dict[str, object]]:
-    table = store.read(path, store.QUESTIONS, columns=["split", "answerable"]).to_pylist()
-    total, answerable = Counter(r["split"] for r in table), Counter(r["split"] for r in table if r["answerable"])
+    table = parquet.read(path, contracts.QUESTIONS, columns=["split", "answerable"]).to_pylist()
+    total, answerable = Counter(row["split"] for row in table), Counter(row["split"] for row in table if row["answerable"])
     return [{"questions": path.parent, "split": s, "number": total[s], "answerable": answerable[s]} for s in total]
 
 

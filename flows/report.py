@@ -1,6 +1,7 @@
-"""Draw up the report of a sweep: one self-contained HTML page and the same tables as Markdown.
+"""Build the report of a sweep: one self-contained HTML page and the same tables as Markdown.
 
 python -m flows.report experiment=quick_start
+python -m flows.report 'metric=[em,unk,judged]' breakdown=gold_rank
 python -m flows.report -m strategy=concatenation,post_fusion k=1,5,10 report.out=reports/mine
 """
 
@@ -10,111 +11,92 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
-from flows import _artifacts
-from flows._cells import labels, predictions, varying
+from flows import _models
+from flows._artifacts import Project
+from flows._cells import resolve_cells
 from flows._entry import entry
-from flows._grid import expand
+from flows._metrics import configured_breakdown, read_results
 from flows._summary import Summary
-from winnow import store
-from winnow.errors import ConfigError
-from winnow.metrics.cells import measure
-from winnow.models import resolve_dtype
+from winnow.artifacts.files import atomic_write
+from winnow.artifacts.provenance import git_revision, is_done, versions
+from winnow.errors import MissingArtifactError
 from winnow.reports.cells import CellResult
-from winnow.reports.page import report as draw_up
+from winnow.reports.page import PLOTTED, build_report
 from winnow.reports.paper import load
-from winnow.tables import questions_of
+from winnow.sweeps.spec import CellSpec
 
 
 def report(configs: Sequence[DictConfig]) -> Summary:
-    """Write the report of the cells of all jobs; every cell must have been swept."""
-    cfg, cells = configs[0], expand(configs)
-    results = [_result(cell, setting) for cell, setting in zip(cells, varying(cells), strict=True)]
+    """Write the report of the cells of all jobs; every cell must be finished."""
+    cfg, specs = configs[0], resolve_cells(configs)
+    _require_finished(specs)
     paper = cfg.report.paper
     part = load(paper.name, paper.part, paper.dataset, paper.model) if paper else None
-    made = draw_up(
+    results = read_results(cfg, specs, hidden=[*PLOTTED, *(part.metrics if part else ()), *_difference_metrics(part)])
+    breakdown = configured_breakdown(cfg)
+    page = build_report(
         f"Winnow: {cfg.sweep.name}",
         results,
-        _made_by(cells),
+        _provenance(cfg, specs),
         cfg.report.seed,
-        by=cfg.report.by,
+        breakdown=breakdown.title if breakdown else "",
         part=part,
-        counted=_counted(cells[0]),
+        filtered=specs[0].questions.counts(),
     )
     out = Path(cfg.report.out)
     for name, text in (
-        ("report.html", made.html()),
-        ("report.md", made.markdown()),
+        ("report.html", page.html()),
+        ("report.md", page.markdown()),
         ("metrics.json", _metrics(results, cfg.report.seed)),
     ):
-        with store.writing(out / name, needed=2**24) as partial:
+        with atomic_write(out / name, needed=2**24) as partial:
             partial.write_text(text, encoding="utf-8")
-    table = made.tables[0]
+    table = page.tables[0]
     rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
-    return Summary(f"{made.title}: {table.over}", rows, f"Report: {out / 'report.html'}")
+    return Summary(f"{page.title}: {table.over}", rows, f"Report: {out / 'report.html'}")
 
 
-def _result(cell: DictConfig, setting: str) -> CellResult:
-    rows = predictions(cell)
-    if cell.report.by:
-        types = _types(cell)
-        rows = [{**row, "type": types[row["question_id"]]} for row in rows]
-    named = labels(cell)
-    by = {"rank_by": str(cell.rank_by), "weigh_by": str(cell.weigh.by)}
-    asked = f"{_artifacts.questions(cell).folder.name}/{cell.sweep.split}"
-    return CellResult(
-        named["strategy"], named["k"], named["gold"], rows, setting, int(cell.decoding.samples), **by, asked=asked
-    )
+def _require_finished(specs: Sequence[CellSpec]) -> None:
+    missing = [spec for spec in specs if not is_done(spec.folder, spec.key)]
+    if missing:
+        raise MissingArtifactError(
+            f"{len(missing)} of {len(specs)} cells are not finished, such as {missing[0].folder}. Run `python -m flows.sweep` "
+            "with the same settings first."
+        )
 
 
-def _types(cell: DictConfig) -> dict[str, str]:
-    """Return each question's type: a field of its `meta`."""
-    name = str(cell.report.by)
-    asked = questions_of(_artifacts.questions(cell).need().folder / "questions.parquet", [cell.sweep.split])
-    metas = {q.question_id: json.loads(q.meta) for q in asked}
-    if not any(name in meta for meta in metas.values()):
-        known = sorted({key for meta in metas.values() for key in meta})
-        raise ConfigError(f"report.by={name!r}: the questions of {cell.dataset.name} have {known or 'no types'}.")
-    return {question_id: str(meta.get(name, "none")) for question_id, meta in metas.items()}
-
-
-def _counted(cell: DictConfig) -> tuple[int, int] | None:
-    """Return how many questions there were before and after the closed-book filter."""
-    if not cell.sweep.closed_book_filter:
-        return None
-    path = _artifacts.closed_book(cell).need().folder / "closed_book.parquet"
-    kept = store.read(path, store.CLOSED_BOOK, columns=["question_id", "kept"]).to_pylist()
-    return len(kept), sum(row["kept"] for row in kept)
+def _difference_metrics(part: object) -> list[str]:
+    return [difference.metric for difference in getattr(part, "differences", ())]
 
 
 def _metrics(results: Sequence[CellResult], seed: int) -> str:
-    body = [
-        {
-            "strategy": c.strategy, "k": c.k, "gold": c.gold, "samples": c.samples, "setting": c.setting,
-            **{name: [e.mean, e.low, e.high] for name, e in measure(c.rows, seed).items() if e.n},
-        }
-        for c in results
-    ]  # fmt: skip
+    body = []
+    for result in results:
+        labels = result.labels
+        names = {name: getattr(labels, name) for name in ("strategy", "k", "gold", "samples", "setting")}
+        intervals = {metric.name: result.interval(metric.name, seed) for metric in result.metrics}
+        body.append({**names, **{name: [i.mean, i.low, i.high] for name, i in intervals.items() if i.n}})
     return json.dumps(body, indent=1) + "\n"
 
 
-def _made_by(cells: Sequence[DictConfig]) -> Mapping[str, str]:
-    cfg = cells[0]
-    reader = _artifacts.reader_identity(cfg)
-    versions = ", ".join(f"{name} {number}" for name, number in store.versions().items())
+def _provenance(cfg: DictConfig, specs: Sequence[CellSpec]) -> Mapping[str, str]:
+    project = Project(cfg)
+    weights = _models.reader_weights(project, cfg.reader, cfg.prompt)
+    libraries = ", ".join(f"{name} {number}" for name, number in versions().items())
+    filtered = ", without those that the reader answers closed-book" if cfg.sweep.closed_book_filter else ""
     return {
-        "Data": f"corpus {cfg.corpus.name}, questions {cfg.dataset.name}, split {cfg.sweep.split}"
-        + (", without those that the reader answers closed-book" if cfg.sweep.closed_book_filter else ""),
+        "Data": f"corpus {cfg.corpus.name}, questions {cfg.dataset.name}, split {cfg.sweep.split}{filtered}",
         "Retriever": f"{cfg.retriever.name}, ranked by {cfg.rank_by}",
-        "Reader": f"{cfg.reader.name} ({reader}, {_precision(cfg)})",
+        "Reader": f"{cfg.reader.name} ({weights}, {_precision(project)})",
         "Seeds": f"split {cfg.dataset.split.get('seed', 'none')}, training {cfg.training.seed}, bootstrap {cfg.report.seed}",
-        "Code": f"revision {store.git_revision()}; {versions}",
-        "Cells": ", ".join(_artifacts.cell(cell).folder.name for cell in cells),
+        "Code": f"revision {git_revision()}; {libraries}",
+        "Cells": ", ".join(spec.folder.name for spec in specs),
     }
 
 
-def _precision(cfg: DictConfig) -> str:
-    engine = cfg.reader.engine
-    return resolve_dtype(engine.dtype, engine.device) if "dtype" in engine else str(engine.base_url)
+def _precision(project: Project) -> str:
+    engine = project.pinned.settings(project.cfg.reader.engine)
+    return str(engine.get("dtype") or engine.get("server"))
 
 
 main = entry(report, grid=True)

@@ -11,18 +11,19 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from flows import _artifacts
+from flows._artifacts import Artifact, Project
 from flows._build import build
 from flows._entry import entry
 from flows._summary import Summary, progress
 from flows._track import track
-from winnow import store
+from winnow.artifacts import contracts, parquet
+from winnow.artifacts.rankings import read_rankings
+from winnow.artifacts.tables import hit_rows, passage_rows, read_passages, read_questions, retrieval_rows
 from winnow.errors import ArtifactError
 from winnow.metrics.intervals import mean_interval
 from winnow.metrics.ranking import recall_at
 from winnow.protocols import Searcher
 from winnow.records import Question
-from winnow.tables import hit_rows, passage_rows, passages_of, questions_of, retrieval_rows
 
 SHARD = 500
 """Questions between two saves."""
@@ -30,80 +31,80 @@ DEPTHS = (1, 5, 10, 20, 50, 100)
 
 
 def retrieve(configs: Sequence[DictConfig]) -> Summary:
-    """Retrieve for each job, with the configured and the labelling retriever, and tell recall@k by split."""
+    """Retrieve for each job, with the configured and the labelling retriever, and report recall@k by split."""
     rows = []
     for cfg in configs:
-        asked = questions_of(_artifacts.questions(cfg).need().folder / "questions.parquet")
-        engines = {_artifacts.index(cfg, e).key: e for e in (cfg.answerable.retriever, cfg.retriever.engine)}
-        for engine in engines.values():
-            made = _artifacts.retrieval(cfg, engine)
-            fresh = not made.done
+        project = Project(cfg)
+        questions = read_questions(project.questions_file)
+        retrievers = {project.index(node).key: node for node in (cfg.answerable.retriever, cfg.retriever.engine)}
+        for retriever in retrievers.values():
+            artifact = project.retrieval(retriever)
+            fresh = not artifact.done
             if fresh:
-                _write(cfg, engine, made, asked)
-            found = recalls(made.folder, asked)
+                _write(project, retriever, artifact, questions)
+            recalls = recall_rows(artifact.folder, questions)
             if fresh:
-                with track(cfg, "retrieve", made, {"k": cfg.depth}) as run:
-                    values = {f"{r['split']}_{n}": m.mean for r in found for n, m in r.items() if n.startswith("recall")}
-                    run.metrics({name.replace("@", "_at_"): mean for name, mean in values.items()})
-            rows += [{n: m.percent() if n.startswith("recall") else m for n, m in row.items()} for row in found]
+                with track(project, "retrieve", artifact, {"k": cfg.depth}) as run:
+                    run.metrics({f"{row['split']}_recall_at_{k}": row[f"recall@{k}"].mean for row in recalls for k in DEPTHS})
+            rows += [{n: v.percent() if hasattr(v, "percent") else v for n, v in row.items()} for row in recalls]
     return Summary("Retrieval, % [95 % interval]", rows)
 
 
-def _write(cfg: DictConfig, engine: DictConfig, made: _artifacts.Artifact, asked: Sequence[Question]) -> None:
-    shards = made.folder / "shards"
-    searcher = build(engine).open(_artifacts.index(cfg, engine).need().folder)
-    with progress("retrieving", len(asked)) as advance:
+def _write(project: Project, retriever: DictConfig, artifact: Artifact, questions: Sequence[Question]) -> None:
+    shards, depth = artifact.folder / "shards", project.cfg.depth
+    searcher = build(retriever).open(project.index(retriever).require())
+    with progress("retrieving", len(questions)) as advance:
         parts = []
-        for number, batch in enumerate(store.batched(asked, SHARD)):
-            parts.append(_shard(shards / f"{number:05d}.parquet", searcher, batch, cfg.depth))
+        for number, batch in enumerate(parquet.batched(questions, SHARD)):
+            parts.append(_write_shard(shards / f"{number:05d}.parquet", searcher, batch, depth))
             advance(len(batch))
-    texts = _write_texts(cfg, made.folder, parts, asked)
-    hits = (row for part in parts for row in store.stream(part, store.HITS))
-    made.finish(store.write(made.folder / "contexts.parquet", store.RETRIEVAL, retrieval_rows(asked, hits, texts)))
+    texts = _write_texts(project, artifact.folder, parts, questions)
+    hits = (row for part in parts for row in parquet.stream(part, contracts.HITS))
+    rows = retrieval_rows(questions, hits, texts)
+    artifact.finish(parquet.write(artifact.folder / "contexts.parquet", contracts.RETRIEVAL, rows))
     shutil.rmtree(shards)
 
 
-def _shard(path: Path, searcher: Searcher, batch: Sequence[Question], depth: int) -> Path:
-    """Search for one batch of questions, unless a killed run has done that."""
+def _write_shard(path: Path, searcher: Searcher, batch: Sequence[Question], depth: int) -> Path:
+    """Search for one batch of questions, unless an interrupted run has done that."""
     if path.is_file():
         return path
     rankings = searcher.search(batch, depth)
-    empty = next((q for q, hits in zip(batch, rankings, strict=True) if not hits), None)
+    empty = next((question for question, hits in zip(batch, rankings, strict=True) if not hits), None)
     if empty is not None:
         raise ArtifactError(
             f"No passage was retrieved for question {empty.question_id!r} ({empty.text!r}): no word of it is in the "
-            "corpus. Take it out of the data set, or use retriever=dense or retriever=hybrid."
+            "corpus. Remove it from the data set, or use retriever=dense or retriever=hybrid."
         )
-    store.write(path, store.HITS, hit_rows(batch, rankings))
+    parquet.write(path, contracts.HITS, hit_rows(batch, rankings))
     return path
 
 
-def _write_texts(cfg: DictConfig, folder: Path, parts: Sequence[Path], asked: Sequence[Question]) -> dict[str, str]:
-    """Write the passages that occur in the rankings (and the gold ones), so that later stages need no corpus."""
-    wanted = {one for question in asked for one in question.gold_passage_ids}
+def _write_texts(project: Project, folder: Path, parts: Sequence[Path], questions: Sequence[Question]) -> dict[str, str]:
+    """Write the passages of the rankings and the gold ones, so that later stages need no corpus; return the texts."""
+    ids = {passage_id for question in questions for passage_id in question.gold_passage_ids}
     for part in parts:
-        wanted.update(store.read(part, store.HITS, columns=["passage_id"])["passage_id"].to_pylist())
-    corpus = _artifacts.corpus(cfg).need().folder / "passages.parquet"
-    found = [passage for passage in passages_of(corpus) if passage.passage_id in wanted]
-    store.write(folder / "passages.parquet", store.CORPUS, passage_rows(found))
-    return {passage.passage_id: passage.text for passage in found}
+        ids.update(parquet.read(part, contracts.HITS, columns=["passage_id"])["passage_id"].to_pylist())
+    corpus = project.corpus.require() / "passages.parquet"
+    passages = [passage for passage in read_passages(corpus) if passage.passage_id in ids]
+    parquet.write(folder / "passages.parquet", contracts.CORPUS, passage_rows(passages))
+    return {passage.passage_id: passage.text for passage in passages}
 
 
-def recalls(folder: Path, asked: Sequence[Question]) -> list[dict[str, Any]]:
+def recall_rows(folder: Path, questions: Sequence[Question]) -> list[dict[str, Any]]:
     """Return recall@k by split with its interval: by gold passages where they are annotated, else by has_answer."""
-    columns = ["question_id", "rank", "passage_id", "has_answer"]
-    gold = {q.question_id: set(q.gold_passage_ids) for q in asked}
-    flags: dict[str, list[tuple[int, bool]]] = {}
-    for row in store.read(folder / "contexts.parquet", store.RETRIEVAL, columns=columns).to_pylist():
-        annotated = gold[row["question_id"]]
-        hit = row["passage_id"] in annotated if annotated else row["has_answer"]
-        flags.setdefault(row["question_id"], []).append((row["rank"], hit))
-    found = []
-    for split in dict.fromkeys(q.split for q in asked):
-        ranked = [[f for _, f in sorted(flags[q.question_id])] for q in asked if q.split == split]
-        values = {f"recall@{k}": mean_interval(recall_at(ranked, k)) for k in DEPTHS}
-        found.append({"retrieval": folder.name, "split": split, "questions": len(ranked), **values})
-    return found
+    rankings = read_rankings(folder, questions)
+    flags = {}
+    for question in questions:
+        gold = set(question.gold_passage_ids)
+        hits = rankings.hits[question.question_id]
+        flags[question.question_id] = [hit.passage_id in gold if gold else hit.has_answer for hit in hits]
+    rows = []
+    for split in dict.fromkeys(question.split for question in questions):
+        ranked = [flags[question.question_id] for question in questions if question.split == split]
+        recalls = {f"recall@{k}": mean_interval(recall_at(ranked, k)) for k in DEPTHS}
+        rows.append({"retrieval": folder.name, "split": split, "questions": len(ranked), **recalls})
+    return rows
 
 
 main = entry(retrieve)

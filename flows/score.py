@@ -11,19 +11,23 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from flows import _artifacts
-from flows._drive import drive, open_estimator, open_ledger
+from flows import _models
+from flows._artifacts import Artifact, Project
+from flows._engines import drive, estimator_identity, open_estimator, open_ledger
 from flows._entry import entry
 from flows._summary import Summary
 from flows._track import track
-from winnow import store
+from winnow.artifacts import contracts, parquet
+from winnow.artifacts.rankings import read_rankings
+from winnow.artifacts.tables import read_questions, relevance_rows
+from winnow.contexts.build import contexts_of
 from winnow.driver import Job
 from winnow.estimators.engine import EstimatorEngine
 from winnow.metrics.intervals import compare, mean_interval
 from winnow.metrics.ranking import recall_at
+from winnow.protocols import engines_for
 from winnow.records import Context, Question
-from winnow.relevance import judge, relevance_rows
-from winnow.tables import Rankings, questions_of
+from winnow.strategies.relevance import estimate_relevance
 
 KS = (1, 5, 10, 20)
 
@@ -33,62 +37,65 @@ def score(configs: Sequence[DictConfig]) -> Summary:
     rows: list[dict[str, Any]] = []
     note = ""
     for cfg in configs:
-        made = _artifacts.relevance(cfg)
-        path = _artifacts.questions(cfg).need().folder / "questions.parquet"
-        asked = [q for split in cfg.score.splits for q in questions_of(path, [split])[: cfg.score.limit]]
-        folder = _artifacts.retrieval(cfg).need().folder
-        fresh = not made.done
-        cut = 0 if made.done else _write(cfg, made, asked, Rankings(folder, asked))
-        found = _compare(folder, made.folder / "relevance.parquet", asked)
+        project = Project(cfg)
+        artifact, retrieval = _models.relevance(project), project.rankings.require()
+        splits = cfg.score.splits
+        questions = [q for split in splits for q in read_questions(project.questions_file, [split])[: cfg.score.limit]]
+        fresh = not artifact.done
+        truncated = _write(project, artifact, questions) if fresh else 0
+        comparison = _compare(retrieval, artifact.folder / "relevance.parquet", questions)
         if fresh:
-            with track(cfg, "score", made, {"k": cfg.depth}) as run:
-                run.metrics({"truncated_texts": float(cut)})
-                run.metrics({f"{row['ranking']}_recall_at_{k}": row[f"recall@{k}"].mean for row in found[:2] for k in KS})
-        rows += [{n: v.percent() if hasattr(v, "percent") else v for n, v in row.items()} for row in found]
-        note = f"{cut} texts were cut to the encoder's window." if cut else "" if fresh else "Scored before; nothing was done."
+            with track(project, "score", artifact, {"k": cfg.depth}) as run:
+                run.metrics({"truncated_texts": float(truncated)})
+                run.metrics({f"{row['ranking']}_recall_at_{k}": row[f"recall@{k}"].mean for row in comparison[:2] for k in KS})
+        rows += [{n: v.percent() if hasattr(v, "percent") else v for n, v in row.items()} for row in comparison]
+        note = f"{truncated} texts were cut to the encoder's length." if truncated else "" if fresh else "Scored already."
     return Summary("Recall before and after reranking, % [95 % interval]", rows, note)
 
 
-def _write(cfg: DictConfig, made: _artifacts.Artifact, asked: Sequence[Question], rankings: Rankings) -> int:
-    """Score through the driver: what the ledger holds is not scored again, other processes may take a part."""
-    engine = EstimatorEngine(open_estimator(cfg), _artifacts.estimator_identity(cfg))
-    found: dict[str, list[float]] = {}
-    shown = {q.question_id: _shown(rankings.contexts(q), cfg.score.depth) for q in asked}
-    jobs = (Job(q.question_id, judge(q, shown[q.question_id], found)) for q in asked)
-    with open_ledger(cfg) as ledger:
-        for _ in drive(engine, ledger, jobs, len(asked), "scoring questions' contexts"):
-            pass
-    rows = (row for q in asked for row in relevance_rows(q, shown[q.question_id], found[q.question_id]))
-    made.finish(store.write(made.folder / "relevance.parquet", store.RELEVANCE, rows))
+def _write(project: Project, artifact: Artifact, questions: Sequence[Question]) -> int:
+    """Score through the driver and return how many texts were cut; what the ledger holds is not scored again."""
+    engine = EstimatorEngine(open_estimator(project), estimator_identity(project))
+    rankings = read_rankings(project.rankings.require(), questions)
+    depth = project.cfg.score.depth
+    contexts = {q.question_id: _within(contexts_of(rankings, q), depth) for q in questions}
+    jobs = (Job(q.question_id, estimate_relevance(q, contexts[q.question_id])) for q in questions)
+    with open_ledger(project.cfg) as ledger:
+        outcomes = drive(engines_for(engine), ledger, jobs, len(questions), "scoring questions' contexts")
+        log_odds = {outcome.tag: outcome.result for outcome in outcomes}
+    rows = (row for q in questions for row in relevance_rows(q, contexts[q.question_id], log_odds[q.question_id]))
+    artifact.finish(parquet.write(artifact.folder / "relevance.parquet", contracts.RELEVANCE, rows))
     return engine.estimator.truncated
 
 
-def _shown(contexts: Sequence[Context], depth: int | None) -> list[Context]:
+def _within(contexts: Sequence[Context], depth: int | None) -> list[Context]:
     """Return the first `depth` contexts, and gold passages that were not retrieved."""
     return [context for context in contexts if depth is None or context.rank <= depth]
 
 
-def _compare(folder: Path, relevance: Path, asked: Sequence[Question]) -> list[dict[str, Any]]:
-    """Return recall@k of both rankings and the paired p-values: two rows of all questions, then two of the answerable."""
+def _compare(retrieval: Path, relevance: Path, questions: Sequence[Question]) -> list[dict[str, Any]]:
+    """Return recall@k of both rankings with paired p-values: two rows for all questions, then two for the answerable."""
+    rankings = read_rankings(retrieval, questions, relevance)
     flags = {
-        name: [[c.has_answer for c in rankings.contexts(q) if c.rank] for q in asked]
-        for name, rankings in (("retriever", Rankings(folder, asked)), ("estimator", Rankings(folder, asked, relevance)))
+        "retriever": [[c.has_answer for c in contexts_of(rankings, q) if c.rank] for q in questions],
+        "estimator": [[c.has_answer for c in contexts_of(rankings, q, "estimator") if c.rank] for q in questions],
     }
-    rows = _pair(flags, f"all {len(asked)}")
-    kept = [n for n, question in enumerate(asked) if question.answerable]
-    if 0 < len(kept) < len(asked):
-        rows += _pair({name: [ranked[n] for n in kept] for name, ranked in flags.items()}, f"answerable {len(kept)}")
+    rows = _comparison_rows(flags, f"all {len(questions)}")
+    kept = [n for n, question in enumerate(questions) if question.answerable]
+    if 0 < len(kept) < len(questions):
+        subset = {name: [ranked[n] for n in kept] for name, ranked in flags.items()}
+        rows += _comparison_rows(subset, f"answerable {len(kept)}")
     return rows
 
 
-def _pair(flags: Mapping[str, Sequence[Sequence[bool]]], which: str) -> list[dict[str, Any]]:
+def _comparison_rows(flags: Mapping[str, Sequence[Sequence[bool]]], which: str) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = [
         {"ranking": name, "questions": which, **{f"recall@{k}": mean_interval(recall_at(ranked, k)) for k in KS}}
         for name, ranked in flags.items()
     ]
     for k in KS:
-        both = compare(recall_at(flags["estimator"], k), recall_at(flags["retriever"], k))
-        rows[0][f"p@{k}"], rows[1][f"p@{k}"] = "", f"{both.p_value:.4f}"
+        comparison = compare(recall_at(flags["estimator"], k), recall_at(flags["retriever"], k))
+        rows[0][f"p@{k}"], rows[1][f"p@{k}"] = "", f"{comparison.p_value:.4f}"
     return rows
 
 

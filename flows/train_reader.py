@@ -11,100 +11,110 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from flows import _artifacts
+from flows import _models
+from flows._artifacts import Artifact, Project
 from flows._build import build
-from flows._drive import drive, open_ledger, open_reader
+from flows._engines import drive, open_ledger, open_reader
 from flows._entry import entry
 from flows._prompts import open_prompt
 from flows._summary import Summary
 from flows._track import silent, track
+from winnow.artifacts.rankings import read_rankings
+from winnow.artifacts.tables import read_questions
+from winnow.contexts.build import contexts_of
 from winnow.driver import Job
 from winnow.metrics.answer import exact_match
-from winnow.metrics.intervals import Estimate, mean_interval
-from winnow.models import check_model
-from winnow.records import Context, Question
+from winnow.metrics.intervals import Interval, mean_interval
+from winnow.modeling.loading import check_model
+from winnow.protocols import engines_for
+from winnow.records import Context, Price, Question
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.prompt import Prompt
-from winnow.tables import Rankings, questions_of
 from winnow.training.examples import build_examples
 
 Case = tuple[Question, Context]
 
 
 def train_reader(configs: Sequence[DictConfig]) -> Summary:
-    """Train for each job whose reader is a tuned one, and compare it with the model that it came from.
+    """Train for each job whose reader is a tuned one, and compare it with its base model.
 
     It learns from the rankings of the labelling retriever, so that sweeps over retrievers share one reader.
     """
     rows: list[dict[str, Any]] = []
     for cfg in configs:
-        _artifacts.trained_reader(cfg).folder.parent.mkdir(parents=True, exist_ok=True)
+        project = Project(cfg)
+        artifact = _models.trained_reader(project, cfg.reader, cfg.prompt)
+        artifact.folder.parent.mkdir(parents=True, exist_ok=True)
         if not cfg.reader.tuned:
             rows.append({"reader": cfg.reader.name, "": "reader.tuned is false: nothing to train"})
-            continue
-        made = _artifacts.trained_reader(cfg)
-        if made.done:
-            rows.append({"reader": made.folder, "": "done already"})
+        elif artifact.done:
+            rows.append({"reader": artifact.folder, "": "finished already"})
         else:
-            rows += _train(cfg, made)
+            rows += _train(project, artifact)
     return Summary("Reader on held-out questions, % [95 % interval]", rows)
 
 
-def _train(cfg: DictConfig, made: _artifacts.Artifact) -> list[dict[str, Any]]:
+def _train(project: Project, artifact: Artifact) -> list[dict[str, Any]]:
     from winnow.training.sft import fine_tune
 
-    check_model(str(cfg.reader.base))
-    prompt = open_prompt(cfg)
-    examples = build_examples(_ranked(cfg, cfg.training.split), build(cfg.training.mix), prompt.render, cfg.training.seed)
+    cfg = project.cfg
+    base = str(cfg.reader.base)
+    check_model(base)
+    prompt = open_prompt(project, cfg.prompt)
+    ranked = _ranked_questions(project, cfg.training.split)
+    examples = build_examples(ranked, build(cfg.training.mix), prompt.render, cfg.training.seed)
     settings = build(cfg.training.settings)
     if os.environ.get("RANK", "0") != "0":
-        fine_tune(str(cfg.reader.base), examples, settings, made.folder, silent)
+        fine_tune(base, examples, settings, artifact.folder, silent)
         return []
-    with track(cfg, "train_reader", made, {"training": dict(cfg.training.settings), "examples": len(examples)}) as run:
-        report = fine_tune(str(cfg.reader.base), examples, settings, made.folder, run.metrics)
-        found = _evaluate(cfg, made, prompt)
-        run.metrics({f"{r['model']}_{name}": v.mean for r in found for name, v in r.items() if isinstance(v, Estimate)})
+    params = {"training": dict(cfg.training.settings), "examples": len(examples)}
+    with track(project, "train_reader", artifact, params) as run:
+        report = fine_tune(base, examples, settings, artifact.folder, run.metrics)
+        rows = _evaluate(project, artifact, prompt)
+        run.metrics({f"{r['model']}_{name}": v.mean for r in rows for name, v in r.items() if isinstance(v, Interval)})
         run.metrics({f"train_{name}": float(value) for name, value in asdict(report).items()})
-    made.finish(len(examples))
+    artifact.finish(len(examples))
     speed = f"{report.seconds:.0f} s, {report.tokens_per_second:.0f} tokens/s, {report.peak_memory / 1e9:.1f} GB"
-    told = f"{speed}, {report.skipped} pairs too long"
-    rows = [{n: v.percent() if isinstance(v, Estimate) else v for n, v in row.items()} for row in found]
-    return [{**row, "training": told if row["model"] == "tuned" else ""} for row in rows]
+    training = f"{speed}, {report.skipped} pairs too long"
+    texts = [{n: v.percent() if isinstance(v, Interval) else v for n, v in row.items()} for row in rows]
+    return [{**row, "training": training if row["model"] == "tuned" else ""} for row in texts]
 
 
-def _ranked(cfg: DictConfig, split: str) -> list[tuple[Question, tuple[Context, ...]]]:
-    asked = questions_of(_artifacts.questions(cfg).need().folder / "questions.parquet", [split])
-    rankings = Rankings(_artifacts.retrieval(cfg, cfg.answerable.retriever).need().folder, asked)
-    return [(question, rankings.contexts(question)) for question in asked]
+def _ranked_questions(project: Project, split: str) -> list[tuple[Question, tuple[Context, ...]]]:
+    questions = read_questions(project.questions_file, [split])
+    rankings = read_rankings(project.retrieval(project.cfg.answerable.retriever).require(), questions)
+    return [(question, contexts_of(rankings, question)) for question in questions]
 
 
-def _evaluate(cfg: DictConfig, made: _artifacts.Artifact, prompt: Prompt) -> list[dict[str, Any]]:
-    """Ask base and tuned reader about a passage with and one without the answer, for held-out answerable questions."""
-    held_out = [(q, c) for q, c in _ranked(cfg, cfg.training.evaluation.split) if q.answerable]
-    chosen = [(q, c) for q, c in held_out if any(not x.has_answer for x in c)][: cfg.training.evaluation.limit]
-    gold = [(q, next(x for x in c if x.has_answer)) for q, c in chosen]
-    lacking = [(q, next(x for x in c if not x.has_answer)) for q, c in chosen]
+def _evaluate(project: Project, artifact: Artifact, prompt: Prompt) -> list[dict[str, Any]]:
+    """Prompt base and tuned reader with a passage that has the answer and one that lacks it, for held-out questions."""
+    settings = project.cfg.training.evaluation
+    held_out = [(q, contexts) for q, contexts in _ranked_questions(project, settings.split) if q.answerable]
+    chosen = [(q, contexts) for q, contexts in held_out if any(not c.has_answer for c in contexts)][: settings.limit]
+    gold = [(q, next(c for c in contexts if c.has_answer)) for q, contexts in chosen]
+    lacking = [(q, next(c for c in contexts if not c.has_answer)) for q, contexts in chosen]
     rows = []
-    for model, path in (("zero-shot", str(cfg.reader.base)), ("tuned", str(made.folder))):
-        with_gold, without = _ask(cfg, path, prompt, [*gold, *lacking], len(gold))
-        rows.append({"model": model, "questions": len(gold), **with_gold, **without})
+    for model, path in (("zero-shot", str(project.cfg.reader.base)), ("tuned", str(artifact.folder))):
+        rows.append({"model": model, "questions": len(gold), **_measure(project, path, prompt, gold, lacking)})
     return rows
 
 
-def _ask(
-    cfg: DictConfig, path: str, prompt: Prompt, cases: Sequence[Case], gold: int
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def _measure(
+    project: Project, path: str, prompt: Prompt, gold: Sequence[Case], lacking: Sequence[Case]
+) -> dict[str, Interval]:
+    cfg, cases = project.cfg, [*gold, *lacking]
     strategy = Concatenation(prompt, build(cfg.decoding))
     jobs = (Job(n, strategy.plan(question, [context])) for n, (question, context) in enumerate(cases))
-    reader = open_reader(cfg, path, "evaluated")
+    engines = engines_for(open_reader(cfg.reader, path, price=Price(), name="evaluated"))
     with open_ledger(cfg) as ledger:
-        answers = {o.tag: o.answer for o, _ in drive(reader, ledger, jobs, len(cases), "evaluating the reader")}
-    right = [exact_match(answers[n].text, cases[n][0].answers) for n in range(gold)]
+        outcomes = drive(engines, ledger, jobs, len(cases), "evaluating the reader")
+        answers = {outcome.tag: outcome.result for outcome in outcomes}
     unknown = [float(answers[n].unknown) for n in range(len(cases))]
-    return (
-        {"em_gold": mean_interval(right), "unk_gold": mean_interval(unknown[:gold])},
-        {"unk_lacking": mean_interval(unknown[gold:])},
-    )
+    return {
+        "em_gold": mean_interval([exact_match(answers[n].text, q.answers) for n, (q, _) in enumerate(gold)]),
+        "unk_gold": mean_interval(unknown[: len(gold)]),
+        "unk_lacking": mean_interval(unknown[len(gold) :]),
+    }
 
 
 main = entry(train_reader)

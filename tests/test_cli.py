@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from winnow.cli import main
-from winnow.ledger import Ledger
+from winnow.ledger.sqlite import SqliteStore
 from winnow.records import Decoding, Generate, Generation
 
 
 def test_every_tool_is_reached(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Size, export, import, merge, check and prune, in the order in which one might use them."""
     one, two, lines = (str(tmp_path / name) for name in ("one.sqlite", "two.sqlite", "calls.jsonl"))
-    with Ledger(one) as ledger:
+    with SqliteStore(one) as ledger:
         ledger.put("m", [(b"k", Generate((), Decoding()), Generation("x"), 0.0)])
     main(["ledger", "size", one])
     main(["ledger", "export", one, lines])
@@ -26,7 +26,7 @@ def test_every_tool_is_reached(tmp_path: Path, capsys: pytest.CaptureFixture[str
         f"1 calls written to {lines}",
         "1 calls added",
         "0 calls added",
-        f"{one} is whole: 1 calls",
+        f"{one} is intact: 1 calls",
         "1 calls deleted",
     ]
 

@@ -9,8 +9,25 @@ from hypothesis import strategies as st
 
 from winnow.driver import Driver, Job
 from winnow.errors import ConfigError, PromptTooLongError
-from winnow.ledger import Ledger
-from winnow.records import Answer, Decoding, Estimate, Generate, Message, Outcome, Plan, Request, Result, TooLong
+from winnow.keys import request_key
+from winnow.ledger.sqlite import SqliteStore
+from winnow.protocols import engines_for
+from winnow.records import (
+    Answer,
+    Decoding,
+    Estimate,
+    Failed,
+    Generate,
+    Generation,
+    Message,
+    Outcome,
+    Plan,
+    Request,
+    Result,
+    Score,
+    Search,
+    TooLong,
+)
 from winnow.strategies.concat_pf import ConcatPF
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.post_fusion import PostFusion
@@ -20,19 +37,21 @@ from winnow.testing import ScriptedReader, context, question
 PROMPT = Prompt("{contexts} Q {question}", "Q {question}", "{contexts} C {candidates} Q {question}", "<{text}>")
 
 
-def ask(*rounds: Sequence[str]) -> Plan:
-    """A plan that asks given texts, round by round, and answers with the last reply."""
+def ask(*rounds: Sequence[str], role: str = "reader") -> Plan[Answer]:
+    """A plan that requests given texts, round by round, and answers with the last reply."""
     last = ""
     for texts in rounds:
-        replies = yield [Generate((Message("user", text),), Decoding()) for text in texts]
+        replies = yield [Generate((Message("user", text),), Decoding(), role=role) for text in texts]
         last = replies[-1].text if replies else last
     return Answer(last, unknown=False)
 
 
-def run(path: Path, jobs: Sequence[Job], reader: ScriptedReader, window: int = 2048) -> tuple[dict[object, Outcome], Driver]:
+def run(
+    path: Path, jobs: Sequence[Job[Answer]], reader: ScriptedReader, window: int = 2048
+) -> tuple[dict[object, Outcome[Answer]], Driver]:
     """All outcomes by tag."""
-    with Ledger(path / "l.sqlite") as ledger:
-        driver = Driver({Generate: reader}, ledger, window=window)
+    with SqliteStore(path / "l.sqlite") as ledger:
+        driver = Driver(engines_for(reader), ledger, window=window)
         return {outcome.tag: outcome for outcome in driver.run(jobs)}, driver
 
 
@@ -40,10 +59,10 @@ def test_equal_requests_are_made_once(tmp_path: Path) -> None:
     """Ten plans that ask the same two texts cost two calls; each still counts its own."""
     reader = ScriptedReader(str.upper)
     found, driver = run(tmp_path, [Job(n, ask(["a", "b"])) for n in range(10)], reader)
-    assert sorted(reader.asked) == ["a", "b"]
-    assert {outcome.answer.text for outcome in found.values()} == {"B"}
-    assert {outcome.calls for outcome in found.values()} == {2}
-    assert (driver.tally.asked, driver.tally.made, driver.tally.merged, driver.tally.shared) == (20, 2, 18, 0.9)
+    assert sorted(reader.prompts) == ["a", "b"]
+    assert {outcome.result.text for outcome in found.values()} == {"B"}
+    assert {outcome.usage[0].calls for outcome in found.values()} == {2}
+    assert (driver.tally.requests, driver.tally.executed, driver.tally.merged, driver.tally.shared) == (20, 2, 18, 0.9)
 
 
 def test_a_second_run_asks_nothing(tmp_path: Path) -> None:
@@ -52,8 +71,8 @@ def test_a_second_run_asks_nothing(tmp_path: Path) -> None:
     reader = ScriptedReader(lambda _: "must not be asked")
     second, driver = run(tmp_path, [Job(1, ask(["a"], ["b"]))], reader)
     assert first == second
-    assert reader.asked == []
-    assert driver.tally.from_ledger == 2
+    assert reader.prompts == []
+    assert driver.tally.ledger_hits == 2
 
 
 def test_post_fusion_calls_are_shared_between_strategies(tmp_path: Path) -> None:
@@ -64,8 +83,8 @@ def test_post_fusion_calls_are_shared_between_strategies(tmp_path: Path) -> None
     jobs += [Job(f"both{k}", both.plan(question(), contexts[:k])) for k in (2, 3)]
     reader = ScriptedReader()
     found, _ = run(tmp_path, jobs, reader)
-    assert len(reader.asked) == 5
-    assert found["both3"].calls == 4
+    assert len(reader.prompts) == 5
+    assert found["both3"].usage[0].calls == 4
 
 
 def test_a_long_prompt_sheds_passages_from_the_end_and_says_so(tmp_path: Path) -> None:
@@ -74,8 +93,8 @@ def test_a_long_prompt_sheds_passages_from_the_end_and_says_so(tmp_path: Path) -
     reader = ScriptedReader(lambda prompt: prompt, window=110)
     found, _ = run(tmp_path, [Job(1, Concatenation(PROMPT, Decoding()).plan(question(), contexts))], reader)
     assert found[1].dropped == 1
-    assert "b" * 40 not in reader.asked[0]
-    assert "c" * 40 in reader.asked[0]
+    assert "b" * 40 not in reader.prompts[0]
+    assert "c" * 40 in reader.prompts[0]
 
 
 def test_each_plan_counts_what_it_dropped_itself(tmp_path: Path) -> None:
@@ -86,17 +105,17 @@ def test_each_plan_counts_what_it_dropped_itself(tmp_path: Path) -> None:
         jobs = [Job(k, strategy.plan(question(), contexts[:k])) for k in (1, 2, 3)]
         found, driver = run(tmp_path, jobs, ScriptedReader(window=70))
         assert [found[k].dropped for k in (1, 2, 3)] == [0, 1, 2]
-    assert driver.tally.made == 0
+    assert driver.tally.executed == 0
 
 
 class Narrow(ScriptedReader):
     """A server that takes every prompt and then says that it is too long."""
 
-    def collect(self) -> Sequence[tuple[Request, Result | TooLong]]:
+    def collect(self, timeout: float = 0.0) -> Sequence[tuple[Request, Result | TooLong]]:
         """Refuse prompts of over 110 characters."""
         return [
             (q, TooLong("too many tokens") if sum(len(m.content) for m in q.messages) > 110 else r)  # type: ignore[union-attr]
-            for q, r in super().collect()
+            for q, r in super().collect(timeout)
         ]
 
 
@@ -106,7 +125,7 @@ def test_what_a_server_finds_too_long_is_asked_with_a_passage_fewer(tmp_path: Pa
     hot = Decoding(temperature=0.7, samples=2)
     found, driver = run(tmp_path, [Job(1, Concatenation(PROMPT, hot).plan(question(), contexts))], Narrow(lambda _: "x"))
     assert found[1].dropped == 2
-    assert driver.tally.made == 2
+    assert driver.tally.executed == 2
     job = Job("cell/q1", Concatenation(PROMPT, Decoding()).plan(question(), [context(1, "a" * 200)]))
     with pytest.raises(PromptTooLongError, match="too many tokens"):
         run(tmp_path, [job], Narrow())
@@ -122,7 +141,7 @@ def test_a_prompt_too_long_without_passages_is_an_error(tmp_path: Path) -> None:
 def test_a_request_without_engine_is_an_error(tmp_path: Path) -> None:
     """The message lists what there is."""
 
-    def plan() -> Plan:
+    def plan() -> Plan[Answer]:
         yield [Estimate("q", "t")]
         return Answer("", True)
 
@@ -134,22 +153,19 @@ def test_another_process_work_is_waited_for_not_repeated(tmp_path: Path) -> None
     """A call that a living process holds comes in through the ledger."""
     path = tmp_path / "l.sqlite"
     request = Generate((Message("user", "a"),), Decoding())
-    from winnow.keys import request_key
-    from winnow.records import Generation
-
     key = request_key("scripted", request)
-    with Ledger(path) as other:
+    with SqliteStore(path) as other:
         other.owner = "another-host:1:1:1"
         other.claim([key])
         reader = ScriptedReader()
-        with Ledger(path) as ledger:
-            driver = Driver({Generate: reader}, ledger)
+        with SqliteStore(path) as ledger:
+            driver = Driver(engines_for(reader), ledger)
             running = driver.run([Job(1, ask(["a"])), Job(2, ask(["b"]))])
             assert next(running).tag == 2
             other.put("scripted", [(key, request, Generation("theirs"), 0.0)])
-            assert next(running).answer.text == "theirs"
-        assert reader.asked == ["b"]
-        assert driver.tally.by_others == 1
+            assert next(running).result.text == "theirs"
+        assert reader.prompts == ["b"]
+        assert driver.tally.external == 1
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)
@@ -168,6 +184,165 @@ def test_every_plan_ends_and_no_call_is_made_twice(
     reader = ScriptedReader(str.upper, batch=batch, capacity=2)
     found, driver = run(folder, [Job(n, ask(*rounds)) for n, rounds in enumerate(plans)], reader, window)
     assert sorted(found) == list(range(len(plans)))
-    assert len(reader.asked) == len(set(reader.asked)) == driver.tally.made
+    assert len(reader.prompts) == len(set(reader.prompts)) == driver.tally.executed
     tally = driver.tally
-    assert tally.asked == tally.made + tally.merged + tally.from_ledger
+    assert tally.requests == tally.executed + tally.merged + tally.ledger_hits
+
+
+class Unordered(ScriptedReader):
+    """An engine that also returns results of calls that it was not given, twice, and in reverse order."""
+
+    extra: Sequence[str] = ()
+
+    def collect(self, timeout: float = 0.0) -> Sequence[tuple[Request, Result]]:
+        """Return the batch reversed, and once more, after the unsolicited results."""
+        results = list(super().collect(timeout))
+        unsolicited = [(Generate((Message("user", text),), Decoding()), Generation(text.upper())) for text in self.extra]
+        self.extra = ()
+        return [*unsolicited, *reversed(results), *results]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)
+@given(
+    st.lists(st.lists(st.sampled_from("abcdef"), min_size=1, max_size=6), min_size=1, max_size=8),
+    st.lists(st.sampled_from("abcdefgh"), max_size=6),
+)
+def test_unsolicited_repeated_and_reordered_results_are_stored_and_used(
+    tmp_path: Path, plans: list[list[str]], extra: list[str]
+) -> None:
+    """Results of queued calls count too, whoever requested them; nothing breaks and nothing is lost."""
+    import os
+
+    folder = tmp_path / os.urandom(6).hex()
+    reader = Unordered(str.upper, batch=2, capacity=2)
+    reader.extra = extra
+    found, _ = run(folder, [Job(n, ask(texts)) for n, texts in enumerate(plans)], reader)
+    assert {n: outcome.result.text for n, outcome in found.items()} == {n: t[-1].upper() for n, t in enumerate(plans)}
+    with SqliteStore(folder / "l.sqlite") as ledger:
+        assert len(ledger) >= len({text for texts in plans for text in texts})
+
+
+def test_roles_have_engines_of_their_own_and_are_counted_apart(tmp_path: Path) -> None:
+    """The same text goes to two models; the role is no part of the key, the engine's identity is."""
+
+    def plan() -> Plan[Answer]:
+        message = (Message("user", "a"),)
+        read, rewritten = yield [Generate(message, Decoding()), Generate(message, Decoding(), role="rewriter")]
+        return Answer(f"{read.text} {rewritten.text}", unknown=False)
+
+    reader, rewriter = ScriptedReader(str.upper, identity="one"), ScriptedReader(lambda t: t * 2, identity="two")
+    engines = {**engines_for(reader), **engines_for(rewriter, "rewriter")}
+    with SqliteStore(tmp_path / "l.sqlite") as ledger:
+        driver = Driver(engines, ledger)
+        (outcome,) = driver.run([Job(1, plan())])
+        assert outcome.result.text == "A aa"
+        assert [(part.role, part.calls) for part in outcome.usage] == [("reader", 1), ("rewriter", 1)]
+        assert {role: usage.tokens_in for role, usage in driver.tally.usage.items()} == {"reader": 1, "rewriter": 1}
+        shared = Driver(engines_for(ScriptedReader(identity="one"), "reader", "rewriter"), ledger)
+        (outcome,) = shared.run([Job(1, plan())])
+        assert (outcome.result.text, shared.tally.executed) == ("A A", 0)
+
+
+class Slow(ScriptedReader):
+    """A server that answers after so many polls, and never makes its caller wait longer than it allows."""
+
+    polls: int = 0
+    waits: list[float]
+
+    def collect(self, timeout: float = 0.0) -> Sequence[tuple[Request, Result]]:
+        """Return nothing until it was polled often enough."""
+        self.waits = [*getattr(self, "waits", []), timeout]
+        self.polls += 1
+        return super().collect(timeout) if self.polls > 8 or not self._pending else []
+
+
+class Local(ScriptedReader):
+    """An estimator that computes one pair per call."""
+
+    @property
+    def serves(self) -> tuple[type[Request], ...]:
+        """Return Estimate."""
+        return (Estimate,)
+
+    def submit(self, requests: Sequence[Request]) -> None:
+        """Queue requests."""
+        self._pending += requests  # type: ignore[arg-type]
+
+    def collect(self, timeout: float = 0.0) -> Sequence[tuple[Request, Result]]:
+        """Score one pair."""
+        due, self._pending = self._pending[:1], self._pending[1:]
+        return [(one, Score(1.0)) for one in due]
+
+
+def test_no_engine_waits_for_another(tmp_path: Path) -> None:
+    """While an API's answer is out the estimator goes on: all its plans finish first, and the server is only polled."""
+
+    def estimate(n: int) -> Plan[str]:
+        yield [Estimate("q", f"text {n}")]
+        return "estimated"
+
+    def generate() -> Plan[str]:
+        (reply,) = yield [Generate((Message("user", "a"),), Decoding())]
+        return str(reply.text)
+
+    slow = Slow(str.upper, identity="api")
+    engines = {**engines_for(slow), **engines_for(Local(identity="local"))}
+    with SqliteStore(tmp_path / "l.sqlite") as ledger:
+        jobs: list[Job[str]] = [Job("api", generate()), *(Job(n, estimate(n)) for n in range(5))]
+        order = [outcome.tag for outcome in Driver(engines, ledger).run(jobs)]
+    assert order[-1] == "api"
+    assert slow.waits[:5] == [0.0] * 5
+
+
+class Refusing(ScriptedReader):
+    """A search engine that fails for one query."""
+
+    @property
+    def serves(self) -> tuple[type[Request], ...]:
+        """Return Search."""
+        return (Search,)
+
+    def submit(self, requests: Sequence[Request]) -> None:
+        """Queue requests."""
+        self._pending += requests  # type: ignore[arg-type]
+
+    def collect(self, timeout: float = 0.0) -> Sequence[tuple[Request, Result]]:
+        """Fail."""
+        due, self._pending = self._pending, []
+        return [(one, Failed("time-out")) for one in due]
+
+
+def test_a_failed_search_is_a_result_and_is_recorded(tmp_path: Path) -> None:
+    """The plan goes on, and a replay fails alike without a call."""
+
+    def plan() -> Plan[str]:
+        (pages,) = yield [Search("q", 1)]
+        return pages.reason if isinstance(pages, Failed) else "found"
+
+    for expected in (1, 0):
+        with SqliteStore(tmp_path / "l.sqlite") as ledger:
+            driver = Driver(engines_for(Refusing(identity="web")), ledger)
+            (outcome,) = driver.run([Job(1, plan())])
+        assert (outcome.result, driver.tally.executed) == ("time-out", expected)
+
+
+def test_a_request_that_its_engine_refuses_stops_the_run_before_it_is_sent(tmp_path: Path) -> None:
+    """Log-probabilities of named tokens, from an engine without them."""
+
+    def plan() -> Plan[Answer]:
+        yield [Generate((Message("user", "a"),), Decoding(), token_logprobs=("true",))]
+        return Answer("", True)
+
+    reader = ScriptedReader()
+    with pytest.raises(ConfigError, match="scripted cannot serve cell/q1: no log-probabilities"):
+        run(tmp_path, [Job("cell/q1", plan())], reader)
+    assert reader.prompts == []
+
+
+def test_a_plan_learns_which_passages_its_prompt_showed(tmp_path: Path) -> None:
+    """Where some were dropped, the answer's `used` are those of the prompt that was sent."""
+    contexts = [context(n, f"{n}" * 40) for n in (1, 2, 3)]
+    job = Job(1, Concatenation(PROMPT, Decoding()).plan(question(), contexts))
+    found, _ = run(tmp_path, [job], ScriptedReader(lambda _: "x", window=110))
+    assert [p.passage_id for p in found[1].result.used] == ["p1", "p2"]
+    assert found[1].result.reply == "x"

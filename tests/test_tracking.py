@@ -26,8 +26,12 @@ def test_a_run_with_all_it_carries(tmp_path: Path) -> None:
     assert stored.data.metrics == {"em": 0.5, "f1": 0.6}
     assert stored.data.tags["stage"] == "sweep"
     assert stored.info.status == "FINISHED"
-    assert tracker.has_run(stage="sweep")
-    assert not tracker.has_run(stage="other")
+    known = tracker.find(stage="sweep")
+    assert known is not None
+    known.set_tag("metrics", "abc")
+    assert known.tag("metrics") == "abc"
+    assert known.tag("none") is None
+    assert tracker.find(stage="other") is None
     assert stored.inputs.dataset_inputs[0].dataset.digest == "abc"
     assert {a.path for a in client.list_artifacts(run.run_id)} == {"config.yaml", "p.txt"}
 

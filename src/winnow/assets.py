@@ -20,8 +20,9 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+from winnow.artifacts.files import atomic_write, check_space
+from winnow.artifacts.provenance import file_digest
 from winnow.errors import AssetError, ConfigError
-from winnow.store import check_space, file_digest, writing
 
 Advance = Callable[[int], None]
 SCHEMES = ("pypi", "hf", "https", "http", "file")
@@ -82,7 +83,7 @@ def fetch(asset: Asset, downloads: Path, advance: Advance = lambda _: None) -> b
     folder.parent.mkdir(parents=True, exist_ok=True)
     check_space(folder.parent, asset.size)
     downloads.mkdir(parents=True, exist_ok=True)
-    with writing(folder, needed=asset.size) as fresh:
+    with atomic_write(folder, needed=asset.size) as fresh:
         fresh.mkdir()
         if asset.scheme == "hf":
             snapshot = _snapshot(asset, downloads)

@@ -1,4 +1,4 @@
-"""The `winnow` command: tools for what lies between runs. Stages are `python -m flows.<stage>`."""
+"""The `winnow` command: tools for use between runs. Stages are `python -m flows.<stage>`."""
 
 import argparse
 import sqlite3
@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from winnow import ledger_tools
 from winnow.errors import LedgerError, WinnowError
-from winnow.ledger import Ledger
+from winnow.ledger import tools
+from winnow.ledger.sqlite import SqliteStore
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Carry out `winnow ledger <what> <file>`; errors go to stderr with exit code 1."""
+    """Run `winnow ledger <command> <file>`; errors go to stderr with exit code 1."""
     chosen = _parser().parse_args(arguments)
     try:
         print(_run(chosen))
@@ -25,15 +25,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="winnow", description=__doc__)
-    tools = parser.add_subparsers(required=True, metavar="ledger").add_parser("ledger", help="look after a ledger file")
-    commands = tools.add_subparsers(dest="command", required=True)
+    ledger = parser.add_subparsers(required=True, metavar="ledger").add_parser("ledger", help="look after a ledger file")
+    commands = ledger.add_subparsers(dest="command", required=True)
     for name, text in (
         ("size", "calls, bytes, tokens and seconds, by engine"),
-        ("prune", "delete the calls of an engine, or those before a day"),
+        ("prune", "delete the calls of an engine, those before a day, or recorded failures"),
         ("export", "write every call as JSON lines"),
         ("import", "add the calls of an exported file"),
         ("merge", "add the calls of another ledger, such as another machine's"),
-        ("check", "tell whether the file is whole; recover it where it is not"),
+        ("check", "check that the file is intact, and recover it if it is not"),
     ):
         command = commands.add_parser(name, help=text, description=text)
         command.add_argument("ledger", type=Path, help="the ledger file, for example data/ledger.sqlite")
@@ -42,6 +42,7 @@ def _parser() -> argparse.ArgumentParser:
         if name == "prune":
             command.add_argument("--engine", help="as `size` prints it")
             command.add_argument("--before", type=_day, help="a day, as 2026-01-31")
+            command.add_argument("--failed", action="store_true", help="recorded failures only, so that they are tried again")
     return parser
 
 
@@ -52,25 +53,25 @@ def _day(text: str) -> float:
 def _run(chosen: argparse.Namespace) -> str:
     if chosen.command != "import" and not chosen.ledger.is_file():
         raise LedgerError(f"There is no ledger at {chosen.ledger}. The sweeps of a project keep theirs in data/ledger.sqlite.")
-    with Ledger(chosen.ledger) as ledger:
+    with SqliteStore(chosen.ledger) as ledger:
         match chosen.command:
             case "size":
                 lines = [
                     f"{s.engine}  {s.kind}: {s.calls} calls, {s.bytes / 1e6:.1f} MB, {s.tokens_in} tokens in, "
                     f"{s.tokens_out} out, {s.seconds:.0f} s"
-                    for s in ledger_tools.size(ledger)
+                    for s in tools.size(ledger)
                 ]
                 return "\n".join([*lines, f"{len(ledger)} calls in all"])
             case "prune":
-                return f"{ledger_tools.prune(ledger, engine=chosen.engine, before=chosen.before)} calls deleted"
+                return f"{tools.prune(ledger, engine=chosen.engine, before=chosen.before, failed=chosen.failed)} calls deleted"
             case "export":
-                return f"{ledger_tools.export(ledger, chosen.file)} calls written to {chosen.file}"
+                return f"{tools.export(ledger, chosen.file)} calls written to {chosen.file}"
             case "import":
-                return f"{ledger_tools.import_lines(ledger, chosen.file)} calls added"
+                return f"{tools.import_lines(ledger, chosen.file)} calls added"
             case "merge":
-                return f"{ledger_tools.merge(ledger, chosen.file)} calls added"
+                return f"{tools.merge(ledger, chosen.file)} calls added"
             case _:
-                return f"{chosen.ledger} is whole: {len(ledger)} calls"
+                return f"{chosen.ledger} is intact: {len(ledger)} calls"
 
 
 if __name__ == "__main__":

@@ -1,304 +1,369 @@
-"""The driver: advances thousands of plans at once and meets their requests, each distinct one once.
+"""The driver: advances thousands of plans at once and has each distinct request served once.
 
-It looks requests up in the ledger, merges equal ones in flight, hands the rest to the engine of their kind, commits
-each result before it passes it on, and shares work with other processes through the ledger's claims. It holds a
-window of plans in memory, never all of them.
+It looks requests up in the ledger, merges equal ones in flight, submits the rest to the engine of their kind and role,
+commits each result before it delivers it, and shares work with other processes through the ledger's claims. It holds a
+window of plans in memory, never all of them. No engine waits for another: servers are polled while local models compute.
 """
 
+import enum
 import gc
 import time
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Generic
 
 from winnow.errors import ConfigError, PromptTooLongError
 from winnow.keys import request_key
-from winnow.ledger import Ledger
-from winnow.protocols import Engine
-from winnow.records import Estimate, Generate, Generation, Outcome, Plan, Request, Result, TooLong, Usage
+from winnow.protocols import CallStore, Engine, Engines
+from winnow.records import (
+    Estimate,
+    Generate,
+    Generation,
+    Likelihood,
+    Outcome,
+    Plan,
+    Request,
+    Result,
+    Role,
+    RoleUsage,
+    T,
+    TooLong,
+    Usage,
+)
 
 WINDOW = 2048
-"""Plans under way at once, if nothing else is said."""
-UNSERVED = (
-    "Configure the missing component (reader, estimator or search); strategies that score likelihoods (marginal, "
-    "marginal_fast) need a reader of this machine."
-)
-"""What to do about a request that no engine of the run serves."""
-Tick = Callable[["Tally"], None]
+"""How many plans are active at once by default."""
+_WAIT_SECONDS = 1.0
+_POLL_SECONDS = 0.05
+_OTHERS_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """One plan to carry out; `tag` says which cell and question it belongs to."""
+class Job(Generic[T]):
+    """One plan to run; `tag` identifies its cell and question."""
 
     tag: Hashable
-    plan: Plan
+    plan: Plan[T]
 
 
 @dataclass(slots=True)
 class Tally:
-    """What the driver did so far. asked = from_ledger + merged + made (+ by_others, done by another process)."""
+    """Counts of a run so far: requests = ledger_hits + merged + executed (+ external, executed by another process)."""
 
     plans: int = 0
-    asked: int = 0
-    from_ledger: int = 0
+    requests: int = 0
+    ledger_hits: int = 0
     merged: int = 0
-    made: int = 0
-    by_others: int = 0
-    usage: Usage = field(default_factory=Usage)
-    """Of the calls made."""
+    executed: int = 0
+    external: int = 0
+    usage: dict[Role, Usage] = field(default_factory=dict)
+    """Of the executed calls, by role."""
 
     @property
     def shared(self) -> float:
-        """Return the share of asked-for calls that cost nothing (0 to 1)."""
-        return 1 - self.made / self.asked if self.asked else 0.0
+        """Return the share of requests that cost nothing (0 to 1)."""
+        return 1 - self.executed / self.requests if self.requests else 0.0
+
+
+Tick = Callable[[Tally], None]
 
 
 @dataclass(slots=True, eq=False)
 class _Active:
-    job: Job
+    """A plan that waits for results."""
+
+    job: Job[Any]
     waiting: int = 0
     results: list[Result | None] = field(default_factory=list)
-    usage: Usage = field(default_factory=Usage)
-    calls: int = 0
+    calls: dict[Role, int] = field(default_factory=dict)
+    usage: dict[Role, Usage] = field(default_factory=dict)
     dropped: int = 0
 
 
 @dataclass(slots=True, eq=False)
+class _Waiter:
+    """One place that waits for a result: a slot of a plan, and how many passages its prompt had to drop so far."""
+
+    active: _Active
+    slot: int
+    request: Request
+    dropped: int = 0
+
+
+class _State(enum.Enum):
+    QUEUED = enum.auto()
+    SUBMITTED = enum.auto()
+    ELSEWHERE = enum.auto()
+    DONE = enum.auto()
+
+
+@dataclass(slots=True, eq=False)
 class _Call:
-    """A distinct request that is not met yet, and every place that waits for it."""
+    """A distinct request without a result yet, and everyone who waits for it."""
 
     key: bytes
     request: Request
     length: int
-    waiters: list[tuple[_Active, int, int]] = field(default_factory=list)
-    """Whose plan, which of its requests, and how many passages that one had to drop to come to this prompt."""
+    lane: "_Lane"
+    waiters: list[_Waiter]
+    state: _State = _State.QUEUED
 
 
 @dataclass(slots=True, eq=False)
 class _Lane:
-    """An engine, the calls that are ready for it, and how many it has in hand."""
+    """An engine, the calls queued for it, and how many it holds."""
 
     engine: Engine
-    ready: list[_Call] = field(default_factory=list)
+    identity: str
+    queue: list[_Call] = field(default_factory=list)
     """Sorted by length up to the last refill; the longest are taken first, from the end."""
     unsorted: bool = False
-    busy: int = 0
+    in_flight: int = 0
+    since: float = 0.0
+    """When the engine last returned results, or became busy."""
 
     def add(self, call: _Call) -> None:
-        self.ready.append(call)
+        call.state = _State.QUEUED
+        self.queue.append(call)
         self.unsorted = True
 
     def take(self) -> list[_Call]:
-        """Take what the engine has room for, in one go for each quarter of its capacity, which saves commits."""
-        room = self.engine.capacity - self.busy
-        if not self.ready or (self.busy and room < self.engine.capacity / 4) or room <= 0:
+        """Take as many calls as fit, once a quarter of the capacity is free, which saves commits."""
+        free = self.engine.capacity - self.in_flight
+        if not self.queue or (self.in_flight and free < self.engine.capacity / 4) or free <= 0:
             return []
         if self.unsorted:
-            self.ready.sort(key=lambda call: call.length)
+            self.queue = [call for call in self.queue if call.state is _State.QUEUED]
+            self.queue.sort(key=lambda call: call.length)
             self.unsorted = False
-        taken, self.ready = self.ready[-room:], self.ready[:-room]
-        return taken
+        batch, self.queue = self.queue[-free:], self.queue[:-free]
+        return [call for call in batch if call.state is _State.QUEUED]
 
 
 class Driver:
-    """Runs plans against engines, one a kind of request, with a ledger; iterate over `run` for the outcomes."""
+    """Runs plans against engines, chosen by request kind and role, with a ledger; iterate over `run` for the outcomes."""
 
-    def __init__(
-        self, engines: Mapping[type, Engine], ledger: Ledger, *, window: int = WINDOW, tick: Tick | None = None
-    ) -> None:
-        """Keep the engines by request kind; `window` bounds the plans held in memory at once."""
+    def __init__(self, engines: Engines, ledger: CallStore, *, window: int = WINDOW, tick: Tick | None = None) -> None:
+        """Keep the engines; `window` bounds the plans held in memory at once."""
         self.engines, self.ledger, self.window = engines, ledger, window
         self.tick = tick or (lambda _: None)
         self.tally = Tally()
         self._open: dict[bytes, _Call] = {}
-        self._fresh: list[tuple[_Active, int, Request, int]] = []
-        self._lanes = [_Lane(engine) for engine in {id(engine): engine for engine in engines.values()}.values()]
-        self._elsewhere: list[tuple[_Lane, _Call]] = []
-        self._done: deque[Outcome] = deque()
+        self._new: list[_Waiter] = []
+        self._lanes = {id(engine): _Lane(engine, engine.identity) for engine in engines.values()}
+        self._by_request = {which: self._lanes[id(engine)] for which, engine in engines.items()}
+        self._elsewhere: list[_Call] = []
+        self._outcomes: deque[Outcome[Any]] = deque()
         self._active = 0
 
-    def run(self, jobs: Iterable[Job]) -> Iterator[Outcome]:
+    def run(self, jobs: Iterable[Job[T]]) -> Iterator[Outcome[T]]:
         """Yield outcomes as plans finish, in no fixed order."""
-        with _few_collections():
-            yield from self._run(jobs)
+        with _rare_garbage_collection():
+            yield from self._run(iter(jobs))
 
-    def _run(self, jobs: Iterable[Job]) -> Iterator[Outcome]:
-        source = iter(jobs)
+    def _run(self, jobs: Iterator[Job[T]]) -> Iterator[Outcome[T]]:
         exhausted = False
         while True:
             while not exhausted and self._active < self.window:
-                job = next(source, None)
+                job = next(jobs, None)
                 if job is None:
                     exhausted = True
                     break
                 self._active += 1
                 self._advance(_Active(job), None)
             self._look_up()
-            while self._done:
+            while self._outcomes:
                 self._active -= 1
                 self.tally.plans += 1
                 self.tick(self.tally)
-                yield self._done.popleft()
-            if self._fresh or (not exhausted and self._active < self.window):
+                yield self._outcomes.popleft()
+            if self._new or (not exhausted and self._active < self.window):
                 continue
             if not self._active:
-                for lane in self._lanes:
-                    lane.engine.collect()  # nothing is pending: it tells the engine that all its results are stored
+                for lane in self._lanes.values():
+                    lane.engine.collect(0.0)  # nothing is pending: the call confirms that all results are stored
                 return
             self._work()
 
     def _advance(self, active: _Active, results: list[Any] | None) -> None:
-        """Resume one plan and note what it asks for next; lists of no requests are answered at once."""
+        """Resume one plan and queue its next requests; an empty list of requests is answered at once."""
         try:
             while True:
-                asked = next(active.job.plan) if results is None else active.job.plan.send(results)
-                if asked:
+                requests = next(active.job.plan) if results is None else active.job.plan.send(results)
+                if requests:
                     break
                 results = []
         except StopIteration as stop:
-            self._done.append(Outcome(active.job.tag, stop.value, active.usage, active.calls, active.dropped))
+            usage = tuple(_role_usage(role, count, active.usage.get(role)) for role, count in active.calls.items())
+            self._outcomes.append(Outcome(active.job.tag, stop.value, usage, active.dropped))
             return
-        active.results = [None] * len(asked)
-        active.waiting = len(asked)
-        active.calls += len(asked)
-        self.tally.asked += len(asked)
-        self._fresh.extend((active, slot, request, 0) for slot, request in enumerate(asked))
+        active.results = [None] * len(requests)
+        active.waiting = len(requests)
+        for request in requests:
+            active.calls[request.role] = active.calls.get(request.role, 0) + 1
+        self.tally.requests += len(requests)
+        self._new.extend(_Waiter(active, slot, request) for slot, request in enumerate(requests))
 
     def _look_up(self) -> None:
-        """Answer new requests from the ledger, merge those in flight, queue the rest; until nothing new is asked."""
-        while self._fresh:
-            batch, self._fresh = self._fresh, []
-            keyed = [(request_key(self._engine(q).identity, q), a, slot, q, d) for a, slot, q, d in batch]
-            stored = self.ledger.get(list({key for key, *_ in keyed} - self._open.keys()))
-            for key, active, slot, request, dropped in keyed:
+        """Answer new requests from the ledger, merge those in flight, queue the rest, until no new one appears."""
+        while self._new:
+            batch, self._new = self._new, []
+            keyed = [(lane := self._lane(w.request), request_key(lane.identity, w.request), w) for w in batch]
+            stored = self.ledger.get(list({key for _, key, _ in keyed} - self._open.keys()))
+            for lane, key, waiter in keyed:
                 if key in stored:
-                    self.tally.from_ledger += 1
-                    self._deliver(active, slot, stored[key], dropped)
+                    self.tally.ledger_hits += 1
+                    self._deliver(waiter, stored[key])
                 elif key in self._open:
                     self.tally.merged += 1
-                    self._open[key].waiters.append((active, slot, dropped))
+                    self._open[key].waiters.append(waiter)
                 else:
-                    self._queue(key, active, slot, request, dropped)
+                    self._queue(lane, key, waiter)
 
-    def _queue(self, key: bytes, active: _Active, slot: int, request: Request, dropped: int) -> None:
-        engine = self._engine(request)
-        if not engine.fits(request):
-            self._shorten(active, slot, request, dropped, f"{engine.size(request)} tokens")
+    def _queue(self, lane: _Lane, key: bytes, waiter: _Waiter) -> None:
+        request = waiter.request
+        if (reason := lane.engine.refusal(request)) is not None:
+            raise ConfigError(f"{lane.identity} cannot serve {waiter.active.job.tag}: {reason}")
+        if not lane.engine.fits(request):
+            self._shorten(waiter, request, f"{lane.engine.size(request)} tokens")
             return
-        call = _Call(key, request, _length(request), [(active, slot, dropped)])
-        self._open[key] = call
-        next(lane for lane in self._lanes if lane.engine is engine).add(call)
+        self._open[key] = call = _Call(key, request, _length(request), lane, [waiter])
+        lane.add(call)
 
-    def _shorten(self, active: _Active, slot: int, request: Request, dropped: int, why: str) -> None:
-        """Ask again with a passage fewer."""
+    def _shorten(self, waiter: _Waiter, request: Request, reason: str) -> None:
+        """Request the same with one passage fewer."""
         shorter = request.shorter() if isinstance(request, Generate) and request.shorter else None
         if shorter is None or not isinstance(request, Generate):
             raise PromptTooLongError(
-                f"A prompt for {active.job.tag} exceeds the model's window ({why}) and has no passage left to drop but its "
-                "last. Shorten the prompt or take a model with a longer window."
+                f"A prompt for {waiter.active.job.tag} exceeds the model's context length ({reason}) and has no passage left "
+                "to drop but its last. Shorten the prompt or use a model with a longer context."
             )
-        self._fresh.append((active, slot, replace(shorter, sample=request.sample), dropped + 1))
+        again = replace(shorter, sample=request.sample, token_logprobs=request.token_logprobs)
+        self._new.append(_Waiter(waiter.active, waiter.slot, again, waiter.dropped + 1))
 
-    def _deliver(self, active: _Active, slot: int, result: Result, dropped: int) -> None:
+    def _deliver(self, waiter: _Waiter, result: Result) -> None:
+        active = waiter.active
         if isinstance(result, Generation):
-            active.usage += result.usage
-            if dropped:
-                active.dropped += dropped
-                result = replace(result, dropped=dropped)
-        active.results[slot] = result
+            role = waiter.request.role
+            active.usage[role] = active.usage[role] + result.usage if role in active.usage else result.usage
+            if waiter.dropped and isinstance(waiter.request, Generate):
+                active.dropped += waiter.dropped
+                result = replace(result, dropped=waiter.dropped, passages=waiter.request.passages)
+        active.results[waiter.slot] = result
         active.waiting -= 1
         if not active.waiting:
             self._advance(active, active.results)
 
     def _work(self) -> None:
-        """Hand claimed calls to the engines and take what they finished; wait for other processes where need be."""
-        finished = False
-        for lane in self._lanes:
+        """Submit claimed calls, collect what is finished, and wait only when nothing else can be done."""
+        for lane in self._lanes.values():
             self._submit(lane)
-            if lane.busy:
-                finished = self._collect(lane) or finished
-        if not finished and self._elsewhere:
-            time.sleep(0.2)
+        busy = [lane for lane in self._lanes.values() if lane.in_flight]
+        alone = len(busy) == 1 and not self._elsewhere
+        progress = [self._collect(lane, _WAIT_SECONDS if alone else 0.0) for lane in busy]
+        if not any(progress) and not alone:
+            if busy:
+                self._collect(busy[0], _POLL_SECONDS)
+            elif self._elsewhere:
+                time.sleep(_OTHERS_SECONDS)
         if self._elsewhere:
             self._poll_elsewhere()
 
     def _submit(self, lane: _Lane) -> None:
-        chosen = lane.take()
-        if not chosen:
+        batch = lane.take()
+        if not batch:
             return
-        won = self.ledger.claim([call.key for call in chosen])
-        self._elsewhere.extend((lane, call) for call in chosen if call.key not in won)
-        mine = [call.request for call in chosen if call.key in won]
-        lane.engine.submit(mine)
-        lane.busy += len(mine)
+        claimed = self.ledger.claim([call.key for call in batch])
+        for call in batch:
+            call.state = _State.SUBMITTED if call.key in claimed else _State.ELSEWHERE
+        self._elsewhere.extend(call for call in batch if call.state is _State.ELSEWHERE)
+        requests = [call.request for call in batch if call.state is _State.SUBMITTED]
+        if not lane.in_flight:
+            lane.since = time.monotonic()
+        lane.in_flight += len(requests)
+        lane.engine.submit(requests)
 
-    def _collect(self, lane: _Lane) -> bool:
-        started = time.monotonic()
-        results = lane.engine.collect()
-        share = (time.monotonic() - started) / max(1, len(results))
-        identity = lane.engine.identity
-        keyed = [(request_key(identity, request), request, result) for request, result in results]
-        rows = [
-            (key, request, _timed(result, share), share) for key, request, result in keyed if not isinstance(result, TooLong)
-        ]
-        self.ledger.put(identity, rows)
-        lane.busy -= sum(key in self._open for key, _, _ in keyed)  # a batch may bring what another run asked for
-        self.tally.made += sum(key in self._open for key, *_ in rows)
-        for key, _, result, _ in rows:
-            if key in self._open:
-                if isinstance(result, Generation):
-                    self.tally.usage += result.usage
-                self._release(key, result)
-        self._retry_shorter(
-            [(key, result.reason) for key, _, result in keyed if isinstance(result, TooLong) and key in self._open]
-        )
-        return bool(keyed)
-
-    def _retry_shorter(self, refused: Sequence[tuple[bytes, str]]) -> None:
-        """Let every plan that waits for a prompt which the server found too long ask with a passage fewer."""
+    def _collect(self, lane: _Lane, timeout: float) -> bool:
+        """Store and deliver what an engine has finished; results that nobody requested are stored too."""
+        results = lane.engine.collect(timeout)
+        if not results:
+            return False
+        now = time.monotonic()
+        share, lane.since = (now - lane.since) / len(results), now
+        keyed = [(request_key(lane.identity, request), request, _timed(result, share)) for request, result in results]
+        rows = [(key, request, result, share) for key, request, result in keyed if not isinstance(result, TooLong)]
+        self.ledger.put(lane.identity, rows)
+        refused: list[bytes] = []
+        for key, _, result in keyed:
+            call = self._open.pop(key, None)
+            if call is None:
+                continue
+            lane.in_flight -= call.state is _State.SUBMITTED
+            call.state = _State.DONE
+            if isinstance(result, TooLong):
+                refused.append(key)
+                for waiter in call.waiters:
+                    self._shorten(waiter, waiter.request, result.reason)
+            else:
+                self._finish(call, result)
         if refused:
-            self.ledger.release([key for key, _ in refused])
-        for key, reason in refused:
-            call = self._open.pop(key)
-            for active, slot, dropped in call.waiters:
-                self._shorten(active, slot, call.request, dropped, reason)
+            self.ledger.release(refused)
+        return True
+
+    def _finish(self, call: _Call, result: Result) -> None:
+        self.tally.executed += 1
+        if isinstance(result, Generation):
+            role = call.request.role
+            self.tally.usage[role] = self.tally.usage.get(role, Usage()) + result.usage
+        self._release(call, result)
 
     def _poll_elsewhere(self) -> None:
-        stored = self.ledger.get([call.key for _, call in self._elsewhere])
-        left = [(lane, call) for lane, call in self._elsewhere if call.key not in stored]
-        for key, result in stored.items():
-            self.tally.by_others += 1
-            self._release(key, result)
-        won = self.ledger.claim([call.key for _, call in left]) if left else set()
-        self._elsewhere = [(lane, call) for lane, call in left if call.key not in won]
-        for lane, call in left:
-            if call.key in won:
-                lane.add(call)
+        """Take over the results of other processes, and the calls that they gave up."""
+        waiting = [call for call in self._elsewhere if call.state is _State.ELSEWHERE]
+        stored = self.ledger.get([call.key for call in waiting])
+        for call in waiting:
+            if call.key in stored:
+                call.state = _State.DONE
+                del self._open[call.key]
+                self.tally.external += 1
+                self._release(call, stored[call.key])
+        left = [call for call in waiting if call.state is _State.ELSEWHERE]
+        claimed = self.ledger.claim([call.key for call in left]) if left else set()
+        self._elsewhere = [call for call in left if call.key not in claimed]
+        for call in left:
+            if call.key in claimed:
+                call.lane.add(call)
 
-    def _release(self, key: bytes, result: Result) -> None:
-        call = self._open.pop(key)
-        for active, slot, dropped in call.waiters:
-            self._deliver(active, slot, result, dropped)
+    def _release(self, call: _Call, result: Result) -> None:
+        for waiter in call.waiters:
+            self._deliver(waiter, result)
         self.tick(self.tally)
 
-    def _engine(self, request: Request) -> Engine:
+    def _lane(self, request: Request) -> _Lane:
         try:
-            return self.engines[type(request)]
+            return self._by_request[type(request), request.role]
         except KeyError:
-            kinds = ", ".join(kind.__name__ for kind in self.engines)
-            raise ConfigError(
-                f"A strategy asked for {type(request).__name__}, but this run only has engines for: {kinds}. {UNSERVED}"
-            ) from None
+            raise ConfigError(no_engine(request, self.engines)) from None
+
+
+def no_engine(request: Request, engines: Engines) -> str:
+    """Return the message for a request that no engine of the run serves."""
+    known = ", ".join(f"{kind.__name__} ({role})" for kind, role in engines)
+    hint = (
+        "Strategies that score likelihoods (marginal, marginal_fast) need a reader on this machine."
+        if isinstance(request, Likelihood)
+        else "Add the role to `engines` in the strategy's YAML and choose a component for it."
+    )
+    return f"A plan requested {type(request).__name__} of the role {request.role!r}; this run has engines for: {known}. {hint}"
 
 
 @contextmanager
-def _few_collections() -> Iterator[None]:
-    """Let Python look for cycles of garbage less often: a window of plans is many objects, nearly none of them in cycles.
+def _rare_garbage_collection() -> Iterator[None]:
+    """Let Python look for reference cycles less often: the objects of a window of plans are hardly ever in one.
 
-    At its usual pace it scans them so often that a replay takes half as long again.
+    At the default threshold a replay takes half as long again.
     """
     before = gc.get_threshold()
     gc.set_threshold(100_000, *before[1:])
@@ -308,8 +373,13 @@ def _few_collections() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def _timed(result: Result, seconds: float) -> Result:
-    """Note how long a generation took; what ran together shares the time equally."""
+def _role_usage(role: Role, calls: int, usage: Usage | None) -> RoleUsage:
+    usage = usage or Usage()
+    return RoleUsage(role, calls, usage.tokens_in, usage.tokens_out, usage.seconds)
+
+
+def _timed(result: Result | TooLong, seconds: float) -> Result | TooLong:
+    """Return a generation with its time: the calls of a batch share the batch's equally."""
     return replace(result, usage=replace(result.usage, seconds=seconds)) if isinstance(result, Generation) else result
 
 

@@ -19,7 +19,7 @@ class ConfigError(WinnowError, ValueError):
 
 
 class InputError(WinnowError, ValueError):
-    """An input file that does not hold what its format promises."""
+    """An input file that violates its format."""
 
     @classmethod
     def at(cls, where: object, line: int, *, got: str, expected: str) -> "InputError":
@@ -33,7 +33,7 @@ class ArtifactError(WinnowError, ValueError):
 
 
 class MissingArtifactError(WinnowError, FileNotFoundError):
-    """A stage was asked for before the stage that it builds on has run."""
+    """A stage that was run before the stage it depends on."""
 
 
 class AssetError(WinnowError, OSError):
@@ -41,15 +41,19 @@ class AssetError(WinnowError, OSError):
 
 
 class ModelError(WinnowError, ValueError):
-    """A model folder that cannot serve as asked (no tokenizer, no weights, wrong architecture)."""
+    """A model that cannot be used (no tokenizer, no weights, wrong architecture)."""
 
 
 class PromptTooLongError(WinnowError, ValueError):
-    """A prompt that exceeds the model's window even without passages."""
+    """A prompt that exceeds the model's context length even with a single passage."""
 
 
 class ReaderError(WinnowError, RuntimeError):
-    """A model server that refuses, fails again and again, or answers what nobody can read."""
+    """A model server that refuses every call, fails repeatedly, or sends unreadable replies."""
+
+
+class CallRefusedError(ReaderError):
+    """One call that a server refuses for good, although it serves others; some plans can go on without it."""
 
 
 class BudgetError(WinnowError, RuntimeError):
@@ -61,7 +65,7 @@ class LedgerError(WinnowError, OSError):
 
 
 class DiskFullError(WinnowError, OSError):
-    """Too little free space for what a stage is about to write."""
+    """Too little free space for what a stage needs to write."""
 
 
 def nearest(name: str, known: "Iterable[str]") -> str:

@@ -1,12 +1,14 @@
-"""What components must be able to do; any class with these methods fits, no base class is needed."""
+"""What components must be able to do; any class with these members fits, no base class is needed."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from winnow.records import Context, Hit, Passage, Plan, Question, Request, Result, TooLong
+from winnow.records import Answer, Context, Hit, Passage, Plan, Question, Request, Result, Role, TooLong
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -14,16 +16,16 @@ PassageSource = Callable[[], Iterator[Passage]]
 """Starts a fresh pass over a corpus; called as often as an index needs passes."""
 
 
-class CorpusReader(Protocol):
-    """Turns a public format into passages, one at a time."""
+class CorpusParser(Protocol):
+    """Parses a public format into passages, one at a time."""
 
     def __iter__(self) -> Iterator[Passage]:
         """Yield every passage; raise InputError with file and line for a malformed one."""
         ...
 
 
-class DatasetReader(Protocol):
-    """Turns a public format into questions, one at a time."""
+class DatasetParser(Protocol):
+    """Parses a public format into questions, one at a time."""
 
     def __iter__(self) -> Iterator[Question]:
         """Yield every question; raise InputError with file and line for a malformed one."""
@@ -34,7 +36,7 @@ class Searcher(Protocol):
     """An opened index."""
 
     def search(self, questions: Sequence[Question], depth: int) -> list[list[Hit]]:
-        """Return up to `depth` hits a question, best first."""
+        """Return up to `depth` hits per question, best first."""
         ...
 
 
@@ -51,11 +53,11 @@ class Retriever(Protocol):
 
 
 class Estimator(Protocol):
-    """Judges how relevant passages are to questions."""
+    """Estimates how relevant passages are to questions."""
 
     @property
     def truncated(self) -> int:
-        """Return how many texts were cut to the model's window so far."""
+        """Return how many texts were cut to the model's context length so far."""
         ...
 
     def score(self, pairs: Sequence[tuple[str, Passage]]) -> "NDArray[np.float32]":
@@ -64,7 +66,7 @@ class Estimator(Protocol):
 
 
 class Engine(Protocol):
-    """Meets requests of some kinds, in batches of its own choosing; the driver's only view of a model."""
+    """Serves requests of some kinds, in batches of its own choosing; the driver's only view of a model or a server."""
 
     @property
     def identity(self) -> str:
@@ -73,47 +75,113 @@ class Engine(Protocol):
 
     @property
     def capacity(self) -> int:
-        """Return how many requests it is worth handing over at once."""
+        """Return how many requests are worth submitting at once."""
         ...
 
     @property
     def serves(self) -> tuple[type[Request], ...]:
-        """Return the kinds of requests that it meets."""
+        """Return the kinds of requests that it serves."""
+        ...
+
+    def refusal(self, request: Request) -> str | None:
+        """Return why a request of a served kind cannot be served, with what to do; None if it can."""
         ...
 
     def check(self) -> None:
-        """Refuse, before anything is asked, what cannot work: no weights, no key."""
+        """Raise before the first request if something is missing: weights, a key."""
         ...
 
     def close(self) -> None:
-        """Let go of connections; no further request comes."""
+        """Release connections and weights; no further request comes."""
         ...
 
     def fits(self, request: Request) -> bool:
-        """Tell whether the request fits into the model's window."""
+        """Return whether the request fits into the model's context length."""
         ...
 
     def size(self, request: Request) -> int:
-        """Return the request's length in prompt tokens, or a fair estimate."""
+        """Return the request's length in prompt tokens, or an estimate."""
         ...
 
     def submit(self, requests: Sequence[Request]) -> None:
-        """Take requests; they are met by later calls of `collect`."""
+        """Queue requests; later calls of `collect` return their results."""
         ...
 
-    def collect(self) -> Sequence[tuple[Request, Result | TooLong]]:
-        """Return finished requests, at least one while any is pending (blocking), none otherwise.
+    def collect(self, timeout: float) -> Sequence[tuple[Request, Result | TooLong]]:
+        """Return finished requests, possibly none.
 
-        The next call says that all that was returned before is stored. Results of an earlier run may be among them.
-        An engine that can go no further (a refused key, a spent budget) first returns what it has finished, and
-        raises when nothing is left to return.
+        An engine that waits for others (a server) waits at most `timeout` seconds for the first result. One that
+        computes in this process runs one batch, however long that takes.
+
+        Each call implies that all results returned before are stored. Results of an earlier run may be among them. An
+        engine that cannot go on (a refused key, an exhausted budget) first returns what is finished, then raises.
         """
+        ...
+
+
+Engines = Mapping[tuple[type, Role], Engine]
+"""The engines of a run by request kind and role."""
+
+
+def engines_for(engine: Engine, *roles: Role) -> dict[tuple[type, Role], Engine]:
+    """Return the entries of an engine that serves these roles ("reader" if none is named).
+
+    Estimate and Search requests have one role each, which counts instead.
+    """
+    entries: dict[tuple[type, Role], Engine] = {}
+    for kind in engine.serves:
+        fixed = getattr(kind, "role", None)
+        names = (fixed,) if isinstance(fixed, str) else roles or ("reader",)
+        entries |= {(kind, name): engine for name in names}
+    return entries
+
+
+class CallStore(Protocol):
+    """Stores the result of every call under its key, and lets processes share work by claiming keys.
+
+    A context manager: entering opens it, leaving releases this owner's claims and closes it.
+    """
+
+    def __enter__(self) -> "CallStore":
+        """Open the store."""
+        ...
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: "TracebackType | None") -> None:
+        """Release this owner's claims and close the store."""
+        ...
+
+    def __len__(self) -> int:
+        """Return how many calls are stored."""
+        ...
+
+    def get(self, keys: Sequence[bytes]) -> dict[bytes, Result]:
+        """Return the results stored under any of the keys."""
+        ...
+
+    def put(self, engine: str, rows: Sequence[tuple[bytes, Request, Result, float]]) -> None:
+        """Store (key, request, result, seconds) rows in one commit, release the claims on them, renew this owner's others."""
+        ...
+
+    def claim(self, keys: Sequence[bytes]) -> set[bytes]:
+        """Claim the calls that are neither stored nor claimed by a live owner; return those that this owner now holds."""
+        ...
+
+    def release(self, keys: Sequence[bytes]) -> None:
+        """Release this owner's claims on calls that will not be made."""
+        ...
+
+    def release_dead(self) -> int:
+        """Release the claims of owners that have ended, or whose lease has expired; return how many."""
+        ...
+
+    def mean_seconds(self, engine: str) -> float | None:
+        """Return the mean seconds of an engine's stored calls, None where there is none."""
         ...
 
 
 class Strategy(Protocol):
     """How passages are put to the reader and its replies become one answer."""
 
-    def plan(self, question: Question, contexts: Sequence[Context]) -> Plan:
+    def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Start the plan for one question; see `winnow.records.Plan`."""
         ...

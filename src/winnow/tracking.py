@@ -1,4 +1,4 @@
-"""What goes to MLflow; the only importer of it. Runs are flat, named for the compare page."""
+"""Logging to MLflow, whose only importer this is. Runs are flat and named for the compare page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DatasetRef:
-    """The data that a run was made from, named by a digest of its content's key."""
+    """The data of a run, with a digest that identifies its content."""
 
     name: str
     digest: str
@@ -23,34 +23,34 @@ class DatasetRef:
 
 
 class Tracker:
-    """Writes runs to one MLflow experiment; made once before anything runs in parallel."""
+    """Writes runs to one MLflow experiment; created once before anything runs in parallel."""
 
     def __init__(self, uri: str, experiment: str, artifacts: Path) -> None:
-        """Open the store (a new one is made and migrated, which takes some seconds) and the experiment."""
+        """Open the store (a new one is created and migrated, which takes some seconds) and the experiment."""
         from mlflow import MlflowClient
         from mlflow.exceptions import MlflowException
 
         self.client: MlflowClient = MlflowClient(uri)
-        found = self.client.get_experiment_by_name(experiment)
-        if found is None:
-            try:
-                made = self.client.create_experiment(experiment, artifact_location=artifacts.resolve().as_uri())
-            except MlflowException:
-                again = self.client.get_experiment_by_name(experiment)
-                if again is None:
-                    raise
-                made = again.experiment_id
-            self.experiment_id = made
-        else:
-            self.experiment_id = found.experiment_id
+        known = self.client.get_experiment_by_name(experiment)
+        if known is not None:
+            self.experiment_id: str = known.experiment_id
+            return
+        try:
+            self.experiment_id = self.client.create_experiment(experiment, artifact_location=artifacts.resolve().as_uri())
+        except MlflowException:  # another process has just created it
+            known = self.client.get_experiment_by_name(experiment)
+            if known is None:
+                raise
+            self.experiment_id = known.experiment_id
 
-    def has_run(self, **tags: str) -> bool:
-        """Tell whether a finished run with these tags exists."""
-        wanted = " and ".join(f"tags.{name} = '{value}'" for name, value in tags.items())
-        return bool(self.client.search_runs([self.experiment_id], f"{wanted} and status = 'FINISHED'", max_results=1))
+    def find(self, **tags: str) -> Run | None:
+        """Return the latest finished run with these tags, None where there is none."""
+        conditions = " and ".join(f"tags.{name} = '{value}'" for name, value in tags.items())
+        runs = self.client.search_runs([self.experiment_id], f"{conditions} and status = 'FINISHED'", max_results=1)
+        return Run(self.client, runs[0].info.run_id) if runs else None
 
     def start(self, name: str, *, params: Mapping[str, Any], tags: Mapping[str, str], data: Sequence[DatasetRef] = ()) -> Run:
-        """Begin a run; parameters are flattened ("placement.gold")."""
+        """Start a run; parameters are flattened ("placement.gold")."""
         from mlflow.entities import Dataset, DatasetInput, Param, RunTag
 
         run = self.client.create_run(self.experiment_id, run_name=name)
@@ -64,7 +64,7 @@ class Tracker:
 
 
 class Run:
-    """One run that is under way."""
+    """One run."""
 
     def __init__(self, client: MlflowClient, run_id: str) -> None:
         """Keep the client and the run's id."""
@@ -84,6 +84,15 @@ class Run:
     def text(self, text: str, name: str) -> None:
         """Attach a text."""
         self.client.log_text(self.run_id, text, name)
+
+    def tag(self, name: str) -> str | None:
+        """Return a tag of the run, None where it has none of this name."""
+        value: str | None = self.client.get_run(self.run_id).data.tags.get(name)
+        return value
+
+    def set_tag(self, name: str, value: str) -> None:
+        """Set a tag."""
+        self.client.set_tag(self.run_id, name, value)
 
     def end(self, status: str = "FINISHED") -> None:
         """Close the run."""

@@ -9,6 +9,7 @@ from flows._build import build
 from flows._conf import CONF, compose, flat_keys, groups, options
 from flows._grid import expand
 from flows._overrides import check_overrides, from_params
+from flows._renames import current_words
 from flows.compose import composed, overrides_of
 from winnow.errors import ConfigError
 
@@ -35,6 +36,8 @@ def _objects(cfg: DictConfig, target: str) -> dict[str, object]:
         return {"path": "somewhere", "name": "x"}
     if ".estimators." in target and name != "BiEncoder":
         return {"path": "somewhere"}
+    if name == "LocalSearch":
+        return {"searcher": None, "passages": None, "identity": "x"}
     learners = {"ReRag": {"estimator": None}, "Rag": {"generator": None}, "Fid": {"generator": None}}
     return learners.get(name, {})
 
@@ -110,7 +113,7 @@ def test_known_keys_pass() -> None:
     check_overrides(["retriever=dense", "retriever.engine.factory=HNSW32", "k=1,5", "+new=1", "hydra.verbose=true"])
     check_overrides(["reader=openai", "reader.base=x", "reader.engine.budget.money=2", "reader@joint.teacher.reader=folder"])
     check_overrides(["experiment=null", "k=3"])
-    assert "corpus.reader.path" in flat_keys(compose([]))
+    assert "corpus.parser.path" in flat_keys(compose([]))
 
 
 @pytest.mark.parametrize(
@@ -119,13 +122,13 @@ def test_known_keys_pass() -> None:
         ("experiment=post_fusion/table1 +strategy.plan.vote.ties=random", "takes each strategy from conf/strategy as it is"),
         ("experiment=re_rag/table6 k=1", r"^k: the grid is over k \(5, 10\).*'grid.k=\[...\]'"),
         ("k=1 experiment=re_rag/table6 grid.k=[7]", r"over k \(7\)"),
-        ("experiment=re_rag/figure2 weigh.by=none", r"over weigh.by \(estimator\)"),
-        ("experiment=re_rag/figure2 weigh={by:none,scale:2}", r"over weigh.by"),
+        ("experiment=re_rag/figure2 weighting.by=none", r"over weighting.by \(estimator\)"),
+        ("experiment=re_rag/figure2 weighting={by:none,scale:2}", r"over weighting.by"),
         ("experiment=quick_start strategy=post_fusion", r"over strategy \(closed_book, concatenation"),
         ("experiment=re_rag/table1,re_rag/table6 strategy=post_fusion", r"over strategy \(post_fusion\)"),
         ("+grid.k=[1],[2] k=3", r"over k \(1\)"),
         ("+grid={k:[1]},{rank_by:[estimator]} rank_by=retriever", r"over rank_by \(estimator\)"),
-        ("grid={weigh:[{by:none,scale:1.0}]} weigh.by=none", "^weigh.by: the grid is over weigh"),
+        ("grid={weighting:[{by:none,scale:1.0}]} weighting.by=none", "^weighting.by: the grid is over weighting"),
         ("experiment=re_rag/table6 grid.k=7", r"grid.k=7: an axis is a list of values; write 'grid.k=\[7\]'"),
         ("experiment=re_rag/table6 grid.strategy=post_fusion", r"write 'grid.strategy=\[post_fusion\]'"),
         ("experiment=re_rag/table6 grid.kk=[7]", r"no axis 'kk'. Did you mean 'grid.k'\? A new one is '\+grid.kk=\[...\]'"),
@@ -192,9 +195,41 @@ def test_bad_values_are_config_errors() -> None:
         build(OmegaConf.create({"_target_": "winnow.retrievers.bm25.BM25", "bee": 3}))
     nested = {
         "_target_": "winnow.retrievers.dense.Dense",
-        "encoder": {"_target_": "winnow.encoder.SentenceEncoder", "path": "x", "pooling": "max"},
+        "encoder": {"_target_": "winnow.modeling.sentence_encoder.SentenceEncoder", "path": "x", "pooling": "max"},
     }
     with pytest.raises(ConfigError, match="mean or cls"):
         build(OmegaConf.create(nested))
     with pytest.raises(ConfigError, match=r"grid\.strategy: there is no conf/strategy/nope"):
         expand([compose(["+grid={strategy:[nope]}"])])
+
+
+@pytest.mark.parametrize(
+    ("word", "now"),
+    [
+        ("weigh.by=estimator", ["weighting.by=estimator"]),
+        ("+grid.weigh.by=[none]", ["+grid.weighting.by=[none]"]),
+        ("corpus.reader.path=/x", ["corpus.parser.path=/x"]),
+        ("judgement.k=5", ["evaluate_estimator.k=5"]),
+        ("revisions.sweep=9", ["stage_versions.sweep=9"]),
+        ("joint.settings.recompute=true", ["joint.settings.gradient_caching=true"]),
+        ("experiment=re_rag/judgement", ["experiment=re_rag/estimator"]),
+        ("report.by=prop", ["breakdown=list", "breakdown.field=prop"]),
+        ("weighting.by=none", ["weighting.by=none"]),
+    ],
+)
+def test_former_names_work_and_say_the_new_one(word: str, now: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """For one version; what they become exists."""
+    assert current_words([word]) == now
+    assert bool(capsys.readouterr().err) == (now != [word])
+    check_overrides(["joint=re_rag", *now], grid=False)
+
+
+def test_roles_and_metrics_are_chosen_by_their_group() -> None:
+    """A reader for the role of a judge, with settings of its own; a list of metrics; an unknown one is refused."""
+    words = ["reader@judge=openai", "judge.base=gpt-4o-mini", "metric=[em,judged]", "breakdown=gold_rank"]
+    check_overrides(words)
+    cfg = compose(words)
+    assert (cfg.judge.name, cfg.reader.name) == ("gpt-4o-mini", "smollm2_tuned")
+    assert list(cfg.metric) == ["em", "judged"]
+    with pytest.raises(ConfigError, match=r"metric=unknwn: there is no conf/metric/unknwn.yaml. Did you mean 'unk'"):
+        check_overrides(["metric=[em,unknwn]"])

@@ -6,7 +6,7 @@ from pathlib import Path
 from winnow.datasets.fid_json import FidQuestions
 
 
-def test_questions_of_a_list(tmp_path: Path) -> None:
+def test_read_questions_a_list(tmp_path: Path) -> None:
     """Ids are given or positions."""
     ctxs = [{"id": "p", "title": "t", "text": "x", "score": 1}]
     path = tmp_path / "f.json"

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
-from winnow.encoder import SentenceEncoder
 from winnow.estimators.bi_encoder import BiEncoder
+from winnow.modeling.sentence_encoder import SentenceEncoder
 from winnow.records import Passage
 from winnow.testing import tiny_encoder
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from winnow.estimators.causal import CausalEstimator
-from winnow.estimators.pair import single_piece
-from winnow.pairs import PairForm
+from winnow.estimators.pair import single_token
+from winnow.modeling.pair_inputs import PairForm
 from winnow.records import Passage
 from winnow.testing import tiny_causal_lm
 
@@ -22,5 +22,5 @@ def test_it_is_the_probability_of_the_next_token(tmp_path: Path) -> None:
     assert estimator.form == PairForm(suffix=" relevant:")
     ids = estimator.tokens.encode("who wrote emma", PASSAGE)
     p = estimator.lm.model(torch.tensor([ids])).logits[0, -1].softmax(dim=-1)
-    true, false = (p[single_piece(estimator.lm.tokenizer, word)].item() for word in (" true", " false"))
+    true, false = (p[single_token(estimator.lm.tokenizer, word, "")].item() for word in (" true", " false"))
     assert estimator.score([("who wrote emma", PASSAGE)])[0] == pytest.approx(math.log(true / false), abs=1e-4)

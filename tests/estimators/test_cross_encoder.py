@@ -47,7 +47,7 @@ def test_with_all_layers_apart_each_text_is_read_alone(attention: str, tmp_path:
     with torch.no_grad():
         for weight in estimator.lm.model.encoder.parameters():  # type: ignore[union-attr]
             weight.mul_(8)
-    estimator.apart = len(estimator.lm.model.encoder.layer)  # type: ignore[union-attr,arg-type]
+    estimator.separate_layers = len(estimator.lm.model.encoder.layer)  # type: ignore[union-attr,arg-type]
     expected = []
     for question, passage in PAIRS:
         ids = estimator.tokens.encode(question, passage)
@@ -56,15 +56,15 @@ def test_with_all_layers_apart_each_text_is_read_alone(attention: str, tmp_path:
         assert ids[0] == ids[start]
         expected.append(20 * torch.cosine_similarity(*parts).item())
     assert np.allclose(estimator.score(PAIRS), expected, atol=1e-3)
-    estimator.apart -= 1
+    estimator.separate_layers -= 1
     assert not np.allclose(estimator.score(PAIRS), expected, atol=1e-3)
 
 
 def test_settings_are_checked(tmp_path: Path) -> None:
     """Heads, a first token that would not see the passage, and more layers apart than there are."""
-    with pytest.raises(ModelError, match=r"apart=3 needs a BERT of as many layers; .* of 2"):
-        CrossEncoder(str(tiny_encoder(tmp_path / "bert", TEXTS)), head="pooled", apart=3).score(PAIRS)
+    with pytest.raises(ModelError, match=r"separate_layers=3 needs a BERT with as many layers; .* with 2"):
+        CrossEncoder(str(tiny_encoder(tmp_path / "bert", TEXTS)), head="pooled", separate_layers=3).score(PAIRS)
     with pytest.raises(ConfigError, match="head must be classes or pooled; received 'x'"):
         CrossEncoder("x", head="x")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="0 with head=classes; received 2, head=classes"):
-        CrossEncoder("x", apart=2)
+        CrossEncoder("x", separate_layers=2)

@@ -1,4 +1,4 @@
-"""The estimator behind the driver: each pair is judged once, whoever asks."""
+"""The estimator behind the driver: each pair is scored once, whoever requests it."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,37 +10,38 @@ from numpy.typing import NDArray
 from winnow.driver import Driver, Job
 from winnow.errors import ConfigError
 from winnow.estimators.engine import EstimatorEngine
-from winnow.ledger import Ledger
-from winnow.records import Decoding, Estimate, Generate, Passage
-from winnow.relevance import judge
+from winnow.ledger.sqlite import SqliteStore
+from winnow.protocols import engines_for
+from winnow.records import Decoding, Generate, Passage
+from winnow.strategies.relevance import estimate_relevance
 from winnow.testing import context, question
 
 
 class Lengths:
-    """Judges a passage by its length."""
+    """Scores a passage by its length."""
 
     truncated = 0
 
     def __init__(self) -> None:
-        self.asked: list[tuple[str, str, str]] = []
+        self.scored: list[tuple[str, str, str]] = []
 
     def score(self, pairs: Sequence[tuple[str, Passage]]) -> NDArray[np.float32]:
-        """Note what was asked."""
-        self.asked += [(q, p.title, p.text) for q, p in pairs]
+        """Score, and record the pairs."""
+        self.scored += [(q, p.title, p.text) for q, p in pairs]
         return np.array([float(len(p.text)) for _, p in pairs], dtype=np.float32)
 
 
 def test_added_contexts_alone_are_scored(tmp_path: Path) -> None:
-    """Three contexts, then the same with two more: two new judgements, the values in order, whatever their passage ids."""
+    """Three contexts, then the same with two more: two new scores, the values in order, whatever their passage ids."""
     contexts = [context(n, "x" * n) for n in range(1, 6)]
     scored: list[int] = []
     for count in (3, 5, 5):
-        estimator, found = Lengths(), {}  # type: ignore[var-annotated]
-        with Ledger(tmp_path / "ledger.sqlite") as ledger:
-            driver = Driver({Estimate: EstimatorEngine(estimator, "lengths", commit=2)}, ledger)
-            assert len(list(driver.run([Job("q", judge(question(), contexts[:count], found))]))) == 1
-        assert found == {"q1": [float(n) for n in range(1, count + 1)]}
-        scored.append(len(estimator.asked))
+        estimator = Lengths()
+        with SqliteStore(tmp_path / "ledger.sqlite") as ledger:
+            driver = Driver(engines_for(EstimatorEngine(estimator, "lengths", commit=2)), ledger)
+            (outcome,) = driver.run([Job("q", estimate_relevance(question(), contexts[:count]))])
+        assert outcome.result == tuple(float(n) for n in range(1, count + 1))
+        scored.append(len(estimator.scored))
     assert scored == [3, 2, 0]
 
 

@@ -10,7 +10,7 @@ import torch
 from winnow.errors import ConfigError, ModelError
 from winnow.estimators.causal import CausalEstimator
 from winnow.estimators.cross_encoder import CrossEncoder
-from winnow.estimators.pair import PairEstimator, two_tokens
+from winnow.estimators.pair import PairEstimator, word_scores
 from winnow.estimators.t5 import T5Estimator
 from winnow.records import Passage
 from winnow.testing import tiny_causal_lm, tiny_encoder, tiny_t5
@@ -42,11 +42,11 @@ def pooled(folder: Path) -> PairEstimator:
     return CrossEncoder(str(tiny_encoder(folder / "bert", TEXTS)), dtype="float32", head="pooled")
 
 
-def apart(folder: Path) -> PairEstimator:
-    return CrossEncoder(str(tiny_encoder(folder / "bert", TEXTS)), dtype="float32", head="pooled", apart=1)
+def separate(folder: Path) -> PairEstimator:
+    return CrossEncoder(str(tiny_encoder(folder / "bert", TEXTS)), dtype="float32", head="pooled", separate_layers=1)
 
 
-KINDS = pytest.mark.parametrize("make", [t5, causal, classes, pooled, apart])
+KINDS = pytest.mark.parametrize("make", [t5, causal, classes, pooled, separate])
 
 
 @KINDS
@@ -69,11 +69,11 @@ def test_scores_do_not_depend_on_the_batch(make: Make, tmp_path: Path) -> None:
 
 @KINDS
 def test_training_reads_the_same_numbers_and_they_have_gradients(make: Make, tmp_path: Path) -> None:
-    """`judge` is what `score` is made of."""
+    """`estimate` gives what `score` gives."""
     estimator = make(tmp_path)
     scores = estimator.score(PAIRS[:2])
     rows = [estimator.tokens.encode(*pair) for pair in PAIRS[:2]]
-    made = estimator.judge(rows, [estimator.tokens.passage_start(q) for q, _ in PAIRS[:2]])
+    made = estimator.estimate(rows, [estimator.tokens.passage_start(q) for q, _ in PAIRS[:2]])
     assert torch.allclose(made.log_odds, torch.tensor(scores), atol=1e-4)
     made.log_odds.sum().backward()  # type: ignore[no-untyped-call]
     assert any(p.grad is not None and p.grad.any() for p in estimator.lm.model.parameters())
@@ -92,7 +92,7 @@ def test_what_exceeds_the_window_is_cut_and_counted(make: Make, tmp_path: Path) 
 
 def test_log_odds_stay_finite_where_a_probability_is_zero() -> None:
     """Logits 300 apart: RE rounds to 1, its log-odds are 300; all mass on the two tokens leaves 0 for others."""
-    made = two_tokens(torch.tensor([[300.0, 0.0, -300.0], [0.0, 0.0, 0.0]]), 0, 1)
+    made = word_scores(torch.tensor([[300.0, 0.0, -300.0], [0.0, 0.0, 0.0]]), 0, 1)
     assert made.log_odds.tolist() == [300.0, 0.0]
     assert made.other.tolist() == pytest.approx([0.0, 1 / 3])
 
@@ -108,5 +108,5 @@ def test_lengths_and_folders_are_checked(tmp_path: Path) -> None:
 def test_a_word_of_several_pieces_is_refused(tmp_path: Path) -> None:
     """With its pieces, and what to choose instead."""
     estimator = T5Estimator(str(tiny_t5(tmp_path / "t5", ["abc"])), dtype="float32", words=("true", "false"))
-    with pytest.raises(ModelError, match=r"writes 'true' as \['t', 'r', 'u', 'e'\].*estimator\.engine\.words"):
+    with pytest.raises(ModelError, match=r"splits 'true' into \['t', 'r', 'u', 'e'\].*estimator\.engine\.words"):
         estimator.score(PAIRS[:1])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from winnow.estimators.pair import single_piece
+from winnow.estimators.pair import single_token
 from winnow.estimators.t5 import T5Estimator
 from winnow.records import Passage
 from winnow.testing import tiny_t5
@@ -29,7 +29,7 @@ def test_it_is_the_probability_of_the_first_written_token(tmp_path: Path) -> Non
             torch.tensor([ids]), max_new_tokens=1, output_logits=True, return_dict_in_generate=True
         )
         p = made.logits[0][0].float().softmax(dim=-1)
-        true, false = (p[single_piece(lm.tokenizer, word)].item() for word in (" true", " false"))
+        true, false = (p[single_token(lm.tokenizer, word, "")].item() for word in (" true", " false"))
         relevance = true / (true + false)
         assert estimator.score([(question, passage)])[0] == pytest.approx(math.log(relevance / (1 - relevance)), abs=1e-4)
 

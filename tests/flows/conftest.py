@@ -49,8 +49,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def overrides(world: Path) -> list[str]:
     """The settings that put the small world in place of the quick start's."""
     return [
-        "corpus=beir", "corpus.name=towns", f"corpus.reader.path={world}/corpus.jsonl",
-        "dataset=nq_open", "dataset.name=towns", f"dataset.reader.path={world}/questions.jsonl",
+        "corpus=beir", "corpus.name=towns", f"corpus.parser.path={world}/corpus.jsonl",
+        "dataset=nq_open", "dataset.name=towns", f"dataset.parser.path={world}/questions.jsonl",
         "dataset.split.all=''", "+dataset.split.test=14", "+dataset.split.dev=10", "+dataset.split.seed=1",
         "encoder=folder", f"encoder.model.path={world}/encoder", "encoder.model.dtype=float32",
         "reader=folder", "reader.name=tiny", f"reader.base={world}/lm", "reader.engine.dtype=float32",

@@ -1,42 +1,62 @@
-"""Keys of artifacts: what changes a result changes them, what only says how fast does not."""
+"""Keys of artifacts: what changes a result changes them, what only changes the speed does not."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from omegaconf import DictConfig
+from conftest import ROOT
 
-from flows import _artifacts
+from flows import _models
+from flows._artifacts import Artifact, Project
+from flows._cells import cell_artifact, closed_book_artifact
 from flows._conf import compose
 from winnow.errors import ConfigError
 
-Name = Callable[[DictConfig], _artifacts.Artifact]
+Name = Callable[[Project], Artifact]
 
 
 def key(name: Name, *words: str) -> str:
-    return name(compose(["sweep.closed_book_filter=false", *words])).key
+    return name(Project(compose(["sweep.closed_book_filter=false", *words]))).key
+
+
+def corpus(project: Project) -> Artifact:
+    return project.corpus
+
+
+def questions(project: Project) -> Artifact:
+    return project.questions
+
+
+def retrieval(project: Project) -> Artifact:
+    return project.rankings
+
+
+def trained_reader(project: Project) -> Artifact:
+    return _models.trained_reader(project, project.cfg.reader, project.cfg.prompt)
 
 
 @pytest.mark.parametrize(
     ("name", "word"),
     [
-        (_artifacts.corpus, "corpus.asset.sha256=" + "0" * 64),
-        (_artifacts.questions, "dataset.split.seed=2"),
-        (_artifacts.questions, "answerable.depth=5"),
-        (_artifacts.retrieval, "depth=50"),
-        (_artifacts.retrieval, "retriever.engine.k1=1.2"),
-        (_artifacts.relevance, "encoder.asset.sha256=" + "0" * 64),
-        (_artifacts.relevance, "encoder.model.pooling=cls"),
-        (_artifacts.trained_reader, "training.settings.batch_size=8"),
-        (_artifacts.trained_reader, "training.mix.unknown=5"),
-        (_artifacts.trained_reader, "prompt.system=Hello"),
-        (_artifacts.trained_reader, "reader.asset.sha256=" + "0" * 64),
-        (_artifacts.cell, "k=3"),
-        (_artifacts.cell, "placement=gold_first"),
-        (_artifacts.cell, "decoding.max_new_tokens=8"),
-        (_artifacts.cell, "rank_by=estimator"),
-        (_artifacts.cell, "revisions.retrieve=2"),
-        (_artifacts.closed_book, "closed_book.limit=3"),
+        (corpus, "corpus.asset.sha256=" + "0" * 64),
+        (questions, "dataset.split.seed=2"),
+        (questions, "answerable.depth=5"),
+        (retrieval, "depth=50"),
+        (retrieval, "retriever.engine.k1=1.2"),
+        (_models.relevance, "encoder.asset.sha256=" + "0" * 64),
+        (_models.relevance, "encoder.model.pooling=cls"),
+        (trained_reader, "training.settings.batch_size=8"),
+        (trained_reader, "training.mix.unknown=5"),
+        (trained_reader, "prompt.system=Hello"),
+        (trained_reader, "reader.asset.sha256=" + "0" * 64),
+        (cell_artifact, "k=3"),
+        (cell_artifact, "placement=gold_first"),
+        (cell_artifact, "decoding.max_new_tokens=8"),
+        (cell_artifact, "rank_by=estimator"),
+        (cell_artifact, "weighting.by=retriever"),
+        (cell_artifact, "stage_versions.retrieve=2"),
+        (cell_artifact, "+strategy.engines=[reader,estimator]"),
+        (closed_book_artifact, "closed_book.limit=3"),
     ],
 )
 def test_what_changes_a_result_changes_the_key(name: Name, word: str) -> None:
@@ -44,64 +64,91 @@ def test_what_changes_a_result_changes_the_key(name: Name, word: str) -> None:
     assert key(name) != key(name, word)
 
 
-def test_a_key_holds_the_precision_that_auto_stands_for_on_this_machine() -> None:
-    """Which of the two it is, the processor says; a sweep in the other is another result."""
-    single, half = (key(_artifacts.cell, f"reader.engine.dtype={dtype}") for dtype in ("float32", "bfloat16"))
+@pytest.mark.parametrize(
+    ("name", "setting"), [(cell_artifact, "reader.engine.dtype"), (trained_reader, "training.settings.precision")]
+)
+def test_a_key_holds_the_precision_that_auto_stands_for_on_this_machine(name: Name, setting: str) -> None:
+    """Which of the two it is depends on the processor; the other is another result."""
+    single, half = (key(name, f"{setting}={dtype}") for dtype in ("float32", "bfloat16"))
     assert single != half
-    assert key(_artifacts.cell) in {single, half}
+    assert key(name) in {single, half}
 
 
 @pytest.mark.parametrize(
     ("name", "word"),
     [
-        (_artifacts.cell, "reader.engine.device=cpu"),
-        (_artifacts.cell, "reader.engine.batch_size=2"),
-        (_artifacts.cell, "estimator.engine.scale=3"),
-        (_artifacts.cell, "sweep.name=other"),
-        (_artifacts.trained_reader, "training.settings.save_steps=7"),
-        (_artifacts.trained_reader, "training.evaluation.limit=3"),
-        (_artifacts.trained_reader, "retriever=dense"),
-        (_artifacts.relevance, "+encoder.model.batch_tokens=100"),
+        (cell_artifact, "reader.engine.device=cpu"),
+        (cell_artifact, "reader.engine.batch_size=2"),
+        (cell_artifact, "estimator.engine.scale=3"),
+        (cell_artifact, "sweep.name=other"),
+        (cell_artifact, "metric=[em]"),
+        (cell_artifact, "reader@judge=openai"),
+        (trained_reader, "training.settings.save_steps=7"),
+        (trained_reader, "training.evaluation.limit=3"),
+        (trained_reader, "retriever=dense"),
+        (_models.relevance, "+encoder.model.batch_tokens=100"),
     ],
 )
-def test_what_only_says_how_fast_or_what_else_does_not(name: Name, word: str) -> None:
+def test_what_only_changes_the_speed_or_something_else_does_not(name: Name, word: str) -> None:
     """So that another machine finds the same artifacts, and retrievers are compared with one reader."""
     assert key(name) == key(name, word)
+
+
+def test_settings_count_whatever_they_are_called() -> None:
+    """Only the class that has a setting can exempt it: a strategy's `budget` or `size` is part of the key."""
+    for name in ("budget", "size", "state", "capacity"):
+        one, other = (key(cell_artifact, f"+strategy.plan.{name}={value}") for value in (1, 50))
+        assert one != other
+
+
+def test_another_model_than_the_asset_is_another_key(tmp_path: Path) -> None:
+    """The asset's hash stands for files in its folder alone."""
+    (tmp_path / "weights.gguf").write_text("other")
+    for name, setting in ((cell_artifact, "reader.base"), (retrieval, "encoder.model.path")):
+        words = ["retriever=dense", "reader=smollm2"]
+        assert key(name, *words) != key(name, *words, f"{setting}={tmp_path / 'weights.gguf'}")
+
+
+def test_an_input_file_besides_the_asset_is_known_by_its_content(tmp_path: Path) -> None:
+    """A path that leaves the asset's folder is not covered by its hash."""
+    path = tmp_path / "mine.json"
+    path.write_text("{}")
+    before = key(corpus, f"corpus.parser.path={path}")
+    path.write_text('{"a": 1}')
+    assert key(corpus, f"corpus.parser.path={path}") != before
+
+
+def test_names_in_paths_are_slugs() -> None:
+    """A reader that is named after its path writes inside the data folder."""
+    artifact = closed_book_artifact(Project(compose(["reader=folder", "reader.name=/models/a b", "reader.base=owner/name"])))
+    assert artifact.folder.parent == Path("data/closed_book")
+    assert artifact.folder.name.startswith("models-a-b-")
 
 
 def test_a_reader_trained_on_demonstrations_knows_whose_passages_they_show() -> None:
     """Another retriever draws others; without demonstrations it changes nothing."""
     shots = ["prompt=re_rag"]
-    assert key(_artifacts.trained_reader, *shots) != key(_artifacts.trained_reader, *shots, "retriever=dense")
-    assert key(_artifacts.cell, *shots) != key(_artifacts.cell, *shots, "prompt.shots.count=2")
+    assert key(trained_reader, *shots) != key(trained_reader, *shots, "retriever=dense")
+    assert key(cell_artifact, *shots) != key(cell_artifact, *shots, "prompt.shots.count=2")
 
 
 def test_an_asset_without_hash_is_known_by_what_it_gave(tmp_path: Path) -> None:
     """A file: or hf: asset needs no sha256; its content decides."""
     asset = f"+corpus.asset={{address: 'file:{tmp_path}', path: '{tmp_path}'}}"
-    words = ["corpus=plain_text", f"corpus.reader.path={tmp_path}", asset]
+    words = ["corpus=plain_text", f"corpus.parser.path={tmp_path}", asset]
     (tmp_path / "a.txt").write_text("one")
-    before = key(_artifacts.corpus, *words)
+    before = key(corpus, *words)
     (tmp_path / "a.txt").write_text("other")
-    assert key(_artifacts.corpus, *words) != before
-
-
-def test_files_are_known_by_their_content(tmp_path: Path) -> None:
-    """A corpus folder whose text changes is another corpus, wherever it lies."""
-    words = ["corpus=plain_text", f"corpus.reader.path={tmp_path}"]
-    (tmp_path / "a.txt").write_text("one")
-    before = key(_artifacts.corpus, *words)
-    (tmp_path / "a.txt").write_text("two words")
-    assert key(_artifacts.corpus, *words) != before
+    assert key(corpus, *words) != before
 
 
 def test_a_trained_estimator_is_its_teachers_and_serves_any_reader() -> None:
-    """Another reader, prompt or decoding of the sweep, or another precision or runtime of scoring, trains nothing anew."""
+    """Another reader, prompt or decoding of the sweep, or another precision or runtime of scoring, trains nothing again."""
     words = ["estimator=cross_encoder"]
     scoring = ("estimator.engine.dtype=float32", "estimator.engine.runtime=torch")
-    trained = key(_artifacts.joint, *words)
+    trained = key(_models.joint, *words)
     for more in ("reader=openai", "prompt=t5", "decoding.max_new_tokens=4", *scoring):
-        assert key(_artifacts.joint, *words, more) == trained
+        assert key(_models.joint, *words, more) == trained
     for more in (
         "joint.teacher.decoding.max_new_tokens=4",
         "joint.teacher.prompt.system=Hello",
@@ -110,23 +157,29 @@ def test_a_trained_estimator_is_its_teachers_and_serves_any_reader() -> None:
         "estimator.engine.max_length=100",
         "training.mix.unknown=5",
     ):
-        assert key(_artifacts.joint, *words, more) != trained
-    assert key(_artifacts.relevance, *words) == key(_artifacts.relevance, *words, "reader=openai")
-    by = {
-        name: key(_artifacts.relevance, *words, f"estimator.engine.runtime={name}") for name in ("auto", "torch", "openvino")
-    }
+        assert key(_models.joint, *words, more) != trained
+    assert key(_models.relevance, *words) == key(_models.relevance, *words, "reader=openai")
+    by = {name: key(_models.relevance, *words, f"estimator.engine.runtime={name}") for name in ("auto", "torch", "openvino")}
     assert by["auto"] == by["openvino"] != by["torch"]
 
 
 @pytest.mark.parametrize(
     ("name", "words", "message"),
     [
-        (_artifacts.joint, [], "estimator=bi_encoder has nothing to train"),
-        (_artifacts.relevance, ["estimator=cross_encoder", "joint=fid"], "joint=fid trains none"),
-        (_artifacts.cell, ["estimator=t5", "reader=joint"], "joint=frozen makes none"),
+        (_models.joint, [], "estimator=bi_encoder has nothing to train"),
+        (_models.relevance, ["estimator=cross_encoder", "joint=fid"], "joint=fid trains none"),
+        (cell_artifact, ["estimator=t5", "reader=joint"], "joint=frozen makes none"),
+        (cell_artifact, ["+strategy.engines=[reader,critic]"], "there is no role 'critic'"),
+        (corpus, ["corpus.parser._target_=winnow.nowhere.Nothing"], "there is no such class"),
     ],
 )
-def test_joint_settings_that_do_not_fit_are_refused(name: Name, words: list[str], message: str) -> None:
+def test_settings_that_do_not_fit_are_refused(name: Name, words: list[str], message: str) -> None:
     """With what to choose instead."""
     with pytest.raises(ConfigError, match=message):
         key(name, *words)
+
+
+def test_modules_that_the_architecture_keeps_small() -> None:
+    """The files that decide what names a number stay readable at once."""
+    for name in ("flows/_artifacts.py", "flows/sweep.py", "flows/evaluate_estimator.py"):
+        assert len((ROOT / name).read_text().splitlines()) < 150, name

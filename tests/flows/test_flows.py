@@ -4,11 +4,14 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 from conftest import Run, environment, overrides
 from mlflow import MlflowClient
+
+from winnow.artifacts.tables import read_predictions
 
 STAGES = ["acquire", "corpus", "index", "questions", "retrieve", "score", "train_reader", "closed_book", "sweep", "report"]
 
@@ -23,7 +26,7 @@ def test_the_road_from_text_to_report(run: Run, tmp_path: Path) -> None:
     assert page.count("<table") == 3
     assert len(json.loads((tmp_path / "reports/sweep/metrics.json").read_text())) == 25
     for stage in ("corpus", "index", "train_reader"):
-        assert "done already" in run(stage, *grid).stdout
+        assert "finished already" in run(stage, *grid).stdout
     assert "no call was made" in run("sweep", *grid).stdout
     client = MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
     runs = client.search_runs([client.get_experiment_by_name("winnow").experiment_id], max_results=100)  # type: ignore[union-attr]
@@ -39,12 +42,12 @@ def test_a_multirun_shares_one_driver(prepared: Run, tmp_path: Path) -> None:
     """Six jobs, one driver: Post-Fusion's passage calls are made once for all k, and six runs can be compared."""
     words = ["-m", "strategy=concatenation,post_fusion", "k=1,2,3"]
     plan = prepared("sweep", *words, "dry_run=true").stdout
-    assert "nothing was asked" in plan
+    assert "no call was made" in plan
     assert not list((tmp_path / "data/predictions").glob("*"))
     told = prepared("sweep", *words).stdout
     # Of n questions: concatenation at k = 1, 2, 3 and Post-Fusion on 3 passages, the first of which equals k = 1.
     made, asked = 10 * (3 + 3 - 1), 10 * (3 + 1 + 2 + 3)
-    assert f"{asked} calls asked for: {made} made" in told
+    assert f"{asked} calls requested: {made} made" in told
     assert str(made) in plan
     client = MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
     runs = client.search_runs([client.get_experiment_by_name("winnow").experiment_id], "tags.stage = 'sweep'")  # type: ignore[union-attr]
@@ -98,7 +101,7 @@ def test_dense_and_hybrid_and_reranking(prepared: Run, tmp_path: Path) -> None:
 def test_processes_share_finished_calls(prepared: Run) -> None:
     """With joblib each job is a process; the calls that two jobs need are made by one of them."""
     told = prepared("sweep", "-m", "strategy=concatenation,post_fusion", "k=1", "runner=joblib").stdout
-    made = [int(line.split(" made")[0].rsplit(" ", 1)[1]) for line in told.splitlines() if "calls asked for" in line]
+    made = [int(line.split(" made")[0].rsplit(" ", 1)[1]) for line in told.splitlines() if "calls requested" in line]
     assert len(made) == 2
     assert sum(made) == 10
 
@@ -162,10 +165,14 @@ def _calls(folder: Path) -> int:
         return 0
 
 
+def _timeless(row: dict[str, Any]) -> dict[str, object]:
+    return {**row, "usage": [{**part, "seconds": 0.0} for part in row["usage"]]}
+
+
 def _predictions(folder: Path) -> dict[str, list[dict[str, object]]]:
     """Every cell's rows, without the reader's time, which no two runs share."""
     paths = (folder / "data/predictions").glob("*/predictions.parquet")
-    return {p.parent.name: pq.read_table(p).drop_columns("seconds").to_pylist() for p in paths}
+    return {p.parent.name: [_timeless(row) for row in pq.read_table(p).to_pylist()] for p in paths}
 
 
 @pytest.mark.parametrize(
@@ -193,14 +200,14 @@ def test_bad_input_files_are_named(run: Run, world: Path, tmp_path: Path) -> Non
     """A malformed line and a duplicate id, with file and line or row; nothing is left behind."""
     broken = tmp_path / "broken.jsonl"
     broken.write_text((world / "corpus.jsonl").read_text() + "\n{oops\n")
-    done = run("corpus", f"corpus.reader.path={broken}", check=False, small=False)
+    done = run("corpus", f"corpus.parser.path={broken}", check=False, small=False)
     assert done.returncode
-    done = run("corpus", "corpus=beir", f"corpus.reader.path={broken}", check=False, small=False)
+    done = run("corpus", "corpus=beir", f"corpus.parser.path={broken}", check=False, small=False)
     assert "broken.jsonl, line 37" in done.stderr
     line = json.dumps({"_id": "1", "title": "t", "text": "x"})
     broken.write_text(f"{line}\n{line}\n")
-    done = run("corpus", "corpus=beir", f"corpus.reader.path={broken}", check=False, small=False)
-    assert "passage_id='1' stands there for the second time" in done.stderr
+    done = run("corpus", "corpus=beir", f"corpus.parser.path={broken}", check=False, small=False)
+    assert "passage_id='1' is a duplicate" in done.stderr
     assert not list((tmp_path / "data").rglob("*.parquet"))
 
 
@@ -218,3 +225,39 @@ def test_importing_a_flow_is_cheap() -> None:
     code = f"import sys, {', '.join(f'flows.{s}' for s in STAGES)}; print(sorted({heavy} & sys.modules.keys()))"
     done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_metric_needs_no_new_prediction(prepared: Run, tmp_path: Path) -> None:
+    """Another list of metrics, a breakdown and a judged metric: tables, metrics.json and the same MLflow run have them."""
+    prepared("sweep", "k=2")
+    before = {p: p.stat().st_mtime_ns for p in (tmp_path / "data/predictions").rglob("*") if p.is_file()}
+    words = ["k=2", "metric=[em,f1,tokens,judged]", "breakdown=gold_rank"]
+    told = prepared("sweep", *words).stdout
+    assert "no call was made" in told
+    prepared("report", *words)
+    assert {p: p.stat().st_mtime_ns for p in (tmp_path / "data/predictions").rglob("*") if p.is_file()} == before
+    page = (tmp_path / "reports/sweep/report.md").read_text()
+    assert "| EM | F1 | tokens | judged |" in page
+    assert "EM by rank of the gold passage" in page
+    (cell,) = json.loads((tmp_path / "reports/sweep/metrics.json").read_text())
+    assert "tokens" in cell
+    client = MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
+    runs = client.search_runs([client.get_experiment_by_name("winnow").experiment_id], "tags.stage = 'sweep'")  # type: ignore[union-attr]
+    (run,) = runs
+    assert {"em", "unk", "tokens"} <= run.data.metrics.keys()
+
+
+def test_show_replays_a_question_without_a_model(prepared: Run, world: Path, tmp_path: Path) -> None:
+    """Contexts, each prompt and reply, votes and answer come from the ledger, though the weights are gone."""
+    prepared("sweep", "strategy=post_fusion", "k=2")
+    predictions = read_predictions(next((tmp_path / "data/predictions").glob("*/predictions.parquet")))
+    one = predictions[0]
+    shown = prepared("show", f"question={one.question_id}", "strategy=post_fusion", "k=2").stdout
+    assert shown.count("Round 1, request") == 2
+    assert shown.count("<reply>") == 2
+    assert f"Answer      {one.answer}" in shown
+    assert one.trace[0] in shown
+    failed = prepared("show", "question=nobody", "strategy=post_fusion", "k=2", check=False).stderr
+    assert "question='nobody' is not among the 10 questions" in failed
+    missing = prepared("show", f"question={one.question_id}", "strategy=post_fusion", "k=3", check=False).stderr
+    assert "The ledger lacks a call of round 1" in missing

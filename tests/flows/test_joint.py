@@ -8,18 +8,18 @@ import pytest
 from conftest import Run
 
 FROZEN = [
-    "estimator=cross_encoder", "estimator.engine.dtype=float32", "estimator.engine.apart=2",
+    "estimator=cross_encoder", "estimator.engine.dtype=float32", "estimator.engine.separate_layers=2",
     "joint.settings.precision=float32",
     "joint.settings.epochs=1", "joint.data.questions=4", "joint.data.contexts=3", "joint.data.dev_questions=2",
     "joint.data.dev_contexts=3", "score.splits=[dev,test]", "score.limit=6",
-    "score.depth=20", "judgement.k=2", "decoding.max_new_tokens=4",
+    "score.depth=20", "evaluate_estimator.k=2", "decoding.max_new_tokens=4",
     "reader@joint.teacher.reader=folder", "joint.teacher.reader.name=tiny", "joint.teacher.reader.engine.dtype=float32",
     "joint.teacher.decoding.max_new_tokens=4", "sweep.limit=4", "sweep.closed_book_filter=false",
 ]  # fmt: skip
 
 
 @pytest.mark.slow
-def test_an_estimator_from_a_frozen_reader_is_plugged_in_and_judged(prepared: Run, world: Path, tmp_path: Path) -> None:
+def test_an_estimator_from_a_frozen_reader_is_plugged_in_and_evaluated(prepared: Run, world: Path, tmp_path: Path) -> None:
     """Train, score, weigh and rank by it with any reader, report."""
     frozen = [*FROZEN, f"joint.teacher.reader.base={world}/lm"]
     told = prepared("train_joint", *frozen).stdout
@@ -32,29 +32,29 @@ def test_an_estimator_from_a_frozen_reader_is_plugged_in_and_judged(prepared: Ru
     assert "## Beside the paper: RE-RAG, Table 7" in page
     assert "46.8" in page
     assert "ranked by=estimator cross_encoder" in page
-    words = ["experiment=re_rag/judgement", *frozen, "k=2"]
-    shown = prepared("judgement", *words).stdout
+    words = ["experiment=re_rag/estimator", *frozen, "k=2"]
+    shown = prepared("evaluate_estimator", *words).stdout
     assert "recall@1" in shown
-    tables = json.loads((tmp_path / "reports/re_rag/judgement/tables.json").read_text())
+    tables = json.loads((tmp_path / "reports/re_rag/estimator/tables.json").read_text())
     titles = [table["title"] for table in tables]
     assert [title.partition(" (")[0] for title in titles] == [
         "Recall@k before and after reranking",
-        "Judged contexts",
+        "Scored contexts",
         "Sets without an answer",
-        "Refusing sets without an answer",
+        "Abstaining on sets without an answer",
         "EM by the share of relevant contexts",
-        "What scores are worth",
+        "Calibration and ranking of the scores",
     ]
     assert ["RE-RAG base (paper, NQ)", "-", "51.3", "33.9", "40.9"] in tables[2]["rows"]
     for name, column in (("table3", "question"), ("table4", "F1"), ("figure4", "EM")):
-        assert column in prepared("judgement", f"experiment=re_rag/{name}", *frozen, "k=2").stdout
+        assert column in prepared("evaluate_estimator", f"experiment=re_rag/{name}", *frozen, "k=2").stdout
         assert len(json.loads((tmp_path / f"reports/re_rag/{name}/tables.json").read_text())) == 1
     for name in ("table6", "figure2"):
         more = [*frozen, "grid.k=[1,2]"]
         prepared("sweep", f"experiment=re_rag/{name}", *more)
         prepared("report", f"experiment=re_rag/{name}", *more)
         assert "## Beside the paper: RE-RAG" in (tmp_path / f"reports/re_rag/{name}/report.md").read_text()
-    failed = prepared("judgement", *frozen, "score.splits=[test]", check=False)
+    failed = prepared("evaluate_estimator", *frozen, "score.splits=[test]", check=False)
     assert "thresholds are chosen on the one" in failed.stderr
 
 
@@ -69,7 +69,7 @@ def test_the_proof_runs_from_nothing(run: Run, tmp_path: Path) -> None:
     ]  # fmt: skip
     for stage in ("facts", "corpus", "index", "questions", "retrieve", "train_joint", "score", "sweep", "report"):
         run(stage, *words, small=False)
-    assert "weighed by=estimator t5" in (tmp_path / "reports/re_rag/from_scratch/seed1/report.md").read_text()
+    assert "weighted by=estimator t5" in (tmp_path / "reports/re_rag/from_scratch/seed1/report.md").read_text()
     again = run("train_joint", *words, small=False).stdout
     assert re.search(r"1 of 1", again)
     for joint, strategy in (("rag", "marginal"), ("fid", "fid")):

@@ -6,6 +6,7 @@ import pytest
 from conftest import Run
 
 from flows import _prompts
+from flows._artifacts import Project
 from flows._conf import compose
 from winnow.testing import context, question
 
@@ -19,11 +20,12 @@ def test_demonstrations_are_drawn_from_the_training_split(
 
     monkeypatch.chdir(tmp_path)
     words = [*overrides(world), "prompt=re_rag", "prompt.shots.count=2"]
-    prompt = _prompts.open_prompt(compose(words))
-    assert prompt == _prompts.open_prompt(compose(words))
+    project = Project(compose(words))
+    prompt = _prompts.open_prompt(project, project.cfg.prompt)
+    assert prompt == _prompts.open_prompt(project, project.cfg.prompt)
     (message,) = prompt.render(question("Who is the mayor of Utopia?"), [context(1, "Nobody governs.")])
     assert message.content.count("Example ") == 2
     assert message.content.index("Example 2") < message.content.index("Nobody governs.") < message.content.index("Utopia")
     assert "### " not in message.content
     told = prepared("sweep", "prompt=re_rag", "prompt.shots.count=1", "k=1", "sweep.limit=2", "sweep.closed_book_filter=false")
-    assert "2 calls asked for" in told.stdout
+    assert "2 calls requested" in told.stdout

@@ -15,14 +15,14 @@ from conftest import ROOT, environment
 from mlflow import MlflowClient
 
 from flows.demo import prefect_server
-from winnow import store
-from winnow.metrics.cells import measure
+from winnow.artifacts.tables import read_predictions
 from winnow.readers.local import LocalReader
 from winnow.readers.openai_chat import OpenAIReader
 from winnow.readers.pacing import Pacing
 from winnow.records import Decoding, Generate, Generation, Message
 from winnow.strategies.replies import is_unknown
 
+pytestmark = pytest.mark.xdist_group("quick_start")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 SMALL = """
 groups: {experiment: quick_start}
@@ -95,10 +95,10 @@ def test_the_quick_start_end_to_end(project: Path, monkeypatch: pytest.MonkeyPat
         (r.data.params["strategy"], int(r.data.params["k"]), r.data.params["gold"]) for r in runs
     }
     for path in (project / "data/predictions").glob("*/predictions.parquet"):
-        rows = store.read(path, store.PREDICTIONS).to_pylist()
-        assert len(rows) == 20
-        assert all(row["unknown"] == is_unknown(row["answer"]) for row in rows)
-        assert 0 <= measure(rows)["em"].mean <= 1
+        predictions = read_predictions(path)
+        assert len(predictions) == 20
+        assert all(one.unknown == is_unknown(one.answer) for one in predictions)
+        assert all(one.usage[0].role == "reader" for one in predictions)
 
     started = time.monotonic()
     told = repro(project)
@@ -181,7 +181,7 @@ def test_a_foreign_server_of_the_protocol(project: Path) -> None:
             ):
                 reader.submit(asked)
                 done: dict[object, Generation] = {}
-                while batch := reader.collect():
+                while batch := reader.collect(60.0):
                     done.update(batch)  # type: ignore[arg-type]
                 reader.close()
                 found.append([(done[q].text, done[q].usage.tokens_in) for q in asked])

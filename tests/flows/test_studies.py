@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from conftest import Run, overrides
 
-from winnow.loopback import ChatServer
+from winnow.testing.chat_server import ChatServer
 
 KEY = "sk-winnow-test-0123456789abcdef"
 SMALLER = {

@@ -17,7 +17,7 @@ def test_a_batch_holds_requests_that_can_share_one(tmp_path: Path) -> None:
     reader.submit([Generate((short,), Decoding(2)), Likelihood((short,), "b"), Generate((long,), Decoding(4))])
     reader.submit([Generate((short,), Decoding(4))])
     batches = []
-    while batch := reader.collect():
+    while batch := reader.collect(5.0):
         batches.append([type(q).__name__ for q, _ in batch])
     assert batches == [["Generate", "Generate"], ["Likelihood"], ["Generate"]]
 

@@ -7,23 +7,23 @@ from winnow.readers.budget import Budget, Spending
 from winnow.records import Price, Usage
 
 
-def test_tokens_are_set_aside_and_settled() -> None:
+def test_tokens_are_reserve_and_settled() -> None:
     """Of 100 tokens, two calls of at most 40 fit at once; what they leave over serves a third."""
     spending = Spending(Budget(tokens=100), Price())
     most = Usage(30, 10)
-    assert [spending.set_aside(most) for _ in range(3)] == [True, True, False]
-    spending.settle(most, Usage(30, 2))
-    assert not spending.set_aside(most)
-    spending.settle(most, Usage(20, 5))
-    assert spending.set_aside(most)
+    assert [spending.reserve(most) for _ in range(3)] == [True, True, False]
+    spending.commit(most, Usage(30, 2))
+    assert not spending.reserve(most)
+    spending.commit(most, Usage(20, 5))
+    assert spending.reserve(most)
     assert spending.spent == Usage(50, 7)
 
 
 def test_money_needs_a_price() -> None:
     """One dollar buys a million tokens at this price; without any price a budget in money means nothing."""
     spending = Spending(Budget(money=1.0), Price(1.0, 2.0))
-    assert spending.set_aside(Usage(600_000, 100_000))
-    assert not spending.set_aside(Usage(200_001, 0))
+    assert spending.reserve(Usage(600_000, 100_000))
+    assert not spending.reserve(Usage(200_001, 0))
     assert "budget of 1.0 dollars" in str(spending.exhausted())
     with pytest.raises(ConfigError, match="has no price"):
         Spending(Budget(money=1.0), Price())

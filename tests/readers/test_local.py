@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import pytest
+import torch
 
-from winnow.errors import ConfigError
-from winnow.models import chat_text
+from winnow.errors import ConfigError, ModelError
+from winnow.modeling.loading import chat_text
 from winnow.readers.local import LocalReader
 from winnow.records import Decoding, Generate, Generation, Likelihood, Message, Request, Search
 from winnow.testing import tiny_causal_lm
@@ -27,7 +28,7 @@ def answers(reader: LocalReader, asked: list[Generate]) -> dict[str, str]:
     """Submit all and collect until nothing is left."""
     reader.submit(asked)
     found = {}
-    while batch := reader.collect():
+    while batch := reader.collect(5.0):
         found.update({q.messages[0].content: r.text for q, r in batch})  # type: ignore[union-attr]
     return found
 
@@ -45,7 +46,7 @@ def test_a_batch_keeps_its_token_budget(folder: Path) -> None:
     """The longest prompts come first; padded tokens stay within the budget."""
     reader = LocalReader(str(folder), "tiny", "float32", batch_tokens=100, batch_size=8)
     reader.submit(requests())
-    first = reader.collect()
+    first = reader.collect(5.0)
     widest = max(reader.size(q) for q, _ in first)
     assert widest == max(reader.size(q) for q in requests())
     assert widest * len(first) <= 100
@@ -55,11 +56,11 @@ def test_usage_and_finish(folder: Path) -> None:
     """Tokens in are the prompt's; a reply cut by the limit says "length"."""
     reader = LocalReader(str(folder), "tiny", "float32")
     reader.submit(requests(Decoding(2))[:1])
-    ((request, result),) = reader.collect()
+    ((request, result),) = reader.collect(5.0)
     assert result.usage.tokens_in == reader.size(request)  # type: ignore[union-attr]
     assert result.usage.tokens_out <= 2  # type: ignore[union-attr]
     assert result.finish in {"stop", "length"}  # type: ignore[union-attr]
-    assert reader.collect() == []
+    assert reader.collect(5.0) == []
 
 
 def test_sampling_is_seeded(folder: Path) -> None:
@@ -82,7 +83,7 @@ def test_sampled_texts_do_not_depend_on_their_company(folder: Path) -> None:
 def _texts(reader: LocalReader, asked: list[Generate]) -> dict[Generate, str]:
     reader.submit(asked)
     found = {}
-    while batch := reader.collect():
+    while batch := reader.collect(5.0):
         found.update({q: r.text for q, r in batch})  # type: ignore[union-attr]
     return found  # type: ignore[return-value]
 
@@ -93,19 +94,21 @@ def test_likelihoods_equal_a_plain_forward_pass(folder: Path) -> None:
 
     reader = LocalReader(str(folder), "tiny", "float32", batch_size=4)
     asked = [
-        Likelihood((Message("user", t),), c, ended=e)
+        Likelihood((Message("user", t),), c, include_eos=e)
         for t in TEXTS[:3]
         for c in ("fox", "the quick fox")
         for e in (True, False)
     ]
     reader.submit(asked)
     found: dict[Request, float] = {}
-    while batch := reader.collect():
+    while batch := reader.collect(5.0):
         found.update({q: r.value for q, r in batch})  # type: ignore[union-attr]
     tokenizer = reader.lm.tokenizer
     for one in asked:
         prompt = tokenizer(chat_text(tokenizer, one.messages), add_special_tokens=False)["input_ids"]
-        target = tokenizer(one.continuation, add_special_tokens=False)["input_ids"] + [tokenizer.eos_token_id] * one.ended
+        target = (
+            tokenizer(one.continuation, add_special_tokens=False)["input_ids"] + [tokenizer.eos_token_id] * one.include_eos
+        )
         with torch.no_grad():
             steps = reader.lm.model(torch.tensor([prompt + target])).logits[0, len(prompt) - 1 : -1].log_softmax(-1)
         assert found[one] == pytest.approx(sum(float(step[t]) for step, t in zip(steps, target, strict=True)), abs=1e-4)
@@ -117,7 +120,7 @@ def test_log_probabilities_of_what_was_written(folder: Path) -> None:
 
     reader = LocalReader(str(folder), "tiny", "float32")
     reader.submit(requests(Decoding(4, logprobs=True))[:2])
-    results = dict(reader.collect())
+    results = dict(reader.collect(5.0))
     for request, result in results.items():
         assert isinstance(request, Generate)
         assert isinstance(result, Generation)
@@ -126,7 +129,7 @@ def test_log_probabilities_of_what_was_written(folder: Path) -> None:
         assert max(result.logprobs) <= 0
     hot = requests(Decoding(4, temperature=1.5, logprobs=True))[:1]
     reader.submit(hot)
-    ((_, sampled),) = reader.collect()
+    ((_, sampled),) = reader.collect(5.0)
     assert isinstance(sampled, Generation)
     tokenizer = reader.lm.tokenizer
     prompt = tokenizer(chat_text(tokenizer, hot[0].messages), add_special_tokens=False)["input_ids"]
@@ -134,7 +137,7 @@ def test_log_probabilities_of_what_was_written(folder: Path) -> None:
     assert sampled.logprobs is not None
     assert min(abs(steps - sampled.logprobs[0])) < 1e-4
     reader.submit(requests()[:1])
-    assert reader.collect()[0][1].logprobs is None  # type: ignore[union-attr]
+    assert reader.collect(5.0)[0][1].logprobs is None  # type: ignore[union-attr]
 
 
 def test_four_bits_need_a_gpu(folder: Path) -> None:
@@ -149,8 +152,8 @@ def test_four_bits_need_a_gpu(folder: Path) -> None:
 def test_the_window_is_known(folder: Path) -> None:
     """Prompt and reply together must fit."""
     reader = LocalReader(str(folder), "tiny", "float32")
-    assert reader.room == 200
-    assert LocalReader(str(folder), "tiny", "float32", window=30).room == 30
+    assert reader.context_length == 200
+    assert LocalReader(str(folder), "tiny", "float32", window=30).context_length == 30
     assert reader.fits(requests()[0])
     assert not reader.fits(Generate((Message("user", "fox " * 300),), Decoding(8)))
 
@@ -162,3 +165,27 @@ def test_identity_and_refusals(folder: Path) -> None:
         LocalReader(str(folder), "t", batch_size=0)
     with pytest.raises(ConfigError, match="serves Generate"):
         LocalReader(str(folder), "t").size(Search("q", 1))
+
+
+def test_named_tokens_have_log_probabilities_at_every_step(tmp_path: Path) -> None:
+    """All of them, not only the chosen one; they are those of a plain forward pass, and a split text is refused."""
+    folder = tiny_causal_lm(tmp_path / "m", TEXTS)
+    reader = LocalReader(str(folder), "tiny", "float32", "cpu")
+    tokenizer = reader.lm.tokenizer
+    words = tuple(tokenizer.convert_ids_to_tokens(range(10, 14)))
+    prompt = (Message("user", "abc"),)
+    request = Generate(prompt, Decoding(max_new_tokens=4, logprobs=True), token_logprobs=words)
+    reader.submit([request])
+    ((_, result),) = reader.collect(5.0)
+    assert isinstance(result, Generation)
+    assert result.token_logprobs is not None
+    assert result.logprobs is not None
+    assert {word: len(values) for word, values in result.token_logprobs.items()} == dict.fromkeys(words, len(result.logprobs))
+    ids = torch.tensor([reader.encode(request).ids])
+    with torch.inference_mode():
+        first = reader.lm.model(ids).logits[0, -1].float().log_softmax(dim=-1)
+    for number, word in enumerate(words, start=10):
+        assert result.token_logprobs[word][0] == pytest.approx(float(first[number]), abs=1e-4)
+    reader.submit([Generate(prompt, Decoding(), token_logprobs=("several words here",))])
+    with pytest.raises(ModelError, match="splits 'several words here'"):
+        reader.collect(5.0)

@@ -1,18 +1,20 @@
 """The Batch API against a server on this machine."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from winnow.driver import Driver, Job
 from winnow.errors import BudgetError, ConfigError, ReaderError
-from winnow.ledger import Ledger
-from winnow.loopback import ChatServer
+from winnow.ledger.sqlite import SqliteStore
+from winnow.protocols import engines_for
 from winnow.readers.budget import Budget
 from winnow.readers.openai_batch import OpenAIBatchReader
 from winnow.readers.openai_chat import OpenAIReader
-from winnow.records import Answer, Decoding, Generate, Message, Outcome, Plan, Usage
+from winnow.records import Answer, Decoding, Failed, Generate, Message, Outcome, Plan, Usage
+from winnow.testing.chat_server import ChatServer
 
 
 def request(text: str) -> Generate:
@@ -32,8 +34,8 @@ def reader(url: str, folder: Path, budget: Budget | None = None) -> OpenAIBatchR
 
 
 def sweep(engine: OpenAIBatchReader, folder: Path, plans: list[Plan]) -> tuple[dict[object, Outcome], Driver]:
-    with Ledger(folder / "l.sqlite") as ledger:
-        driver = Driver({Generate: engine}, ledger)
+    with SqliteStore(folder / "l.sqlite") as ledger:
+        driver = Driver(engines_for(engine), ledger)
         try:
             return {o.tag: o for o in driver.run(Job(n, p) for n, p in enumerate(plans))}, driver
         finally:
@@ -45,7 +47,7 @@ def test_rounds_of_plans_are_batches(tmp_path: Path) -> None:
     server = ChatServer(polls=3)
     with server.serving() as url:
         found, _ = sweep(reader(url, tmp_path), tmp_path, [plan(f"a{n}", f"b{n}") for n in range(20)])
-    assert {o.answer.text for o in found.values()} == {f"A{n},B{n}" for n in range(20)}
+    assert {o.result.text for o in found.values()} == {f"A{n},B{n}" for n in range(20)}
     assert len(server._batches) == 2
     assert not list((tmp_path / "batches").glob("*"))
 
@@ -56,15 +58,15 @@ def test_a_batch_outlives_its_process(tmp_path: Path) -> None:
     with server.serving() as url:
         first = reader(url, tmp_path)
         first.submit([request("a"), request("b")])
-        first._send(first._fresh)
+        first._send()
         found, driver = sweep(reader(url, tmp_path), tmp_path, [plan("a"), plan("b"), plan("c")])
-        assert {o.answer.text for o in found.values()} == {"A", "B", "C"}
+        assert {o.result.text for o in found.values()} == {"A", "B", "C"}
         assert len(server._batches) == 2
-        assert driver.tally.made == 3
+        assert driver.tally.executed == 3
         assert set(server.came.values()) == {1}
-        with Ledger(tmp_path / "l.sqlite") as ledger:
+        with SqliteStore(tmp_path / "l.sqlite") as ledger:
             chat = OpenAIReader("m", "m", url)
-            assert Driver({Generate: chat}, ledger).run([Job(1, plan("a"))]).__next__().answer.text == "A"
+            assert Driver(engines_for(chat), ledger).run([Job(1, plan("a"))]).__next__().result.text == "A"
     assert server.came["a"] == 1
 
 
@@ -74,16 +76,58 @@ def test_a_kill_between_sending_and_noting_the_id_is_made_good(tmp_path: Path) -
     with server.serving() as url:
         first = reader(url, tmp_path)
         first.submit([request("a")])
-        first._send(first._fresh)
+        first._send()
         (note,) = (tmp_path / "batches").glob("*.json")
         body = json.loads(note.read_text()) | {"batch": None}
         note.write_text(json.dumps(body))
         lost = note.with_name("lost.json")
-        lost.write_text(json.dumps(body | {"name": "lost", "asked": {}}))
+        lost.write_text(json.dumps(body | {"name": "lost", "requests": {}}))
         found, _ = sweep(reader(url, tmp_path), tmp_path, [plan("a")])
-    assert found[0].answer.text == "A"
+    assert found[0].result.text == "A"
     assert len(server._batches) == 1
     assert not list((tmp_path / "batches").glob("*"))
+
+
+def test_a_batch_that_finished_meanwhile_is_not_paid_again(tmp_path: Path) -> None:
+    """Its requests are wanted by this run too, beside a new one: the new one alone is sent."""
+    server = ChatServer()
+    with server.serving() as url:
+        first = reader(url, tmp_path)
+        first.submit([request("a"), request("b")])
+        first._send()
+        found, _ = sweep(reader(url, tmp_path), tmp_path, [plan(p) for p in "abcd"])
+    assert {o.result.text for o in found.values()} == {"A", "B", "C", "D"}
+    assert server.came == {"a": 1, "b": 1, "c": 1, "d": 1}
+
+
+def test_a_small_capacity_takes_unrequested_results_in(tmp_path: Path) -> None:
+    """A batch of an earlier run holds calls that this run has queued and not yet submitted."""
+    server = ChatServer()
+    with server.serving() as url:
+        first = reader(url, tmp_path)
+        first.submit([request(p) for p in "abcdef"])
+        first._send()
+        second = reader(url, tmp_path)
+        second.capacity = 2
+        found, driver = sweep(second, tmp_path, [plan(p) for p in "abcdefg"])
+    assert {o.result.text for o in found.values()} == set("ABCDEFG")
+    assert max(server.came.values()) == 1
+    assert driver.tally.executed == 7
+
+
+def test_a_refused_call_that_may_fail_is_a_result(tmp_path: Path) -> None:
+    """HTTP 400 for one line; its plan goes on."""
+    server = ChatServer(misbehave=lambda prompt, _: "bad request" if prompt == "bad" else None)
+    with server.serving() as url:
+        engine = reader(url, tmp_path)
+        good, bad = request("a"), replace(request("bad"), may_fail=True)
+        engine.submit([good, bad])
+        results = []
+        while len(results) < 2:
+            results += engine.collect(5.0)
+    by_prompt = {q.messages[0].content: result for q, result in results if isinstance(q, Generate)}
+    assert isinstance(by_prompt["bad"], Failed)
+    assert "HTTP 400" in by_prompt["bad"].reason
 
 
 def test_lines_that_failed_are_sent_again(tmp_path: Path) -> None:
@@ -91,7 +135,7 @@ def test_lines_that_failed_are_sent_again(tmp_path: Path) -> None:
     server = ChatServer(misbehave=lambda p, t: {"a": "500", "b": "stall"}.get(p) if t == 1 else None)  # type: ignore[arg-type, return-value]
     with server.serving() as url:
         found, _ = sweep(reader(url, tmp_path), tmp_path, [plan(p) for p in "abc"])
-    assert {o.answer.text for o in found.values()} == {"A", "B", "C"}
+    assert {o.result.text for o in found.values()} == {"A", "B", "C"}
     assert server.came == {"a": 2, "b": 2, "c": 1}
 
 
@@ -101,7 +145,7 @@ def test_a_refused_line_ends_the_run_after_the_others_are_kept(tmp_path: Path) -
     with server.serving() as url:
         with pytest.raises(ReaderError, match="HTTP 401"):
             sweep(reader(url, tmp_path), tmp_path, [plan(p) for p in ("a", "bad", "c")])
-        with Ledger(tmp_path / "l.sqlite") as ledger:
+        with SqliteStore(tmp_path / "l.sqlite") as ledger:
             assert len(ledger) == 2
         sweep(reader(url, tmp_path), tmp_path, [plan(p) for p in ("a", "bad", "c")])
     assert server.came == {"a": 1, "bad": 2, "c": 1}
@@ -114,10 +158,10 @@ def test_a_batch_of_another_sweep_is_merged_too(tmp_path: Path) -> None:
     with server.serving() as url:
         first = reader(url, tmp_path)
         first.submit([request("a"), request("b")])
-        first._send(first._fresh)
+        first._send()
         _, driver = sweep(reader(url, tmp_path), tmp_path, [plan("c")])
-        assert driver.tally.made == 1
-        with Ledger(tmp_path / "l.sqlite") as ledger:
+        assert driver.tally.executed == 1
+        with SqliteStore(tmp_path / "l.sqlite") as ledger:
             assert len(ledger) == 3
     assert not list((tmp_path / "batches").glob("*"))
 
@@ -128,11 +172,11 @@ def test_a_budget_counts_what_this_run_sent(tmp_path: Path) -> None:
     with server.serving() as url:
         first = reader(url, tmp_path)
         first.submit([request(f"q{n}") for n in range(5)])
-        first._send(first._fresh)
+        first._send()
         engine = reader(url, tmp_path, Budget(tokens=40))
         found, _ = sweep(engine, tmp_path, [plan("x"), *(plan(f"q{n}") for n in range(5))])
     assert len(found) == 6
-    assert engine.spending._aside == Usage()
+    assert engine.spending._reserved == Usage()
     assert engine.spending.spent == Usage(1, 1)
 
 
@@ -145,7 +189,7 @@ def test_a_budget_holds_for_batches(tmp_path: Path) -> None:
         assert 0 < len(server.came) < 5
         _, driver = sweep(reader(url, tmp_path), tmp_path, [plan(f"q{n}") for n in range(5)])
     assert set(server.came.values()) == {1}
-    assert driver.tally.from_ledger == 5 - driver.tally.made
+    assert driver.tally.ledger_hits == 5 - driver.tally.executed
 
 
 def test_settings_that_cannot_work(tmp_path: Path) -> None:

@@ -2,18 +2,20 @@
 
 import time
 import traceback
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from winnow.driver import Driver, Job
 from winnow.errors import BudgetError, ConfigError, ReaderError
-from winnow.ledger import Ledger
-from winnow.loopback import ChatServer, Fault
+from winnow.ledger.sqlite import SqliteStore
+from winnow.protocols import engines_for
 from winnow.readers.budget import Budget
 from winnow.readers.openai_chat import OpenAIReader
 from winnow.readers.pacing import Pacing
-from winnow.records import Answer, Decoding, Generate, Generation, Likelihood, Message, Outcome, Plan, Price
+from winnow.records import Answer, Decoding, Failed, Generate, Generation, Likelihood, Message, Outcome, Plan, Price
+from winnow.testing.chat_server import ChatServer, Fault
 
 FAST = Pacing(first_wait=0.01, longest_wait=0.05, read_seconds=0.4, connect_seconds=0.4, cooldown=0.05)
 
@@ -30,8 +32,8 @@ def plan(*asked: Generate) -> Plan:
 
 def sweep(reader: OpenAIReader, path: Path, plans: list[Plan]) -> tuple[dict[object, Outcome], Driver]:
     """Run plans with a ledger; the reader is closed in any case."""
-    with Ledger(path) as ledger:
-        driver = Driver({Generate: reader}, ledger)
+    with SqliteStore(path) as ledger:
+        driver = Driver(engines_for(reader), ledger)
         try:
             return {o.tag: o for o in driver.run(Job(n, p) for n, p in enumerate(plans))}, driver
         finally:
@@ -48,9 +50,9 @@ def test_a_failure_is_tried_again_until_it_is_answered(tmp_path: Path, fault: Fa
     with server.serving() as url:
         reader = OpenAIReader("m", "m", url, pacing=FAST)
         found, driver = sweep(reader, tmp_path / "l.sqlite", [plan(request(f"q{n}")) for n in range(12)])
-    assert {o.answer.text for o in found.values()} == {f"Q{n}/stop" for n in range(12)}
+    assert {o.result.text for o in found.values()} == {f"Q{n}/stop" for n in range(12)}
     assert set(server.came.values()) == {3}
-    assert driver.tally.made == 12
+    assert driver.tally.executed == 12
 
 
 @pytest.mark.parametrize(("fault", "finish"), [("empty", "empty"), ("filter", "content_filter"), ("length", "length")])
@@ -60,7 +62,7 @@ def test_outcomes_are_recorded_not_tried_again(tmp_path: Path, fault: Fault, fin
     with server.serving() as url:
         for _ in range(2):
             found, _ = sweep(OpenAIReader("m", "m", url, pacing=FAST), tmp_path / "l.sqlite", [plan(request("q"))])
-            assert found[0].answer.text == f"{'Q' if fault == 'length' else ''}/{finish}"
+            assert found[0].result.text == f"{'Q' if fault == 'length' else ''}/{finish}"
     assert server.calls == 1
 
 
@@ -71,7 +73,7 @@ def test_a_prompt_that_the_server_finds_too_long_is_shortened(tmp_path: Path) ->
     server = ChatServer(misbehave=lambda prompt, _: "too long" if prompt == "long" else None)
     with server.serving() as url:
         found, driver = sweep(OpenAIReader("m", "m", url), tmp_path / "l.sqlite", [plan(long)])
-    assert (found[0].answer.text, found[0].dropped, driver.tally.made) == ("SHORT/stop", 1, 1)
+    assert (found[0].result.text, found[0].dropped, driver.tally.executed) == ("SHORT/stop", 1, 1)
 
 
 def test_a_refusal_stops_the_run_and_keeps_what_was_answered(tmp_path: Path) -> None:
@@ -93,7 +95,7 @@ def test_answers_on_their_way_are_kept_when_another_is_refused(tmp_path: Path) -
     server.slow = lambda prompt: 0.0 if prompt == "q3" else 0.3
     with server.serving() as url, pytest.raises(ReaderError, match="HTTP 401"):
         sweep(OpenAIReader("m", "m", url, pacing=FAST), tmp_path / "l.sqlite", [plan(request(f"q{n}")) for n in range(4)])
-    with Ledger(tmp_path / "l.sqlite") as ledger:
+    with SqliteStore(tmp_path / "l.sqlite") as ledger:
         assert len(ledger) == 3
 
 
@@ -184,7 +186,7 @@ def test_samples_go_out_together_and_are_stored_apart(tmp_path: Path) -> None:
         for count, calls in ((5, 2), (7, 3)):
             reader = OpenAIReader("m", "m", url, samples_per_call=3)
             found, _ = sweep(reader, tmp_path / "l.sqlite", [plan(*(request("q", hot, n) for n in range(count)))])
-            assert found[0].calls == count
+            assert found[0].usage[0].calls == count
             assert server.calls == calls
 
 
@@ -199,7 +201,7 @@ def test_a_budget_stops_cleanly_and_more_of_it_goes_on(tmp_path: Path) -> None:
         assert 0 < first < 10
         found, driver = sweep(OpenAIReader("m", "m", url, budget=Budget(tokens=10_000)), tmp_path / "l.sqlite", plans[1])
     assert len(found) == 10
-    assert driver.tally.made == 10 - first
+    assert driver.tally.executed == 10 - first
     assert set(server.came.values()) == {1}
 
 
@@ -208,7 +210,7 @@ def test_log_probabilities_are_kept(tmp_path: Path) -> None:
     with ChatServer().serving() as url:
         reader = OpenAIReader("m", "m", url)
         reader.submit([request("q", Decoding(logprobs=True))])
-        ((_, result),) = reader.collect()
+        ((_, result),) = reader.collect(5.0)
         reader.close()
     assert isinstance(result, Generation)
     assert result.logprobs == (-0.5,)
@@ -228,6 +230,24 @@ def test_what_it_cannot_do_and_who_it_is(monkeypatch: pytest.MonkeyPatch) -> Non
         OpenAIReader("m", "m", "https://example.org/v1", key_variable="WINNOW_TEST_KEY").check()
     with pytest.raises(ConfigError, match="has no price"):
         OpenAIReader("m", "m", budget=Budget(money=1.0))
-    assert OpenAIReader("m", "m", budget=Budget(money=1.0), price=Price(1.0, 1.0)).spending.set_aside(
+    assert OpenAIReader("m", "m", budget=Budget(money=1.0), price=Price(1.0, 1.0)).spending.reserve(
         reader.protocol.most(request("x"))
     )
+
+
+def test_a_refused_call_that_may_fail_is_a_result_and_another_stops_the_run(tmp_path: Path) -> None:
+    """HTTP 400 for one prompt: with may_fail its plan receives Failed; without, the run stops."""
+    server = ChatServer(misbehave=lambda prompt, _: "bad request" if prompt == "bad" else None)
+    with server.serving() as url:
+        found, _ = sweep(
+            OpenAIReader("m", "m", url, pacing=FAST), tmp_path / "a.sqlite", [failing(replace(request("bad"), may_fail=True))]
+        )
+        assert "HTTP 400" in found[0].result.text
+        with pytest.raises(ReaderError, match="HTTP 400"):
+            sweep(OpenAIReader("m", "m", url, pacing=FAST), tmp_path / "b.sqlite", [failing(request("bad"))])
+
+
+def failing(asked: Generate) -> Plan[Answer]:
+    """A plan that goes on after a failure."""
+    (result,) = yield [asked]
+    return Answer(result.reason if isinstance(result, Failed) else result.text, unknown=False)

@@ -32,21 +32,21 @@ def test_the_breaker_pauses_probes_and_gives_up() -> None:
     async def story() -> None:
         breaker = Breaker(Pacing(trip=3, cooldown=0.05, openings=2))
         for _ in range(3):
-            await breaker.passed()
-            breaker.failed("HTTP 500")
-        breaker.failed("HTTP 500")  # it was under way before the pause
-        await breaker.passed()
-        waiting = asyncio.ensure_future(breaker.passed())
+            await breaker.wait()
+            breaker.record_failure("HTTP 500")
+        breaker.record_failure("HTTP 500")  # it was under way before the pause
+        await breaker.wait()
+        waiting = asyncio.ensure_future(breaker.wait())
         await asyncio.sleep(0.1)
         assert not waiting.done()
-        breaker.answered()
+        breaker.record_reply()
         await asyncio.wait_for(waiting, 1)
         assert (breaker.failures, breaker.openings) == (0, 0)
         for _ in range(3):
-            breaker.failed("HTTP 500")
-        await breaker.passed()
+            breaker.record_failure("HTTP 500")
+        await breaker.wait()
         with pytest.raises(ReaderError, match=r"failed 4 times in a row, over 2 pauses.*HTTP 500"):
-            breaker.failed("HTTP 500")
+            breaker.record_failure("HTTP 500")
 
     asyncio.run(story())
 

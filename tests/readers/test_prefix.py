@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from winnow.readers.local import LocalReader
-from winnow.readers.prefix import common_prefix, laid_out
+from winnow.readers.prefix import collate, common_prefix
 from winnow.records import Decoding, Generate, Generation, Likelihood, Message, Request
 from winnow.testing import tiny_causal_lm
 
@@ -24,7 +24,7 @@ def results(reader: LocalReader, asked: Sequence[Request]) -> list[Any]:
     """Submit all, collect until nothing is left, and return texts or scores in their order."""
     reader.submit(asked)
     found: dict[Request, Any] = {}
-    while batch := reader.collect():
+    while batch := reader.collect(5.0):
         found.update({q: r.text if isinstance(r, Generation) else r.value for q, r in batch})  # type: ignore[union-attr]
     return [found[one] for one in asked]
 
@@ -35,7 +35,7 @@ def test_a_shared_beginning_is_read_once_and_changes_nothing(folder: Path) -> No
     asked = [Generate((Message("user", begin + text),), Decoding(6)) for text in TEXTS[:4]]
     likely = [Likelihood(one.messages, text) for one in asked[:2] for text in ("the fox", "brown")]
     reader = LocalReader(str(folder), "tiny", "float32")
-    inputs = laid_out(reader.lm, [reader.encode(one).ids for one in asked])
+    inputs = collate(reader.lm, [reader.encode(one).ids for one in asked])
     assert inputs["past_key_values"].get_seq_length() >= 16
     assert inputs["attention_mask"].sum(dim=1).tolist() == [reader.size(one) for one in asked]
     alone = LocalReader(str(folder), "tiny", "float32", batch_size=1)

@@ -22,7 +22,7 @@ def met(reader: Seq2SeqReader, asked: list[Request]) -> dict[Request, Result]:
     """Submit all and collect until nothing is left."""
     reader.submit(asked)
     found: dict[Request, Result] = {}
-    while batch := reader.collect():
+    while batch := reader.collect(5.0):
         found.update(dict(batch))  # type: ignore[arg-type]
     return found
 

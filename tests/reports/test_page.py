@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from winnow.reports.cells import CellResult, comparisons_table, difference, measures_table
-from winnow.reports.page import Report, report
+from winnow.reports.cells import CellResult, breakdown_table, comparisons_table, difference, metrics_table
+from winnow.reports.page import Report, build_report
 from winnow.reports.plots import against_k, against_position
 from winnow.testing import cell_result
 
@@ -25,9 +25,13 @@ CELLS = [cell_result("closed_book", 0, "none", [0, 0, 0, 1])] + [
 ]
 
 
+def _labelled(cell: CellResult, **labels: str) -> CellResult:
+    return replace(cell, labels=replace(cell.labels, **labels))
+
+
 def drawn() -> Report:
     """The report of the cells above."""
-    return report("Winnow: <test>", CELLS, {"Data": "made up", "Code": "rev & co"}, seed=0)
+    return build_report("Winnow: <test>", CELLS, {"Data": "made up", "Code": "rev & co"}, seed=0)
 
 
 def test_tables_hold_every_cell_with_intervals() -> None:
@@ -47,17 +51,17 @@ def test_tables_hold_every_cell_with_intervals() -> None:
 def test_pairs_match_by_question_not_by_row() -> None:
     """The same answers in another order make no difference."""
     first, second = CELLS[1], CELLS[1]
-    turned = CellResult(second.strategy, second.k, second.gold, list(reversed(second.rows)))
+    turned = replace(second, samples=list(reversed(second.samples)))
     assert difference(first, turned, "em", 0).difference == 0
     assert comparisons_table([CELLS[0]], 0).rows == []
-    assert "Differences between" not in report("title", [CELLS[0]], {}, seed=0).markdown()
-    assert measures_table("t", "o", CELLS[:1], 0).columns[:3] == ["strategy", "k", "gold"]
+    assert "Differences between" not in build_report("title", [CELLS[0]], {}, seed=0).markdown()
+    assert metrics_table("t", "o", CELLS[:1], 0).columns[:3] == ["strategy", "k", "gold"]
 
 
 def test_settings_of_one_strategy_are_compared_too() -> None:
     """Both settings of a strategy, and both strategies of a setting; what differs in two ways is no pair."""
     cells = [
-        replace(cell_result(strategy, 5, "gold_first", ems), setting=setting)
+        _labelled(cell_result(strategy, 5, "gold_first", ems), setting=setting)
         for strategy, ems in (("a", [0, 0, 1]), ("b", [1, 1, 1]))
         for setting in ("ranked by=retriever", "ranked by=estimator")
     ]
@@ -69,9 +73,18 @@ def test_settings_of_one_strategy_are_compared_too() -> None:
         ["b (ranked by=estimator)", "b (ranked by=retriever)"],
     ]
     assert [row[4].split()[0] for row in rows] == ["+0.0", "+66.7", "+66.7", "+0.0"]
-    assert comparisons_table([cells[0], replace(cells[1], asked="another split")], 0).rows == []
-    other = [{**row, "question_id": f"other {row['question_id']}"} for row in cells[1].rows]
-    assert comparisons_table([cells[0], replace(cells[1], rows=other)], 0).rows == []
+    assert comparisons_table([cells[0], _labelled(cells[1], questions="another split")], 0).rows == []
+    other = [replace(one, question=replace(one.question, question_id=f"other {n}")) for n, one in enumerate(cells[1].samples)]
+    assert comparisons_table([cells[0], replace(cells[1], samples=other)], 0).rows == []
+
+
+def test_a_breakdown_has_a_column_per_group() -> None:
+    """The largest first; a group without questions in a cell has no number."""
+    cells = [replace(CELLS[1], groups=["a", "b", "b", "b"]), replace(CELLS[2], groups=["b", "b", "b", "b"])]
+    table = breakdown_table(cells, "topic", 0)
+    assert (table.title, table.columns[3:]) == ("EM by topic", ["b (3)", "a (1)"])
+    assert [row[3].partition(" ")[0] for row in table.rows] == ["66.7", "50.0"]
+    assert table.rows[1][4] == "-"
 
 
 def test_plots_are_svg_and_repeat() -> None:

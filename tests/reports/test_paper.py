@@ -1,21 +1,32 @@
 """Our cells beside what a paper states."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from winnow.errors import ConfigError
-from winnow.reports.cells import difference
-from winnow.reports.paper import NOT_STATED, beside, load
-from winnow.testing import cell_result
+from winnow.metrics.correctness import F1
+from winnow.reports.cells import CellResult, difference
+from winnow.reports.paper import NOT_STATED, load, paper_tables
+from winnow.testing import cell_result as plain_cell
+
+
+def cell_result(strategy: str, k: int, gold: str, ems: Sequence[float]) -> CellResult:
+    """A cell that also has F1, which is in no column of its own tables."""
+    return replace(plain_cell(strategy, k, gold, ems), hidden=[F1("f1", "F1")])
+
+
+def _labelled(cell: CellResult, questions: str) -> CellResult:
+    return replace(cell, labels=replace(cell.labels, questions=questions))
 
 
 def test_a_table_of_the_paper_is_read_as_it_stands() -> None:
     """Table 1, NQ, ChatGPT, Post-Fusion: 40.1, 50.4, 7.4, 12.0; concatenation has no %NM."""
     part = load("post_fusion", "table1", "NQ", "ChatGPT")
-    assert [s.low for s in part.stated if s.where["strategy"] == "post_fusion"] == [40.1, 50.4, 7.4, 12.0]
-    assert [s.show() for s in part.stated if s.where["strategy"] == "concatenation"] == ["38.1", "45.4", "19.9", "-"]
-    assert len(part.stated) == 6 * 4
+    assert [s.low for s in part.reported if s.where["strategy"] == "post_fusion"] == [40.1, 50.4, 7.4, 12.0]
+    assert [s.format() for s in part.reported if s.where["strategy"] == "concatenation"] == ["38.1", "45.4", "19.9", "-"]
+    assert len(part.reported) == 6 * 4
     assert part.gold_only
     assert part.questions == [5892, 3459]
     assert load("post_fusion", "table2", "SQuAD", "GPT4").others == {"Supervised": 35.8}
@@ -25,20 +36,20 @@ def test_a_table_of_the_paper_is_read_as_it_stands() -> None:
 def test_every_part_loads(name: str) -> None:
     """Each has something to stand beside ours."""
     part = load("post_fusion", name, "TriviaQA", "Llama2")
-    assert part.stated or part.contrasts
+    assert part.reported or part.differences
 
 
 def test_ours_beside_the_paper() -> None:
     """EM 50 against 40.1 is +9.9; a cell that the paper has not, and a value it does not give, are not stated."""
     cells = [cell_result(s, k, "gold_inserted", [1.0, 0.0]) for s, k in (("post_fusion", 5), ("post_fusion", 7))]
     part = load("post_fusion", "table1", "NQ", "ChatGPT")
-    values, counts = beside(part, cells, 0, (150, 147))
+    values, counts = paper_tables(part, cells, 0, (150, 147))
     first, second = values.rows
     assert first[:4] == ["post_fusion", "5", "gold_inserted", "1"]
     assert first[4] == "50.0 [0.0, 100.0]"
     assert first[5:7] == ["40.1", "+9.9"]
     assert second[5:7] == [NOT_STATED, "-"]
-    voteless = beside(part, [cell_result("concatenation", 5, "gold_inserted", [1.0])], 0, None)[0].rows[0]
+    voteless = paper_tables(part, [cell_result("concatenation", 5, "gold_inserted", [1.0])], 0, None)[0].rows[0]
     assert voteless[-3:] == ["-", "-", "-"]
     assert counts.rows == [["ours", "150", "147"], ["paper", "5892", "3459"]]
 
@@ -46,23 +57,23 @@ def test_ours_beside_the_paper() -> None:
 def test_a_range_is_met_anywhere_within() -> None:
     """Figure 1 states 2 to 7 % unknown for Post-Fusion: 50 % is 43 over its end."""
     cell = cell_result("post_fusion", 10, "gold_inserted", [1.0, 0.0])
-    row = beside(load("post_fusion", "figure1", "NQ", ""), [cell], 0, None)[0].rows[0]
+    row = paper_tables(load("post_fusion", "figure1", "NQ", ""), [cell], 0, None)[0].rows[0]
     assert row[5:7] == ["2 to 7", "+43.0"]
 
 
 def test_differences_are_paired_and_say_what_was_not_run() -> None:
     """Table 2's others stand in a row of their own; a contrast without its cells is named."""
     cells = [cell_result("concat_pf", k, "retrieved", ems) for k, ems in ((5, [0.0, 0.0, 1.0]), (20, [1.0, 0.0, 1.0]))]
-    _, contrasts = beside(load("post_fusion", "figure4", "", ""), cells, 0, None)
+    _, contrasts = paper_tables(load("post_fusion", "figure4", "", ""), cells, 0, None)
     assert contrasts.rows[0][:4] == ["EM", "concat_pf, k 20", "concat_pf, k 5", "+33.3 [+0.0, +100.0]"]
     assert contrasts.rows[0][5] == "+1.5"
     assert contrasts.rows[1][3] == "not run"
-    mixed = [replace(cells[0], asked="dev"), *(replace(cell, asked="test") for cell in cells)]
-    _, contrasts = beside(load("post_fusion", "figure4", "", ""), mixed, 0, None)
+    mixed = [_labelled(cells[0], "dev"), *(_labelled(cell, "test") for cell in cells)]
+    _, contrasts = paper_tables(load("post_fusion", "figure4", "", ""), mixed, 0, None)
     assert contrasts.rows[0][3] == "+33.3 [+0.0, +100.0]"
-    _, contrasts = beside(load("post_fusion", "figure4", "", ""), [mixed[0], mixed[2]], 0, None)
+    _, contrasts = paper_tables(load("post_fusion", "figure4", "", ""), [mixed[0], mixed[2]], 0, None)
     assert contrasts.rows[0][3] == "not run"
-    table = beside(load("post_fusion", "table2", "NQ", "GPT4"), cells, 0, None)[0]
+    table = paper_tables(load("post_fusion", "table2", "NQ", "GPT4"), cells, 0, None)[0]
     assert table.rows[-1][0] == "Supervised (others' result)"
     assert table.rows[-1][5] == "40.9"
     tokens = difference(cells[1], cells[0], "tokens", 0)

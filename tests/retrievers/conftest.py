@@ -2,7 +2,7 @@
 
 import pytest
 
-from winnow.encoder import SentenceEncoder
+from winnow.modeling.sentence_encoder import SentenceEncoder
 from winnow.testing import PASSAGES, tiny_encoder
 
 

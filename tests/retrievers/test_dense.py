@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from winnow.encoder import SentenceEncoder
 from winnow.errors import ConfigError
+from winnow.modeling.sentence_encoder import SentenceEncoder
 from winnow.records import Passage
 from winnow.retrievers.dense import Dense
 from winnow.testing import PASSAGES, question

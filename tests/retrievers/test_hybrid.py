@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from winnow.encoder import SentenceEncoder
 from winnow.errors import ConfigError
+from winnow.modeling.sentence_encoder import SentenceEncoder
 from winnow.records import Hit, Passage
 from winnow.retrievers.bm25 import BM25
 from winnow.retrievers.dense import Dense

@@ -50,7 +50,7 @@ def test_unknown_is_an_answer_only_where_it_votes() -> None:
     table = {(c, t): 0.9 if t == "unknown" else 0.1 for c in "abc" for t in ("unknown", "y")}
     assert answer("exact", ["unknown", "I don't know", "y"], table)[0].text == "y"
     found, asked = answer("exact", ["unknown", "unknown", ""], {})
-    assert (found, asked) == (Answer("unknown", unknown=True), 0)
+    assert (found.text, found.unknown, found.candidates, asked) == ("unknown", True, (), 0)
     assert answer("exact", ["unknown", "I don't know", "y"], table, unknown_votes=True)[0].unknown
 
 
@@ -58,5 +58,5 @@ def test_settings_are_checked() -> None:
     """An unknown scoring; samples."""
     with pytest.raises(ConfigError, match="exact or fast; received 'best'"):
         Marginal(PROMPT, Decoding(), scoring="best")  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="received 5 samples"):
+    with pytest.raises(ConfigError, match="received 5"):
         Marginal(PROMPT, Decoding(temperature=1.0, samples=5))

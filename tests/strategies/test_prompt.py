@@ -7,7 +7,7 @@ import pytest
 from winnow.errors import ConfigError
 from winnow.records import Decoding
 from winnow.strategies.demonstrations import Demonstration, Shots
-from winnow.strategies.prompt import Prompt, ask
+from winnow.strategies.prompt import Prompt, build_request
 from winnow.testing import context, question
 
 PROMPT = Prompt("{contexts}|{question}", "{question}", "{contexts}|{candidates}|{question}")
@@ -47,21 +47,21 @@ def test_demonstrations_stand_before_the_question() -> None:
     (message,) = prompt.render(question("Q?"), [context(3, "three")])
     assert message.content == "1 [1] Title 1 | text 1 D1? A1\n2 [1] Title 2 | text 2 D2? A2#[1] Title 3 | three|Q?"
     assert prompt.render(question("Q?"), [])[0].content == "Q?"
-    with pytest.raises(ConfigError, match="demonstrations are drawn"):
+    with pytest.raises(ConfigError, match="needs its demonstrations"):
         replace(prompt, demonstrations=()).render(question("Q?"), [context(3, "three")])
-    with pytest.raises(ConfigError, match=r"prompt\.demonstration must hold"):
+    with pytest.raises(ConfigError, match=r"prompt\.demonstration must have"):
         replace(prompt, demonstration="{question}")
     (own,) = prompt.render(question("D1?", question_id="d1"), [context(3, "three")])
     assert "A1" not in own.content  # no question sees its own answer
     assert "A3" in own.content
     assert replace(prompt, shots=None).render(question("Q?"), [context(3, "t")])[0].content == "#[1] Title 3 | t|Q?"
-    with pytest.raises(ConfigError, match=r"with_contexts must hold the fields .*demonstrations"):
+    with pytest.raises(ConfigError, match=r"with_contexts must have the fields .*demonstrations"):
         replace(prompt, with_contexts=PROMPT.with_contexts)
 
 
 def test_shedding_keeps_the_gold_passage_to_the_last() -> None:
     """Of ranks 1, 2 and gold 3 the second goes first, then the first, then nothing more."""
-    request = ask(PROMPT, question(), [context(1, "A"), context(2, "B"), context(3, "C", is_gold=True)], Decoding())
+    request = build_request(PROMPT, question(), [context(1, "A"), context(2, "B"), context(3, "C", is_gold=True)], Decoding())
     assert request.shorter is not None
     shorter = request.shorter()
     assert shorter is not None

@@ -6,7 +6,7 @@ from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.pf_concat import PFConcat
 from winnow.strategies.post_fusion import PostFusion
 from winnow.strategies.prompt import Prompt
-from winnow.strategies.sampling import pools
+from winnow.strategies.sampling import request_pools
 from winnow.testing import context, play, question
 
 PROMPT = Prompt("{contexts} Q {question}", "Q {question}", "{contexts} C {candidates} Q {question}", "<{text}>")
@@ -23,7 +23,9 @@ def test_each_prompt_is_put_as_often_as_it_has_samples_under_numbers() -> None:
     try:
         plan.send([Generation(text) for text in "abbbac"])
     except StopIteration as stop:
-        assert stop.value == Answer("b", False, ("a", "b", "b", "b", "a", "c"))  # noqa: PT017 (a plan ends by StopIteration)
+        found = stop.value
+        assert isinstance(found, Answer)
+        assert (found.text, found.unknown, found.candidates) == ("b", False, ("a", "b", "b", "b", "a", "c"))
 
 
 def test_concatenation_takes_the_majority_of_its_samples() -> None:
@@ -50,5 +52,5 @@ def test_pf_concat_keeps_a_passage_that_any_sample_answers() -> None:
 
 def test_greedy_asks_once() -> None:
     """No sampling, no numbers beyond 0."""
-    plan = pools([Generate((), Decoding())])
+    plan = request_pools([Generate((), Decoding())])
     assert [r.sample for r in next(plan) if isinstance(r, Generate)] == [0]

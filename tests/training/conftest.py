@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from winnow.training.facts import Facts, FactsSettings
+from winnow.synthetic.facts import Facts, FactsSettings
+from winnow.synthetic.scratch_t5 import ScratchT5, make_t5
 from winnow.training.groups import Group
-from winnow.training.scratch import ScratchT5, make_t5
 
 
 @dataclass(frozen=True)

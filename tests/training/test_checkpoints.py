@@ -12,12 +12,26 @@ from winnow.training.checkpoints import Checkpoint
 RUN = {"method": "Tiny", "seed": 13}
 
 
+class Stateful:
+    """A method with state."""
+
+    weight = 1.0
+
+    def state_dict(self) -> dict[str, float]:
+        """Return it."""
+        return {"weight": self.weight}
+
+    def load_state_dict(self, state: dict[str, float]) -> None:
+        """Take it."""
+        self.weight = state["weight"]
+
+
 def tiny(folder: Path) -> Checkpoint:
     """Return a checkpoint of one linear layer, its weights drawn anew."""
     layer = torch.nn.Linear(3, 2)
     optimizer = torch.optim.AdamW(layer.parameters(), lr=0.1)
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0 / (step + 1))
-    return Checkpoint(folder, {"layer": layer}, optimizer, scheduler, PartialState(cpu=True))
+    return Checkpoint(folder, {"layer": layer}, optimizer, scheduler, PartialState(cpu=True), Stateful())  # type: ignore[arg-type]
 
 
 def step(checkpoint: Checkpoint) -> torch.Tensor:
@@ -34,10 +48,12 @@ def test_weights_optimizer_rate_and_random_numbers_come_back(tmp_path: Path) -> 
     """The step after a checkpoint is bit-equal whether the run went on or another process loaded it."""
     ours = tiny(tmp_path / "at")
     step(ours)
+    ours.method.weight = 0.25  # type: ignore[attr-defined]
     ours.save(RUN, {"step": 1})
     on = step(ours)
     other = tiny(tmp_path / "at")
     assert other.load(RUN) == {"step": 1}
+    assert other.method.weight == 0.25  # type: ignore[attr-defined]
     assert torch.equal(step(other), on)
     assert other.scheduler.get_last_lr() == ours.scheduler.get_last_lr() == [pytest.approx(0.1 / 3)]
 
@@ -82,6 +98,6 @@ def test_another_runs_checkpoint_is_refused_before_anything_is_loaded(tmp_path: 
     ours.save(RUN, {"step": 1})
     other = tiny(tmp_path / "at")
     before = other.modules["layer"].weight.detach().clone()
-    with pytest.raises(ConfigError, match=r"seed: 13 there, 14 now; warm: None there, 2 now"):
+    with pytest.raises(ConfigError, match=r"seed: 13 in the checkpoint, 14 now; warm: None in the checkpoint, 2 now"):
         other.load({**RUN, "seed": 14, "warm": 2})
     assert torch.equal(other.modules["layer"].weight, before)

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from tests.training.methods import METHODS, SETTINGS
-from winnow.training.chunks import backward, set_dropout, spread
+from winnow.training.backward import backward
+from winnow.training.chunks import spread
 from winnow.training.groups import Group
-from winnow.training.loop import LoopSettings, Method
+from winnow.training.loop import set_dropout
 
 if TYPE_CHECKING:
     from conftest import SmallWorld
 
+    from winnow.training.method import Method
+    from winnow.training.settings import LoopSettings
 
-def gradients(method: Method, groups: Sequence[Group], settings: LoopSettings) -> dict[str, torch.Tensor]:
+
+def gradients(method: Method[Any], groups: Sequence[Group], settings: LoopSettings) -> dict[str, torch.Tensor]:
     """The gradient of one batch, with the same dropout each time."""
     for lm in method.models.values():
         lm.model.train()  # type: ignore[no-untyped-call]
         lm.model.zero_grad()
     torch.manual_seed(1)
-    backward(method, groups, settings, 0)
+    backward(method, method.prepare(groups, settings.seed, 0), groups, settings, 0)
     return {
         f"{name}.{n}": p.grad.clone()
         for name, lm in method.models.items()
@@ -33,17 +37,17 @@ def gradients(method: Method, groups: Sequence[Group], settings: LoopSettings) -
 
 
 @METHODS
-def test_recomputing_chunks_gives_the_same_gradient(make: Callable[[str], Method], small: SmallWorld) -> None:
+def test_recomputing_chunks_gives_the_same_gradient(make: Callable[[str], Method[Any]], small: SmallWorld) -> None:
     """With dropout: each chunk runs again under the random numbers it had."""
     method = make(small.base)
     once = gradients(method, small.train[:4], SETTINGS)
-    twice = gradients(method, small.train[:4], replace(SETTINGS, recompute=True))
+    twice = gradients(method, small.train[:4], replace(SETTINGS, gradient_caching=True))
     assert once.keys() == twice.keys()
     assert all(torch.allclose(once[n], twice[n], atol=1e-6) for n in once)
 
 
 @METHODS
-def test_chunks_and_the_order_of_questions_change_nothing(make: Callable[[str], Method], small: SmallWorld) -> None:
+def test_chunks_and_the_order_of_questions_change_nothing(make: Callable[[str], Method[Any]], small: SmallWorld) -> None:
     """Without dropout: any token budget, any order of questions, the same gradient beyond rounding."""
     method = make(small.base)
     for lm in method.models.values():

@@ -38,8 +38,8 @@ def test_likelihoods_agree_alone_together_and_with_the_writing(make: Callable[[P
     assert (together < 0).all()
     together.sum().backward()  # type: ignore[no-untyped-call]
     assert any(p.grad is not None for p in generator.lm.model.parameters())
-    for row, made in zip(rows, generator.write(rows), strict=True):
-        (single,) = generator.write([row])
+    for row, made in zip(rows, generator.generate(rows), strict=True):
+        (single,) = generator.generate([row])
         assert (made.text, made.log_p) == (single.text, pytest.approx(single.log_p, abs=1e-4))
 
 

@@ -13,7 +13,7 @@ def test_what_nothing_can_be_learnt_from_is_refused() -> None:
     """No context; empty answers only; likelihoods of another ranking."""
     with pytest.raises(InputError, match="'q1' has no contexts"):
         Group(question(), ())
-    with pytest.raises(InputError, match="no answer but empty strings"):
+    with pytest.raises(InputError, match="has only blank answers"):
         Group(question(answers=["", " "]), ONE)
     with pytest.raises(InputError, match="2 log_answer for 1 contexts"):
         Group(question(), ONE, log_answer=(0.0, 1.0))

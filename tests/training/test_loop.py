@@ -18,12 +18,13 @@ from safetensors.torch import load_file
 
 from tests.training.methods import METHODS, SETTINGS, rag, re_rag, silent
 from winnow.errors import ConfigError, WinnowError
-from winnow.pair_model import PairModel
+from winnow.modeling.pair_model import PairModel
 from winnow.training.chunks import Chunk
 from winnow.training.generators import Seq2SeqGenerator
 from winnow.training.groups import Group
-from winnow.training.loop import LoopSettings, Method, fit
+from winnow.training.loop import Method, fit
 from winnow.training.rag import Rag
+from winnow.training.settings import LoopSettings
 
 if TYPE_CHECKING:
     from conftest import SmallWorld
@@ -43,7 +44,7 @@ def test_a_run_saves_its_best_epoch_and_reports_once(make: Callable[[str], Metho
     again = fit(make(small.base), small.train, small.dev, SETTINGS, tmp_path / "out", silent)
     assert again.seconds == report.seconds
     with_other = Seq2SeqGenerator(str(tmp_path / "out/generator"), max_answer=4)
-    assert len(with_other.write([with_other.tokens.encode("a", small.dev[0].contexts[0].passage)])) == 1
+    assert len(with_other.generate([with_other.tokens.encode("a", small.dev[0].contexts[0].passage)])) == 1
 
 
 class Exploding(Rag):
@@ -61,7 +62,7 @@ def test_a_loss_that_is_not_finite_or_explodes_names_the_questions(small: SmallW
     with pytest.raises(WinnowError, match=r"loss became nan on \[.*'train-2'.*\]; lower the learning rate"):
         fit(method, small.train, [], SETTINGS, tmp_path / "out", silent)
     with pytest.raises(WinnowError, match="training loss became"):
-        fit(rag(small.base), small.train, [], replace(SETTINGS, explode_at=0.001), tmp_path / "other", silent)
+        fit(rag(small.base), small.train, [], replace(SETTINGS, max_loss=0.001), tmp_path / "other", silent)
     assert not (tmp_path / "out").exists()
 
 
@@ -79,11 +80,11 @@ def test_a_checkpoint_of_another_run_is_refused(small: SmallWorld, tmp_path: Pat
     """Another learning rate, another method: the differences are listed, nothing is loaded."""
     with pytest.raises(KeyboardInterrupt):
         fit(rag(small.base), small.train, [], SETTINGS, tmp_path / "out", stopped_at(3))
-    with pytest.raises(ConfigError, match=r"is of another run \(learning_rate: 0\.001 there, 0\.01 now\)"):
+    with pytest.raises(ConfigError, match=r"belongs to another run \(learning_rate: 0\.001 in the checkpoint, 0\.01 now\)"):
         fit(rag(small.base), small.train, [], replace(SETTINGS, learning_rate=0.01), tmp_path / "out", silent)
-    with pytest.raises(ConfigError, match=r"estimator\.class: None there, 'T5ForConditionalGeneration' now"):
+    with pytest.raises(ConfigError, match=r"estimator\.class: None in the checkpoint, 'T5ForConditionalGeneration' now"):
         fit(re_rag(small.base), small.train, [], SETTINGS, tmp_path / "out", silent)
-    assert fit(rag(small.base), small.train, [], replace(SETTINGS, recompute=True), tmp_path / "out", silent).steps == 6
+    assert fit(rag(small.base), small.train, [], replace(SETTINGS, gradient_caching=True), tmp_path / "out", silent).steps == 6
 
 
 def train(base: str, out: Path, groups: Sequence[Group], dev: Sequence[Group], kill_at: int | None) -> None:
@@ -100,7 +101,7 @@ CHILD = """
 import sys
 sys.path[:0] = {path!r}
 from test_loop import *
-from winnow.training.facts import Facts, FactsSettings
+from winnow.synthetic.facts import Facts, FactsSettings
 world = Facts(FactsSettings(train=12, dev=6, test=6, contexts=4, values=4, first_names=8, last_names=8, seed=3))
 groups, dev = ([Group(c.question, c.contexts) for c in world.split(name)] for name in ("train", "dev"))
 train({base!r}, Path({out!r}), groups, dev, {kill})

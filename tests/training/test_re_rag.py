@@ -12,7 +12,7 @@ import pytest
 from tests.training.methods import SETTINGS, silent
 from winnow.errors import ConfigError
 from winnow.estimators.t5 import T5Estimator
-from winnow.training.groups import Reply
+from winnow.strategies.teaching import ScoredReply
 from winnow.training.loop import fit
 from winnow.training.re_rag import ReRag
 
@@ -42,7 +42,9 @@ def test_evaluation_weighs_a_frozen_generators_answers_by_its_scores(
     """The answer under the best context wins by its weight; with equal weights two that agree on another one do."""
     group = small.dev[0]
     right = next(n for n, c in enumerate(group.contexts) if c.has_answer)
-    replies = tuple(Reply(group.question.answers[0] if n == right else "another", -1.0) for n in range(len(group.contexts)))
+    replies = tuple(
+        ScoredReply(group.question.answers[0] if n == right else "another", -1.0) for n in range(len(group.contexts))
+    )
     method = ReRag(T5Estimator(small.base, dtype="float32"))
     odds = [5.0 if n == right else -5.0 for n in range(len(group.contexts))]
     monkeypatch.setattr(T5Estimator, "score", lambda _self, pairs: np.array(odds[: len(pairs)]))

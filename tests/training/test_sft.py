@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 
 from winnow.errors import ConfigError
-from winnow.models import load_causal_lm
+from winnow.modeling.loading import load_causal_lm
 from winnow.records import Message
 from winnow.testing import tiny_causal_lm
 from winnow.training.examples import Example

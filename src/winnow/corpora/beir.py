@@ -3,14 +3,17 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
-from winnow.formats import json_lines, text_of
+from winnow.formats.text import json_lines, text_of
 from winnow.records import Passage
 
 
 @dataclass(frozen=True, slots=True)
 class BeirCorpus:
     """Yields the documents of a BEIR set as passages."""
+
+    input_files: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str
 

@@ -3,14 +3,17 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
-from winnow.formats import text_of, tsv_rows
+from winnow.formats.text import text_of, tsv_rows
 from winnow.records import Passage
 
 
 @dataclass(frozen=True, slots=True)
 class DprTsv:
     """Yields the passages of a DPR dump, 21 million for Wikipedia, one at a time."""
+
+    input_files: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str
 

@@ -3,14 +3,17 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
-from winnow.fid import read_fid
+from winnow.formats.fid_json import read_fid
 from winnow.records import Passage
 
 
 @dataclass(frozen=True, slots=True)
 class FidCorpus:
     """Yields every passage of a FiD file once."""
+
+    input_files: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str
 

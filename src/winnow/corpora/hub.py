@@ -3,16 +3,18 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from winnow.errors import InputError
-from winnow.formats import text_of
+from winnow.formats.text import text_of
 from winnow.records import Passage
 
 
 @dataclass(frozen=True, slots=True)
 class HubCorpus:
     """Yields passages from a `datasets` data set; `options` go to `datasets.load_dataset`."""
+
+    input_files: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str
     split: str = "train"

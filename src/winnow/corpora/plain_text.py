@@ -3,15 +3,18 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from winnow.errors import ConfigError
-from winnow.formats import files_below, lines
+from winnow.formats.text import files_below, lines
 from winnow.records import Passage
 
 
 @dataclass(frozen=True, slots=True)
 class PlainText:
     """Yields passages of `words` words from every file that matches `pattern` below `path`; the title is the stem."""
+
+    input_files: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str
     pattern: str = "*.txt"

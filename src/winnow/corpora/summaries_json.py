@@ -3,15 +3,18 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from winnow.errors import InputError
-from winnow.formats import load_json
+from winnow.formats.text import load_json
 from winnow.records import Passage
 
 
 @dataclass(frozen=True, slots=True)
 class SummariesJson:
     """Yields one passage an article; ids are positions in the file (the file is small and read whole)."""
+
+    input_files: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str
 

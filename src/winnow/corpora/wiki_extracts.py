@@ -3,15 +3,18 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from winnow.corpora.plain_text import split_words
-from winnow.formats import files_below, json_lines
+from winnow.formats.text import files_below, json_lines
 from winnow.records import Passage
 
 
 @dataclass(frozen=True, slots=True)
 class WikiExtracts:
     """Yields non-overlapping passages of `words` words a page; pages without text (redirects) have none."""
+
+    input_files: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str
     pattern: str = "wiki_*"

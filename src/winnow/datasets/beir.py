@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from winnow.errors import InputError
-from winnow.formats import json_lines, lines, text_of, tsv_rows
+from winnow.formats.text import json_lines, lines, text_of, tsv_rows
 from winnow.records import Question
 
 
@@ -16,6 +17,8 @@ class BeirQueries:
     BEIR has no short answers: `answers` holds the query itself, so that EM and F1 mean nothing here and recall is
     measured by gold passages.
     """
+
+    input_files: ClassVar[tuple[str, ...]] = ("path", "qrels")
 
     path: str
     qrels: str

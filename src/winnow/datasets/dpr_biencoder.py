@@ -4,9 +4,10 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from winnow.errors import InputError
-from winnow.formats import answers_of, load_json, text_of
+from winnow.formats.text import answers_of, load_json, text_of
 from winnow.records import Question
 
 
@@ -17,6 +18,8 @@ class DprBiencoder:
     A question whose gold passage DPR could not find in its dump of Wikipedia has none and is left out, as in its
     training.
     """
+
+    input_files: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str
     gold: bool = True

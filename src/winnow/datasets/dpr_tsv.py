@@ -3,14 +3,17 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
-from winnow.formats import answers_of, python_list, text_of, tsv_rows
+from winnow.formats.text import answers_of, python_list, text_of, tsv_rows
 from winnow.records import Question
 
 
 @dataclass(frozen=True, slots=True)
 class DprQuestions:
     """Yields one question a line; ids are line numbers."""
+
+    input_files: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str
 

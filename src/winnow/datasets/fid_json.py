@@ -3,14 +3,17 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
-from winnow.fid import read_fid
+from winnow.formats.fid_json import read_fid
 from winnow.records import Question
 
 
 @dataclass(frozen=True, slots=True)
 class FidQuestions:
     """Yields the questions of a FiD file, or of a folder with one a split."""
+
+    input_files: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str
 

@@ -4,16 +4,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from winnow.errors import InputError
-from winnow.formats import answers_of, text_of
+from winnow.formats.text import answers_of, text_of
 from winnow.records import Question
 
 
 @dataclass(frozen=True, slots=True)
 class HubQuestions:
     """Yields questions of a `datasets` data set; a dotted column ("answer.aliases") reaches into nested ones."""
+
+    input_files: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str
     split: str = "test"

@@ -3,14 +3,17 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
-from winnow.formats import answers_of, json_lines, text_of
+from winnow.formats.text import answers_of, json_lines, text_of
 from winnow.records import Question
 
 
 @dataclass(frozen=True, slots=True)
 class NqOpen:
     """Yields one question a line; ids are line numbers."""
+
+    input_files: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str
 

@@ -4,15 +4,18 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from winnow.errors import InputError
-from winnow.formats import answers_of, lines, python_list, text_of
+from winnow.formats.text import answers_of, lines, python_list, text_of
 from winnow.records import Question
 
 
 @dataclass(frozen=True, slots=True)
 class PopQa:
     """Yields one question a line; `meta` holds the relation (`prop`) and the subject's popularity where given."""
+
+    input_files: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str
 

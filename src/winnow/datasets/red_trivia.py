@@ -4,11 +4,12 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import yaml
 
 from winnow.errors import InputError
-from winnow.formats import answers_of, open_text, text_of
+from winnow.formats.text import answers_of, open_text, text_of
 from winnow.records import Question
 
 
@@ -18,6 +19,8 @@ class RedTrivia:
 
     Values are read as the text that stands in the file (YAML would turn the answer 007 into 7 and No into False).
     """
+
+    input_files: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str
     lists: Sequence[str]

@@ -4,15 +4,18 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from winnow.errors import InputError
-from winnow.formats import answers_of, load_json, text_of
+from winnow.formats.text import answers_of, load_json, text_of
 from winnow.records import Question
 
 
 @dataclass(frozen=True, slots=True)
 class Squad:
     """Yields the answerable questions; `meta` holds the article's title."""
+
+    input_files: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str
 

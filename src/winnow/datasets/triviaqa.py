@@ -3,15 +3,18 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from winnow.errors import InputError
-from winnow.formats import answers_of, load_json, text_of
+from winnow.formats.text import answers_of, load_json, text_of
 from winnow.records import Question
 
 
 @dataclass(frozen=True, slots=True)
 class TriviaQa:
     """Yields the questions with Answer.Value and every alias as answers (the file is one object, read whole)."""
+
+    input_files: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from winnow.encoder import Advance, SentenceEncoder
+from winnow.modeling.sentence_encoder import Advance, SentenceEncoder
 from winnow.records import Passage
 
 
 @dataclass(frozen=True)
 class BiEncoder:
-    """Scores `scale` times the cosine as log-odds; each distinct passage is encoded once in the estimator's life."""
+    """Scores `scale` times the cosine as log-odds; each distinct passage is encoded once per estimator."""
 
     encoder: SentenceEncoder
     scale: float = 20.0
@@ -26,10 +26,10 @@ class BiEncoder:
 
     def score(self, pairs: Sequence[tuple[str, Passage]]) -> NDArray[np.float32]:
         """Return (pairs,) float32 log-odds."""
-        fresh = list(dict.fromkeys(p for _, p in pairs if p not in self._vectors))
-        for passage, vector in zip(fresh, self.encoder.passages(fresh, self.advance), strict=True):
+        new = list(dict.fromkeys(p for _, p in pairs if p not in self._vectors))
+        for passage, vector in zip(new, self.encoder.passages(new, self.advance), strict=True):
             self._vectors[passage] = vector.astype(np.float16)
-        asked = list(dict.fromkeys(question for question, _ in pairs))
-        questions = dict(zip(asked, self.encoder.queries(asked), strict=True))
+        texts = list(dict.fromkeys(question for question, _ in pairs))
+        questions = dict(zip(texts, self.encoder.queries(texts), strict=True))
         cosines = [float(questions[q] @ self._vectors[p].astype(np.float32)) for q, p in pairs]
         return np.array(cosines, dtype=np.float32) * self.scale

@@ -1,4 +1,4 @@
-"""An estimator as an engine, so that each judgement is made once, kept in the ledger, and shared by all who ask for it."""
+"""An estimator as an engine: each estimate is computed once, kept in the ledger, and shared by all plans."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,10 +13,10 @@ class EstimatorEngine:
     """Serves Estimate requests.
 
     Args:
-        estimator: what judges.
-        identity: what the ledger files judgements under: name, digest of the weights and all that decides a score.
-        capacity: pairs taken at once, which are batched by length.
-        commit: pairs between two commits to the ledger, which a kill may lose.
+        estimator: computes the log-odds.
+        identity: the ledger files estimates under it: name, digest of the weights and all that determines a score.
+        capacity: pairs queued at once, which are batched by length.
+        commit: pairs per commit to the ledger; a kill may lose as many.
 
     """
 
@@ -32,33 +32,37 @@ class EstimatorEngine:
         return (Estimate,)
 
     def check(self) -> None:
-        """Nothing more can be told before the weights are loaded."""
+        """Pass: nothing can be checked before the weights are loaded."""
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Pass: nothing is open."""
+
+    def refusal(self, request: Request) -> str | None:  # noqa: ARG002 (the protocol)
+        """Return None: every estimate is served."""
+        return None
 
     def fits(self, request: Request) -> bool:  # noqa: ARG002 (the protocol; long texts are cut and counted)
-        """Tell that any length is served."""
+        """Return True: longer texts are cut."""
         return True
 
     def size(self, request: Request) -> int:
         """Return the text's length in characters."""
-        return len(_asked(request).text)
+        return len(_estimate(request).text)
 
     def submit(self, requests: Sequence[Request]) -> None:
-        """Take requests."""
-        self._pending += [_asked(request) for request in requests]
+        """Queue requests."""
+        self._pending += [_estimate(request) for request in requests]
 
-    def collect(self) -> Sequence[tuple[Request, Result]]:
-        """Judge up to `commit` pairs."""
-        due, self._pending = self._pending[: self.commit], self._pending[self.commit :]
-        if not due:
+    def collect(self, timeout: float) -> Sequence[tuple[Request, Result]]:  # noqa: ARG002 (it computes, nothing is awaited)
+        """Score up to `commit` pairs."""
+        batch, self._pending = self._pending[: self.commit], self._pending[self.commit :]
+        if not batch:
             return []
-        scores = self.estimator.score([(one.question, Passage(one.text, one.title, one.text)) for one in due])
-        return [(request, Score(value)) for request, value in zip(due, scores.tolist(), strict=True)]
+        scores = self.estimator.score([(one.question, Passage(one.text, one.title, one.text)) for one in batch])
+        return [(request, Score(value)) for request, value in zip(batch, scores.tolist(), strict=True)]
 
 
-def _asked(request: Request) -> Estimate:
+def _estimate(request: Request) -> Estimate:
     if not isinstance(request, Estimate):
         raise ConfigError(f"An estimator serves Estimate requests; received {type(request).__name__}.")
     return request

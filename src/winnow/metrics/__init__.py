@@ -1,1 +1,1 @@
-"""Metrics: pure functions that give per-question rows, then aggregates with intervals."""
+"""Metrics: pure functions, and the components that give a row per question and aggregates with intervals."""

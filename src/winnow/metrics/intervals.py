@@ -1,6 +1,5 @@
 """95 % bootstrap intervals, and paired tests between two cells on the same questions."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,7 +10,7 @@ from winnow.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class Interval:
     """A mean with its 95 % percentile-bootstrap interval over `n` questions."""
 
     mean: float
@@ -20,11 +19,11 @@ class Estimate:
     n: int
 
     def percent(self) -> str:
-        """Render as "41.7 [30.0, 53.3]", in percent."""
+        """Return text such as "41.7 [30.0, 53.3]", in percent."""
         return f"{100 * self.mean:.1f} [{100 * self.low:.1f}, {100 * self.high:.1f}]"
 
     def plain(self, digits: int = 0) -> str:
-        """Render as "812 [790, 833]", without a unit."""
+        """Return text such as "812 [790, 833]", without a unit."""
         return f"{self.mean:.{digits}f} [{self.low:.{digits}f}, {self.high:.{digits}f}]"
 
 
@@ -38,16 +37,16 @@ class Comparison:
     p_value: float
 
     def signed(self, scale: float = 100.0) -> str:
-        """Render the difference with its interval, in points of a percentage unless another scale is given."""
+        """Return the difference with its interval as text, in percentage points by default."""
         return f"{scale * self.difference:+.1f} [{scale * self.low:+.1f}, {scale * self.high:+.1f}]"
 
 
-def mean_interval(values: ArrayLike, *, seed: int = 0, resamples: int = 2000) -> Estimate:
+def mean_interval(values: ArrayLike, *, seed: int = 0, resamples: int = 2000) -> Interval:
     """Return the mean of per-question values with its interval; the same seed gives the same interval."""
     data = _vector(values)
     means = _resampled_means(data, seed, resamples)
     low, high = np.quantile(means, [0.025, 0.975])
-    return Estimate(float(data.mean()), float(low), float(high), len(data))
+    return Interval(float(data.mean()), float(low), float(high), len(data))
 
 
 def compare(first: ArrayLike, second: ArrayLike, *, seed: int = 0, resamples: int = 2000) -> Comparison:
@@ -61,20 +60,20 @@ def compare(first: ArrayLike, second: ArrayLike, *, seed: int = 0, resamples: in
 
 
 def mcnemar(first: ArrayLike, second: ArrayLike) -> float:
-    """Return McNemar's exact two-sided p-value for two vectors of right (1) and wrong (0)."""
+    """Return the exact two-sided p-value of McNemar's test for two vectors of right (1) and wrong (0)."""
+    from scipy.stats import binomtest
+
     left, right = _vector(first) > 0.5, _vector(second) > 0.5
     only_left, only_right = int((left & ~right).sum()), int((~left & right).sum())
-    trials = only_left + only_right
-    if trials == 0:
+    if only_left + only_right == 0:
         return 1.0
-    tail = sum(math.comb(trials, i) for i in range(min(only_left, only_right) + 1)) / 2**trials
-    return min(1.0, 2.0 * float(tail))
+    return float(binomtest(only_left, only_left + only_right, 0.5).pvalue)
 
 
 def _vector(values: ArrayLike | Sequence[float]) -> NDArray[np.float64]:
     data = np.asarray(values, dtype=np.float64)
     if data.ndim != 1 or not len(data):
-        raise InputError(f"An interval needs one value a question; received an array of shape {data.shape}.")
+        raise InputError(f"An interval needs one value per question; received an array of shape {data.shape}.")
     if np.isnan(data).any():
         raise InputError(f"Row {int(np.isnan(data).argmax())} is NaN; a metric is never averaged over missing values.")
     return data

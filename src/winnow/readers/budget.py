@@ -1,4 +1,4 @@
-"""What a run may spend at most, in money and in tokens."""
+"""The budget of a run, in dollars and in tokens."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Budget:
 
 
 class Spending:
-    """Keeps a run within its budget: what a call may cost at most is set aside before it is made, and settled after.
+    """Keeps a run within its budget: the most that a call may cost is reserved before it is made, and committed after.
 
-    The most is an estimate, for the tokenizers of remote models are not at hand: of a budget in a script of many tokens a
-    character, the last calls in flight may exceed it.
+    The most is an estimate, because the tokenizers of remote models are not available: in scripts with many tokens per
+    character the last calls in flight may exceed the budget.
     """
 
     def __init__(self, budget: Budget, price: Price) -> None:
@@ -36,27 +36,27 @@ class Spending:
             )
         self.budget, self.price = budget, price
         self.spent = Usage()
-        self._aside = Usage()
+        self._reserved = Usage()
 
-    def set_aside(self, most: Usage) -> bool:
-        """Set aside what a call may take at most; False where the budget does not hold it beside the calls in flight."""
-        total = self.spent + self._aside + most
+    def reserve(self, most: Usage) -> bool:
+        """Reserve the most that a call may take; return False if the budget does not cover it beside those in flight."""
+        total = self.spent + self._reserved + most
         money = self.price.of(total.tokens_in, total.tokens_out)
         tokens = total.tokens_in + total.tokens_out
         if (self.budget.money is not None and money > self.budget.money) or (
             self.budget.tokens is not None and tokens > self.budget.tokens
         ):
             return False
-        self._aside += most
+        self._reserved += most
         return True
 
-    def settle(self, most: Usage, taken: Usage) -> None:
-        """Replace what was set aside by what the call took."""
-        self._aside += Usage(-most.tokens_in, -most.tokens_out)
-        self.spent += taken
+    def commit(self, most: Usage, actual: Usage) -> None:
+        """Replace what was reserved by what the call took."""
+        self._reserved += Usage(-most.tokens_in, -most.tokens_out)
+        self.spent += actual
 
     def charge(self, most: Usage) -> None:
-        """Count a call whose answer was lost, but may be billed."""
+        """Count a call whose reply was lost but may be billed."""
         self.spent += most
 
     def exhausted(self) -> BudgetError:

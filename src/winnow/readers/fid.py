@@ -20,18 +20,26 @@ class FidReader(Seq2SeqReader):
         """Return the one kind."""
         return (Generate,)
 
+    def refusal(self, request: Request) -> str | None:
+        """Return why a request cannot be served: the fused decoder generates greedily, without log-probabilities."""
+        if isinstance(request, Generate) and (request.decoding.temperature > 0 or request.decoding.logprobs):
+            return "reader=fid generates greedy answers without log-probabilities. Use decoding=greedy."
+        if isinstance(request, Generate) and request.token_logprobs:
+            return "reader=fid reports no log-probabilities of tokens. Use a causal or seq2seq reader."
+        return None
+
     def encode(self, request: Generate | Likelihood) -> Item:
-        """Count the tokens of all messages; they are laid out when the batch runs."""
-        if isinstance(request, Likelihood) or request.decoding.temperature > 0:
-            raise ConfigError("reader=fid writes greedy answers only; it neither samples nor scores likelihoods.")
+        """Count the tokens of all messages; they are collated when the batch runs."""
+        if isinstance(request, Likelihood) or (reason := self.refusal(request)) is not None:
+            raise ConfigError(reason if isinstance(request, Generate) else "reader=fid scores no likelihoods.")
         return Item(request, [token for row in self._rows(request) for token in row])
 
     def generate(self, batch: Sequence[Item]) -> list[Generation]:
-        """Write the replies of a batch."""
-        from winnow.fusion import write_fused
+        """Generate the replies of a batch."""
+        from winnow.modeling.fid import generate_fused
 
-        asked = [item.request for item in batch if isinstance(item.request, Generate)]
-        texts = write_fused(self.lm, [self._rows(request) for request in asked], asked[0].decoding.max_new_tokens)
+        requests = [item.request for item in batch if isinstance(item.request, Generate)]
+        texts = generate_fused(self.lm, [self._rows(request) for request in requests], requests[0].decoding.max_new_tokens)
         return [
             Generation(text, usage=Usage(item.length, len(self.lm.tokenizer(text)["input_ids"])))
             for item, text in zip(batch, texts, strict=True)

@@ -1,26 +1,30 @@
-"""Sampling whose outcome does not depend on what shares the batch, and how a row of written tokens is read."""
+"""Generation in batches: sampling that does not depend on the batch, and log-probabilities of tokens."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 from transformers import LogitsProcessor
 
 from winnow.keys import request_key
+from winnow.modeling.tokens import single_token
 from winnow.records import Generate, Generation, Usage
 
 if TYPE_CHECKING:
-    from winnow.models import LanguageModel
+    from winnow.modeling.loading import LanguageModel
+
+
+_HINT = "Log-probabilities are reported for single tokens of the model's vocabulary."
 
 
 class SeededSampler(LogitsProcessor):
     """Makes greedy search sample: each row by its own temperature, top-p and random numbers.
 
     The largest of logits plus Gumbel noise is a draw from their softmax (the Gumbel-max trick). The noise of a row is
-    seeded by what is asked, so that batches of any make-up give the same texts; transformers' own sampling draws one
-    stream of numbers for the whole batch.
+    seeded by its request, so that any batch gives the same texts; transformers' own sampling draws one stream of random
+    numbers for the whole batch.
     """
 
     def __init__(self, requests: Sequence[Generate]) -> None:
@@ -54,38 +58,58 @@ def _seed(request: Generate) -> int:
 
 
 def generate(lm: LanguageModel, requests: Sequence[Generate], inputs: Any) -> list[Generation]:
-    """Write a reply to each row of the padded inputs."""
-    decoding = requests[0].decoding
+    """Generate a reply to each row of the padded inputs; all requests name the same tokens for their log-probabilities."""
+    decoding, tokens = requests[0].decoding, requests[0].token_logprobs
+    ids = {token: single_token(lm.tokenizer, token, _HINT) for token in tokens}
     sampled = any(request.decoding.temperature > 0 for request in requests)
     with torch.inference_mode():
-        made = lm.model.generate(  # type: ignore[operator]  # transformers types it as Tensor | Module
+        output = lm.model.generate(  # type: ignore[operator]  # transformers types it as Tensor | Module
             **inputs, max_new_tokens=decoding.max_new_tokens, pad_token_id=lm.tokenizer.pad_token_id, do_sample=False,
             num_beams=1, repetition_penalty=1.0, logits_processor=[SeededSampler(requests)] if sampled else None,
-            return_dict_in_generate=True, output_logits=decoding.logprobs,
+            return_dict_in_generate=True, output_logits=decoding.logprobs or bool(tokens),
         )  # fmt: skip
-    written = made.sequences[:, lm.prompt_width(inputs["input_ids"]) :]
-    logprobs = _logprobs(made.logits, written) if decoding.logprobs else None
-    read = inputs["attention_mask"].sum(dim=1).tolist()
+    sequences = output.sequences[:, lm.prompt_width(inputs["input_ids"]) :]
+    steps = [step.float().log_softmax(dim=-1) for step in output.logits] if output.logits is not None else []
+    chosen = _gather(steps, sequences) if decoding.logprobs else None
+    named = {token: torch.stack([step[:, n] for step in steps], dim=1).tolist() for token, n in ids.items()}
+    tokens_in = inputs["attention_mask"].sum(dim=1).tolist()
     return [
-        _read(lm, ids, int(read[row]), None if logprobs is None else logprobs[row]) for row, ids in enumerate(written.tolist())
+        _generation(
+            lm,
+            sequence,
+            int(tokens_in[row]),
+            None if chosen is None else chosen[row],
+            {token: values[row] for token, values in named.items()},
+        )
+        for row, sequence in enumerate(sequences.tolist())
     ]
 
 
-def _logprobs(logits: Sequence[torch.Tensor], written: torch.Tensor) -> list[list[float]]:
-    """Return (rows, steps) log-probabilities of the written tokens, before temperature and top-p."""
-    steps = [step.float().log_softmax(dim=-1) for step in logits]
-    chosen = [step.gather(1, written[:, n : n + 1]).squeeze(1) for n, step in enumerate(steps)]
+def _gather(steps: Sequence[torch.Tensor], sequences: torch.Tensor) -> list[list[float]]:
+    """Return (rows, steps) log-probabilities of the generated tokens, before temperature and top-p."""
+    chosen = [step.gather(1, sequences[:, n : n + 1]).squeeze(1) for n, step in enumerate(steps)]
     rows: list[list[float]] = torch.stack(chosen, dim=1).tolist()
     return rows
 
 
-def _read(lm: LanguageModel, ids: list[int], tokens_in: int, logprobs: Sequence[float] | None) -> Generation:
+def _generation(
+    lm: LanguageModel,
+    ids: list[int],
+    tokens_in: int,
+    logprobs: Sequence[float] | None,
+    named: Mapping[str, Sequence[float]],
+) -> Generation:
+    """Return a row of generated tokens as a record, cut at its end token."""
     stop = next((n for n, token in enumerate(ids) if token in lm.ends), None)
-    written = ids if stop is None else ids[:stop]
-    count = len(written) + (stop is not None)
-    text = str(lm.tokenizer.decode(written, skip_special_tokens=True)).strip()
-    kept = None if logprobs is None else tuple(logprobs[:count])
-    return Generation(text, "length" if stop is None else "stop", Usage(tokens_in, count), logprobs=kept)
+    reply = ids if stop is None else ids[:stop]
+    count = len(reply) + (stop is not None)
+    return Generation(
+        str(lm.tokenizer.decode(reply, skip_special_tokens=True)).strip(),
+        "length" if stop is None else "stop",
+        Usage(tokens_in, count),
+        logprobs=None if logprobs is None else tuple(logprobs[:count]),
+        token_logprobs={token: tuple(values[:count]) for token, values in named.items()} or None,
+    )
 
 
 def target_logprobs(logits_BTV: torch.Tensor, targets: Sequence[Sequence[int]], *, right: bool) -> list[float]:
@@ -93,8 +117,8 @@ def target_logprobs(logits_BTV: torch.Tensor, targets: Sequence[Sequence[int]], 
 
     Args:
         logits_BTV: (rows, positions, vocabulary); position t predicts the t-th target token.
-        targets: token ids a row.
-        right: whether a row's target stands at the end of its positions (left padding) or at their start.
+        targets: token ids per row.
+        right: whether a row's target is at the end of its positions (left padding) or at their start.
 
     """
     sums = []

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from winnow.models import LanguageModel, chat_text, load_causal_lm
+from winnow.modeling.loading import LanguageModel, chat_text, load_causal_lm
 from winnow.readers.batching import Item, LocalEngine
-from winnow.readers.prefix import laid_out
+from winnow.readers.prefix import collate
 from winnow.records import Generate, Generation, Likelihood, Score
 
 
@@ -26,28 +26,28 @@ class LocalReader(LocalEngine):
         return Item(request, ids, self.target(request) if isinstance(request, Likelihood) else ())
 
     def generate(self, batch: Sequence[Item]) -> list[Generation]:
-        """Write the replies of a batch."""
+        """Generate the replies of a batch."""
         from winnow.readers.generation import generate
 
-        asked = [item.request for item in batch if isinstance(item.request, Generate)]
-        return generate(self.lm, asked, laid_out(self.lm, [item.ids for item in batch]))
+        requests = [item.request for item in batch if isinstance(item.request, Generate)]
+        return generate(self.lm, requests, collate(self.lm, [item.ids for item in batch]))
 
     def score(self, batch: Sequence[Item]) -> list[Score]:
-        """Score the continuations in one forward pass, whose logits are kept for their positions only."""
+        """Score the continuations in one forward pass that computes logits at their positions only."""
         import torch
 
         from winnow.readers.generation import target_logprobs
 
-        inputs = laid_out(self.lm, [item.ids for item in batch], [item.target for item in batch])
+        inputs = collate(self.lm, [item.ids for item in batch], [item.target for item in batch])
         mask = inputs["attention_mask"]
-        known = inputs["past_key_values"].get_seq_length() if "past_key_values" in inputs else 0
+        cached = inputs["past_key_values"].get_seq_length() if "past_key_values" in inputs else 0
         longest = max(len(item.target) for item in batch)
         with torch.inference_mode():
-            made = self.lm.model(
-                **inputs | {"input_ids": inputs["input_ids"][:, known:]},
-                position_ids=(mask.cumsum(dim=1) - 1).clamp(min=0)[:, known:],
+            output = self.lm.model(
+                **inputs | {"input_ids": inputs["input_ids"][:, cached:]},
+                position_ids=(mask.cumsum(dim=1) - 1).clamp(min=0)[:, cached:],
                 logits_to_keep=longest + 1,
-                use_cache=known > 0,
+                use_cache=cached > 0,
             )
-        sums = target_logprobs(made.logits[:, :-1], [item.target for item in batch], right=True)
+        sums = target_logprobs(output.logits[:, :-1], [item.target for item in batch], right=True)
         return [Score(value) for value in sums]

@@ -1,8 +1,8 @@
 """The Batch API: a file of requests now, a file of replies within a day, at half the price.
 
-A batch outlives the process that sent it. What it asks is written down before it is sent, and a reader that starts again
-first takes up what is still out: all its results are handed to the driver, which puts them into the ledger, whether or
-not this run asks for them. A note is removed only when the driver comes back after that.
+A batch outlives the process that sent it. Its requests are written to a note before they are sent, and a reader that starts
+again first polls the batches of its notes: all their results go to the driver, which stores them in the ledger, whether or
+not this run requests them. A note is removed only when the driver confirms that its results are stored.
 """
 
 from __future__ import annotations
@@ -11,27 +11,38 @@ import io
 import json
 import logging
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from winnow.errors import ConfigError, ReaderError
+from winnow.errors import CallRefusedError, ConfigError, ReaderError
 from winnow.keys import request_key
 from winnow.readers.openai_engine import OpenAIEngine, as_generate
 from winnow.readers.openai_protocol import RetryableError
-from winnow.records import Decoding, Generate, Generation, Message, Request, Result, TooLong, Usage
+from winnow.records import Decoding, Failed, Generate, Generation, Message, Request, Result, TooLong, Usage
 
 if TYPE_CHECKING:
     import openai
 
-_FINISHED = ("completed", "expired", "failed", "cancelled")
-_SENDINGS = 3
-"""How often a request is sent that comes back failed."""
+_TERMINAL = ("completed", "expired", "failed", "cancelled")
+_MAX_ATTEMPTS = 3
+"""How often a request is sent that comes back without an outcome."""
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
+Outcome = Generation | TooLong | Failed
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A request of this run without a result."""
+
+    request: Generate
+    queued: bool = True
+    """Whether it waits to be sent; otherwise a batch contains it."""
+    attempts: int = 0
+    reserved: Usage | None = None
 
 
 @dataclass
@@ -39,27 +50,32 @@ class OpenAIBatchReader(OpenAIEngine):
     """Serves Generate requests through /v1/batches.
 
     Args (with those of OpenAIEngine):
-        state: folder that remembers batches which are out.
-        poll_seconds: how often a batch is asked for.
-        capacity: requests a batch holds at most (OpenAI's limit is 50,000).
-        patience: seconds for which a server that fails, or cannot be reached, is asked again.
+        state: folder of the notes on batches that are under way.
+        poll_seconds: how often a batch's status is polled.
+        capacity: requests per batch, at most (OpenAI's limit is 50,000).
+        patience: seconds for which a server that fails, or cannot be reached, is retried.
 
     """
+
+    speed_only: ClassVar[Mapping[str, str]] = {
+        "state": "where the notes are",
+        "poll_seconds": "how often a batch is polled",
+        "capacity": "how many requests share a batch",
+        "patience": "how long a failing server is retried",
+    }
 
     state: str = "batches"
     poll_seconds: float = 30.0
     capacity: int = 50_000
     patience: float = 3600.0
-    _fresh: dict[str, Generate] = field(default_factory=dict, repr=False)
-    _wanted: dict[str, Generate] = field(default_factory=dict, repr=False)
-    _aside: dict[str, Usage] = field(default_factory=dict, repr=False)
-    _sent: Counter[str] = field(default_factory=Counter, repr=False)
-    _stored: list[Path] = field(default_factory=list, repr=False)
-    """Notes on batches whose results were handed on."""
-    _stopped: Exception | None = field(default=None, repr=False)
+    _entries: dict[str, _Entry] = field(default_factory=dict, repr=False)
+    _delivered: list[Path] = field(default_factory=list, repr=False)
+    """Notes on batches whose results were returned but are not confirmed as stored."""
+    _error: Exception | None = field(default=None, repr=False)
+    _next_poll: float = field(default=0.0, repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse settings under which nothing could be asked."""
+        """Refuse settings under which no request could be sent."""
         if self.capacity < 1 or self.poll_seconds < 0:
             raise ConfigError(
                 f"reader.capacity starts at 1 and poll_seconds at 0; received {self.capacity}, {self.poll_seconds}."
@@ -67,67 +83,75 @@ class OpenAIBatchReader(OpenAIEngine):
         super().__post_init__()
 
     def close(self) -> None:
-        """Leave the batches that are out to the next run."""
+        """Close the connections; batches under way are left to the next run."""
         if "_client" in self.__dict__:
             self._client.close()
 
     def submit(self, requests: Sequence[Request]) -> None:
-        """Take requests; they are sent when results are next asked for, unless a batch that is out has them."""
+        """Queue requests; the next `collect` sends those that no batch under way contains."""
         for request in requests:
-            key = request_key(self.identity, request).hex()
-            self._wanted[key] = self._fresh[key] = as_generate(request)
+            self._entries[request_key(self.identity, request).hex()] = _Entry(as_generate(request))
 
-    def collect(self) -> Sequence[tuple[Request, Result | TooLong]]:
-        """Send what is new and wait for a batch; return its results, and at last raise what ended the work."""
-        for note in self._stored:
+    def collect(self, timeout: float) -> Sequence[tuple[Request, Result | TooLong]]:
+        """Poll the batches, send what is queued, and wait; raise what ended the work once no batch is under way."""
+        for note in self._delivered:
             note.unlink(missing_ok=True)
-        self._stored = []
-        while self._wanted:
-            found = [pair for note in self._notes() for pair in self._take(note)]
-            if found or self._stored:
-                return found
-            if self._stopped is not None and not self._notes():
-                raise self._stopped
-            out = {key for note in self._notes() for key in json.loads(note.read_text())["asked"]}
-            new = {key: asked for key, asked in self._fresh.items() if key not in out}
-            self._fresh = {}
-            if new and self._stopped is None:
-                self._send(new)
-            time.sleep(self.poll_seconds)
-        return []
+        self._delivered = []
+        if not self._entries:
+            return []
+        deadline = time.monotonic() + timeout
+        while True:
+            if time.monotonic() >= self._next_poll:
+                results = [pair for path in self._notes() for pair in self._poll(path)]
+                if results or self._delivered:
+                    return results
+                if self._error is not None and not self._notes():
+                    raise self._error
+                self._send()
+                self._next_poll = time.monotonic() + self.poll_seconds
+            pause = min(self._next_poll, deadline) - time.monotonic()
+            if pause > 0:
+                time.sleep(pause)
+            if time.monotonic() >= deadline:
+                return []
 
     def _notes(self) -> list[Path]:
-        """Return the notes on batches of this model that are out."""
-        found = (path for path in sorted(Path(self.state).glob("*.json")) if path not in self._stored)
-        return [path for path in found if json.loads(path.read_text())["engine"] == self.identity]
+        """Return the notes on this model's batches under way."""
+        paths = (path for path in sorted(Path(self.state).glob("*.json")) if path not in self._delivered)
+        return [path for path in paths if json.loads(path.read_text())["engine"] == self.identity]
 
-    def _send(self, new: Mapping[str, Generate]) -> None:
-        """Send as many requests as the budget allows as one batch, written down before and after."""
-        chosen = {}
-        for key, asked in new.items():
-            most = self.protocol.most(asked)
-            if not self.spending.set_aside(most):
-                self._stopped = self.spending.exhausted()
+    def _send(self) -> None:
+        """Send the queued requests that the budget allows as one batch, with a note written before and after."""
+        under_way = {key for path in self._notes() for key in _packed_requests(json.loads(path.read_text()))}
+        chosen: dict[str, _Entry] = {}
+        for key, entry in self._entries.items():
+            if not entry.queued or key in under_way:
+                entry.queued = False
+                continue
+            most = self.protocol.most(entry.request)
+            if self._error is not None or not self.spending.reserve(most):
+                self._error = self._error or self.spending.exhausted()
                 break
-            chosen[key] = asked
-            self._aside[key] = most
-        if not chosen:
-            return
-        self._sent.update(chosen.keys())
+            entry.queued, entry.reserved, entry.attempts = False, most, entry.attempts + 1
+            chosen[key] = entry
+        if chosen:
+            self._create({key: entry.request for key, entry in chosen.items()})
+
+    def _create(self, requests: Mapping[str, Generate]) -> None:
+        line = {"method": "POST", "url": "/v1/chat/completions"}
         lines = "".join(
-            json.dumps({"custom_id": key, "method": "POST", "url": "/v1/chat/completions", "body": self.protocol.body(asked)})
-            + "\n"
-            for key, asked in chosen.items()
+            json.dumps({"custom_id": key, **line, "body": self.protocol.body(request)}) + "\n"
+            for key, request in requests.items()
         )
         name = f"winnow-{time.time_ns()}"
         path = Path(self.state) / f"{name}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
-        note = {"engine": self.identity, "name": name, "batch": None, "asked": {k: _packed(q) for k, q in chosen.items()}}
+        note = {"engine": self.identity, "name": name, "batch": None, "requests": {k: _pack(q) for k, q in requests.items()}}
         _write(path, note)
-        file = self._patiently(
+        file = self._with_retries(
             lambda: self._client.files.create(file=(f"{name}.jsonl", io.BytesIO(lines.encode())), purpose="batch")
         )
-        batch = self._patiently(
+        batch = self._with_retries(
             lambda: self._client.batches.create(
                 input_file_id=file.id,
                 endpoint="/v1/chat/completions",
@@ -136,78 +160,86 @@ class OpenAIBatchReader(OpenAIEngine):
             )
         )
         _write(path, note | {"batch": batch.id})
-        _log.warning("Batch %s: %d requests sent; it is taken up again if this process ends.", batch.id, len(chosen))
+        _log.warning("Batch %s: %d requests sent; the next run continues it if this process ends.", batch.id, len(requests))
 
-    def _take(self, path: Path) -> list[tuple[Request, Result | TooLong]]:
-        """Ask for one batch; if it is finished, return its results. What has none is sent again."""
+    def _poll(self, path: Path) -> list[tuple[Request, Result | TooLong]]:
+        """Return the results of one batch if it is finished; requests without an outcome are queued again."""
         note = json.loads(path.read_text())
-        batch_id = note["batch"] or self._found(note["name"])
+        batch_id = note["batch"] or self._find_batch(note["name"])
         if batch_id is None:
-            _log.warning("Batch %s was never created; its requests are sent anew.", note["name"])
-            return self._taken(path, note, {})
-        batch = self._patiently(lambda: self._client.batches.retrieve(batch_id))
-        if batch.status not in _FINISHED:
+            _log.warning("Batch %s was never created; its requests are sent again.", note["name"])
+            return self._finish(path, note, {})
+        batch = self._with_retries(lambda: self._client.batches.retrieve(batch_id))
+        if batch.status not in _TERMINAL:
             return []
         if batch.status == "failed":
-            told = self.protocol.scrub(str(batch.errors))[:300]
-            self._stopped = ReaderError(f"The server refused batch {batch_id}: {told}. What was answered is in the ledger.")
-        outcomes: dict[str, Generation | TooLong] = {}
+            reason = self.protocol.scrub(str(batch.errors))[:300]
+            self._error = ReaderError(f"The server refused batch {batch_id}: {reason}. Finished calls are in the ledger.")
+        outcomes: dict[str, Outcome] = {}
         for file_id in (batch.output_file_id, batch.error_file_id):
             outcomes.update(self._read(file_id) if file_id else ())
-        if len(outcomes) < len(note["asked"]):
-            _log.warning("Batch %s is %s with %d of %d answers.", batch_id, batch.status, len(outcomes), len(note["asked"]))
-        return self._taken(path, note, outcomes)
+        total = len(_packed_requests(note))
+        if len(outcomes) < total:
+            _log.warning("Batch %s is %s with %d of %d replies.", batch_id, batch.status, len(outcomes), total)
+        return self._finish(path, note, outcomes)
 
-    def _taken(
-        self, path: Path, note: Mapping[str, Any], outcomes: Mapping[str, Generation | TooLong]
+    def _finish(
+        self, path: Path, note: Mapping[str, Any], outcomes: Mapping[str, Outcome]
     ) -> list[tuple[Request, Result | TooLong]]:
-        """Settle a finished batch, and queue again what this run still wants and has no outcome."""
-        self._stored.append(path)
-        found: list[tuple[Request, Result | TooLong]] = []
-        for key, packed in note["asked"].items():
-            outcome = outcomes.get(key)
-            if (most := self._aside.pop(key, None)) is not None:
-                self.spending.settle(most, outcome.usage if isinstance(outcome, Generation) else Usage())
+        """Commit a finished batch to the budget, and queue requests of this run that have no outcome again."""
+        self._delivered.append(path)
+        results: list[tuple[Request, Result | TooLong]] = []
+        for key, packed in _packed_requests(note).items():
+            outcome, entry = outcomes.get(key), self._entries.get(key)
+            if entry is not None and entry.reserved is not None:
+                self.spending.commit(entry.reserved, outcome.usage if isinstance(outcome, Generation) else Usage())
+                entry.reserved = None
             if outcome is not None:
-                found.append((self._wanted.pop(key) if key in self._wanted else _unpacked(packed), outcome))
-            elif key in self._wanted and self._sent[key] < _SENDINGS:
-                self._fresh[key] = self._wanted[key]
-            elif key in self._wanted and self._stopped is None:
-                self._stopped = ReaderError(
-                    f"A request came back without an answer {_SENDINGS} times. The rest is in the ledger."
+                results.append((_unpack(packed) if entry is None else entry.request, outcome))
+                self._entries.pop(key, None)
+            elif entry is not None and entry.attempts < _MAX_ATTEMPTS:
+                entry.queued = True
+            elif entry is not None and self._error is None:
+                self._error = ReaderError(
+                    f"A request came back without a reply {_MAX_ATTEMPTS} times. Finished calls are in the ledger."
                 )
-        return found
+        return results
 
-    def _found(self, name: str) -> str | None:
-        """Return the id of the batch with this name, if the process died between sending it and writing down its id."""
-        listed = self._patiently(lambda: list(self._client.batches.list(limit=100)))
-        return next((batch.id for batch in listed if (batch.metadata or {}).get("winnow") == name), None)
+    def _find_batch(self, name: str) -> str | None:
+        """Return the id of the batch with this name, if a process ended between creating it and noting its id."""
+        batches = self._with_retries(lambda: list(self._client.batches.list(limit=100)))
+        return next((batch.id for batch in batches if (batch.metadata or {}).get("winnow") == name), None)
 
-    def _read(self, file_id: str) -> Iterator[tuple[str, Generation | TooLong]]:
-        """Yield the outcome of each line that has one; a line that was refused for good ends the run, after the others."""
-        for line in self._patiently(lambda: self._client.files.content(file_id).text).split("\n"):
+    def _read(self, file_id: str) -> Iterator[tuple[str, Outcome]]:
+        """Yield the outcome of each line that has one; a permanent refusal ends the run after the others."""
+        for line in self._with_retries(lambda: self._client.files.content(file_id).text).split("\n"):
             if not line.strip():
                 continue
             row = json.loads(line)
-            reply = row.get("response") or {}
             try:
-                if reply.get("status_code") == 200:
-                    yield row["custom_id"], self.protocol.generations(json.dumps(reply["body"]), [_NOBODY])[0]
-                    continue
-                told = (reply.get("body") or {}).get("error") or row.get("error") or {}
-                status = int(reply.get("status_code") or 500)
-                yield row["custom_id"], self.protocol.status(status, told, {}, str(told.get("code") or ""))
+                yield row["custom_id"], self._outcome(row)
             except RetryableError:
                 continue
             except ReaderError as error:
-                self._stopped = error
+                entry = self._entries.get(row["custom_id"])
+                if isinstance(error, CallRefusedError) and entry is not None and entry.request.may_fail:
+                    yield row["custom_id"], Failed(str(error))
+                else:
+                    self._error = error
 
-    def _patiently(self, call: Callable[[], T]) -> T:
-        """Make a call to the server, again and again for `patience` seconds where it fails."""
+    def _outcome(self, row: Mapping[str, Any]) -> Generation | TooLong:
+        reply = row.get("response") or {}
+        if reply.get("status_code") == 200:
+            return self.protocol.generations(json.dumps(reply["body"]), [_ANY_REQUEST])[0]
+        error = (reply.get("body") or {}).get("error") or row.get("error") or {}
+        return self.protocol.status(int(reply.get("status_code") or 500), error, {}, str(error.get("code") or ""))
+
+    def _with_retries(self, call: Callable[[], T]) -> T:
+        """Make a call to the server, retried for `patience` seconds where it fails."""
         import openai
         import tenacity
 
-        def once() -> T:
+        def attempt() -> T:
             failure: openai.OpenAIError | None = None
             try:
                 return call()
@@ -223,10 +255,10 @@ class OpenAIBatchReader(OpenAIEngine):
             reraise=True,
         )
         try:
-            return retrying(once)
+            return retrying(attempt)
         except RetryableError as error:
             failure = ReaderError(
-                f"The server failed for {self.patience:.0f} s; the last failure: {error}. Run again to go on."
+                f"The server failed for {self.patience:.0f} s; the last failure: {error}. Run again to continue."
             )
         raise failure
 
@@ -237,17 +269,27 @@ class OpenAIBatchReader(OpenAIEngine):
         return openai.OpenAI(api_key=self.protocol.key(), base_url=self.base_url, max_retries=0)
 
 
-def _packed(asked: Generate) -> dict[str, Any]:
-    return {"messages": [asdict(m) for m in asked.messages], "decoding": asdict(asked.decoding), "sample": asked.sample}
+def _packed_requests(note: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the packed requests of a note by key."""
+    packed: Mapping[str, Any] = note["requests"] if "requests" in note else note["asked"]  # as version 0.1 wrote it
+    return packed
 
 
-def _unpacked(packed: Mapping[str, Any]) -> Generate:
+def _pack(request: Generate) -> dict[str, Any]:
+    return {
+        "messages": [asdict(message) for message in request.messages],
+        "decoding": asdict(request.decoding),
+        "sample": request.sample,
+    }
+
+
+def _unpack(packed: Mapping[str, Any]) -> Generate:
     messages = tuple(Message(**message) for message in packed["messages"])
     return Generate(messages, Decoding(**packed["decoding"]), packed["sample"])
 
 
-_NOBODY = Generate((), Decoding())
-"""Stands for the request of a line: its reply is read without it."""
+_ANY_REQUEST = Generate((), Decoding())
+"""Stands for the request of a batch's line, whose reply is parsed without it."""
 
 
 def _write(path: Path, note: Mapping[str, Any]) -> None:

@@ -6,16 +6,16 @@ import asyncio
 import queue
 import threading
 from collections import deque
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from winnow.errors import ConfigError, ReaderError
+from winnow.errors import CallRefusedError, ConfigError, ReaderError
 from winnow.readers.openai_engine import OpenAIEngine, as_generate
 from winnow.readers.openai_protocol import RetryableError
 from winnow.readers.pacing import Breaker, Gate, Pacing
-from winnow.records import Generate, Generation, Request, Result, TooLong, Usage
+from winnow.records import Failed, Generate, Generation, Request, Result, TooLong, Usage
 
 if TYPE_CHECKING:
     import aiolimiter
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Pair = tuple[Request, Result | TooLong]
 _END: Sequence[Pair] = ()
-"""Says, in the queue of results, that nothing more will come."""
+"""Marks, in the queue of results, that no more will come."""
 
 
 @dataclass
@@ -32,24 +32,29 @@ class OpenAIReader(OpenAIEngine):
     """Serves Generate requests, many at once, from a thread of its own; connects on first use.
 
     Args (with those of OpenAIEngine):
-        samples_per_call: samples of one prompt that a call asks for; 1 for servers without `n`.
+        samples_per_call: samples of one prompt per call; 1 for servers without `n`.
         pacing: concurrency, limits a minute, timeouts, retries.
 
     """
 
+    speed_only: ClassVar[Mapping[str, str]] = {
+        "samples_per_call": "samples are numbered, however they are grouped",
+        "pacing": "how fast the server is called",
+    }
+
     samples_per_call: int = 1
     pacing: Pacing = Pacing()
     _waiting: deque[list[Generate]] = field(default_factory=deque, repr=False)
-    _done: queue.SimpleQueue[Sequence[Pair]] = field(default_factory=queue.SimpleQueue, repr=False)
+    _finished: queue.SimpleQueue[Sequence[Pair]] = field(default_factory=queue.SimpleQueue, repr=False)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set, repr=False)
-    _asking: set[asyncio.Task[None]] = field(default_factory=set, repr=False)
-    """Those of the tasks that have a request on the wire."""
+    _on_wire: set[asyncio.Task[None]] = field(default_factory=set, repr=False)
+    """The tasks that wait for a reply of the server."""
     _loop: asyncio.AbstractEventLoop | None = field(default=None, repr=False)
     _outstanding: int = field(default=0, repr=False)
-    _stopped: Exception | None = field(default=None, repr=False)
+    _error: Exception | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse settings under which nothing could be asked."""
+        """Refuse settings under which no request could be sent."""
         if self.samples_per_call < 1:
             raise ConfigError(f"reader.samples_per_call starts at 1; received {self.samples_per_call}.")
         super().__post_init__()
@@ -58,52 +63,55 @@ class OpenAIReader(OpenAIEngine):
 
     @property
     def capacity(self) -> int:
-        """Return enough to keep all connections busy while results are taken."""
+        """Return enough to keep all connections busy while results are stored."""
         return 4 * self.pacing.concurrency
 
     def submit(self, requests: Sequence[Request]) -> None:
-        """Take requests; samples of one prompt go out together, up to `samples_per_call`."""
+        """Queue requests; samples of one prompt share a call, up to `samples_per_call`."""
         groups: dict[Hashable, list[Generate]] = {}
         for number, request in enumerate(requests):
-            asked = as_generate(request)
-            several = asked.decoding.temperature > 0 and self.samples_per_call > 1
-            groups.setdefault((asked.messages, asked.decoding) if several else number, []).append(asked)
+            generate = as_generate(request)
+            shared = generate.decoding.temperature > 0 and self.samples_per_call > 1
+            groups.setdefault((generate.messages, generate.decoding) if shared else number, []).append(generate)
         self._outstanding += len(requests)
         size = self.samples_per_call
         ready = [group[n : n + size] for group in groups.values() for n in range(0, len(group), size)]
-        self._started().call_soon_threadsafe(self._take, ready)
+        self._running_loop().call_soon_threadsafe(self._enqueue, ready)
 
-    def collect(self) -> Sequence[Pair]:
-        """Return what is finished, waiting for the first; raise what ended the work once all of it is returned."""
+    def collect(self, timeout: float) -> Sequence[Pair]:
+        """Return what is finished, waiting for the first; raise what ended the work once everything is returned."""
         if not self._outstanding:
             return []
-        taken = [self._done.get()]
-        while not self._done.empty():
-            taken.append(self._done.get())
-        found = [pair for pairs in taken for pair in pairs]
-        self._outstanding -= len(found)
-        if self._stopped is not None and _END in taken:
-            if not found:
+        try:
+            groups = [self._finished.get(timeout=timeout) if timeout else self._finished.get_nowait()]
+        except queue.Empty:
+            return []
+        while not self._finished.empty():
+            groups.append(self._finished.get())
+        results = [pair for group in groups for pair in group]
+        self._outstanding -= len(results)
+        if self._error is not None and _END in groups:
+            if not results:
                 self._outstanding = 0
-                raise self._stopped
-            self._done.put(_END)
-        return found
+                raise self._error
+            self._finished.put(_END)
+        return results
 
     def close(self) -> None:
-        """Drop what is waiting, close the connections and end the thread."""
+        """Drop queued requests, close the connections and end the thread."""
         if self._loop is not None:
-            asyncio.run_coroutine_threadsafe(self._finish(), self._loop).result(timeout=10)
+            asyncio.run_coroutine_threadsafe(self._shut_down(), self._loop).result(timeout=10)
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._loop = None
 
-    def _started(self) -> asyncio.AbstractEventLoop:
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
             self.check()
             self._loop = asyncio.new_event_loop()
             threading.Thread(target=self._loop.run_forever, name=f"reader {self.name}", daemon=True).start()
         return self._loop
 
-    async def _finish(self) -> None:
+    async def _shut_down(self) -> None:
         self._waiting.clear()
         for task in list(self._tasks):
             task.cancel()
@@ -111,57 +119,61 @@ class OpenAIReader(OpenAIEngine):
         if "_client" in self.__dict__:
             await self._client.close()
 
-    def _take(self, groups: Sequence[list[Generate]]) -> None:
+    def _enqueue(self, groups: Sequence[list[Generate]]) -> None:
         self._waiting.extend(groups)
         self._dispatch()
 
     def _dispatch(self) -> None:
-        """Start as many calls as gate and budget allow; where the budget ends and nothing is in flight, end the work."""
-        while self._waiting and len(self._tasks) < int(self.gate.limit) and self._stopped is None:
+        """Start as many calls as gate and budget allow; end the work once the budget is exhausted and nothing in flight."""
+        while self._waiting and len(self._tasks) < int(self.gate.limit) and self._error is None:
             group = self._waiting[0]
             most = self.protocol.most(group[0], len(group))
-            if not self.spending.set_aside(most):
+            if not self.spending.reserve(most):
                 if not self._tasks:
-                    self._stopped = self.spending.exhausted()
+                    self._error = self.spending.exhausted()
                 break
             self._waiting.popleft()
-            task = asyncio.get_running_loop().create_task(self._meet(group, most))
+            task = asyncio.get_running_loop().create_task(self._run_call(group, most))
             self._tasks.add(task)
-            task.add_done_callback(self._ended)
-        if self._stopped is not None and not self._tasks:
-            self._done.put(_END)
+            task.add_done_callback(self._task_ended)
+        if self._error is not None and not self._tasks:
+            self._finished.put(_END)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _task_ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
-        if error is not None and self._stopped is None:
-            self._stopped = error if isinstance(error, Exception) else ReaderError(repr(error))
-            for other in self._tasks - self._asking:  # those that wait for a pause or a retry; an answer on its way is paid
+        if error is not None and self._error is None:
+            self._error = error if isinstance(error, Exception) else ReaderError(repr(error))
+            for other in self._tasks - self._on_wire:  # a reply on the wire is paid for; the others only wait
                 other.cancel()
         self._dispatch()
 
-    async def _meet(self, group: list[Generate], most: Usage) -> None:
-        """Carry out one call with its retries and hand on its results."""
-        taken = Usage()
+    async def _run_call(self, group: list[Generate], most: Usage) -> None:
+        """Make one call with its retries and queue its results."""
+        actual = Usage()
         try:
-            results = await self._persist(group)
-            taken = sum((r.usage for r in results if isinstance(r, Generation)), Usage())
-            self._done.put(list(zip(group, results, strict=True)))
+            results = await self._call_with_retries(group)
+            actual = sum((r.usage for r in results if isinstance(r, Generation)), Usage())
+            self._finished.put(list(zip(group, results, strict=True)))
         except RetryableError as error:
-            failure = ReaderError(
-                f"A call failed again and again; the last failure: {error}. What was answered is in the ledger; run again "
-                "to go on."
+            failure: ReaderError = ReaderError(
+                f"A call failed repeatedly; the last failure: {error}. Finished calls are in the ledger; run again to "
+                "continue."
             )
+        except CallRefusedError as error:
+            failure = error
         else:
             return
         finally:
-            self.spending.settle(most, taken)
-        raise failure
+            self.spending.commit(most, actual)
+        if not isinstance(failure, CallRefusedError) or not all(request.may_fail for request in group):
+            raise failure
+        self._finished.put([(request, Failed(str(failure))) for request in group])
 
-    async def _persist(self, group: list[Generate]) -> Sequence[Generation | TooLong]:
-        """Try until there is an outcome: `attempts` failures, and as many throttled attempts as `patience` allows.
+    async def _call_with_retries(self, group: list[Generate]) -> Sequence[Generation | TooLong]:
+        """Retry until there is an outcome: up to `attempts` failures, and throttled attempts for `patience` seconds.
 
-        tenacity comes in only where a first attempt has failed: it takes as long as the rest of our work on a call.
+        tenacity is used only after a first failure: it takes as long as the rest of our work on a call.
         """
         import tenacity
 
@@ -184,63 +196,63 @@ class OpenAIReader(OpenAIEngine):
             nonlocal failures
             failures += state.outcome is not None and not latest(state).throttled
             spent = (state.seconds_since_start or 0.0) >= self.pacing.patience
-            return self._stopped is not None or failures >= self.pacing.attempts or (latest(state).throttled and spent)
+            return self._error is not None or failures >= self.pacing.attempts or (latest(state).throttled and spent)
 
         retrying = tenacity.AsyncRetrying(
             stop=stop, wait=wait, retry=tenacity.retry_if_exception_type(RetryableError), reraise=True
         )
-        beginning = tenacity.RetryCallState(retrying, None, (), {})
-        if stop(beginning):
+        initial = tenacity.RetryCallState(retrying, None, (), {})
+        if stop(initial):
             raise first
-        await asyncio.sleep(wait(beginning))
+        await asyncio.sleep(wait(initial))
         return await retrying(self._call, group)
 
     async def _call(self, group: list[Generate]) -> Sequence[Generation | TooLong]:
-        """Make one attempt; a refusal may be an outcome. Whatever the server says shows the breaker that it is there."""
+        """Make one attempt and inform the breaker; a refusal may be an outcome."""
         await self._paced(group)
         try:
-            found = await self._post(group)
+            outcomes = await self._post(group)
         except RetryableError as error:
             if error.billed:
                 self.spending.charge(self.protocol.most(group[0], len(group)))
             if error.throttled:
                 self.gate.narrow()
-                self.breaker.answered()
+                self.breaker.record_reply()
             else:
-                self.breaker.failed(str(error))
+                self.breaker.record_failure(str(error))
             raise
         except BaseException:
-            self.breaker.answered()
+            self.breaker.record_reply()
             raise
-        self.breaker.answered()
+        self.breaker.record_reply()
         self.gate.widen()
-        return found
+        return outcomes
 
     async def _post(self, group: list[Generate]) -> Sequence[Generation | TooLong]:
-        """Send one body and read the reply. Failures are raised outside `except`, lest the server's words come along."""
+        """Send one body and parse the reply. Failures are raised outside `except`, so that they chain no server text."""
         import openai
 
         body = self.protocol.body(group[0], len(group))
         task = asyncio.current_task()
         assert task is not None
-        self._asking.add(task)
+        self._on_wire.add(task)
         failure: openai.OpenAIError | None = None
         text = ""
         try:
             async with asyncio.timeout(self.pacing.connect_seconds + self.pacing.read_seconds):
                 text = await self._client.post("/chat/completions", cast_to=str, body=body)
         except TimeoutError:
-            failure = openai.APITimeoutError(request=None)  # type: ignore[arg-type]  # it is only told by its kind
+            failure = openai.APITimeoutError(request=None)  # type: ignore[arg-type]  # only its type is inspected
         except openai.OpenAIError as error:
             failure = error
         finally:
-            self._asking.discard(task)
+            self._on_wire.discard(task)
         if failure is not None:
             return [self.protocol.outcome(failure)] * len(group)
         return self.protocol.generations(text, group)
 
     async def _paced(self, group: list[Generate]) -> None:
-        await self.breaker.passed()
+        await self.breaker.wait()
         requests, tokens = self._limiters
         if requests is not None:
             await requests.acquire()

@@ -1,10 +1,10 @@
-"""What the two roads to an OpenAI-like server share: the model, its address, its price and what may be spent on it."""
+"""Shared by the two clients of OpenAI-like servers: model, address, identity, price and budget."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from winnow.errors import ConfigError
 from winnow.readers.budget import Budget, Spending
@@ -14,21 +14,27 @@ from winnow.records import Generate, Price, Request
 
 @dataclass
 class OpenAIEngine:
-    """One model of one server.
+    """One model on one server.
 
     Args:
         path: the server's name for the model.
-        name: what the reports call it.
-        base_url: where the server is, with its version.
-        server: what the ledger calls the server; "" takes base_url. Name it where the same server has several addresses.
-        key_variable: the environment variable that holds the key; a server on this machine needs none.
-        window: tokens of prompt and reply together, by estimate; None leaves it to the server to refuse.
+        name: the model's name in reports.
+        base_url: the server's address, with its version.
+        server: the server's name in the ledger; "" means base_url. Set it where one server has several addresses.
+        key_variable: the environment variable with the key; a server on this machine needs none.
+        window: tokens of prompt and reply together, estimated; None leaves refusing to the server.
         max_tokens_field: "max_tokens", or "max_completion_tokens" for OpenAI's reasoning models.
-        extra: further fields of every request's body; part of what results are filed under.
-        budget: what a run may spend.
+        extra: further fields of every request's body; part of the identity.
+        budget: the most that a run may spend.
         price: what the model costs.
 
     """
+
+    speed_only: ClassVar[Mapping[str, str]] = {
+        "base_url": "the server's name stands for it",
+        "key_variable": "where the key is, not what the model is",
+        "budget": "it stops a run, and changes no reply",
+    }
 
     path: str
     name: str
@@ -42,29 +48,40 @@ class OpenAIEngine:
     price: Price = Price()
 
     def __post_init__(self) -> None:
-        """Refuse an address that is none, and a budget in money without a price."""
+        """Refuse an invalid address, and a budget in dollars without a price."""
         self.protocol = ChatProtocol(self.path, self.base_url, self.key_variable, self.max_tokens_field, self.extra)
         self.spending = Spending(self.budget, self.price)
 
+    @classmethod
+    def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings with the server's name, which is its address by default."""
+        return {**settings, "server": settings.get("server") or settings.get("base_url", cls.base_url)}
+
     @property
     def serves(self) -> tuple[type[Request], ...]:
-        """Return the one kind: chat servers give no likelihood of a given answer."""
+        """Return Generate: chat servers give no likelihood of a given text."""
         return (Generate,)
+
+    def refusal(self, request: Request) -> str | None:
+        """Return why a request cannot be served: chat servers report no log-probabilities of named tokens."""
+        if isinstance(request, Generate) and request.token_logprobs:
+            return "a chat server reports no log-probabilities of named tokens. Use a reader on this machine (reader=folder)."
+        return None
 
     @property
     def identity(self) -> str:
-        """Return server, model and extra fields; both roads give the same, for their results are."""
+        """Return server, model and extra fields; equal for both clients, because their results are."""
         extra = f"+{sorted(self.extra.items())}" if self.extra else ""
         return f"{self.server or self.base_url}#{self.path}{extra}"
 
     def check(self) -> None:
-        """Refuse to begin without a key where one is needed."""
+        """Raise if a key is needed and missing."""
         self.protocol.key()
 
     def fits(self, request: Request) -> bool:
-        """Tell, by estimate, whether prompt and reply fit into the window."""
-        asked = as_generate(request)
-        return self.window is None or estimated_tokens(asked) + asked.decoding.max_new_tokens <= self.window
+        """Return whether prompt and reply fit into the context length, by estimate."""
+        generate = as_generate(request)
+        return self.window is None or estimated_tokens(generate) + generate.decoding.max_new_tokens <= self.window
 
     def size(self, request: Request) -> int:
         """Return the prompt's length in tokens, by estimate."""
@@ -72,7 +89,7 @@ class OpenAIEngine:
 
 
 def as_generate(request: Request) -> Generate:
-    """Return the request, or say that servers only write."""
+    """Return the request; raise ConfigError for a kind that chat servers do not serve."""
     if not isinstance(request, Generate):
         raise ConfigError(
             f"A reader behind an API serves Generate requests; received {type(request).__name__}. Strategies that score "

@@ -1,7 +1,7 @@
-"""How fast an API is asked: concurrency that adapts, limits a minute, and a breaker for servers that only fail.
+"""Pacing of API calls: adaptive concurrency, limits per minute, and a circuit breaker.
 
-Retries are tenacity's and the limits a minute aiolimiter's; the adaptive limit and the breaker are ours, because they
-must share what they see (a 429 narrows the gate and does not trip the breaker), which no library of the two does.
+Retries are tenacity's and the limits per minute aiolimiter's. The adaptive limit and the breaker are ours, because they
+share their observations (a 429 narrows the gate and does not trip the breaker), which neither library supports.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ class Pacing:
     """Limits of one API.
 
     Args:
-        concurrency: calls in flight at most; throttling halves it, every answer widens it again.
-        requests_per_minute: None leaves it to the server.
-        tokens_per_minute: prompt and reply together; None leaves it to the server.
-        connect_seconds: how long a connection may take.
-        read_seconds: how long the whole answer may take.
-        attempts: failures of a call after which the run stops; waits between them grow, and are random.
-        patience: seconds for which a throttled call (429, 503) is tried again.
+        concurrency: calls in flight at most; throttling halves it, every reply widens it again.
+        requests_per_minute: None means no limit.
+        tokens_per_minute: prompt and reply together; None means no limit.
+        connect_seconds: timeout of a connection.
+        read_seconds: timeout of the whole reply.
+        attempts: failures of a call after which the run stops; the random waits between them grow.
+        patience: seconds for which a throttled call (429, 503) is retried.
         first_wait: upper bound of the first wait, in seconds; it doubles from then on.
-        longest_wait: upper bound of the later ones; a server's Retry-After goes before both.
+        longest_wait: upper bound of the later ones; a server's Retry-After takes precedence.
         trip: failures in a row (not 429 or 503) after which all calls pause.
         cooldown: seconds of that pause; then one call probes the server.
-        openings: pauses without a single answer after which the run stops.
+        openings: pauses without a single reply after which the run stops.
 
     """
 
@@ -47,7 +47,7 @@ class Pacing:
     openings: int = 3
 
     def __post_init__(self) -> None:
-        """Refuse limits under which nothing is ever asked."""
+        """Refuse limits under which no call is ever made."""
         counts = (self.concurrency, self.attempts, self.trip, self.openings)
         spans = (
             self.connect_seconds,
@@ -68,51 +68,51 @@ class Gate:
         self._narrowed = -1.0
 
     def widen(self) -> None:
-        """Note an answer: one more after as many answers as may be in flight."""
+        """Record a reply: the limit grows by one per round of replies."""
         self.limit = min(float(self.most), self.limit + 1 / self.limit)
 
     def narrow(self) -> None:
-        """Note a throttled or overloaded server: half as many, at most once a second, for they come in bursts."""
+        """Record a throttled reply: halve the limit, at most once a second because they come in bursts."""
         now = time.monotonic()
         if now - self._narrowed >= 1.0:
             self.limit, self._narrowed = max(1.0, self.limit / 2), now
 
 
 class Breaker:
-    """Lets calls pass while a server answers; pauses all of them where it only fails, and then sends one ahead."""
+    """A circuit breaker: pauses all calls when the server only fails, then lets one probe it."""
 
     def __init__(self, pacing: Pacing) -> None:
-        """Start closed, which is the state in which calls pass."""
+        """Start closed: calls pass."""
         self.pacing = pacing
         self.failures = self.openings = 0
         self._until: float | None = None
         self._probing = False
 
-    async def passed(self) -> None:
-        """Wait until this call may go."""
+    async def wait(self) -> None:
+        """Wait until this call may be made."""
         while self._until is not None:
-            wait = self._until - time.monotonic()
-            if wait <= 0 and not self._probing:
+            pause = self._until - time.monotonic()
+            if pause <= 0 and not self._probing:
                 self._probing = True
                 return
-            await asyncio.sleep(max(wait, 0.05))
+            await asyncio.sleep(max(pause, 0.05))
 
-    def answered(self) -> None:
-        """Note that the server answered."""
+    def record_reply(self) -> None:
+        """Record a reply: close the breaker."""
         self.failures = self.openings = 0
         self._until, self._probing = None, False
 
-    def failed(self, why: str) -> None:
-        """Note a failure; raise ReaderError once the server has failed through all pauses."""
+    def record_failure(self, reason: str) -> None:
+        """Record a failure; raise ReaderError once the server has failed through all pauses."""
         self.failures += 1
         if self._until is not None and not self._probing:
-            return  # it was on its way before the pause began
+            return  # sent before the pause began
         if self._probing or self.failures >= self.pacing.trip:
             self.openings += 1
             self._until, self._probing = time.monotonic() + self.pacing.cooldown, False
             if self.openings >= self.pacing.openings:
                 raise ReaderError(
                     f"The server failed {self.failures} times in a row, over {self.openings} pauses of "
-                    f"{self.pacing.cooldown:.0f} s; the last failure: {why}. What was answered is in the ledger; run again "
+                    f"{self.pacing.cooldown:.0f} s; the last failure: {reason}. Finished calls are in the ledger; run again "
                     "when the server is back."
                 )

@@ -1,7 +1,7 @@
-"""What the prompts of a batch begin with in common, read once: an instruction, a chat template's greeting, demonstrations.
+"""Shares the common prefix of a batch's prompts (instruction, chat template, demonstrations): it is computed once.
 
-transformers' `generate` takes keys and values that are known; finding and sharing them within a batch is left to servers
-(vLLM's prefix caching), which a reader on this machine does without.
+transformers' `generate` accepts cached keys and values; finding and sharing them within a batch is what servers do (vLLM's
+prefix caching), and a reader on this machine has none.
 """
 
 from __future__ import annotations
@@ -12,35 +12,35 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from winnow.pairs import padded
+from winnow.modeling.pair_inputs import padded
 
 if TYPE_CHECKING:
-    from winnow.models import LanguageModel
+    from winnow.modeling.loading import LanguageModel
 
-_WORTH = 16
-"""Tokens from which sharing saves more than its pass costs."""
+_MIN_TOKENS = 16
+"""Length from which sharing saves more than its own pass costs."""
 
 
 def common_prefix(rows: Sequence[Sequence[int]]) -> int:
-    """Return how many tokens all rows begin with in common; at least one of each row is left."""
+    """Return the length of the common prefix of all rows, leaving at least one token of each."""
     first, last = min(rows, key=list), max(rows, key=list)
-    alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False)))
-    return min(alike, min(map(len, rows)) - 1)
+    length = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False)))
+    return min(length, min(map(len, rows)) - 1)
 
 
-def laid_out(
+def collate(
     lm: LanguageModel, prompts: Sequence[Sequence[int]], targets: Sequence[Sequence[int]] | None = None
 ) -> dict[str, Any]:
-    """Return the inputs of a batch, padded on the left, or behind what its prompts share, which then is in a cache.
+    """Return the inputs of a batch, padded on the left, or after the prompts' common prefix, which then is in a cache.
 
-    `targets` follow the prompts; they are no part of what is shared, so that their logits can be read. "input_ids" and
+    `targets` follow the prompts; they are never part of the prefix, so that their logits are computed. "input_ids" and
     "attention_mask" are (rows, longest); "past_key_values" holds the common prefix, where it is long enough and the model
     keeps keys and values of every token.
     """
     pad = int(lm.tokenizer.pad_token_id)
     rows = prompts if targets is None else [[*prompt, *target] for prompt, target in zip(prompts, targets, strict=True)]
     shared = common_prefix(prompts) if len(prompts) > 1 and _keeps_every_token(lm) else 0
-    shared = shared if shared >= _WORTH else 0
+    shared = shared if shared >= _MIN_TOKENS else 0
     ids, mask = padded([row[shared:] for row in rows], pad, left=True)
     prefix = torch.tensor(list(rows[0][:shared]), dtype=ids.dtype).expand(len(rows), -1)
     inputs: dict[str, Any] = {
@@ -57,7 +57,7 @@ def laid_out(
 
 
 def _keeps_every_token(lm: LanguageModel) -> bool:
-    """Tell whether all layers attend to all earlier tokens; windows would count the padding behind the prefix."""
+    """Return whether all layers attend to all earlier tokens; sliding windows would count the padding after the prefix."""
     from transformers.cache_utils import DynamicCache, DynamicLayer
 
     config = lm.model.config

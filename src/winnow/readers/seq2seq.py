@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from winnow.models import LanguageModel, load_seq2seq
+from winnow.modeling.loading import LanguageModel, load_seq2seq
 from winnow.readers.batching import Item, LocalEngine
 from winnow.records import Generate, Generation, Likelihood, Score
 
@@ -26,7 +26,7 @@ class Seq2SeqReader(LocalEngine):
         return Item(request, ids, self.target(request) if isinstance(request, Likelihood) else ())
 
     def generate(self, batch: Sequence[Item]) -> list[Generation]:
-        """Write the replies of a batch."""
+        """Generate the replies of a batch."""
         from winnow.readers.generation import generate
 
         return generate(self.lm, [item.request for item in batch if isinstance(item.request, Generate)], self._padded(batch))
@@ -42,10 +42,10 @@ class Seq2SeqReader(LocalEngine):
         pad = self.lm.tokenizer.pad_token_id
         rows = [[start, *item.target[:-1], *[pad] * (longest - len(item.target))] for item in batch]
         with torch.inference_mode():
-            made = self.lm.model(
+            output = self.lm.model(
                 **self._padded(batch), decoder_input_ids=torch.tensor(rows, device=self.lm.device), use_cache=False
             )
-        return [Score(value) for value in target_logprobs(made.logits, [item.target for item in batch], right=False)]
+        return [Score(value) for value in target_logprobs(output.logits, [item.target for item in batch], right=False)]
 
     def _padded(self, batch: Sequence[Item]) -> Any:
         rows = [list(item.ids) for item in batch]

@@ -1,52 +1,83 @@
-"""The cells of a report: their labels, their rows and their measures."""
+"""The cells of a report: their labels, samples and metrics, and the tables made of them."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
-from winnow.metrics.cells import MEASURES, by_name, measure
-from winnow.metrics.intervals import Comparison, compare
-
-Row = Mapping[str, Any]
-_LABELS = ("strategy", "k", "gold", "setting")
+from winnow.metrics.base import Metric, Row, Sample, aggregate, rows_of
+from winnow.metrics.intervals import Comparison, Interval, compare
+from winnow.sweeps.labels import CellLabels
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CellResult:
-    """The predictions of one cell under its labels; `gold` names the placement."""
+    """The samples of one cell with their metrics.
 
-    strategy: str
-    k: int
-    gold: str
-    rows: Sequence[Row]
-    setting: str = ""
-    """What else sets the cell apart, such as "retriever=dense"; empty where nothing does."""
-    samples: int = 1
-    """Replies drawn to each prompt."""
-    rank_by: str = "retriever"
-    weigh_by: str = "none"
-    asked: str = ""
-    """Which questions these are, such as a split; cells of others are no pairs, whatever ids they have in common."""
+    Attributes:
+        labels: of the cell.
+        samples: its questions with their predictions.
+        metrics: the columns of its tables; the first is the one that comparisons are about.
+        judged: rows of the metrics that a model judged, by name.
+        hidden: further metrics that a paper's table or a plot needs.
+        groups: the breakdown's group of each sample, where there is one.
 
-    @property
-    def line(self) -> str:
-        """Return the name of the cell's line in a plot."""
-        return f"{self.strategy} ({self.setting})" if self.setting else self.strategy
+    """
 
-    @property
-    def voted(self) -> bool:
-        """Tell whether there is a pool of candidates, without which %NM has no meaning."""
-        return any(row["candidates"] for row in self.rows)
+    labels: CellLabels
+    samples: Sequence[Sample]
+    metrics: Sequence[Metric]
+    judged: Mapping[str, Sequence[Row | None]] = field(default_factory=dict)
+    hidden: Sequence[Metric] = ()
+    groups: Sequence[str] = ()
 
-    def only(self, keep: Callable[[Row], bool]) -> "CellResult":
-        """Return the cell with the rows that are kept."""
-        return replace(self, rows=[row for row in self.rows if keep(row)])
+    @cached_property
+    def rows(self) -> Mapping[str, Sequence[Row | None]]:
+        """Return each metric's rows, one per sample."""
+        return {**rows_of([*self.metrics, *self.hidden], self.samples), **self.judged}
+
+    def metric(self, name: str) -> Metric | None:
+        """Return a metric by name, None where the cell does not have it."""
+        return next((metric for metric in (*self.metrics, *self.hidden) if metric.name == name), None)
+
+    def interval(self, name: str, seed: int) -> Interval:
+        """Return a metric of the cell with its 95 % interval."""
+        metric = self.metric(name)
+        assert metric is not None, name
+        return aggregate(metric, self.rows[name], seed)
+
+    def text(self, name: str, seed: int) -> str:
+        """Return a metric of the cell as text, "-" where it is undefined."""
+        metric = self.metric(name)
+        return "-" if metric is None else metric.format(self.interval(name, seed))
+
+    def values(self, name: str) -> dict[str, float]:
+        """Return the metric's number of each question where it is defined, by question id."""
+        metric = self.metric(name)
+        assert metric is not None, name
+        pairs = zip(self.samples, self.rows[name], strict=True)
+        return {sample.question.question_id: metric.value(row) for sample, row in pairs if row is not None}
+
+    def subset(self, keep: Callable[[Sample], bool]) -> "CellResult":
+        """Return the cell with the samples that are kept."""
+        return self._select([n for n, sample in enumerate(self.samples) if keep(sample)])
+
+    def group(self, name: str) -> "CellResult":
+        """Return the cell with the samples of one group."""
+        return self._select([n for n, group in enumerate(self.groups) if group == name])
+
+    def _select(self, positions: Sequence[int]) -> "CellResult":
+        return replace(
+            self,
+            samples=[self.samples[n] for n in positions],
+            judged={name: [rows[n] for n in positions] for name, rows in self.judged.items()},
+            groups=[self.groups[n] for n in positions] if self.groups else (),
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class TableView:
-    """A table as text: its title, what it is over, its column names and its cells."""
+    """A table as text: its title, what it covers, its column names and its cells."""
 
     title: str
     over: str
@@ -54,61 +85,73 @@ class TableView:
     rows: Sequence[Sequence[str]]
 
 
-def measures_table(title: str, over: str, cells: Sequence[CellResult], seed: int) -> TableView:
-    """Return strategies by k by placement with every measure and its 95 % interval; %NM needs a vote, else "-"."""
-    rows = []
+def metrics_table(title: str, over: str, cells: Sequence[CellResult], seed: int) -> TableView:
+    """Return every cell with every metric and its 95 % interval."""
+    metrics = cells[0].metrics
+    rows = [[*_label_values(cell, cells), *(cell.text(metric.name, seed) for metric in metrics)] for cell in cells]
+    return TableView(title, over, [*_label_names(cells), *(metric.title for metric in metrics)], rows)
+
+
+def breakdown_table(cells: Sequence[CellResult], title: str, seed: int) -> TableView:
+    """Return the first metric of every cell by group, the largest groups first."""
+    counts = Counter(group for cell in cells[:1] for group in cell.groups)
     for cell in cells:
-        found = measure(cell.rows, seed)
-        values = ["-" if m.name == "nm" and not cell.voted else m.show(found[m.name]) for m in MEASURES]
-        rows.append([*_labels(cell, cells), *values])
-    columns = [*_LABELS[: len(_labels(cells[0], cells))], *(m.title for m in MEASURES)]
-    return TableView(title, over, columns, rows)
+        counts.update(dict.fromkeys((group for group in cell.groups if group not in counts), 0))
+    metric = cells[0].metrics[0]
+    rows = [
+        [*_label_values(cell, cells), *(cell.group(name).text(metric.name, seed) for name, _ in counts.most_common())]
+        for cell in cells
+    ]
+    columns = [*_label_names(cells), *(f"{name} ({count})" for name, count in counts.most_common())]
+    over = "in brackets: the number of questions in the first cell's group"
+    return TableView(f"{metric.title} by {title}", over, columns, rows)
 
 
-def types_table(cells: Sequence[CellResult], by: str, seed: int) -> TableView:
-    """Return EM by question type, which every row has under "type"; the types with most questions come first."""
-    counts = Counter(str(row["type"]) for row in cells[0].rows)
-    em, rows = by_name("em"), []
-    for cell in cells:
-        parts = [cell.only(lambda row, name=name: str(row["type"]) == name) for name, _ in counts.most_common()]  # type: ignore[misc]
-        rows.append([*_labels(cell, cells), *(em.show(em.estimate(part.rows, seed)) for part in parts)])
-    columns = [*_LABELS[: len(_labels(cells[0], cells))], *(f"{name} ({count})" for name, count in counts.most_common())]
-    return TableView(f"EM by {by}", "in brackets: how many questions have that type", columns, rows)
+def _label_names(cells: Sequence[CellResult]) -> list[str]:
+    names = ["strategy", "k", "gold"]
+    return [*names, "setting"] if any(cell.labels.setting for cell in cells) else names
 
 
-def _labels(cell: CellResult, cells: Sequence[CellResult]) -> list[str]:
-    named = [cell.strategy, str(cell.k), cell.gold]
-    return [*named, cell.setting] if any(c.setting for c in cells) else named
+def _label_values(cell: CellResult, cells: Sequence[CellResult]) -> list[str]:
+    labels = cell.labels
+    return [labels.strategy, str(labels.k), labels.gold, labels.setting][: len(_label_names(cells))]
 
 
 def comparisons_table(cells: Sequence[CellResult], seed: int) -> TableView:
-    """Return each pair of cells that differ in strategy alone, or in setting alone: EM of the one less that of the other.
+    """Return each pair of cells that differ in strategy alone, or in setting alone, by the first metric.
 
-    Cells without a question in common are left out.
+    Pairs without a question in common are left out.
     """
+    metric = cells[0].metrics[0]
     rows = []
     for n, second in enumerate(cells):
         for first in cells[n + 1 :]:
-            if (first.k, first.gold) != (second.k, second.gold) or not paired(first, second):
+            one, other = first.labels, second.labels
+            if (one.k, one.gold) != (other.k, other.gold) or not paired(first, second):
                 continue
-            if first.strategy != second.strategy and first.setting != second.setting:
+            if one.strategy != other.strategy and one.setting != other.setting:
                 continue
-            found = difference(first, second, "em", seed)
-            rows.append([first.line, second.line, str(first.k), first.gold, found.signed(), f"{found.p_value:.3f}"])
+            result = difference(first, second, metric.name, seed)
+            rows.append([one.line, other.line, str(one.k), one.gold, result.signed(scale_of(metric)), f"{result.p_value:.3f}"])
     over = "paired bootstrap and McNemar's exact test on the same questions; p is not corrected for the number of pairs"
-    columns = ["this", "less this", "k", "gold", "difference in EM", "p"]
+    columns = ["this", "less this", "k", "gold", f"difference in {metric.title}", "p"]
     return TableView("Differences between strategies and settings", over, columns, rows)
 
 
+def scale_of(metric: Metric) -> float:
+    """Return the factor from a metric's values to its unit: 100 for shares."""
+    return 100.0 if metric.unit == "percent" else 1.0
+
+
 def paired(first: CellResult, second: CellResult) -> bool:
-    """Tell whether two cells were asked of the same questions, and have answers to some in common."""
-    ids = {row["question_id"] for row in first.rows}
-    return first.asked == second.asked and not ids.isdisjoint(row["question_id"] for row in second.rows)
+    """Return whether two cells answered the same questions, and have answers to some in common."""
+    ids = {sample.question.question_id for sample in first.samples}
+    same = first.labels.questions == second.labels.questions
+    return same and not ids.isdisjoint(sample.question.question_id for sample in second.samples)
 
 
-def difference(first: CellResult, second: CellResult, measure: str, seed: int) -> Comparison:
-    """Compare a measure of two cells on the questions that both answered, matched by id."""
-    value = by_name(measure).value
-    other = {row["question_id"]: value(row) for row in second.rows}
-    both = [(value(row), other[row["question_id"]]) for row in first.rows if row["question_id"] in other]
-    return compare([a for a, _ in both], [b for _, b in both], seed=seed)
+def difference(first: CellResult, second: CellResult, metric: str, seed: int) -> Comparison:
+    """Compare a metric of two cells on the questions where both define it, matched by id."""
+    left, right = first.values(metric), second.values(metric)
+    ids = [question_id for question_id in left if question_id in right]
+    return compare([left[one] for one in ids], [right[one] for one in ids], seed=seed)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from winnow.encoder import SentenceEncoder
+from winnow.artifacts.files import atomic_write
+from winnow.artifacts.parquet import batched
 from winnow.errors import ConfigError
+from winnow.modeling.sentence_encoder import SentenceEncoder
 from winnow.protocols import PassageSource, Searcher
 from winnow.records import Hit, Passage, Question
-from winnow.store import batched, writing
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,8 @@ class Dense:
         gpu: search and train on the GPU (needs faiss-gpu).
 
     """
+
+    speed_only: ClassVar[Mapping[str, str]] = {"gpu": "the same search on another device"}
 
     encoder: SentenceEncoder
     factory: str = "Flat"
@@ -55,7 +58,7 @@ class Dense:
             index.add(np.load(name, mmap_mode="r").astype(np.float32))
         if self.gpu:
             index = faiss.index_gpu_to_cpu(index)
-        with writing(folder / "index.faiss") as partial:
+        with atomic_write(folder / "index.faiss") as partial:
             faiss.write_index(index, str(partial))
         ids = [json.loads(name.with_suffix(".json").read_text()) for name in names]
         (folder / "passage_ids.json").write_text(json.dumps([one for part in ids for one in part]))
@@ -80,9 +83,9 @@ class Dense:
         if name.is_file() and listed.is_file() and json.loads(listed.read_text()) == ids:
             return name
         vectors = self.encoder.passages(rows)
-        with writing(name, needed=2 * vectors.nbytes) as partial, partial.open("wb") as stream:
+        with atomic_write(name, needed=2 * vectors.nbytes) as partial, partial.open("wb") as stream:
             np.save(stream, vectors.astype(np.float16))
-        with writing(listed, needed=2**20) as partial:
+        with atomic_write(listed, needed=2**20) as partial:
             partial.write_text(json.dumps(ids))
         return name
 

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from winnow.errors import InputError
-from winnow.fid import read_fid
+from winnow.formats.fid_json import read_fid
 from winnow.protocols import PassageSource, Searcher
 from winnow.records import Hit, Question
 
@@ -13,6 +14,8 @@ from winnow.records import Hit, Question
 @dataclass(frozen=True, slots=True)
 class Provided:
     """Serves the rankings that stand in a FiD file; nothing is indexed."""
+
+    input_files: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str
 

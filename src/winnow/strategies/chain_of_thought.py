@@ -1,28 +1,28 @@
 """Chain of thought over all passages: the pruning and the summary prompt (Post-Fusion paper, figures 8 and 9).
 
-Both are this one plan; what they ask for stands in conf/strategy/pruning.yaml and conf/strategy/summary.yaml.
+Both are this one plan; their templates are in conf/strategy/pruning.yaml and conf/strategy/summary.yaml.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from winnow.errors import ConfigError
-from winnow.records import Context, Decoding, Plan, Question
-from winnow.strategies.prompt import Prompt, ask
+from winnow.records import Answer, Context, Decoding, Plan, Question
+from winnow.strategies.prompt import Prompt, build_request
 from winnow.strategies.replies import read_reasoned_answer
-from winnow.strategies.sampling import pools
+from winnow.strategies.sampling import request_pools
 from winnow.strategies.vote import Vote
 
 
 @dataclass(frozen=True, slots=True)
 class ChainOfThought:
-    """Asks once for a rationale that ends in "Answer:"; several samples vote (self-consistency).
+    """One prompt for a rationale that ends in "Answer:"; several samples vote (self-consistency).
 
     Args:
-        prompt: gives the passages their form; its instruction is replaced by `template`.
-        decoding: its max_new_tokens is replaced, for a rationale is longer than an answer.
+        prompt: formats the passages; its instruction is replaced by `template`.
+        decoding: its max_new_tokens is replaced, because a rationale is longer than an answer.
         template: instruction and demonstration, with the fields {contexts} and {question}.
-        max_new_tokens: room for rationale and answer.
+        max_new_tokens: of rationale and answer together.
 
     """
 
@@ -33,14 +33,15 @@ class ChainOfThought:
     vote: Vote = Vote()
 
     def __post_init__(self) -> None:
-        """Refuse a template without its fields, and no room to think in."""
+        """Refuse a template without its fields, and a limit below one token."""
         replace(self.prompt, with_contexts=self.template, shots=None)
         if self.max_new_tokens < 1:
             raise ConfigError(f"strategy.plan.max_new_tokens must be at least 1; received {self.max_new_tokens}.")
 
-    def plan(self, question: Question, contexts: Sequence[Context]) -> Plan:
-        """Ask once."""
+    def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
+        """Request one prompt."""
         prompt = replace(self.prompt, with_contexts=self.template, shots=None)  # its demonstrations are the template's
         decoding = replace(self.decoding, max_new_tokens=self.max_new_tokens)
-        (pool,) = yield from pools([ask(prompt, question, contexts, decoding)], read_reasoned_answer)
+        requests = [build_request(prompt, question, contexts, decoding)]
+        (pool,) = yield from request_pools(requests, read_reasoned_answer)
         return self.vote.single(question, pool)

@@ -11,7 +11,7 @@ from winnow.records import Context, Passage, Question
 
 @dataclass(frozen=True, slots=True)
 class Demonstration:
-    """A question that is answered before the reader's eyes."""
+    """An example of a question with a passage and its answer."""
 
     question_id: str
     question: str
@@ -23,8 +23,8 @@ class Demonstration:
 class Shots:
     """How many demonstrations a prompt has, from which split, drawn by which seed.
 
-    The paper draws 8 for Natural Questions and 2 for TriviaQA; all questions see the same ones, but for a question that is
-    itself among them: one more is drawn to take its place.
+    The paper draws 8 for Natural Questions and 2 for TriviaQA. All questions see the same ones; one more is drawn as a
+    replacement for a question that is itself among them.
     """
 
     count: int = 8
@@ -32,30 +32,30 @@ class Shots:
     seed: int = 13
 
     def __post_init__(self) -> None:
-        """Refuse a prompt of no demonstrations."""
+        """Refuse fewer than one demonstration."""
         if self.count < 1:
             raise ConfigError(f"prompt.shots.count starts at 1 (prompt.shots=null shows none); received {self.count}.")
 
     def candidates(self, questions: Sequence[Question]) -> list[Question]:
-        """Return more questions than are needed, in the order in which they are tried."""
+        """Return more questions than needed, in the order in which they are tried."""
         return random.Random(self.seed).sample(questions, min(len(questions), 32 * self.count))
 
     def draw(self, ranked: Iterable[tuple[Question, Sequence[Context]]]) -> tuple[Demonstration, ...]:
         """Return the first `count` + 1 questions of which a context has the answer, each with its best-ranked such context.
 
         Raises:
-            ConfigError: if there are not as many.
+            ConfigError: if there are fewer.
 
         """
-        found: list[Demonstration] = []
+        drawn: list[Demonstration] = []
         for question, contexts in ranked:
             gold = next((context for context in contexts if context.rank and context.has_answer), None)
-            if gold is not None and len(found) <= self.count:
+            if gold is not None and len(drawn) <= self.count:
                 answer = shortest_held(gold.passage.text, question.answers)
-                found.append(Demonstration(question.question_id, question.text, gold.passage, answer))
-        if len(found) <= self.count:
+                drawn.append(Demonstration(question.question_id, question.text, gold.passage, answer))
+        if len(drawn) <= self.count:
             raise ConfigError(
-                f"prompt.shots asks for {self.count} demonstrations and one to spare; of split {self.split!r} only "
-                f"{len(found)} questions have a retrieved passage with their answer. Take fewer, or another split."
+                f"prompt.shots asks for {self.count} demonstrations and one spare; of split {self.split!r} only "
+                f"{len(drawn)} questions have a retrieved passage with their answer. Use fewer, or another split."
             )
-        return tuple(found)
+        return tuple(drawn)

@@ -1,27 +1,27 @@
-"""Answer marginalisation: each passage alone, answers weighed by their probability under all (RE-RAG eqs. 2 and 6)."""
+"""Answer marginalization: each passage alone, answers weighted by their probability under all (RE-RAG eqs. 2 and 6)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from winnow import marginal
+from winnow.contexts import marginalization
 from winnow.errors import ConfigError
 from winnow.metrics.answer import normalise
 from winnow.records import Answer, Context, Decoding, Likelihood, Plan, Question
-from winnow.strategies.prompt import Prompt, ask
+from winnow.strategies.prompt import Prompt, build_request
 from winnow.strategies.replies import UNKNOWN, is_unknown, read_answer
 
 
 @dataclass(frozen=True, slots=True)
 class Marginal:
-    """Asks once a passage, then for the likelihoods of the answers; needs a reader that scores (T5, a local causal model).
+    """One prompt per passage, then the likelihoods of the answers; needs a reader that scores (T5, a local causal model).
 
     Args:
-        prompt: puts one passage at a time.
+        prompt: shows one passage at a time.
         decoding: greedy, as the paper decodes.
-        scoring: "exact" scores every distinct answer under every context (k times as many likelihoods at most), "fast"
-            only where it was generated.
-        unknown_votes: whether "unknown" is an answer like others; if not, it wins only where nothing else is said.
+        scoring: "exact" scores every distinct answer under every context (at most k times as many likelihoods), "fast"
+            only under the contexts that produced it.
+        unknown_votes: whether "unknown" is an answer like others; if not, it wins only when there is no other.
 
     """
 
@@ -31,27 +31,37 @@ class Marginal:
     unknown_votes: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse an unknown scoring, and sampled answers, whose likelihoods say nothing of how often they are drawn."""
+        """Refuse an unknown scoring, and sampled answers: their likelihoods do not reflect how often they are drawn."""
         if self.scoring not in ("exact", "fast"):
             raise ConfigError(f"strategy.plan.scoring must be exact or fast; received {self.scoring!r}.")
         if self.decoding.samples > 1:
-            raise ConfigError(f"Marginalisation scores one greedy answer a passage; received {self.decoding.samples} samples.")
+            raise ConfigError(f"Marginalization scores one greedy answer per passage; received {self.decoding.samples}.")
 
-    def plan(self, question: Question, contexts: Sequence[Context]) -> Plan:
-        """Ask for all passages at once, then for all likelihoods at once."""
-        replies = yield [ask(self.prompt, question, [context], self.decoding) for context in contexts]
+    def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
+        """Request all passages at once, then all likelihoods at once."""
+        replies = yield [build_request(self.prompt, question, [context], self.decoding) for context in contexts]
         answers = [read_answer(reply.text) for reply in replies]
-        said = [None if is_unknown(a) and not self.unknown_votes else UNKNOWN if is_unknown(a) else a for a in answers]
-        known = tuple(answer for answer in answers if not is_unknown(answer))
-        texts = marginal.distinct([answer for answer in said if answer is not None])
+        votes = [self._vote(answer) for answer in answers]
+        candidates = tuple(answer for answer in answers if not is_unknown(answer))
+        used = tuple(context.passage for context in contexts)
+        texts = marginalization.distinct([vote for vote in votes if vote is not None])
         if not texts:
-            return Answer(UNKNOWN, unknown=True, candidates=known)
-        keys = [None if answer is None else normalise(answer) for answer in said]
+            reply = replies[0].text if replies else ""
+            return Answer(UNKNOWN, unknown=True, candidates=candidates, used=used, reply=reply)
+        keys = [None if vote is None else normalise(vote) for vote in votes]
         pairs = [(key, n) for key in texts for n in range(len(contexts)) if self.scoring == "exact" or keys[n] == key]
         scores = yield [Likelihood(self.prompt.render(question, [contexts[n]]), texts[key]) for key, n in pairs]
-        log_weights = marginal.log_softmax([context.log_weight for context in contexts])
-        parts: dict[str, list[float]] = {}
+        log_weights = marginalization.log_softmax([context.log_weight for context in contexts])
+        terms: dict[str, list[float]] = {}
         for (key, n), score in zip(pairs, scores, strict=True):
-            parts.setdefault(key, []).append(log_weights[n] + score.value)
-        found = marginal.best({key: marginal.logsumexp(values) for key, values in parts.items()})
-        return Answer(texts[found], texts[found] == UNKNOWN, known)
+            terms.setdefault(key, []).append(log_weights[n] + score.value)
+        log_p = {key: marginalization.logsumexp(values) for key, values in terms.items()}
+        best = marginalization.best(log_p)
+        trace = ("log P: " + "; ".join(f"{texts[key]} {value:.2f}" for key, value in log_p.items()),)
+        return Answer(texts[best], texts[best] == UNKNOWN, candidates, used, replies[keys.index(best)].text, trace)
+
+    def _vote(self, answer: str) -> str | None:
+        """Return the answer as it enters the sum, None where an "unknown" does not."""
+        if not is_unknown(answer):
+            return answer
+        return UNKNOWN if self.unknown_votes else None

@@ -3,21 +3,21 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from winnow.records import Context, Decoding, Plan, Question
-from winnow.strategies.prompt import Prompt, ask
-from winnow.strategies.sampling import pools
+from winnow.records import Answer, Context, Decoding, Plan, Question
+from winnow.strategies.prompt import Prompt, build_request
+from winnow.strategies.sampling import request_pools
 from winnow.strategies.vote import Vote
 
 
 @dataclass(frozen=True, slots=True)
 class PostFusion:
-    """Asks once a passage and lets the answers vote (p samples of k passages are p * k votes)."""
+    """One prompt per passage, whose answers vote (p samples of k passages are p * k votes)."""
 
     prompt: Prompt
     decoding: Decoding
     vote: Vote = Vote()
 
-    def plan(self, question: Question, contexts: Sequence[Context]) -> Plan:
-        """Ask for all passages at once."""
-        found = yield from pools([ask(self.prompt, question, [context], self.decoding) for context in contexts])
-        return self.vote.elect(question, contexts, found)
+    def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
+        """Request all passages at once."""
+        pools = yield from request_pools([build_request(self.prompt, question, [c], self.decoding) for c in contexts])
+        return self.vote.majority(question, contexts, pools)

@@ -15,8 +15,8 @@ class Prompt:
 
     `with_contexts` takes {contexts} and {question}, `without_contexts` takes {question}, `with_candidates` takes
     {contexts}, {candidates} and {question}; `passage` takes {number}, {title} and {text}. `system` may be empty.
-    A few-shot prompt says in `shots` how many `demonstrations` it has; the templates with contexts show them at
-    {demonstrations}, each written by `demonstration`, which takes {number}, {contexts}, {question} and {answer}.
+    A few-shot prompt sets `shots`, the number of its `demonstrations`; the templates with contexts place them at
+    {demonstrations}, each formatted by `demonstration`, which takes {number}, {contexts}, {question} and {answer}.
     """
 
     with_contexts: str
@@ -29,27 +29,27 @@ class Prompt:
     demonstrations: Sequence[Demonstration] = ()
 
     def __post_init__(self) -> None:
-        """Refuse a template that lacks a field or names one that does not exist."""
+        """Refuse a template that lacks a field or has an unknown one."""
         shown, shot = ({"demonstrations"}, {"contexts", "question", "answer"}) if self.shots else (set(), set())
-        for name, needed, known in (
+        for name, required, optional in (
             ("with_contexts", {"contexts", "question", *shown}, {"demonstrations"}),
             ("without_contexts", {"question"}, set()),
             ("with_candidates", {"contexts", "candidates", "question", *shown}, {"demonstrations"}),
             ("passage", set(), {"number", "title", "text"}),
             ("demonstration", shot, {"number", "contexts", "question", "answer"}),
         ):
-            found = {part for _, part, _, _ in Formatter().parse(getattr(self, name)) if part is not None}
-            if needed - found or found - needed - known:
-                more = f" and may hold {sorted(known - needed)}" if known - needed else ""
-                raise ConfigError(f"prompt.{name} must hold the fields {sorted(needed)}{more}; received {sorted(found)}.")
+            fields = {part for _, part, _, _ in Formatter().parse(getattr(self, name)) if part is not None}
+            if required - fields or fields - required - optional:
+                more = f" and may have {sorted(optional - required)}" if optional - required else ""
+                raise ConfigError(f"prompt.{name} must have the fields {sorted(required)}{more}; received {sorted(fields)}.")
 
     def render(self, question: Question, contexts: Sequence[Context], candidates: Sequence[str] = ()) -> tuple[Message, ...]:
         """Return the chat prompt for a question with these contexts (none gives the closed-book prompt)."""
-        passages = self._passages([c.passage for c in contexts])
+        passages = self._passages([context.passage for context in contexts])
         template = self.with_candidates if candidates else self.with_contexts if contexts else self.without_contexts
-        shown = self._demonstrations(question) if contexts and self.shots else ""
+        demonstrations = self._demonstrations(question) if contexts and self.shots else ""
         fields = {"question": question.text, "contexts": passages, "candidates": "; ".join(candidates)}
-        user = Message("user", template.format(**fields, demonstrations=shown).strip())
+        user = Message("user", template.format(**fields, demonstrations=demonstrations).strip())
         return (Message("system", self.system), user) if self.system else (user,)
 
     def _passages(self, passages: Sequence[Passage]) -> str:
@@ -58,34 +58,35 @@ class Prompt:
 
     def _demonstrations(self, question: Question) -> str:
         if self.shots is None or not self.demonstrations:
-            raise ConfigError("A prompt with shots shows no passages before its demonstrations are drawn (Shots.draw).")
-        others = [one for one in self.demonstrations if one.question_id != question.question_id]
+            raise ConfigError("A prompt with shots needs its demonstrations before it shows passages (Shots.draw).")
+        others = [d for d in self.demonstrations if d.question_id != question.question_id]
         form = self.demonstration.format
-        made = [
-            form(number=n, contexts=self._passages([one.passage]), question=one.question, answer=one.answer)
-            for n, one in enumerate(others[: self.shots.count], start=1)
+        texts = [
+            form(number=n, contexts=self._passages([d.passage]), question=d.question, answer=d.answer)
+            for n, d in enumerate(others[: self.shots.count], start=1)
         ]
-        return "\n".join(made).strip()
+        return "\n".join(texts).strip()
 
 
-def ask(
+def build_request(
     prompt: Prompt, question: Question, contexts: Sequence[Context], decoding: Decoding, candidates: Sequence[str] = ()
 ) -> Generate:
-    """Return the request for one prompt; if it is too long it sheds whole passages, lowest-ranked first, gold last."""
+    """Return the request for one prompt; if it is too long, passages are dropped, lowest-ranked first, gold last."""
     return Generate(
         prompt.render(question, contexts, candidates),
         decoding,
-        shorter=_shorter(prompt, question, contexts, decoding, candidates),
+        passages=tuple(context.passage for context in contexts),
+        shorter=_shorten(prompt, question, contexts, decoding, candidates),
     )
 
 
-def _shorter(
+def _shorten(
     prompt: Prompt, question: Question, contexts: Sequence[Context], decoding: Decoding, candidates: Sequence[str]
 ) -> Callable[[], Generate | None]:
-    def shed() -> Generate | None:
+    def shorter() -> Generate | None:
         if len(contexts) < 2:
             return None
-        victim = max(contexts, key=lambda c: (not c.is_gold, c.rank))
-        return ask(prompt, question, [c for c in contexts if c is not victim], decoding, candidates)
+        dropped = max(contexts, key=lambda c: (not c.is_gold, c.rank))
+        return build_request(prompt, question, [c for c in contexts if c is not dropped], decoding, candidates)
 
-    return shed
+    return shorter

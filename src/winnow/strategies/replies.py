@@ -1,4 +1,4 @@
-"""How a reply is read: what counts as "unknown", and how an answer is cut out.
+"""Reads replies: which count as "unknown", and how the answer is extracted.
 
 The paper leaves these rules open; ours are listed, with those of the vote, in docs/rules.md.
 """
@@ -24,15 +24,15 @@ _FURTHER = re.compile(
     r"\n\s*#*\s*example \d+:?\s*$|\n\s*#+\s*(?:question|context):|\n\s*\n\s*(?:question|context):",
     re.IGNORECASE | re.MULTILINE,
 )
-"""How a reply goes on with a few-shot prompt of its own (conf/prompt/re_rag.yaml), as models do after demonstrations: a
-numbered example, a heading of the prompt, or behind a blank line one of a demonstration.
+"""Where a reply continues with a few-shot example of its own (conf/prompt/re_rag.yaml), as models do after demonstrations:
+a numbered example, a heading of the prompt, or, after a blank line, one of a demonstration.
 """
 
 
 def read_answer(reply: str) -> str:
     """Return the answer in a reply: the first non-empty line, after the last "Answer:" where there is one.
 
-    A further example or question that the model writes behind its answer is none of the reply.
+    A further example or question that the model writes after its answer is ignored.
     """
     return _marked(_FURTHER.split(reply.lstrip(), maxsplit=1)[0])
 
@@ -40,8 +40,7 @@ def read_answer(reply: str) -> str:
 def read_reasoned_answer(reply: str) -> str:
     """Return the answer at the end of a chain of thought: what follows the last "Answer:", else the last line.
 
-    A rationale that never comes to "Answer:" is mostly cut off or is the answer itself; its last line is what it has
-    come to.
+    A rationale without "Answer:" is usually cut off or is the answer itself; its last line is the best guess.
     """
     if _MARK.search(reply):
         return _marked(reply)
@@ -57,6 +56,6 @@ def _marked(text: str) -> str:
 
 
 def is_unknown(answer: str) -> bool:
-    """Tell whether an answer says that the answer is not known; an empty one does."""
+    """Return whether an answer means that the answer is not known; an empty one does."""
     text = normalise(answer)
     return not answer.strip() or _UNKNOWN.match(text) is not None or _EXPLAINED.match(answer) is not None

@@ -1,4 +1,4 @@
-"""Builds the reader's training pairs: (question, passages) -> short answer, or "unknown" where they lack it."""
+"""Builds the reader's training pairs: question and passages with the short answer, or "unknown" if they lack it."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -8,12 +8,14 @@ from winnow.errors import ConfigError
 from winnow.metrics.ranking import shortest_held
 from winnow.records import Context, Message, Question
 
+_UNKNOWN_RANKS = 5
+"""How many of the best-ranked contexts without the answer an "unknown" pair is drawn from."""
 Render = Callable[[Question, Sequence[Context]], tuple[Message, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One training pair: a chat prompt and what the reader should reply."""
+    """One training pair: a chat prompt and the target reply."""
 
     example_id: str
     messages: tuple[Message, ...]
@@ -22,11 +24,11 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """How many pairs of each kind to draw from the training questions (fewer if the data has fewer).
+    """How many pairs of each kind are drawn from the training questions, at most.
 
     `answered`: the best-ranked passage that has the answer. `unknown`: a passage of the top ranks that lacks it.
     `crowded`: the answer's passage among `distractors` others, in random order. `retrieved`: the first `depth` passages as
-    they were retrieved, with the answer as the reply whether they have it or not; alone among the kinds it reads no label.
+    retrieved, with the answer as the reply whether they have it or not; the only kind that reads no label.
     """
 
     answered: int = 250
@@ -37,7 +39,7 @@ class Mix:
     depth: int = 1
 
     def __post_init__(self) -> None:
-        """Refuse a mix that teaches nothing."""
+        """Refuse an empty mix."""
         counts = (self.answered, self.unknown, self.crowded, self.distractors, self.retrieved)
         if min(counts) < 0 or self.depth < 1 or max(self.answered, self.retrieved) < 1:
             raise ConfigError(
@@ -49,10 +51,11 @@ class Mix:
 def build_examples(
     questions: Sequence[tuple[Question, Sequence[Context]]], mix: Mix, render: Render, seed: int
 ) -> list[Example]:
-    """Draw the mix; but for `retrieved` pairs, questions are left out of which no context, or each, has the answer."""
+    """Draw the mix; except for `retrieved` pairs, skip questions where all or none of the contexts contain the answer."""
     rng = random.Random(seed)
-    told = [(q, [x for x in c if x.rank][: mix.depth]) for q, c in questions if q.stated]
-    examples = [_retrieved(q, c, render) for q, c in rng.sample(told, min(mix.retrieved, len(told)))]
+    candidates = [(q, [c for c in contexts if c.rank][: mix.depth]) for q, contexts in questions if q.nonblank_answers]
+    drawn = rng.sample(candidates, min(mix.retrieved, len(candidates)))
+    examples = [_retrieved(q, contexts, render) for q, contexts in drawn]
     if mix.answered or mix.unknown or mix.crowded:
         examples += _labelled(questions, mix, render, rng)
     rng.shuffle(examples)
@@ -64,7 +67,9 @@ def _labelled(
 ) -> list[Example]:
     usable = [(q, c) for q, c in questions if any(x.has_answer for x in c) and any(not x.has_answer for x in c)]
     if not usable:
-        raise ConfigError("No training question has a context with its answer: check the corpus and the train split.")
+        raise ConfigError(
+            "No training question has both a context with its answer and one without: check corpus and train split."
+        )
     rng.shuffle(usable)
     pool = usable * 2
     answered = usable[: mix.answered]
@@ -76,7 +81,7 @@ def _labelled(
 
 
 def _retrieved(question: Question, contexts: Sequence[Context], render: Render) -> Example:
-    return Example(f"{question.question_id}/retrieved", render(question, contexts), question.stated[0])
+    return Example(f"{question.question_id}/retrieved", render(question, contexts), question.nonblank_answers[0])
 
 
 def _answered(question: Question, contexts: Sequence[Context], render: Render) -> Example:
@@ -87,14 +92,14 @@ def _answered(question: Question, contexts: Sequence[Context], render: Render) -
 
 
 def _unknown(question: Question, contexts: Sequence[Context], render: Render, rng: random.Random) -> Example:
-    lacking = [c for c in contexts if not c.has_answer][:5]
+    lacking = [c for c in contexts if not c.has_answer][:_UNKNOWN_RANKS]
     return Example(f"{question.question_id}/unknown", render(question, [rng.choice(lacking)]), "unknown")
 
 
 def _crowded(question: Question, contexts: Sequence[Context], others: int, render: Render, rng: random.Random) -> Example:
     gold = next(c for c in contexts if c.has_answer)
-    shown = [gold, *[c for c in contexts if not c.has_answer][:others]]
-    rng.shuffle(shown)
+    passages = [gold, *[c for c in contexts if not c.has_answer][:others]]
+    rng.shuffle(passages)
     return Example(
-        f"{question.question_id}/crowded", render(question, shown), shortest_held(gold.passage.text, question.answers)
+        f"{question.question_id}/crowded", render(question, passages), shortest_held(gold.passage.text, question.answers)
     )

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 import torch
 
-from winnow.fusion import fuse, write_fused
 from winnow.metrics.answer import exact_match
-from winnow.pair_model import PairModel
+from winnow.modeling.fid import fuse, generate_fused
+from winnow.modeling.pair_model import PairModel
 from winnow.training.chunks import Chunk
 from winnow.training.generators import Seq2SeqGenerator, decoded_log_likelihood
 from winnow.training.groups import Group
-from winnow.training.loop import Method
+from winnow.training.method import Method
 
 
 @dataclass
-class Fid(Method):
-    """Trains a T5-like generator on all contexts of a question at once; `top` are read in evaluation."""
+class Fid(Method[Sequence[Group]]):
+    """Trains a T5-like generator on all contexts of a question at once; evaluation reads the first `top`."""
 
     generator: Seq2SeqGenerator
     top: int = 10
@@ -28,27 +28,27 @@ class Fid(Method):
         """Return the generator."""
         return {"generator": self.generator}
 
-    def chunks(self, groups: Sequence[Group], seed: int, epoch: int, budget: int) -> list[Chunk]:
-        """Take questions of like size together; one column: log P(answer | all contexts)."""
-        rows = [self._rows(group, len(group.contexts)) for group in groups]
-        targets = [self.generator.target(group.target(seed, epoch)) for group in groups]
+    def chunks(self, batch: Sequence[Group], seed: int, epoch: int, budget: int) -> list[Chunk]:
+        """Group questions of similar size; one column: log P(answer | all contexts)."""
+        rows = [self._rows(group, len(group.contexts)) for group in batch]
+        targets = [self.generator.target(group.target(seed, epoch)) for group in batch]
         costs = [sum(map(len, each)) for each in rows]
 
-        def run(batch: Sequence[int]) -> torch.Tensor:
-            return self._log_likelihood([rows[n] for n in batch], [targets[n] for n in batch])[:, None]
+        def run(some: Sequence[int]) -> torch.Tensor:
+            return self._log_likelihood([rows[n] for n in some], [targets[n] for n in some])[:, None]
 
         batches: list[list[int]] = []
-        for n in sorted(range(len(groups)), key=lambda n: -costs[n]):
+        for n in sorted(range(len(batch)), key=lambda n: -costs[n]):
             if batches and (len(batches[-1]) + 1) * costs[batches[-1][0]] <= budget:
                 batches[-1].append(n)
             else:
                 batches.append([n])
         return [
-            Chunk(batch, lambda batch=batch: run(batch), sum(costs[n] + len(targets[n]) for n in batch))  # type: ignore[misc]
-            for batch in batches
+            Chunk(some, lambda some=some: run(some), sum(costs[n] + len(targets[n]) for n in some))  # type: ignore[misc]
+            for some in batches
         ]
 
-    def loss(self, values: torch.Tensor, groups: Sequence[Group]) -> Mapping[str, torch.Tensor]:  # noqa: ARG002 (a Method's signature)
+    def loss(self, values: torch.Tensor, batch: Sequence[Group]) -> Mapping[str, torch.Tensor]:  # noqa: ARG002 (a Method's signature)
         """Return the mean negative log-likelihood of the answers, in nats."""
         return {"loss": -values[:, 0].mean()}
 
@@ -56,8 +56,8 @@ class Fid(Method):
         """Answer from the first contexts."""
         rows = []
         for group in groups:
-            (made,) = write_fused(self.generator.lm, [self._rows(group, self.top)], self.generator.max_answer)
-            rows.append({"em": exact_match(made, group.question.answers)})
+            (answer,) = generate_fused(self.generator.lm, [self._rows(group, self.top)], self.generator.max_answer)
+            rows.append({"em": exact_match(answer, group.question.answers)})
         return rows
 
     def _rows(self, group: Group, count: int) -> list[list[int]]:

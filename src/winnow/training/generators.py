@@ -1,4 +1,4 @@
-"""Generators under training: log P_G(answer | question, context) with gradients, and greedy answers for evaluation."""
+"""Generators for training: log P_G(answer | question, context) with gradients, and greedy answers for evaluation."""
 
 from __future__ import annotations
 
@@ -9,59 +9,59 @@ from typing import Any
 
 import torch
 
-from winnow.models import LanguageModel, load_causal_lm, load_seq2seq
-from winnow.pair_model import PairModel, causal_tokens, seq2seq_tokens
-from winnow.pairs import PairForm, PairTokens, padded
-from winnow.training.groups import Reply
+from winnow.modeling.loading import LanguageModel, load_causal_lm, load_seq2seq
+from winnow.modeling.pair_inputs import PairForm, PairTokens, padded
+from winnow.modeling.pair_model import PairModel, causal_tokens, seq2seq_tokens
+from winnow.strategies.teaching import ScoredReply
 
 
 @dataclass
 class Generator(PairModel):
-    """A model that answers a question from one passage; weights are float32 if nothing else is said.
+    """A model that answers a question from one passage, in float32 by default.
 
-    `max_answer` are the tokens of an answer, its end included.
+    `max_answer` is the number of tokens of an answer, its end included.
     """
 
     dtype: str = "float32"
     max_answer: int = 32
 
     def target(self, answer: str) -> list[int]:
-        """Return the tokens of an answer, ended and at most `max_answer`."""
+        """Return the tokens of an answer with its end, at most `max_answer`."""
         tokenizer = self.lm.tokenizer
-        ids: list[int] = tokenizer(self.before_answer() + answer, add_special_tokens=False)["input_ids"]
+        ids: list[int] = tokenizer(self.separator() + answer, add_special_tokens=False)["input_ids"]
         return [*ids[: self.max_answer - 1], int(tokenizer.eos_token_id)]
 
-    def before_answer(self) -> str:
-        """Return what separates prompt and answer."""
+    def separator(self) -> str:
+        """Return the text between prompt and answer."""
         return ""
 
     @abstractmethod
     def log_likelihood(self, rows: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> torch.Tensor:
         """Return (rows,) log P(target | row) in nats, summed over the target's tokens, with gradients."""
 
-    def write(self, rows: Sequence[Sequence[int]]) -> list[Reply]:
+    def generate(self, rows: Sequence[Sequence[int]]) -> list[ScoredReply]:
         """Return the greedy answer to each row."""
         ids, mask = padded(rows, int(self.lm.tokenizer.pad_token_id), left=not self.lm.model.config.is_encoder_decoder)
         with torch.inference_mode():
-            made = self.lm.model.generate(  # type: ignore[operator]  # transformers types it as Tensor | Module
+            output = self.lm.model.generate(  # type: ignore[operator]  # transformers types it as Tensor | Module
                 input_ids=ids.to(self.lm.device), attention_mask=mask.to(self.lm.device), max_new_tokens=self.max_answer,
                 do_sample=False, num_beams=1, return_dict_in_generate=True, output_logits=True,
                 pad_token_id=self.lm.tokenizer.pad_token_id,
             )  # fmt: skip
-        return written(self.lm, made, self.lm.prompt_width(ids))
+        return replies_of(self.lm, output, self.lm.prompt_width(ids))
 
 
-def written(lm: LanguageModel, made: object, start: int) -> list[Reply]:
-    """Return the texts of `generate`'s output from the column `start` on, with their log-probabilities."""
-    sequences, logits = made.sequences[:, start:], made.logits  # type: ignore[attr-defined]
+def replies_of(lm: LanguageModel, output: object, start: int) -> list[ScoredReply]:
+    """Return the texts of `generate`'s output from column `start`, with their log-probabilities."""
+    sequences, logits = output.sequences[:, start:], output.logits  # type: ignore[attr-defined]
     steps = torch.stack([step.float().log_softmax(dim=-1) for step in logits], dim=1)
     chosen = steps.gather(2, sequences[:, : steps.shape[1], None]).squeeze(2)
-    found = []
+    replies = []
     for ids, values in zip(sequences.tolist(), chosen.tolist(), strict=True):
         stop = next((n for n, token in enumerate(ids) if token in lm.ends), len(ids))
         text = str(lm.tokenizer.decode(ids[:stop], skip_special_tokens=True)).strip()
-        found.append(Reply(text, sum(values[: stop + 1])))
-    return found
+        replies.append(ScoredReply(text, sum(values[: stop + 1])))
+    return replies
 
 
 def target_log_likelihood(logits_BTV: torch.Tensor, targets_BT: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
@@ -74,10 +74,10 @@ def target_log_likelihood(logits_BTV: torch.Tensor, targets_BT: torch.Tensor, ma
 
 def decoded_log_likelihood(lm: LanguageModel, inputs: Mapping[str, Any], targets: Sequence[Sequence[int]]) -> torch.Tensor:
     """Return (rows,) log P(target) of an encoder-decoder; `inputs` are those of its encoder, or the encoder's outputs."""
-    wanted, kept = (one.to(lm.device) for one in padded(targets, int(lm.tokenizer.pad_token_id)))
+    ids, mask = (one.to(lm.device) for one in padded(targets, int(lm.tokenizer.pad_token_id)))
     start = torch.full((len(targets), 1), int(lm.model.config.decoder_start_token_id), device=lm.device)
-    made = lm.model(**inputs, decoder_input_ids=torch.cat([start, wanted[:, :-1]], dim=1), use_cache=False)
-    return target_log_likelihood(made.logits, wanted, kept)
+    output = lm.model(**inputs, decoder_input_ids=torch.cat([start, ids[:, :-1]], dim=1), use_cache=False)
+    return target_log_likelihood(output.logits, ids, mask)
 
 
 @dataclass
@@ -88,8 +88,8 @@ class Seq2SeqGenerator(Generator):
         """Load model and tokenizer."""
         return load_seq2seq(self.path, self.dtype, self.device)
 
-    def tokeniser(self) -> PairTokens:
-        """End each pair with the end token."""
+    def pair_tokenizer(self) -> PairTokens:
+        """Return a tokenizer that ends each pair with the end token."""
         return seq2seq_tokens(self)
 
     def log_likelihood(self, rows: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> torch.Tensor:
@@ -109,24 +109,24 @@ class CausalGenerator(Generator):
         """Load model and tokenizer."""
         return load_causal_lm(self.path, self.dtype, self.device)
 
-    def before_answer(self) -> str:
-        """Return the space that byte-level tokenizers put before a word."""
+    def separator(self) -> str:
+        """Return the space that byte-level tokenizers expect before a word."""
         return " "
 
-    def tokeniser(self) -> PairTokens:
-        """End each pair with the form's suffix."""
+    def pair_tokenizer(self) -> PairTokens:
+        """Return a tokenizer that ends each pair with the form's suffix."""
         return causal_tokens(self)
 
     def log_likelihood(self, rows: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> torch.Tensor:
-        """Run the model over pair and answer, padded on the left; logits are kept for the answers alone."""
+        """Run the model over pair and answer, padded on the left; logits are computed for the answers only."""
         pad, device = int(self.lm.tokenizer.pad_token_id), self.lm.device
         ids, mask = padded([[*row, *target] for row, target in zip(rows, targets, strict=True)], pad, left=True)
-        wanted, kept = padded(targets, pad, left=True)
-        made = self.lm.model(
+        target_ids, target_mask = padded(targets, pad, left=True)
+        output = self.lm.model(
             input_ids=ids.to(device),
             attention_mask=mask.to(device),
             position_ids=(mask.cumsum(dim=1) - 1).clamp(min=0).to(device),
-            logits_to_keep=wanted.shape[1] + 1,
+            logits_to_keep=target_ids.shape[1] + 1,
             use_cache=False,
         )
-        return target_log_likelihood(made.logits[:, :-1], wanted.to(device), kept.to(device))
+        return target_log_likelihood(output.logits[:, :-1], target_ids.to(device), target_mask.to(device))

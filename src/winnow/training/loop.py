@@ -1,9 +1,8 @@
-"""The training loop that RE-RAG, RAG and fusion-in-decoder share: accumulation, evaluation, the best epoch's models.
+"""The training loop of RE-RAG, RAG and fusion-in-decoder: accumulation, evaluation, checkpoints, the best epoch's models.
 
-A method says what a batch of questions comes to; the loop does the rest on one CPU or GPU, or on several (torchrun).
-It is ours, not transformers' Trainer, because a step needs all contexts of a question at once, through two models: pairs
-are sorted by length across questions, run in chunks of a token budget, and put back for the loss
-(`winnow.training.chunks`).
+A method defines the loss of a batch of questions; the loop does the rest on one CPU or GPU, or on several (torchrun). It is
+ours, not transformers' Trainer, because a step needs all contexts of a question at once, through two models: pairs are
+sorted by length across questions, run in chunks of a token budget, and put back in order for the loss.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import json
 import math
 import shutil
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -24,102 +22,38 @@ import torch
 from accelerate import PartialState
 from accelerate.utils import gather_object, set_seed
 
+from winnow.artifacts.files import check_space
+from winnow.artifacts.provenance import key_of
 from winnow.errors import ConfigError, WinnowError
-from winnow.models import LanguageModel, keep_freed_memory, pick_device, resolve_dtype
-from winnow.pair_model import PairModel
-from winnow.store import check_space, key_of
+from winnow.identity import speed_only
+from winnow.modeling.loading import keep_freed_memory, pick_device, resolve_dtype
+from winnow.training.backward import Precision, backward
 from winnow.training.checkpoints import Checkpoint
-from winnow.training.chunks import Chunk, backward, set_dropout
 from winnow.training.groups import Group, names, order_of
-from winnow.training.sft import peak_memory
+from winnow.training.memory import peak_memory
+from winnow.training.method import Method
+from winnow.training.settings import LoopSettings
 
 Log = Callable[[Mapping[str, float], int], None]
 Advance = Callable[[int, str], None]
-"""Told how many more steps are done, and what the last one came to."""
+"""Receives how many more steps are done, and a text on the last one."""
 REPORT = "training.json"
-
-
-@dataclass(frozen=True, slots=True)
-class LoopSettings:
-    """Settings of a run; the defaults are RE-RAG's (appendix B), whose effective batch is 64 questions.
-
-    Attributes:
-        epochs: passes over the training questions.
-        learning_rate: constant, after `warmup_steps`.
-        batch_questions: questions a device takes at once.
-        accumulation: batches an optimizer step sums over, on all devices together.
-        chunk_tokens: padded tokens that run through a model at once.
-        recompute: run each chunk twice instead of keeping its activations.
-        gradient_checkpointing: let the models keep only their layers' inputs.
-        dropout: of all layers; None leaves the models' own. On a CPU its random numbers take a third of the time.
-        max_grad_norm: gradients are scaled down to it; 0 leaves them.
-        explode_at: a loss above it stops the run, as one that is not finite does.
-
-    """
-
-    epochs: int = 10
-    learning_rate: float = 1e-4
-    weight_decay: float = 1e-3
-    warmup_steps: int = 0
-    batch_questions: int = 4
-    accumulation: int = 16
-    chunk_tokens: int = 8192
-    recompute: bool = False
-    gradient_checkpointing: bool = False
-    dropout: float | None = None
-    max_grad_norm: float = 1.0
-    explode_at: float = 1e5
-    precision: str = "auto"
-    device: str = "auto"
-    save_steps: int = 50
-    logging_steps: int = 5
-    seed: int = 13
-
-    def __post_init__(self) -> None:
-        """Refuse settings out of range."""
-        counts = (self.epochs, self.batch_questions, self.accumulation, self.chunk_tokens, self.save_steps, self.logging_steps)
-        if min(counts) < 1 or min(self.learning_rate, self.explode_at) <= 0 or self.warmup_steps < 0:
-            raise ConfigError(f"training: counts start at 1, rates above 0; received {self}.")
-        if self.precision not in ("auto", "bfloat16", "float32"):
-            raise ConfigError(f"training.precision must be auto, bfloat16 or float32; received {self.precision!r}.")
-
-
-class Method(ABC):
-    """What is learnt: its models, the numbers of a batch, their loss, and how good the models are."""
-
-    @property
-    @abstractmethod
-    def parts(self) -> Mapping[str, PairModel]:
-        """Return what is trained by the name of its folder."""
-
-    @property
-    def models(self) -> Mapping[str, LanguageModel]:
-        """Return the trained models by the name of their folder."""
-        return {name: part.lm for name, part in self.parts.items()}
-
-    @property
-    def truncated(self) -> int:
-        """Return how many pairs were cut to a model's window so far."""
-        return sum(part.truncated for part in self.parts.values())
-
-    @abstractmethod
-    def chunks(self, groups: Sequence[Group], seed: int, epoch: int, budget: int) -> list[Chunk]:
-        """Cut a batch into chunks of at most `budget` padded tokens."""
-
-    @abstractmethod
-    def loss(self, values: torch.Tensor, groups: Sequence[Group]) -> Mapping[str, torch.Tensor]:
-        """Return the loss under "loss", and its parts, of a batch's (rows, columns)."""
-
-    @abstractmethod
-    def evaluate(self, groups: Sequence[Group]) -> list[dict[str, float]]:
-        """Return one row of measures a question; "em" chooses the best checkpoint, the later of equal ones."""
+_BYTES_PER_PARAMETER = 20
 
 
 @dataclass(frozen=True, slots=True)
 class LoopReport:
-    """What a run came to; `tokens_per_second` are real tokens, memory is the peak in bytes, `history` an epoch a row.
+    """The result of a run.
 
-    `truncated` are pairs that were cut to a window, on the first device and since the last resume.
+    Attributes:
+        steps: of the optimizer.
+        seconds: of training, without evaluation.
+        tokens_per_second: real ones.
+        peak_memory: in bytes.
+        best_epoch: whose models were saved.
+        history: the development metrics of each epoch.
+        truncated: pairs cut to a context length, on the first device and since the last resume.
+
     """
 
     steps: int
@@ -131,18 +65,14 @@ class LoopReport:
     truncated: int = 0
 
 
-def _unseen(steps: int, text: str) -> None:
-    """Show no progress."""
-
-
 @dataclass
 class _Progress:
-    """Where a run stands; all of it is in a checkpoint."""
+    """How far a run has come; all of it is in a checkpoint."""
 
     step: int = 0
     epoch: int = 0
     batch: int = 0
-    """Batches of the epoch that this process has taken."""
+    """Batches of the epoch that this process has finished."""
     seconds: float = 0.0
     tokens: int = 0
     best: float = -math.inf
@@ -150,152 +80,200 @@ class _Progress:
     history: list[dict[str, float]] = field(default_factory=list)
 
 
-def steps_in_all(questions: int, settings: LoopSettings) -> int:
-    """Return the optimizer's steps of a whole run on one device."""
+def total_steps(questions: int, settings: LoopSettings, updates: int = 1) -> int:
+    """Return the optimizer steps of a whole run on one device."""
     batches = math.ceil(questions / settings.batch_questions)
-    return settings.epochs * math.ceil(batches / settings.accumulation)
+    return settings.epochs * math.ceil(batches / settings.accumulation) * updates
 
 
 def fit(
-    method: Method,
+    method: Method[Any],
     train: Sequence[Group],
     dev: Sequence[Group],
     settings: LoopSettings,
     out: Path,
     log: Log,
-    advance: Advance = _unseen,
+    advance: Advance = lambda steps, text: None,  # noqa: ARG005 (no progress bar)
 ) -> LoopReport:
     """Train a method's models and save those of the best epoch to folders below `out`.
 
-    Checkpoints go to `out`.checkpoint; a run that finds one there goes on from it. `out` appears when all is done, and a
-    run that finds it there gives its report again.
+    Checkpoints are in `out`.checkpoint; a run that finds one continues from it. `out` appears when the run is complete, and
+    a run that finds it returns its report.
+
+    Raises:
+        ConfigError: without training questions, or if the processes cannot share an optimizer step.
+        WinnowError: if loss or gradient are not finite; the message names the questions.
+
     """
     if (out / REPORT).is_file():
         return LoopReport(**json.loads((out / REPORT).read_text()))
-    return _Loop(method, train, dev, settings, out, log, advance).run()
+    if not train:
+        raise ConfigError("There is no training question; check the split and the retrieval's file.")
+    device = pick_device(settings.device)
+    processes = PartialState(cpu=device.type == "cpu")
+    if settings.accumulation % processes.num_processes:
+        raise ConfigError(
+            f"training.accumulation={settings.accumulation} batches per step cannot be shared by "
+            f"{processes.num_processes} processes; use a multiple of that."
+        )
+    modules = _load_modules(method, settings, device, processes)
+    return _Loop(method, train, dev, settings, out, log, advance, device, processes, modules).run()
 
 
-@dataclass
-class _Loop:
-    """One run; the fields are `fit`'s arguments."""
-
-    method: Method
-    train: Sequence[Group]
-    dev: Sequence[Group]
-    settings: LoopSettings
-    out: Path
-    log: Log
-    advance: Advance
-
-    def __post_init__(self) -> None:
-        if not self.train:
-            raise ConfigError("There is no training question; check the split and the retrieval's file.")
-        settings, out = self.settings, self.out
-        device = pick_device(settings.device)
-        self.processes = PartialState(cpu=device.type == "cpu")
-        half = resolve_dtype(settings.precision, settings.device) == "bfloat16"
-        self.precision = partial(torch.autocast, device.type, torch.bfloat16, enabled=half)
-        if settings.accumulation % self.processes.num_processes:
-            raise ConfigError(
-                f"training.accumulation={settings.accumulation} batches a step cannot be shared by "
-                f"{self.processes.num_processes} processes; take a multiple of that."
-            )
-        self.accumulation = settings.accumulation // self.processes.num_processes
-        set_seed(settings.seed)  # a new classifier's weights are alike on all processes, what is dropped out is not
-        self.modules: dict[str, Any] = {name: lm.model for name, lm in self.method.models.items()}
-        set_seed(settings.seed + self.processes.process_index)
-        parameters = [p for m in self.modules.values() for p in m.parameters() if p.requires_grad]
-        if device.type == "cpu":
-            keep_freed_memory()
-            for module in self.modules.values():  # on a CPU the fused attention's backward pass is the slower one
-                module.set_attn_implementation("eager")
+def _load_modules(
+    method: Method[Any], settings: LoopSettings, device: torch.device, processes: PartialState
+) -> dict[str, Any]:
+    """Load the method's models and set them up for training."""
+    set_seed(settings.seed)  # new classifiers have equal weights on all processes; dropout differs
+    modules: dict[str, Any] = {name: lm.model for name, lm in method.models.items()}
+    set_seed(settings.seed + processes.process_index)
+    if device.type == "cpu":
+        keep_freed_memory()
+    for module in modules.values():
+        if device.type == "cpu":  # the backward pass of fused attention is slower there
+            module.set_attn_implementation("eager")
         if settings.dropout is not None:
-            for module in self.modules.values():
-                set_dropout(module, settings.dropout)
+            set_dropout(module, settings.dropout)
         if settings.gradient_checkpointing:
-            for module in self.modules.values():
-                module.gradient_checkpointing_enable()
-        self.optimizer = torch.optim.AdamW(parameters, lr=settings.learning_rate, weight_decay=settings.weight_decay)
-        warm = max(1, settings.warmup_steps)
-        self.scheduler = torch.optim.lr_scheduler.LambdaLR(self.optimizer, lambda step: min(1.0, (step + 1) / warm))
-        self.parameters = parameters
-        self.at = _Progress()
-        self.best = out.with_name(out.name + ".best")
+            module.gradient_checkpointing_enable()
+    return modules
+
+
+def set_dropout(model: torch.nn.Module, probability: float) -> None:
+    """Set the dropout of every layer of a model."""
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = probability
+        for name in ("dropout", "attention_dropout"):
+            if isinstance(getattr(module, name, None), float):
+                setattr(module, name, probability)
+
+
+class _Loop:
+    """One run: optimizer and checkpoint over loaded models."""
+
+    def __init__(
+        self,
+        method: Method[Any],
+        train: Sequence[Group],
+        dev: Sequence[Group],
+        settings: LoopSettings,
+        out: Path,
+        log: Log,
+        advance: Advance,
+        device: torch.device,
+        processes: PartialState,
+        modules: Mapping[str, Any],
+    ) -> None:
+        """Keep the arguments, and create the optimizer."""
+        self.method, self.train, self.dev, self.settings = method, train, dev, settings
+        self.out, self.log, self.advance = out, log, advance
+        self.processes, self.modules = processes, modules
+        half = resolve_dtype(settings.precision, settings.device) == "bfloat16"
+        self.precision: Precision = partial(torch.autocast, device.type, torch.bfloat16, enabled=half)
+        self.accumulation = settings.accumulation // processes.num_processes
+        self.parameters = [p for module in modules.values() for p in module.parameters() if p.requires_grad]
+        self.optimizer = torch.optim.AdamW(self.parameters, lr=settings.learning_rate, weight_decay=settings.weight_decay)
+        warmup = max(1, settings.warmup_steps)
+        self.scheduler = torch.optim.lr_scheduler.LambdaLR(self.optimizer, lambda step: min(1.0, (step + 1) / warmup))
+        self.progress = _Progress()
+        self.best_folder = out.with_name(out.name + ".best")
         folder = out.with_name(out.name + ".checkpoint")
-        self.checkpoint = Checkpoint(folder, self.modules, self.optimizer, self.scheduler, self.processes)
-        self.out.parent.mkdir(parents=True, exist_ok=True)
-        check_space(out.parent, 20 * sum(p.numel() for p in parameters))
+        self.checkpoint = Checkpoint(folder, modules, self.optimizer, self.scheduler, processes, method)
 
     def run(self) -> LoopReport:
         """Train to the end."""
-        self.at = _Progress(**self.checkpoint.load(self._fingerprint()))
-        self.advance(self.at.step, "")
-        while self.at.epoch < self.settings.epochs:
-            self._epoch()
+        self.out.parent.mkdir(parents=True, exist_ok=True)
+        check_space(self.out.parent, _BYTES_PER_PARAMETER * sum(p.numel() for p in self.parameters))
+        self.progress = _Progress(**self.checkpoint.load(self._fingerprint()))
+        self.advance(self.progress.step, "")
+        while self.progress.epoch < self.settings.epochs:
+            self._train_epoch()
             self._finish_epoch()
-        at = self.at
-        rate = at.tokens / max(at.seconds, 1e-9)
-        report = LoopReport(at.step, at.seconds, rate, peak_memory(), at.best_epoch, at.history, self.method.truncated)
+        report = self._report()
         if self.processes.is_main_process:
-            (self.best / REPORT).write_text(json.dumps(asdict(report)))
+            (self.best_folder / REPORT).write_text(json.dumps(asdict(report)))
             shutil.rmtree(self.out, ignore_errors=True)
-            self.best.rename(self.out)
+            self.best_folder.rename(self.out)
             self.checkpoint.remove()
         self.processes.wait_for_everyone()
         return report
 
-    def _epoch(self) -> None:
+    def _report(self) -> LoopReport:
+        p = self.progress
+        rate = p.tokens / max(p.seconds, 1e-9)
+        return LoopReport(p.step, p.seconds, rate, peak_memory(), p.best_epoch, p.history, self.method.truncated)
+
+    def _train_epoch(self) -> None:
         batches = self._batches()
         steps = math.ceil(len(batches) / self.accumulation)
-        for number in range(self.at.batch // self.accumulation, steps):
-            started = time.monotonic()
+        progress = self.progress
+        for number in range(progress.batch // self.accumulation, steps):
+            start = time.monotonic()
             first = number * self.accumulation
-            due = batches[first : first + self.accumulation]
-            parts = self._step(due)
-            self.at.step += 1
-            self.at.batch = first + len(due)
-            self.at.seconds += time.monotonic() - started
-            self.advance(1, f"loss {parts['loss']:.3f}, epoch {self.at.epoch + 1} of {self.settings.epochs}")
-            if self.at.step % self.settings.logging_steps == 0 or number + 1 == steps:
-                self._tell(parts)
-            if self.at.step % self.settings.save_steps == 0 and number + 1 < steps:
-                self.checkpoint.save(self._fingerprint(), asdict(self.at))
+            step_batches = batches[first : first + self.accumulation]
+            terms = self._step(step_batches)
+            progress.batch = first + len(step_batches)
+            progress.seconds += time.monotonic() - start
+            updates = self.method.updates
+            self.advance(updates, f"loss {terms['loss']:.3f}, epoch {progress.epoch + 1} of {self.settings.epochs}")
+            if self._passed(self.settings.logging_steps) or number + 1 == steps:
+                self._log_step(terms)
+            if self._passed(self.settings.save_steps) and number + 1 < steps:
+                self.checkpoint.save(self._fingerprint(), asdict(progress))
+
+    def _passed(self, interval: int) -> bool:
+        """Return whether the last batch's updates reached a multiple of an interval."""
+        return self.progress.step % interval < self.method.updates
 
     def _batches(self) -> list[list[Group]]:
         """Return this process's batches of the epoch; every process has as many."""
         world, rank = self.processes.num_processes, self.processes.process_index
-        order = order_of(len(self.train), self.settings.seed, self.at.epoch)
+        order = order_of(len(self.train), self.settings.seed, self.progress.epoch)
         order += itertools.islice(itertools.cycle(tuple(order)), -len(order) % world)
         mine = [self.train[n] for n in order[rank::world]]
         size = self.settings.batch_questions
         return [mine[n : n + size] for n in range(0, len(mine), size)]
 
-    def _step(self, batches: Sequence[Sequence[Group]]) -> dict[str, float]:
-        """Sum the gradients of some batches, weighted by their questions, and move the weights."""
+    def _step(self, groups: Sequence[Sequence[Group]]) -> dict[str, float]:
+        """Prepare some batches without gradients, and take the method's updates on them."""
+        with torch.no_grad():
+            batches = [self.method.prepare(one, self.settings.seed, self.progress.epoch) for one in groups]
+        terms: dict[str, float] = {}
+        for _ in range(self.method.updates):
+            terms = self._update(groups, batches)
+            self.progress.step += 1
+        return terms
+
+    def _update(self, groups: Sequence[Sequence[Group]], batches: Sequence[Any]) -> dict[str, float]:
+        """Sum the gradients of some batches, weighted by their questions, and take one optimizer step."""
         for module in self.modules.values():
             module.train()
         self.optimizer.zero_grad(set_to_none=True)
-        questions = sum(map(len, batches))
-        told: dict[str, float] = {}
-        for groups in batches:
-            share = len(groups) / questions
-            parts, tokens = backward(self.method, groups, self.settings, self.at.epoch, scale=share, precision=self.precision)
-            self.at.tokens += tokens * self.processes.num_processes
-            for name, value in parts.items():
-                told[name] = told.get(name, 0.0) + share * value
-        self._average()
+        questions = sum(map(len, groups))
+        totals: dict[str, float] = {}
+        for batch, one in zip(batches, groups, strict=True):
+            scale = len(one) / questions
+            terms, tokens = backward(
+                self.method, batch, one, self.settings, self.progress.epoch, scale=scale, precision=self.precision
+            )
+            self.progress.tokens += tokens * self.processes.num_processes
+            for name, value in terms.items():
+                totals[name] = totals.get(name, 0.0) + scale * value
+        self._average_gradients()
         norm = torch.nn.utils.clip_grad_norm_(self.parameters, self.settings.max_grad_norm or math.inf)
         if not torch.isfinite(norm):
+            ids = [name for one in groups for name in names(one)]
             raise WinnowError(
-                f"The gradient became {norm.item()} in step {self.at.step} on {[n for b in batches for n in names(b)]}; "
+                f"The gradient became {norm.item()} in step {self.progress.step} on {ids}; "
                 "lower the learning rate, or train in float32."
             )
         self.optimizer.step()
         self.scheduler.step()
-        return {**told, "grad_norm": float(norm)}
+        return {**totals, "grad_norm": float(norm)}
 
-    def _average(self) -> None:
-        """Average the gradients over processes. One reduction a step serves any number of backward passes in it."""
+    def _average_gradients(self) -> None:
+        """Average the gradients over processes, once per step however many backward passes it has."""
         if self.processes.num_processes == 1:
             return
         for parameter in self.parameters:
@@ -306,18 +284,18 @@ class _Loop:
 
     def _finish_epoch(self) -> None:
         rows = self._evaluate()
-        self.at.epoch += 1
-        self.at.batch = 0
-        found = {name: sum(row[name] for row in rows) / len(rows) for name in rows[0]} if rows else {}
-        self.at.history.append({"epoch": self.at.epoch, **found})
-        if found and self.processes.is_main_process:
-            self.log({f"dev_{name}": value for name, value in found.items()}, self.at.step)
-        better = found.get("em", math.inf) >= self.at.best or not rows
-        if better:
-            self.at.best, self.at.best_epoch = found.get("em", -math.inf), self.at.epoch
+        progress = self.progress
+        progress.epoch += 1
+        progress.batch = 0
+        means = {name: sum(row[name] for row in rows) / len(rows) for name in rows[0]} if rows else {}
+        progress.history.append({"epoch": progress.epoch, **means})
+        if means and self.processes.is_main_process:
+            self.log({f"dev_{name}": value for name, value in means.items()}, progress.step)
+        if not rows or means.get("em", math.inf) >= progress.best:
+            progress.best, progress.best_epoch = means.get("em", -math.inf), progress.epoch
             if self.processes.is_main_process:
-                self._save_models(self.best)
-        self.checkpoint.save(self._fingerprint(), asdict(self.at))
+                self._save_models(self.best_folder)
+        self.checkpoint.save(self._fingerprint(), asdict(progress))
 
     def _evaluate(self) -> list[dict[str, float]]:
         for module in self.modules.values():
@@ -327,37 +305,34 @@ class _Loop:
             rows = self.method.evaluate(mine) if mine else []
         return list(gather_object(rows)) if self.processes.num_processes > 1 else rows
 
-    def _tell(self, parts: Mapping[str, float]) -> None:
+    def _log_step(self, terms: Mapping[str, float]) -> None:
         if not self.processes.is_main_process:
             return
-        rate = self.at.tokens / max(self.at.seconds, 1e-9)
-        lr = self.scheduler.get_last_lr()[0]
-        more = {"learning_rate": float(lr), "tokens_per_second": rate, "memory_gb": peak_memory() / 1e9}
-        self.log({**parts, **more, "epoch": self.at.epoch}, self.at.step)
+        rate = self.progress.tokens / max(self.progress.seconds, 1e-9)
+        learning_rate = float(self.scheduler.get_last_lr()[0])
+        more = {"learning_rate": learning_rate, "tokens_per_second": rate, "memory_gb": peak_memory() / 1e9}
+        self.log({**terms, **more, "epoch": self.progress.epoch}, self.progress.step)
 
     def _save_models(self, folder: Path) -> None:
-        made = folder.with_name(folder.name + ".partial")
-        shutil.rmtree(made, ignore_errors=True)
+        partial_folder = folder.with_name(folder.name + ".partial")
+        shutil.rmtree(partial_folder, ignore_errors=True)
         for name, lm in self.method.models.items():
-            lm.model.save_pretrained(made / name)
-            lm.tokenizer.save_pretrained(made / name)
+            lm.model.save_pretrained(partial_folder / name)
+            lm.tokenizer.save_pretrained(partial_folder / name)
         shutil.rmtree(folder, ignore_errors=True)
-        made.rename(folder)
+        partial_folder.rename(folder)
 
     def _fingerprint(self) -> dict[str, Any]:
-        """Return what a checkpoint must have in common with the run that goes on from it."""
-        machine = {"device", "save_steps", "logging_steps", "chunk_tokens", "recompute", "gradient_checkpointing"}
-        sizes = {name: sum(p.numel() for p in m.parameters()) for name, m in self.modules.items()}
-        kinds = {name: type(m).__name__ for name, m in self.modules.items()}
-        settings = {name: value for name, value in asdict(self.settings).items() if name not in machine}
-        asked = key_of([names(self.train), names(self.dev)])
-        shape = {"questions": asked, "processes": self.processes.num_processes}
-        method = {n: v for n, v in vars(self.method).items() if isinstance(v, str | int | float)}
+        """Return what a checkpoint must have in common with the run that continues it."""
+        ignored = speed_only(LoopSettings)
+        settings = {name: value for name, value in asdict(self.settings).items() if name not in ignored}
+        method = {name: value for name, value in vars(self.method).items() if isinstance(value, str | int | float)}
         return {
             "method": type(self.method).__name__,
-            **{f"method.{n}": v for n, v in method.items()},
+            **{f"method.{name}": value for name, value in method.items()},
             **settings,
-            **shape,
-            **{f"{n}.parameters": v for n, v in sizes.items()},
-            **{f"{n}.class": v for n, v in kinds.items()},
+            "questions": key_of([names(self.train), names(self.dev)]),
+            "processes": self.processes.num_processes,
+            **{f"{n}.parameters": sum(p.numel() for p in m.parameters()) for n, m in self.modules.items()},
+            **{f"{n}.class": type(m).__name__ for n, m in self.modules.items()},
         }

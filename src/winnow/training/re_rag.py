@@ -1,4 +1,4 @@
-"""RE-RAG: the relevance estimator learns from what the generator makes of each context, without labels (section 2.3)."""
+"""RE-RAG: the relevance estimator learns from the generator's likelihoods, without relevance labels (section 2.3)."""
 
 from __future__ import annotations
 
@@ -8,22 +8,25 @@ from typing import Any
 
 import torch
 
-from winnow import marginal
+from winnow.contexts import marginalization
 from winnow.errors import ConfigError
 from winnow.estimators.pair import PairEstimator
 from winnow.metrics.answer import exact_match
-from winnow.pair_model import PairModel
-from winnow.pairs import budget_batches
+from winnow.modeling.pair_inputs import budget_batches
+from winnow.modeling.pair_model import PairModel
+from winnow.strategies.teaching import ScoredReply
 from winnow.training.chunks import Chunk, pairs_of, spread
 from winnow.training.generators import Generator
-from winnow.training.groups import Group, Reply
-from winnow.training.loop import Method
+from winnow.training.groups import Group
 from winnow.training.losses import Objective, joint_loss
+from winnow.training.method import Method
+
+_EVALUATION_TOKENS = 8192
 
 
 @dataclass
-class ReRag(Method):
-    """Trains an estimator, and with it a generator; a frozen one has left its log-likelihoods in the groups.
+class ReRag(Method[Sequence[Group]]):
+    """Trains an estimator, and with it a generator; a frozen generator's log-likelihoods are in the groups.
 
     Args:
         estimator: of any kind and size ("mixed" in the paper's table 1).
@@ -31,7 +34,7 @@ class ReRag(Method):
         objective: L_gen as printed in eq. 7, or the marginal likelihood; see `winnow.training.losses`.
         alpha_re: weight of L_re.
         alpha_tok: weight of L_tok.
-        top: contexts, best by the estimator, that evaluation answers from (appendix B).
+        top: number of contexts, best by the estimator, from which evaluation answers (appendix B).
 
     """
 
@@ -49,90 +52,96 @@ class ReRag(Method):
 
     @property
     def parts(self) -> Mapping[str, PairModel]:
-        """Return the estimator, and the generator where it is trained."""
+        """Return the estimator, and the generator if it is trained."""
         generator = {} if self.generator is None else {"generator": self.generator}
         return {"estimator": self.estimator, **generator}
 
-    def chunks(self, groups: Sequence[Group], seed: int, epoch: int, budget: int) -> list[Chunk]:
-        """Cut the pairs of all questions into chunks of like length; columns: log-odds, other, log P_G(answer).
+    def chunks(self, batch: Sequence[Group], seed: int, epoch: int, budget: int) -> list[Chunk]:
+        """Divide the pairs of all questions into chunks of similar length; columns: log-odds, other, log P_G(answer).
 
         Raises:
-            ConfigError: if the estimator's runtime is one that keeps the weights that it first saw.
+            ConfigError: if the estimator's runtime keeps the weights of its first call.
 
         """
         if self.estimator.runtime != "torch":
             raise ConfigError(f"An estimator trains with runtime=torch; received {self.estimator.runtime!r}.")
-        pairs = [(group.question.text, group.contexts[n].passage) for group, n in pairs_of(groups)]
+        pairs = [(group.question.text, group.contexts[n].passage) for group, n in pairs_of(batch)]
         tokens = self.estimator.tokens
         tokens.prepare(pairs)
-        judged = [tokens.encode(*pair) for pair in pairs]
+        estimator_rows = [tokens.encode(*pair) for pair in pairs]
         starts = [tokens.passage_start(question) for question, _ in pairs]
-        if self.generator is None:
-            known = torch.tensor([group.log_answer[n] for group, n in pairs_of(groups)])
-            read, targets = judged, [[0]] * len(pairs)
-        else:
-            known = torch.zeros(0)
-            self.generator.tokens.prepare(pairs)
-            read = [self.generator.tokens.encode(*pair) for pair in pairs]
-            each = [self.generator.target(group.target(seed, epoch)) for group in groups]
-            targets = [each[i] for i, group in enumerate(groups) for _ in group.contexts]
+        log_answer = torch.tensor([group.log_answer[n] for group, n in pairs_of(batch)] if self.generator is None else [])
+        generator_rows, targets = self._generator_inputs(batch, pairs, seed, epoch)
 
         def run(rows: Sequence[int]) -> torch.Tensor:
-            made = self.estimator.judge([judged[n] for n in rows], [starts[n] for n in rows])
+            scores = self.estimator.estimate([estimator_rows[n] for n in rows], [starts[n] for n in rows])
             if self.generator is None:
-                answer = known[list(rows)].to(made.log_odds.device)
+                answer = log_answer[list(rows)].to(scores.log_odds.device)
             else:
-                answer = self.generator.log_likelihood([read[n] for n in rows], [targets[n] for n in rows])
-            return torch.stack([made.log_odds, made.other, answer], dim=1)
+                answer = self.generator.log_likelihood([generator_rows[n] for n in rows], [targets[n] for n in rows])
+            return torch.stack([scores.log_odds, scores.other, answer], dim=1)
 
-        def counted(rows: Sequence[int]) -> int:
-            both = sum(len(judged[n]) for n in rows)
-            return both if self.generator is None else both + sum(len(read[n]) + len(targets[n]) for n in rows)
+        def count(rows: Sequence[int]) -> int:
+            tokens = sum(len(estimator_rows[n]) for n in rows)
+            return tokens if self.generator is None else tokens + sum(len(generator_rows[n]) + len(targets[n]) for n in rows)
 
-        batches = budget_batches([max(len(a), len(b)) for a, b in zip(judged, read, strict=True)], budget)
-        return [Chunk(rows, lambda rows=rows: run(rows), counted(rows)) for rows in batches]  # type: ignore[misc]
+        lengths = [len(row) for row in estimator_rows]
+        if self.generator is not None:
+            lengths = [max(length, len(row)) for length, row in zip(lengths, generator_rows, strict=True)]
+        return [Chunk(rows, lambda rows=rows: run(rows), count(rows)) for rows in budget_batches(lengths, budget)]  # type: ignore[misc]
 
-    def loss(self, values: torch.Tensor, groups: Sequence[Group]) -> Mapping[str, torch.Tensor]:
-        """Return the joint loss (eq. 12) and its parts."""
-        (log_odds, mask), (other, _), (answer, _) = (spread(groups, values[:, n], 0.0) for n in range(3))
-        made = joint_loss(
+    def _generator_inputs(
+        self, batch: Sequence[Group], pairs: Sequence[tuple[str, Any]], seed: int, epoch: int
+    ) -> tuple[list[list[int]], list[list[int]]]:
+        """Return the generator's token rows and targets, one per pair; none for a frozen generator."""
+        if self.generator is None:
+            return [], []
+        self.generator.tokens.prepare(pairs)
+        answers = [self.generator.target(group.target(seed, epoch)) for group in batch]
+        targets = [answers[i] for i, group in enumerate(batch) for _ in group.contexts]
+        return [self.generator.tokens.encode(*pair) for pair in pairs], targets
+
+    def loss(self, values: torch.Tensor, batch: Sequence[Group]) -> Mapping[str, torch.Tensor]:
+        """Return the joint loss (eq. 12) and its terms."""
+        (log_odds, mask), (other, _), (answer, _) = (spread(batch, values[:, n], 0.0) for n in range(3))
+        loss = joint_loss(
             log_odds, other, answer, mask, objective=self.objective, alpha_re=self.alpha_re, alpha_tok=self.alpha_tok
         )
-        return {"loss": made.total, "loss_gen": made.generation, "loss_re": made.estimation, "loss_tok": made.token}
+        return {"loss": loss.total, "loss_gen": loss.generation, "loss_re": loss.estimation, "loss_tok": loss.token}
 
     def evaluate(self, groups: Sequence[Group]) -> list[dict[str, float]]:
-        """Answer from the estimator's best contexts by marginalisation; the same with equal weights and its recall beside."""
+        """Answer from the estimator's best contexts by marginalization, and with uniform weights; measure its recall."""
         pairs = [(group.question.text, group.contexts[n].passage) for group, n in pairs_of(groups)]
         scores = iter(self.estimator.score(pairs).tolist())
-        ranked: list[list[tuple[float, int]]] = []
+        rankings: list[list[tuple[float, int]]] = []
         for group in groups:
-            judged = [(next(scores), n) for n in range(len(group.contexts))]
-            ranked.append(sorted(judged, key=lambda one: -one[0])[: self.top])
-        replies = self._replies(groups, ranked)
-        return [_measured(*three) for three in zip(groups, ranked, replies, strict=True)]
+            scored = [(next(scores), n) for n in range(len(group.contexts))]
+            rankings.append(sorted(scored, key=lambda pair: -pair[0])[: self.top])
+        replies = self._replies(groups, rankings)
+        return [_metrics(*row) for row in zip(groups, rankings, replies, strict=True)]
 
-    def _replies(self, groups: Sequence[Group], ranked: Sequence[Sequence[tuple[float, int]]]) -> list[list[Reply]]:
+    def _replies(self, groups: Sequence[Group], rankings: Sequence[Sequence[tuple[float, int]]]) -> list[list[ScoredReply]]:
         if self.generator is None:
-            return [[group.replies[n] for _, n in order] for group, order in zip(groups, ranked, strict=True)]
-        return write_all(self.generator, groups, [[n for _, n in order] for order in ranked])
+            return [[group.replies[n] for _, n in ranking] for group, ranking in zip(groups, rankings, strict=True)]
+        return generate_all(self.generator, groups, [[n for _, n in ranking] for ranking in rankings])
 
 
-def _measured(group: Group, ranked: Sequence[tuple[float, int]], replies: Sequence[Reply]) -> dict[str, float]:
+def _metrics(group: Group, ranking: Sequence[tuple[float, int]], replies: Sequence[ScoredReply]) -> dict[str, float]:
     answers, log_p = [reply.text for reply in replies], [reply.log_p for reply in replies]
-    row = {"recall_at_1": float(group.contexts[ranked[0][1]].has_answer)}
-    for name, scores in (("em", [score for score, _ in ranked]), ("em_uniform", [0.0] * len(ranked))):
-        row[name] = exact_match(marginal.choose(answers, log_p, scores), group.question.answers)
+    row = {"recall_at_1": float(group.contexts[ranking[0][1]].has_answer)}
+    for name, scores in (("em", [score for score, _ in ranking]), ("em_uniform", [0.0] * len(ranking))):
+        row[name] = exact_match(marginalization.choose(answers, log_p, scores), group.question.answers)
     return row
 
 
-def write_all(generator: Generator, groups: Sequence[Group], chosen: Sequence[Sequence[int]]) -> list[list[Reply]]:
-    """Return the greedy answers from chosen contexts of each question, made in batches of like length."""
+def generate_all(generator: Generator, groups: Sequence[Group], chosen: Sequence[Sequence[int]]) -> list[list[ScoredReply]]:
+    """Return the greedy answers from chosen contexts of each question, generated in batches of similar length."""
     model: Any = generator.lm.model
     model.eval()
-    which = [(i, n) for i, order in enumerate(chosen) for n in order]
-    rows = [generator.tokens.encode(groups[i].question.text, groups[i].contexts[n].passage) for i, n in which]
-    found: dict[int, Reply] = {}
-    for batch in budget_batches([len(row) for row in rows], 8192):
-        found.update(zip(batch, generator.write([rows[n] for n in batch]), strict=True))
-    replies = iter(found[n] for n in range(len(rows)))
-    return [[next(replies) for _ in order] for order in chosen]
+    pairs = [(i, n) for i, positions in enumerate(chosen) for n in positions]
+    rows = [generator.tokens.encode(groups[i].question.text, groups[i].contexts[n].passage) for i, n in pairs]
+    by_row: dict[int, ScoredReply] = {}
+    for batch in budget_batches([len(row) for row in rows], _EVALUATION_TOKENS):
+        by_row.update(zip(batch, generator.generate([rows[n] for n in batch]), strict=True))
+    replies = iter(by_row[n] for n in range(len(rows)))
+    return [[next(replies) for _ in positions] for positions in chosen]

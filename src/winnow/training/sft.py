@@ -1,15 +1,14 @@
 """Supervised fine-tuning of a causal reader on (prompt, reply) pairs, on transformers' Trainer.
 
-TRL's SFTTrainer computes the vocabulary's logits at every prompt position: on a CPU that is half of the time, for a
-reply of three tokens. Here prompts are padded on the left, so that all replies end together and one `logits_to_keep`
-computes their logits alone; everything else (accumulation, checkpoints, resume, bf16, several GPUs) is Trainer's.
+TRL's SFTTrainer computes the vocabulary's logits at every prompt position: half of the time on a CPU, for a reply of three
+tokens. Here prompts are padded on the left, so that all replies end together and `logits_to_keep` computes their logits alone;
+everything else (accumulation, checkpoints, resume, bf16, several GPUs) is Trainer's.
 """
 
 from __future__ import annotations
 
 import json
 import random
-import resource
 import shutil
 import sys
 import time
@@ -22,51 +21,24 @@ import torch
 from transformers import PreTrainedTokenizerBase, Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer_utils import get_last_checkpoint
 
+from winnow.artifacts.files import check_space
 from winnow.errors import ConfigError, WinnowError
-from winnow.models import chat_text, load_causal_lm, pick_device, resolve_dtype
-from winnow.store import check_space
+from winnow.modeling.loading import chat_text, load_causal_lm, pick_device, resolve_dtype
 from winnow.training.examples import Example
+from winnow.training.memory import peak_memory
+from winnow.training.settings import SftSettings
 
-_WIDTHS = 32
-"""Batches are padded to multiples of this: oneDNN keeps a prepared kernel, with its memory, for each width it meets."""
+_WIDTH_STEP = 32
+"""Batches are padded to multiples of this: oneDNN keeps a kernel, with its memory, for each width."""
 
 _REPORT = "training.json"
-_BYTES_A_PARAMETER = 26  # two checkpoints (weights and two moments, float32) while one replaces the other, and the result
+_BYTES_PER_PARAMETER = 26  # two checkpoints (weights and two moments, float32) while one replaces the other, and the result
 Log = Callable[[Mapping[str, float], int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class SftSettings:
-    """Settings of a run; `lora_rank` 0 trains all weights, `precision` bfloat16 keeps float32 master weights.
-
-    "auto" takes bfloat16 where the hardware has it.
-    """
-
-    epochs: float = 1.0
-    learning_rate: float = 1e-4
-    warmup_ratio: float = 0.05
-    weight_decay: float = 0.0
-    batch_size: int = 4
-    accumulation: int = 4
-    max_length: int = 1024
-    lora_rank: int = 0
-    precision: str = "auto"
-    device: str = "auto"
-    save_steps: int = 15
-    logging_steps: int = 2
-    seed: int = 13
-
-    def __post_init__(self) -> None:
-        """Refuse settings out of range."""
-        if min(self.batch_size, self.accumulation, self.max_length, self.save_steps, self.logging_steps) < 1:
-            raise ConfigError(f"training: batch_size, accumulation, max_length and *_steps start at 1; received {self}.")
-        if self.precision not in ("auto", "bfloat16", "float32"):
-            raise ConfigError(f"training.precision must be auto, bfloat16 or float32; received {self.precision!r}.")
-
-
-@dataclass(frozen=True, slots=True)
 class SftReport:
-    """What a run came to; `tokens` are real (unpadded) ones, memory is the peak in bytes."""
+    """The result of a run; `tokens_per_second` are real (unpadded) ones, memory is the peak in bytes."""
 
     steps: int
     loss: float
@@ -79,15 +51,15 @@ class SftReport:
 def fine_tune(base: str, examples: Sequence[Example], settings: SftSettings, out: Path, log: Log) -> SftReport:
     """Train the model at `base` and save it, as safetensors in bfloat16 with its tokenizer, to the folder `out`.
 
-    Checkpoints go to `out`.checkpoints; a run that finds one there goes on from it. `out` appears when all is done, and
-    a run that finds it there gives its report again.
+    Checkpoints are in `out`.checkpoints; a run that finds one continues from it. `out` appears when the run is complete, and
+    a run that finds it returns its report.
     """
     if (out / _REPORT).is_file():
         return SftReport(**json.loads((out / _REPORT).read_text()))
     checkpoints = out.with_name(out.name + ".checkpoints")
     device = pick_device(settings.device)
     lm = load_causal_lm(base, "float32", "cpu")
-    check_space(out.parent, _BYTES_A_PARAMETER * lm.model.num_parameters())
+    check_space(out.parent, _BYTES_PER_PARAMETER * lm.model.num_parameters())
     model: Any = _with_lora(lm.model, settings.lora_rank) if settings.lora_rank else lm.model
     rows = [encode(example, lm.tokenizer) for example in examples]
     kept = [row for row in rows if len(row["input_ids"]) <= settings.max_length]
@@ -130,7 +102,7 @@ class LeftPad:
     def __call__(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
         """Stack one batch."""
         longest = max(len(r["input_ids"]) for r in rows)
-        width = -(-longest // _WIDTHS) * _WIDTHS
+        width = -(-longest // _WIDTH_STEP) * _WIDTH_STEP
         ids = torch.full((len(rows), width), self.pad)
         mask = torch.zeros(len(rows), width, dtype=torch.long)
         labels = torch.full((len(rows), width), -100)
@@ -185,7 +157,7 @@ class ReplyTrainer(Trainer):
         return LengthGroups([len(row["input_ids"]) for row in rows], self.args.train_batch_size, self.args.seed)
 
     def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None) -> Any:
-        """Return the loss of one micro-batch; stop with the examples' names where it is not finite."""
+        """Return the loss of one micro-batch; raise WinnowError with the examples' names if it is not finite."""
         mask, labels = inputs["attention_mask"], inputs["labels"]
         self.tokens_seen += int(mask.sum())
         keep = int((labels != -100).sum(dim=1).max()) + 1
@@ -202,15 +174,8 @@ class ReplyTrainer(Trainer):
         return (loss, logits) if return_outputs else loss
 
 
-def peak_memory() -> int:
-    """Return the peak memory in bytes: of the GPU where one is used, else resident memory of this process."""
-    if torch.cuda.is_available() and torch.cuda.max_memory_allocated():
-        return torch.cuda.max_memory_allocated()
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
 class _Logger(TrainerCallback):
-    """Hands loss, learning rate, tokens/s and memory to the run's log."""
+    """Logs loss, learning rate, tokens/s and memory."""
 
     def __init__(self, trainer: ReplyTrainer, log: Log) -> None:
         self.trainer, self.log, self.started = trainer, log, time.monotonic()

@@ -1,0 +1,99 @@
+"""The trained models of a configuration, and the relevance scores: artifacts that depend on weights."""
+
+from typing import Any
+
+from omegaconf import DictConfig
+
+from flows._artifacts import Artifact, Project
+from winnow.errors import ConfigError
+
+_SCORING = ("dtype", "runtime")
+"""An estimator's settings that its training, in float32 and by PyTorch, does not use."""
+
+
+def joint(project: Project) -> Artifact:
+    """Return the estimator and the generator that were trained together, or those of them that the method trains."""
+    return project.artifact("train_joint", "joint", project.cfg.joint.name, *_joint_inputs(project), root="models")
+
+
+def relevance(project: Project) -> Artifact:
+    """Return the estimator's log-odds for the rankings."""
+    cfg = project.cfg
+    inputs = [project.rankings.key, cfg.estimator.engine, cfg.score, estimator_weights(project)]
+    return project.artifact("score", "relevance", cfg.estimator.name, *inputs)
+
+
+def estimator_weights(project: Project) -> str:
+    """Return what identifies the estimator's weights, "" where its settings name them already."""
+    cfg = project.cfg
+    if "base" not in cfg.estimator:
+        return ""
+    if cfg.estimator.trained and "estimator" not in cfg.joint.learns:
+        raise ConfigError(
+            f"estimator={cfg.estimator.name} is a trained one, and joint={cfg.joint.name} trains none. Choose joint=frozen "
+            "or re_rag; or rank and weight without it (rank_by=retriever weighting.by=none)."
+        )
+    return joint(project).key if cfg.estimator.trained else project.pinned.model(str(cfg.estimator.base))
+
+
+def _joint_inputs(project: Project) -> list[Any]:
+    """Return everything that joint training depends on."""
+    cfg = project.cfg
+    inputs = [project.rankings.key, *(cfg.joint[name] for name in ("method", "data", "settings"))]
+    if "estimator" in cfg.joint.learns:
+        if "base" not in cfg.estimator:
+            raise ConfigError(
+                f"estimator={cfg.estimator.name} has nothing to train, and joint={cfg.joint.name} trains an estimator. Choose "
+                "estimator=cross_encoder, t5 or causal, or joint=rag or fid."
+            )
+        engine = project.pinned.settings(cfg.estimator.engine)
+        inputs += [{name: value for name, value in engine.items() if name not in _SCORING}]
+        inputs += [project.pinned.model(str(cfg.estimator.base))]
+    if cfg.joint.teacher is None:
+        return [*inputs, cfg.joint.generator]
+    teacher = cfg.joint.teacher
+    if teacher.reader.get("joint"):
+        raise ConfigError("joint.teacher.reader is trained jointly itself; choose a reader that exists before.")
+    weights = reader_weights(project, teacher.reader, teacher.prompt)
+    return [*inputs, weights, teacher.reader.engine, teacher.prompt, teacher.decoding]
+
+
+def trained_reader(project: Project, reader: DictConfig, prompt: DictConfig) -> Artifact:
+    """Return the fine-tuned reader."""
+    cfg = project.cfg
+    inputs: list[Any] = [project.retrieval(cfg.answerable.retriever).key]
+    inputs += [[cfg.training[name] for name in ("split", "seed", "mix", "settings")], prompt]
+    inputs += [project.pinned.model(str(reader.base))]
+    if prompt.get("shots"):
+        inputs.append(project.rankings.key)  # whose passages the demonstrations show
+    return project.artifact("train_reader", "reader", reader.name, *inputs, root="models")
+
+
+def reader_weights(project: Project, reader: DictConfig, prompt: DictConfig) -> str:
+    """Return what identifies a reader's weights: its training's key, or its asset or digest."""
+    if reader.get("joint"):
+        return _generator(project, reader).key
+    return trained_reader(project, reader, prompt).key if reader.tuned else project.pinned.model(str(reader.base))
+
+
+def reader_path(project: Project, reader: DictConfig, prompt: DictConfig) -> str:
+    """Return where a reader's weights are; a tuned one must be trained."""
+    if reader.get("joint"):
+        return str(_generator(project, reader).require() / "generator")
+    return str(trained_reader(project, reader, prompt).require()) if reader.tuned else str(reader.base)
+
+
+def estimator_path(project: Project) -> str:
+    """Return where the estimator's weights are; a trained one must be trained."""
+    estimator = project.cfg.estimator
+    return str(joint(project).require() / "estimator") if estimator.trained else str(estimator.base)
+
+
+def _generator(project: Project, reader: DictConfig) -> Artifact:
+    cfg = project.cfg
+    if "generator" not in cfg.joint.learns:
+        raise ConfigError(
+            f"reader={reader.name} is a generator that joint training makes, and joint={cfg.joint.name} makes none. "
+            "Choose joint=re_rag, rag or fid."
+        )
+    return joint(project)

@@ -1,0 +1,57 @@
+"""A Hydra launcher that hands all jobs of a multirun to the stage at once, so that they share one driver.
+
+Hydra discovers it as part of the namespace package `hydra_plugins`; conf/runner/shared.yaml chooses it.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hydra.core.config_store import ConfigStore
+from hydra.core.utils import JobReturn, JobStatus, configure_log, setup_globals
+from hydra.plugins.launcher import Launcher
+from hydra.types import HydraContext, TaskFunction
+from omegaconf import DictConfig, OmegaConf, open_dict
+
+
+class SharedDriverLauncher(Launcher):
+    """Composes every job's config and calls the task's `run_all` with all of them."""
+
+    def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
+        """Keep what Hydra provides."""
+        self.context, self.task, self.config = hydra_context, task_function, config
+
+    def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
+        """Run all jobs in one call; they succeed or fail together."""
+        setup_globals()
+        configure_log(self.config.hydra.hydra_logging, self.config.hydra.verbose)
+        logging.getLogger(__name__).info("%d jobs share one driver", len(job_overrides))
+        configs = [self._compose(list(words), initial_job_idx + n) for n, words in enumerate(job_overrides)]
+        self.task.run_all([_without_hydra(cfg) for cfg in configs])  # type: ignore[attr-defined]  # set in flows._entry
+        return [
+            JobReturn(overrides=list(words), cfg=cfg, hydra_cfg=cfg, working_dir=".", task_name="", status=JobStatus.COMPLETED)
+            for words, cfg in zip(job_overrides, configs, strict=True)
+        ]
+
+    def _compose(self, words: list[str], number: int) -> DictConfig:
+        cfg = self.context.config_loader.load_sweep_config(self.config, words)
+        with open_dict(cfg):
+            cfg.hydra.job.id = number
+            cfg.hydra.job.num = number
+        return cfg
+
+
+def _without_hydra(cfg: DictConfig) -> DictConfig:
+    plain: Any = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"])
+    return plain  # type: ignore[no-any-return]  # OmegaConf leaves it untyped
+
+
+@dataclass
+class SharedDriverConf:
+    """The configuration of `hydra/launcher=shared_driver`."""
+
+    _target_: str = "hydra_plugins.winnow_launcher.SharedDriverLauncher"
+
+
+ConfigStore.instance().store(group="hydra/launcher", name="shared_driver", node=SharedDriverConf, provider="winnow")

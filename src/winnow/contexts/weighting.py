@@ -1,0 +1,42 @@
+"""Weights of contexts in votes and marginalization: uniform, by the retriever's scores, or by the estimator's log-odds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from winnow.errors import ArtifactError, ConfigError
+from winnow.records import Context
+
+
+@dataclass(frozen=True, slots=True)
+class ContextWeighting:
+    """Assigns each context the softmax of `scale` times its score over the contexts of a prompt (RE-RAG eqs. 1 and 5).
+
+    Args:
+        by: "none" for uniform weights, "retriever" for the retriever's scores, "estimator" for the log-odds.
+        scale: factor of the scores; those of BM25 and of inner products differ by orders of magnitude.
+
+    """
+
+    by: Literal["none", "retriever", "estimator"] = "none"
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Refuse an unknown kind."""
+        if self.by not in ("none", "retriever", "estimator"):
+            raise ConfigError(f"weighting.by must be none, retriever or estimator; received {self.by!r}.")
+
+    def apply(self, contexts: Sequence[Context]) -> tuple[Context, ...]:
+        """Return the contexts with their log-weights; one that was not retrieved gets the lowest score among them."""
+        if self.by == "none":
+            return tuple(contexts)
+        if self.by == "retriever":
+            lowest = min((c.score for c in contexts if c.rank), default=0.0)
+            return tuple(replace(c, log_weight=self.scale * (c.score if c.rank else lowest)) for c in contexts)
+        lacking = next((c for c in contexts if c.log_odds is None), None)
+        if lacking:
+            raise ArtifactError(
+                f"Passage {lacking.passage.passage_id!r} has no log-odds to be weighted by. Run `python -m flows.score` with "
+                "the same settings, score.limit large enough for its questions, and score.depth null or large enough."
+            )
+        return tuple(replace(c, log_weight=self.scale * (c.log_odds or 0.0)) for c in contexts)

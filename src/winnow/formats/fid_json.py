@@ -1,0 +1,94 @@
+"""FiD's exchange format: a JSON list (or a JSON object a line) of question, answers and ctxs."""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from winnow.artifacts.files import atomic_write
+from winnow.errors import InputError
+from winnow.formats.text import answers_of, json_lines, load_json, text_of
+from winnow.records import Context, Passage, Question
+
+
+@dataclass(frozen=True, slots=True)
+class FidRow:
+    """One question with its retrieved passages and their scores, best first."""
+
+    question: Question
+    contexts: tuple[tuple[Passage, float], ...]
+
+
+def read_fid(path: Path) -> Iterator[FidRow]:
+    """Yield the rows of a FiD file; a .jsonl file streams, a .json file is one list.
+
+    A folder is read file by file, as FiD's data comes (train.json, dev.json, test.json); its questions have the file's name
+    as their split, and before their id where that is only a number.
+    """
+    if path.is_dir():
+        files = sorted(one for one in path.iterdir() if ".json" in one.name and not one.name.startswith("."))
+        if not files:
+            raise InputError(f"The folder {path} holds no FiD file (train.json, dev.json, test.json, or .jsonl).")
+        for file in files:
+            yield from (_of_split(row, file.name.partition(".")[0]) for row in read_fid(file))
+        return
+    name = path.name.removesuffix(".gz")
+    if name.endswith(".jsonl"):
+        rows: Iterable[tuple[int, Any]] = json_lines(path, {"question": str, "ctxs": list})
+    else:
+        rows = enumerate(load_json(path), start=1)
+    for number, row in rows:
+        yield _row(path, number, row)
+
+
+def _of_split(row: FidRow, split: str) -> FidRow:
+    name = row.question.question_id
+    question_id = f"{split}-{name}" if name.isdigit() else name
+    return FidRow(replace(row.question, question_id=question_id, split=split), row.contexts)
+
+
+def _row(path: Path, number: int, row: Any) -> FidRow:
+    if not isinstance(row, dict) or not isinstance(row.get("ctxs"), list) or "question" not in row:
+        raise InputError.at(path, number, got=str(row), expected="an object with question, answers and ctxs")
+    answers = answers_of(row.get("answers") or [row.get("target", "")], path, number)
+    question_id = str(row.get("id", number - 1))
+    question = Question(question_id, text_of(row["question"], path, number, "question"), answers)
+    if not row["ctxs"]:
+        raise InputError.at(path, number, got=str(row), expected="at least one context in ctxs")
+    contexts = []
+    for rank, ctx in enumerate(row["ctxs"]):
+        text = text_of(ctx.get("text", ""), path, number, f"text of context {rank}")
+        passage = Passage(str(ctx.get("id", f"{question_id}-{rank}")), str(ctx.get("title", "")), text)
+        contexts.append((passage, float(ctx.get("score", -rank))))
+    return FidRow(question, tuple(contexts))
+
+
+def write_fid(path: Path, rows: Iterable[tuple[Question, Iterable[Context]]]) -> int:
+    """Write questions with their contexts as a FiD JSON list, one question at a time; return how many."""
+    count = 0
+    with atomic_write(path) as partial, partial.open("w", encoding="utf-8") as stream:
+        stream.write("[")
+        for question, contexts in rows:
+            body = {
+                "id": question.question_id,
+                "question": question.text,
+                "answers": list(question.answers),
+                "ctxs": [_ctx(context) for context in contexts],
+            }
+            stream.write(",\n" if count else "\n")
+            json.dump(body, stream, ensure_ascii=False)
+            count += 1
+        stream.write("\n]\n")
+    return count
+
+
+def _ctx(context: Context) -> dict[str, Any]:
+    passage = context.passage
+    return {
+        "id": passage.passage_id,
+        "title": passage.title,
+        "text": passage.text,
+        "score": context.score,
+        "has_answer": context.has_answer,
+    }

@@ -1,0 +1,229 @@
+"""A call store in an SQLite file; the only module that reads or writes one.
+
+SQLite in WAL mode, because it is on every machine, survives kill -9 at any moment and serves several processes at once.
+Requests contain no secrets, so neither does the file.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import itertools
+import logging
+import os
+import socket
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
+
+from winnow.errors import DiskFullError, LedgerError
+from winnow.ledger.recovery import is_intact, recover
+from winnow.ledger.rows import SCHEMA, checksum, decode, encode
+from winnow.records import Request, Result
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+LEASE_SECONDS = 600.0
+_BUSY_SECONDS = 60.0
+_OWNERS = itertools.count()
+_CHUNK = 500
+_log = logging.getLogger(__name__)
+
+
+class SqliteStore:
+    """A ledger file, used as a context manager. Safe for several processes, each with its own SqliteStore.
+
+    Opening detects a truncated or corrupt file: its readable calls are copied to a new file of the same name, the damaged
+    one is kept beside it, and a warning is logged (see `winnow.ledger.recovery`).
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        """Keep the path; the file is opened on entry."""
+        self.path = Path(path)
+        self.owner = f"{socket.gethostname()}:{os.getpid()}:{_start_time(os.getpid())}:{next(_OWNERS)}"
+        self._connection: sqlite3.Connection | None = None
+        self._lock: int | None = None
+
+    def __enter__(self) -> SqliteStore:
+        """Open the file; create it and its folder if missing."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._lock = os.open(self.path.with_name(self.path.name + ".lock"), os.O_CREAT | os.O_RDWR, 0o644)
+        try:
+            self._repair()
+            fcntl.flock(self._lock, fcntl.LOCK_SH)
+            self._connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
+            _retry_while_locked(self._set_up)
+        except sqlite3.DatabaseError as error:
+            os.close(self._lock)
+            raise LedgerError(
+                f"The ledger {self.path} cannot be opened ({error}). Move it away to begin a new one."
+            ) from error
+        except BaseException:
+            os.close(self._lock)
+            raise
+        return self
+
+    def _set_up(self) -> None:
+        self.connection.execute("PRAGMA journal_mode=WAL")
+        self.connection.execute("PRAGMA synchronous=NORMAL")
+        self.connection.executescript(SCHEMA)
+
+    def _repair(self) -> None:
+        """Recover a damaged file, unless another process has it open."""
+        assert self._lock is not None
+        if is_intact(self.path):
+            return
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise LedgerError(
+                f"The ledger {self.path} is damaged, and another process has it open. Stop that process and run again; the "
+                "file is then recovered."
+            ) from None
+        recovered = recover(self.path)
+        _log.warning(
+            "The ledger %s was damaged: %d calls were recovered; the damaged file is kept as %s. Lost calls are made again.",
+            self.path,
+            recovered.calls,
+            recovered.damaged,
+        )
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Release this process's claims and close the file."""
+        connection, self._connection = self.connection, None
+        with suppress(sqlite3.Error):  # claims expire by themselves once this process has ended
+            connection.execute("DELETE FROM claims WHERE owner = ?", (self.owner,))
+        connection.close()
+        if self._lock is not None:
+            os.close(self._lock)
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """Return the open database, for `winnow.ledger.tools`."""
+        if self._connection is None:
+            raise LedgerError(f"The ledger {self.path} is not open; use `with SqliteStore(path) as ledger:`.")
+        return self._connection
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """Provide the database within one transaction, committed as a whole or not at all."""
+        db = self.connection
+        try:
+            db.execute("BEGIN IMMEDIATE")
+            yield db
+            db.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._roll_back()
+            kind = DiskFullError if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL else LedgerError
+            raise kind(f"The ledger {self.path} could not be written ({error}). Its content is intact; run again.") from error
+        except BaseException:
+            self._roll_back()
+            raise
+
+    def _roll_back(self) -> None:
+        if self.connection.in_transaction:
+            self.connection.execute("ROLLBACK")
+
+    def get(self, keys: Sequence[bytes]) -> dict[bytes, Result]:
+        """Return the results stored under any of the keys; rows that fail their checksum are deleted, with a warning."""
+        results: dict[bytes, Result] = {}
+        damaged: list[bytes] = []
+        try:
+            for start in range(0, len(keys), _CHUNK):
+                chunk = keys[start : start + _CHUNK]
+                marks = ",".join("?" * len(chunk))
+                rows = self.connection.execute(f"SELECT key, value, seconds, crc FROM calls WHERE key IN ({marks})", chunk)  # noqa: S608 (only "?" is put in)
+                for key, value, seconds, crc in rows:
+                    if checksum(key, value) == crc:
+                        results[key] = decode(value, seconds)
+                    else:
+                        damaged.append(key)
+        except sqlite3.DatabaseError as error:
+            raise LedgerError(
+                f"The ledger {self.path} is damaged ({error}). Run again: it is recovered when opened."
+            ) from error
+        if damaged:
+            self._delete(damaged)
+        return results
+
+    def _delete(self, keys: Sequence[bytes]) -> None:
+        _log.warning("The ledger %s: %d damaged calls were deleted; they are made again.", self.path, len(keys))
+        with self.writing() as db:
+            db.executemany("DELETE FROM calls WHERE key = ?", [(key,) for key in keys])
+
+    def put(self, engine: str, rows: Iterable[tuple[bytes, Request, Result, float]]) -> None:
+        """Store (key, request, result, seconds) rows in one commit, release the claims on them, renew the others."""
+        now = time.time()
+        packed = []
+        for key, request, result, seconds in rows:
+            value = encode(result)
+            packed.append((key, type(request).__name__, engine, value, seconds, now, checksum(key, value)))
+        with self.writing() as db:
+            db.executemany("INSERT OR IGNORE INTO calls VALUES (?,?,?,?,?,?,?)", packed)
+            db.executemany("DELETE FROM claims WHERE key = ?", [(row[0],) for row in packed])
+            db.execute("UPDATE claims SET expires = ? WHERE owner = ?", (now + LEASE_SECONDS, self.owner))
+
+    def claim(self, keys: Sequence[bytes]) -> set[bytes]:
+        """Claim calls and return those won; claims of dead processes, and expired ones of other hosts, do not count."""
+        now = time.time()
+        claimed: set[bytes] = set()
+        with self.writing() as db:
+            for key in keys:
+                if db.execute("SELECT 1 FROM calls WHERE key = ?", (key,)).fetchone():
+                    continue
+                row = db.execute("SELECT owner, expires FROM claims WHERE key = ?", (key,)).fetchone()
+                if row is None or row[0] == self.owner or _is_void(row[0], row[1], now):
+                    db.execute("INSERT OR REPLACE INTO claims VALUES (?,?,?)", (key, self.owner, now + LEASE_SECONDS))
+                    claimed.add(key)
+        return claimed
+
+    def release(self, keys: Sequence[bytes]) -> None:
+        """Release claims on calls that will not be made."""
+        with self.writing() as db:
+            db.executemany("DELETE FROM claims WHERE key = ? AND owner = ?", [(key, self.owner) for key in keys])
+
+    def release_dead(self) -> int:
+        """Release the claims of processes that have ended, and expired ones of other hosts; return how many."""
+        now = time.time()
+        with self.writing() as db:
+            rows = db.execute("SELECT key, owner, expires FROM claims").fetchall()
+            void = [(key,) for key, owner, expires in rows if owner != self.owner and _is_void(owner, expires, now)]
+            db.executemany("DELETE FROM claims WHERE key = ?", void)
+        return len(void)
+
+    def __len__(self) -> int:
+        """Return how many calls are stored."""
+        return int(self.connection.execute("SELECT COUNT(*) FROM calls").fetchone()[0])
+
+    def mean_seconds(self, engine: str) -> float | None:
+        """Return the mean seconds of a stored call of this engine, or None where there is none yet."""
+        value = self.connection.execute("SELECT AVG(seconds) FROM calls WHERE engine = ?", (engine,)).fetchone()[0]
+        return None if value is None else float(value)
+
+
+def _is_void(owner: str, expires: float, now: float) -> bool:
+    """Return whether a claim no longer counts: its process has ended, or, on another host, its lease has expired."""
+    host, pid, start, _ = owner.rsplit(":", 3)
+    return _start_time(int(pid)) != start if host == socket.gethostname() else expires < now
+
+
+def _retry_while_locked(operation: Callable[[], None]) -> None:
+    """Retry an operation that SQLite's busy timeout does not cover: opening a file that others open or close."""
+    locked = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+    retry = retry_if_exception(
+        lambda error: isinstance(error, sqlite3.OperationalError) and getattr(error, "sqlite_errorcode", 0) & 0xFF in locked
+    )
+    Retrying(retry=retry, wait=wait_random(0.01, 0.1), stop=stop_after_delay(_BUSY_SECONDS), reraise=True)(operation)
+
+
+def _start_time(pid: int) -> str:
+    """Return when a process started, in ticks since boot, which distinguishes it from a later one with its id; "" if ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except OSError:
+        return ""

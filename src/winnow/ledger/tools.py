@@ -1,0 +1,116 @@
+"""Tools for a ledger between runs: size, prune, export, import and merge."""
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from winnow.artifacts.files import atomic_write
+from winnow.errors import InputError, LedgerError
+from winnow.formats.text import json_lines
+from winnow.ledger.rows import COLUMNS, checksum, decode
+from winnow.ledger.sqlite import SqliteStore
+
+_FIELDS: Mapping[str, type | tuple[type, ...]] = {
+    "key": str, "kind": str, "engine": str, "value": str, "seconds": (int, float), "created": (int, float),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The part of a ledger that belongs to one engine and request kind; `bytes` counts the stored results."""
+
+    engine: str
+    kind: str
+    calls: int
+    bytes: int
+    tokens_in: int
+    tokens_out: int
+    seconds: float
+
+
+def size(ledger: SqliteStore) -> list[Share]:
+    """Return the shares of a ledger, the largest first."""
+    tokens = "COALESCE(SUM(CASE WHEN json_valid(value) THEN json_extract(value, '$.{}') END), 0)"
+    rows = ledger.connection.execute(
+        f"SELECT engine, kind, COUNT(*), SUM(LENGTH(value)), {tokens.format('in')}, {tokens.format('out')}, SUM(seconds) "  # noqa: S608 (constants)
+        "FROM calls GROUP BY engine, kind ORDER BY 3 DESC"
+    )
+    return [Share(*row) for row in rows]
+
+
+def prune(ledger: SqliteStore, *, engine: str | None = None, before: float | None = None, failed: bool = False) -> int:
+    """Delete the calls that match every given condition, and return how many; the file shrinks accordingly.
+
+    Args:
+        ledger: an open store.
+        engine: the identity of the calls' engine.
+        before: calls stored before this time (seconds since 1970).
+        failed: recorded failures only, so that they are requested again.
+
+    Raises:
+        LedgerError: without any condition, which would delete every call.
+
+    """
+    if engine is None and before is None and not failed:
+        raise LedgerError("prune needs an engine, a time or --failed; without any it would delete every call.")
+    with ledger.writing() as db:
+        count = db.execute(
+            "DELETE FROM calls WHERE (?1 IS NULL OR engine = ?1) AND (?2 IS NULL OR created < ?2) "
+            """AND (NOT ?3 OR value LIKE '{"failed":%')""",
+            (engine, before, failed),
+        ).rowcount
+    ledger.connection.execute("VACUUM")
+    return count
+
+
+def export(ledger: SqliteStore, path: Path) -> int:
+    """Write every call as a line of JSON, in the order of the keys; return how many. Damaged calls are left out."""
+    count = 0
+    with atomic_write(path) as partial, partial.open("w", encoding="utf-8") as file:
+        for row in _intact(ledger.connection.execute(f"SELECT {COLUMNS} FROM calls ORDER BY key")):  # noqa: S608 (constants)
+            line = dict(zip(_FIELDS, (row[0].hex(), *row[1:6]), strict=True))
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+            count += 1
+    return count
+
+
+def import_lines(ledger: SqliteStore, path: Path) -> int:
+    """Add the calls of an exported file that the ledger lacks; return how many. A bad line stops it with nothing added."""
+    return _add(ledger, _rows(path))
+
+
+def merge(ledger: SqliteStore, other: Path) -> int:
+    """Add the calls of another ledger that this one lacks; return how many. The other is only read."""
+    if not other.is_file():
+        raise LedgerError(f"There is no ledger at {other}.")
+    with closing(sqlite3.connect(f"file:{quote(str(other))}?mode=ro", uri=True)) as source:
+        return _add(ledger, _intact(source.execute(f"SELECT {COLUMNS} FROM calls")))  # noqa: S608 (constants)
+
+
+def _intact(rows: Iterable[Sequence[Any]]) -> Iterator[Sequence[Any]]:
+    """Leave out rows that fail their checksum."""
+    return (row for row in rows if checksum(row[0], row[3]) == row[-1])
+
+
+def _add(ledger: SqliteStore, rows: Iterable[Sequence[Any]]) -> int:
+    before = len(ledger)
+    with ledger.writing() as db:
+        db.executemany("INSERT OR IGNORE INTO calls VALUES (?,?,?,?,?,?,?)", rows)
+    return len(ledger) - before
+
+
+def _rows(path: Path) -> Iterator[Sequence[Any]]:
+    for number, line in json_lines(path, _FIELDS):
+        try:
+            key, value = bytes.fromhex(line["key"]), line["value"]
+            decode(value)
+            created = min(float(line["created"]), time.time())
+            yield key, line["kind"], line["engine"], value, float(line["seconds"]), created, checksum(key, value)
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError.at(path, number, got=json.dumps(line), expected=f"an exported call ({error})") from error

@@ -1,0 +1,14 @@
+"""How often the reader answers "unknown"."""
+
+from dataclasses import dataclass
+
+from winnow.metrics.base import MeanMetric, Sample
+
+
+@dataclass(frozen=True)
+class Unknown(MeanMetric):
+    """The final answer is "unknown" (%Unk)."""
+
+    def score(self, sample: Sample) -> float:
+        """Return 1.0 or 0.0."""
+        return float(sample.prediction.unknown)

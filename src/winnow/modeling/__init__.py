@@ -1,0 +1,1 @@
+"""Models on this machine: loading, sentence encoders, pair models, and what runs them."""

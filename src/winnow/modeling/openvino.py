@@ -1,0 +1,126 @@
+"""Inference on a CPU with OpenVINO: functions of a model, traced and compiled.
+
+PyTorch runs a layer operation by operation. OpenVINO fuses attention, activations and norms with the products around them, and
+keeps the weights in the processor's preferred layout; bench/bench_estimator.py measures the gain. Training needs gradients and
+uses PyTorch.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+
+from winnow.errors import ConfigError, ModelError
+
+Inputs = tuple[torch.Tensor, ...]
+_HINTS = {"float32": "f32", "bfloat16": "bf16"}
+_SENTINEL = np.float32(-1.2345679e37)
+"""Written to the start of an output before a call: no layer produces it, so finding it means that nothing was written."""
+
+
+@contextmanager
+def _silenced() -> Iterator[None]:
+    """Suppress warnings about traced constants (`other` checks them), and restore the root logger.
+
+    A failed conversion leaves the process's root logger at ERROR.
+    """
+    from transformers.utils import logging as hf_logging
+
+    root = logging.getLogger()
+    verbosity, level, filters, handlers = hf_logging.get_verbosity(), root.level, root.filters[:], root.handlers[:]
+    hf_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        hf_logging.set_verbosity(verbosity)
+        root.setLevel(level)
+        root.filters[:], root.handlers[:] = filters, handlers
+
+
+class _Traceable(torch.nn.Module):
+    """A function over a model's weights as a module, which can be traced."""
+
+    def __init__(self, model: torch.nn.Module, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.model, self.function = model, function
+
+    def forward(self, *inputs: torch.Tensor) -> Any:
+        """Call the function."""
+        return self.function(*inputs)
+
+
+class CompiledFunction:
+    """A function of tensors, traced and run by OpenVINO.
+
+    Args:
+        model: whose current weights the function uses; in float32, from which OpenVINO converts.
+        function: of tensors; it returns a tensor. The model is set to inference first.
+        example: inputs for tracing; rows of two lengths, so that the mask is not optimised away.
+        other: inputs of another batch size and length, for which trace and function must agree: some models (Longformer,
+            LongT5) branch on the size of their input.
+        dtype: float32 or bfloat16, of the products.
+        name: of the model, for messages.
+
+    Raises:
+        ModelError: if OpenVINO lacks an operation, or the trace is only valid for the example's size.
+        ConfigError: if this CPU does not compute in `dtype`.
+
+    """
+
+    def __init__(
+        self, model: torch.nn.Module, function: Callable[..., Any], example: Inputs, other: Inputs, dtype: str, name: str
+    ) -> None:
+        if dtype not in _HINTS:
+            raise ConfigError(f"runtime=openvino computes in float32 or bfloat16; received dtype={dtype}. Use runtime=torch.")
+        sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]  # its converter would send telemetry
+        import openvino
+
+        settings = {
+            "INFERENCE_PRECISION_HINT": _HINTS[dtype],
+            "INFERENCE_NUM_THREADS": str(torch.get_num_threads()),
+            "NUM_STREAMS": "1",
+            "ENABLE_CPU_PINNING": "NO",  # several processes may share the machine
+        }
+        try:
+            with torch.no_grad(), _silenced():
+                graph = torch.jit.trace(_Traceable(model, function).eval(), example, check_trace=False)  # type: ignore[no-untyped-call]
+                if not torch.allclose(graph(*other), function(*other), rtol=1e-3, atol=1e-3, equal_nan=True):
+                    raise ValueError("the trace is only valid for inputs of the example's size")
+                compiled = openvino.Core().compile_model(openvino.convert_model(graph, example_input=example), "CPU", settings)
+        except Exception as error:
+            raise ModelError(
+                f"OpenVINO cannot run {name}: {' '.join(str(error).split())}. Set estimator.engine.runtime=torch."
+            ) from error
+        if compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name() != _HINTS[dtype]:
+            raise ConfigError(f"This CPU does not compute in {dtype}. Use dtype=float32 or auto, or runtime=torch.")
+        self._request, self._name = compiled.create_infer_request(), name
+
+    def __call__(self, *inputs: torch.Tensor) -> torch.Tensor:
+        """Return the function's output, which the next call overwrites.
+
+        Raises:
+            ModelError: if OpenVINO wrote no output, as it does for inputs for which PyTorch raises.
+
+        """
+        self._request.output_tensors[0].data.reshape(-1)[:1] = _SENTINEL
+        failure: Exception | None = None
+        try:
+            self._request.infer([one.numpy() for one in inputs], share_inputs=True)
+        except RuntimeError as error:
+            failure = error
+        output = self._request.output_tensors[0].data
+        if failure or len(output) != len(inputs[0]) or output.reshape(-1)[:1] == _SENTINEL:
+            shapes = [tuple(one.shape) for one in inputs]
+            raise ModelError(
+                f"{self._name}: OpenVINO wrote no output for inputs of {shapes}. Set estimator.engine.runtime=torch."
+            ) from failure
+        return torch.from_numpy(output)

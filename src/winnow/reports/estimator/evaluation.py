@@ -1,0 +1,67 @@
+"""The questions of an evaluation with their score sources, prepared once for all tables and plots."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from winnow.metrics.calibration import Floats
+from winnow.records import Context
+from winnow.reports.estimator.scores import (
+    ScoredQuestion,
+    ScoreSource,
+    answered,
+    by_estimator,
+    exact_matches,
+    median_score,
+    score_sources,
+)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What an estimator is evaluated on.
+
+    Attributes:
+        dev: questions on which thresholds and calibration are fitted.
+        test: questions on which they are tried.
+        k: contexts per set.
+        dataset: the paper's data set whose values stand beside ours.
+        examples: contexts that table 3 shows.
+        seed: of the bootstrap.
+
+    """
+
+    dev: Sequence[ScoredQuestion]
+    test: Sequence[ScoredQuestion]
+    k: int
+    dataset: str = "NQ"
+    examples: int = 12
+    seed: int = 0
+
+    @cached_property
+    def answered(self) -> Sequence[ScoredQuestion]:
+        """Return the test questions that a cell answered."""
+        return answered(self.test)
+
+    @cached_property
+    def sources(self) -> tuple[ScoreSource, ...]:
+        """Return the score sources: the retriever first, the estimator's log-odds last."""
+        return score_sources(self.dev, median_score(self.answered or self.test, self.k))
+
+    def top_contexts(self) -> list[Context]:
+        """Return the estimator's top k contexts of every test question."""
+        return [context for one in self.test for context in by_estimator(one)[: self.k]]
+
+    def by_share(self) -> Iterator[tuple[str, int, Floats]]:
+        """Yield source, fifth (0 to 4) of the share of relevant contexts among the top k, and the EMs of its questions."""
+        ems = exact_matches(self.answered)
+        names = ("retriever", "estimator", "estimator calibrated on dev")
+        for name, source in zip(names, self.sources, strict=False):
+            tops = [source.ranking(one)[: self.k] for one in self.answered]
+            shares = np.array([np.mean([source.is_relevant(c) for c in top]) for top in tops])
+            place = np.minimum((shares * 5).astype(int), 4)
+            for fifth in range(5):
+                if (place == fifth).any():
+                    yield name, fifth, ems[place == fifth]

@@ -1,0 +1,158 @@
+"""The tables of an estimator's evaluation. Thresholds are chosen on development questions, and tried on test questions."""
+
+import math
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+
+import numpy as np
+import yaml
+
+from winnow.errors import ConfigError, nearest
+from winnow.metrics.calibration import Calibration, expected_calibration_error, misranking_rate
+from winnow.metrics.intervals import compare, mean_interval
+from winnow.metrics.ranking import recall_at
+from winnow.metrics.unanswerable import abstain, area_under_risk, detect_unanswerable
+from winnow.records import Context
+from winnow.reports.cells import TableView
+from winnow.reports.estimator.evaluation import Evaluation
+from winnow.reports.estimator.scores import (
+    ScoredQuestion,
+    by_estimator,
+    exact_matches,
+    fit_calibration,
+    log_odds,
+    probabilities,
+)
+
+KS = (1, 5, 10, 20)
+
+
+def reported(part: str, dataset: str) -> tuple[Sequence[str], Mapping[str, Sequence[float]]]:
+    """Return the column names and rows that RE-RAG's table reports for a data set."""
+    body = yaml.safe_load((files("winnow.reports") / "papers" / "re_rag.yaml").read_text(encoding="utf-8"))
+    table = body[part]["estimator"]
+    known = [name for name in table if name != "columns"]
+    if dataset not in known:
+        raise ConfigError(f"evaluate_estimator.paper={dataset!r}: RE-RAG has {', '.join(known)}." + nearest(dataset, known))
+    return table["columns"], table[dataset]
+
+
+def recall_table(e: Evaluation) -> TableView:
+    """Return recall@k of both rankings, with a paired test (table 2)."""
+    flags = {
+        "retriever": [[c.has_answer for c in one.contexts] for one in e.test],
+        "estimator": [[c.has_answer for c in by_estimator(one)] for one in e.test],
+    }
+    rows = [
+        [name, *(mean_interval(recall_at(ranked, k), seed=e.seed).percent() for k in KS)] for name, ranked in flags.items()
+    ]
+    tests = [compare(recall_at(flags["estimator"], k), recall_at(flags["retriever"], k), seed=e.seed) for k in KS]
+    rows.append(["difference (p)", *(f"{test.signed()} ({test.p_value:.3f})" for test in tests)])
+    depth = max(len(one.contexts) for one in e.test)
+    over = f"{len(e.test)} questions, the first {depth} contexts of each"
+    columns = ["", *(f"recall@{k}" for k in KS)]
+    return _beside("table2", e.dataset, "Recall@k before and after reranking", over, columns, rows)
+
+
+def examples_table(e: Evaluation) -> TableView:
+    """Return contexts to read (table 3): where estimator and answer match disagree most, and some where they agree.
+
+    A high probability without an accepted answer in the text may be a relevant passage in other words; a low one beside
+    the answer may be a chance match.
+    """
+    best = [(one, c) for one in e.test for c in by_estimator(one)[:3]]
+    retrieved = [(one, c) for one in e.test for c in one.contexts[:10]]
+    kinds = (
+        ("true, no answer string", [pair for pair in best if not pair[1].has_answer], -1),
+        ("false, answer string there", [pair for pair in retrieved if pair[1].has_answer], 1),
+        ("true, answer string there", [pair for pair in best if pair[1].has_answer], -1),
+    )
+    rows = []
+    for kind, pairs, sign in kinds:
+        extreme = sorted(pairs, key=lambda pair: sign * log_odds(pair[1]))[: max(1, e.examples // 3)]
+        rows += [[kind, *_example(one, context)] for one, context in extreme]
+    columns = ["kind", 'P("true")', "question", "answers", "context"]
+    return TableView("Scored contexts (as RE-RAG's table 3)", "the most extreme of each kind", columns, rows)
+
+
+def _example(one: ScoredQuestion, context: Context) -> list[str]:
+    passage = context.passage
+    text = passage.text if len(passage.text) <= 240 else passage.text[:237] + "..."
+    chance = float(probabilities([context], Calibration())[0])
+    return [f"{chance:.3f}", one.question.text, "; ".join(one.question.answers), f"{passage.title}: {text}"]
+
+
+def detection_table(e: Evaluation) -> TableView:
+    """Return how well thresholds detect sets without an answer (table 4)."""
+    rows = []
+    for source in e.sources:
+        threshold = source.threshold(e.dev, e.k)
+        scores = detect_unanswerable(*source.sets(e.test, e.k), threshold, seed=e.seed)
+        intervals = (scores.recall, scores.precision, scores.f1)
+        rows.append([source.name, source.format(threshold), *(interval.percent() for interval in intervals)])
+    best, answerable = e.sources[-1].sets(e.test, e.k)
+    everything = detect_unanswerable(best, answerable, math.inf, seed=e.seed)
+    intervals = (everything.recall, everything.precision, everything.f1)
+    rows.append(["every set flagged", "-", *(interval.percent() for interval in intervals)])
+    lacking = int((~answerable).sum())
+    over = f"{lacking} of {len(e.test)} sets of {e.k} hold no answer; thresholds by F1 on {len(e.dev)} dev questions"
+    columns = ["score", "threshold", "recall", "precision", "F1"]
+    return _beside("table4", e.dataset, "Sets without an answer", over, columns, rows, gap=1)
+
+
+def abstention_table(e: Evaluation) -> TableView:
+    """Return accuracy on sets with an answer before and after abstaining, and the share withheld of the others (table 5)."""
+    rows, correct = [], exact_matches(e.answered)
+    for source in e.sources:
+        threshold = source.threshold(e.dev, e.k)
+        result = abstain(*source.sets(e.answered, e.k), correct, threshold, seed=e.seed)
+        intervals = (result.before, result.after, result.abstained)
+        rows.append([source.name, source.format(threshold), *(interval.percent() for interval in intervals)])
+    columns = ["score", "threshold", "before", "after", "abstained"]
+    over = f"{len(e.answered)} sets of {e.k}"
+    return _beside("table5", e.dataset, "Abstaining on sets without an answer", over, columns, rows, gap=1)
+
+
+def share_table(e: Evaluation) -> TableView:
+    """Return EM by the share of relevant contexts (figures 3 and 4)."""
+    rows = [
+        [name, f"{0.2 * fifth:.1f} to {0.2 * fifth + 0.2:.1f}", str(len(ems)), mean_interval(ems, seed=e.seed).percent()]
+        for name, fifth, ems in e.by_share()
+    ]
+    over = (
+        f'share of the top {e.k} with P("true") over 0.5, of the retriever over its median score; the paper draws curves '
+        "whose values are not stated: accuracy rises with the estimator's share, and drops where no context is relevant"
+    )
+    title = "EM by the share of relevant contexts (RE-RAG, figures 3 and 4)"
+    return TableView(title, over, ["score", "share", "n", "EM"], rows)
+
+
+def calibration_table(e: Evaluation) -> TableView:
+    """Return the calibration error of P("true"), and the area under the risk-coverage curve where there are answers."""
+    contexts = e.top_contexts()
+    labels = np.array([c.has_answer for c in contexts])
+    rows = []
+    for suffix, calibration in (("", Calibration()), (", calibrated on dev", fit_calibration(e.dev))):
+        error = expected_calibration_error(probabilities(contexts, calibration), labels)
+        rows.append([f'calibration error of P("true") against has_answer, 10 bins{suffix}', f"{error:.3f}"])
+    retriever, estimator = e.sources[0], e.sources[-1]
+    for name, source in (("retriever", retriever), ("estimator", estimator)):
+        rate = misranking_rate(np.array([source.score(c) for c in contexts]), labels)
+        rows.append([f"probability that the {name} scores a context with an answer below one without", f"{rate:.3f}"])
+    if e.answered:
+        ems = exact_matches(e.answered)
+        for name, source in (("retriever", retriever), ("estimator", estimator)):
+            area = area_under_risk(source.sets(e.answered, e.k)[0], ems)
+            rows.append([f"area under risk-coverage, best score of the {name}", f"{area:.3f}"])
+        rows.append([f"risk over the {len(e.answered)} answered questions", f"{1 - ems.mean():.3f}"])
+    return TableView("Calibration and ranking of the scores", "ours; lower is better", ["measure", "value"], rows)
+
+
+def _beside(
+    part: str, dataset: str, title: str, over: str, columns: Sequence[str], rows: list[list[str]], gap: int = 0
+) -> TableView:
+    names, theirs = reported(part, dataset)
+    assert list(names) == list(columns)[1 + gap :]
+    for model, values in theirs.items():
+        rows.append([f"{model} (paper, {dataset})", *["-"] * gap, *(f"{value:g}" for value in values)])
+    return TableView(f"{title} (RE-RAG, {part})", f"{over}; % with 95 % intervals", columns, rows)

@@ -1,0 +1,1 @@
+"""Search engines: engines that serve Search requests of strategies."""

@@ -1,0 +1,43 @@
+"""What a frozen generator tells an estimator: likelihoods of known answers, and its own answers with theirs (RE-RAG)."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from winnow.records import Context, Decoding, Likelihood, Plan, Question
+from winnow.strategies.prompt import Prompt, build_request
+from winnow.strategies.replies import is_unknown, read_answer
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredReply:
+    """An answer from one context and its log-probability in nats."""
+
+    text: str
+    log_p: float
+
+
+@dataclass(frozen=True, slots=True)
+class Teacher:
+    """Plans that ask a frozen generator about each context alone."""
+
+    prompt: Prompt
+    decoding: Decoding
+
+    def likelihoods(self, question: Question, contexts: Sequence[Context]) -> Plan[tuple[float, ...]]:
+        """Return log P(first answer | question, context) of every context."""
+        answer = question.nonblank_answers[0]
+        scores = yield [Likelihood(self.prompt.render(question, [context]), answer) for context in contexts]
+        return tuple(score.value for score in scores)
+
+    def replies(self, question: Question, contexts: Sequence[Context]) -> Plan[tuple[ScoredReply, ...]]:
+        """Return the generator's answer from every context; an "unknown" has no weight, as in strategies.marginal."""
+        generations = yield [build_request(self.prompt, question, [context], self.decoding) for context in contexts]
+        texts = [read_answer(generation.text) for generation in generations]
+        scores = yield [
+            Likelihood(self.prompt.render(question, [context]), text) for context, text in zip(contexts, texts, strict=True)
+        ]
+        return tuple(
+            ScoredReply(text, -math.inf if is_unknown(text) else score.value)
+            for text, score in zip(texts, scores, strict=True)
+        )

@@ -1,0 +1,1 @@
+"""Synthetic data and models made from random weights, to prove a method without downloads."""

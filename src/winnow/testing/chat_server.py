@@ -1,0 +1,237 @@
+"""A chat server on 127.0.0.1 that answers by a function, with a latency, and misbehaves on purpose.
+
+For tests of readers and for benchmarks; speaks just enough HTTP to close a connection in mid-body. As a process of its
+own: python -m winnow.testing.chat_server --latency 0.02
+"""
+
+import argparse
+import asyncio
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from email import message_from_bytes
+from typing import Any, Literal
+
+Fault = Literal[
+    "429",
+    "429 after",
+    "500",
+    "503",
+    "close",
+    "malformed",
+    "stall",
+    "empty",
+    "filter",
+    "length",
+    "refuse",
+    "bad request",
+    "too long",
+]
+Misbehave = Callable[[str, int], Fault | None]
+"""What goes wrong with a prompt when it comes for the n-th time (from 1); None is nothing."""
+
+_FINISH = {"filter": "content_filter", "length": "length"}
+_ERRORS: dict[str, tuple[int, str, dict[str, str]]] = {
+    "429": (429, "rate_limit_exceeded", {}),
+    "429 after": (429, "rate_limit_exceeded", {"Retry-After": "0.05"}),
+    "500": (500, "server_error", {}),
+    "503": (503, "overloaded", {}),
+    "refuse": (401, "invalid_api_key", {}),
+    "bad request": (400, "invalid_request_error", {}),
+    "too long": (400, "context_length_exceeded", {}),
+}
+
+
+@dataclass
+class ChatServer:
+    """Serves /v1/chat/completions, /v1/files and /v1/batches.
+
+    Attributes:
+        came: how often each prompt (the last message's text) came.
+        answered: how often each prompt was answered in full.
+        keys: the Authorization headers seen.
+        most_at_once: the largest number of chat calls that were in the server together.
+
+    """
+
+    reply: Callable[[str], str] = str.upper
+    latency: float = 0.0
+    misbehave: Misbehave = lambda _prompt, _time: None
+    slow: Callable[[str], float] = lambda _prompt: 0.0
+    """Seconds more that a prompt takes."""
+    most_choices: int = 1000
+    """How many choices it gives at most, whatever `n` asks."""
+    polls: int = 1
+    """How often a batch is "in_progress" before it is completed."""
+    came: Counter[str] = field(default_factory=Counter)
+    answered: Counter[str] = field(default_factory=Counter)
+    keys: set[str] = field(default_factory=set)
+    calls: int = 0
+    most_at_once: int = 0
+    _at_once: int = 0
+    _files: dict[str, bytes] = field(default_factory=dict)
+    _batches: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @contextmanager
+    def serving(self) -> Iterator[str]:
+        """Serve from a thread of its own; gives the base URL."""
+        loop = asyncio.new_event_loop()
+        threading.Thread(target=loop.run_forever, daemon=True).start()
+        server = asyncio.run_coroutine_threadsafe(self.start(), loop).result()
+        try:
+            yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        finally:
+            asyncio.run_coroutine_threadsafe(self._stop(server), loop).result()
+            loop.call_soon_threadsafe(loop.stop)
+
+    async def start(self, port: int = 0) -> asyncio.Server:
+        """Begin to listen on 127.0.0.1; port 0 takes a free one."""
+        return await asyncio.start_server(self._connection, "127.0.0.1", port, backlog=512)
+
+    async def _stop(self, server: asyncio.Server) -> None:
+        server.close()
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+
+    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                line, _, rest = head.decode("latin-1").partition("\r\n")
+                headers = {k.strip().lower(): v.strip() for k, _, v in (h.partition(":") for h in rest.splitlines() if h)}
+                body = await reader.readexactly(int(headers.get("content-length", 0)))
+                self.keys.add(headers.get("authorization", ""))
+                method, path, _ = line.split(" ")
+                if not await self._serve(writer, method, path.partition("?")[0], headers, body):
+                    return
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+            pass
+        finally:
+            writer.close()
+
+    async def _serve(self, out: asyncio.StreamWriter, method: str, path: str, headers: dict[str, str], body: bytes) -> bool:
+        """Answer one request; False closes the connection."""
+        if path == "/v1/chat/completions":
+            return await self._chat(out, json.loads(body))
+        if path == "/v1/files":
+            form: Any = message_from_bytes(b"Content-Type: " + headers["content-type"].encode() + b"\r\n\r\n" + body)
+            content = next(part.get_payload(decode=True) for part in form.get_payload() if part.get_filename())
+            self._files[f"file-{len(self._files)}"] = content
+            return self._send(out, 200, {"id": f"file-{len(self._files) - 1}", "object": "file"})
+        if path == "/v1/batches" and method == "POST":
+            return self._send(out, 200, self._begin(json.loads(body)))
+        if path == "/v1/batches":
+            return self._send(out, 200, {"object": "list", "data": list(self._batches.values()), "has_more": False})
+        if path.startswith("/v1/batches/"):
+            return self._send(out, 200, self._poll(path.rpartition("/")[2]))
+        if path.startswith("/v1/files/"):
+            return self._send(out, 200, self._files[path.split("/")[3]])
+        return self._send(out, 404, {"error": {"message": f"no {path} here"}})
+
+    async def _chat(self, out: asyncio.StreamWriter, body: dict[str, Any]) -> bool:
+        prompt = body["messages"][-1]["content"]
+        self.calls += 1
+        self.came[prompt] += 1
+        self._at_once += 1
+        self.most_at_once = max(self.most_at_once, self._at_once)
+        try:
+            await asyncio.sleep(self.latency + self.slow(prompt))
+            fault = self.misbehave(prompt, self.came[prompt])
+            if fault in _ERRORS:
+                status, code, headers = _ERRORS[fault]
+                key = " ".join(self.keys)
+                return self._send(out, status, {"error": {"message": f"{code} ({key})", "code": code}}, headers)
+            if fault == "malformed":
+                return self._send(out, 200, b'{"choices": [{"message"')
+            if fault == "close":
+                out.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{")
+                await out.drain()
+                return False
+            if fault == "stall":
+                await asyncio.sleep(3600)
+            self.answered[prompt] += 1
+            return self._send(out, 200, self.completion(body, fault))
+        finally:
+            self._at_once -= 1
+
+    def completion(self, body: dict[str, Any], fault: str | None = None) -> dict[str, Any]:
+        """Return the reply to a chat body."""
+        prompt = body["messages"][-1]["content"]
+        texts = ["" if fault == "filter" else self.reply(prompt)] * (
+            0 if fault == "empty" else min(self.most_choices, body.get("n", 1))
+        )
+        logprobs = {"content": [{"token": "x", "logprob": -0.5}]} if body.get("logprobs") else None
+        choices = [
+            {
+                "index": n,
+                "message": {"role": "assistant", "content": text or None},
+                "finish_reason": _FINISH.get(fault or "", "stop"),
+                "logprobs": logprobs,
+            }
+            for n, text in enumerate(texts)
+        ]
+        usage = {"prompt_tokens": len(prompt.split()), "completion_tokens": sum(len(t.split()) for t in texts)}
+        return {
+            "id": "x",
+            "object": "chat.completion",
+            "created": 0,
+            "model": body["model"],
+            "choices": choices,
+            "usage": usage,
+        }
+
+    def _begin(self, body: dict[str, Any]) -> dict[str, Any]:
+        batch = {
+            "id": f"batch-{len(self._batches)}", "object": "batch", "endpoint": body["endpoint"], "status": "in_progress",
+            "input_file_id": body["input_file_id"], "completion_window": "24h", "created_at": 0,
+            "metadata": body.get("metadata"), "polls": self.polls,
+        }  # fmt: skip
+        self._batches[batch["id"]] = batch
+        return batch
+
+    def _poll(self, name: str) -> dict[str, Any]:
+        """Return a batch; once it was asked for often enough its requests are answered."""
+        batch = self._batches[name]
+        batch["polls"] -= 1
+        if batch["polls"] < 0 and batch["status"] == "in_progress":
+            lines = [self._line(json.loads(line)) for line in self._files[batch["input_file_id"]].splitlines()]
+            self._files[f"{name}-out"] = "\n".join(json.dumps(line) for line in lines if line).encode()
+            batch |= {"status": "completed", "output_file_id": f"{name}-out"}
+        return batch
+
+    def _line(self, row: dict[str, Any]) -> dict[str, Any] | None:
+        prompt = row["body"]["messages"][-1]["content"]
+        self.came[prompt] += 1
+        fault = self.misbehave(prompt, self.came[prompt])
+        if fault == "stall":
+            return None
+        if fault in _ERRORS:
+            status, code, _ = _ERRORS[fault]
+            return {"custom_id": row["custom_id"], "response": {"status_code": status, "body": {"error": {"code": code}}}}
+        self.answered[prompt] += 1
+        return {
+            "custom_id": row["custom_id"],
+            "response": {"status_code": 200, "body": self.completion(row["body"], fault)},
+            "error": None,
+        }
+
+    def _send(self, out: asyncio.StreamWriter, status: int, body: Any, headers: dict[str, str] | None = None) -> bool:
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        lines = [f"HTTP/1.1 {status} X", "Content-Type: application/json", f"Content-Length: {len(content)}"]
+        lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
+        out.write("\r\n".join(lines).encode() + b"\r\n\r\n" + content)
+        return True
+
+
+async def _run(latency: float) -> None:
+    server = await ChatServer(reply=lambda _: "an answer", latency=latency).start()
+    print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", flush=True)
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--latency", type=float, default=0.0, help="seconds before each answer")
+    asyncio.run(_run(parser.parse_args().latency))

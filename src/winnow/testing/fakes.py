@@ -1,0 +1,147 @@
+"""Fakes for your own tests: a reader that answers by a function, plans played by hand, small records."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from winnow.metrics.base import Sample
+from winnow.metrics.correctness import ExactMatch
+from winnow.metrics.cost import Consumption
+from winnow.metrics.majority import NotMajority
+from winnow.metrics.unknown import Unknown
+from winnow.records import (
+    Context,
+    Generate,
+    Generation,
+    Passage,
+    Plan,
+    Prediction,
+    Question,
+    Request,
+    Result,
+    RoleUsage,
+    T,
+    Usage,
+)
+from winnow.reports.cells import CellResult
+from winnow.sweeps.labels import CellLabels
+
+Reply = Callable[[str], str]
+
+
+@dataclass
+class ScriptedReader:
+    """An engine that answers each prompt (the text of its last message) by a function, and records the prompts.
+
+    `window` is in characters; `batch` results are returned per `collect`.
+    """
+
+    reply: Reply = lambda _: "unknown"
+    identity: str = "scripted"
+    capacity: int = 64
+    batch: int = 8
+    window: int = 1_000_000
+    prompts: list[str] = field(default_factory=list)
+    _pending: list[Generate] = field(default_factory=list)
+
+    @property
+    def serves(self) -> tuple[type[Request], ...]:
+        """Return Generate."""
+        return (Generate,)
+
+    def refusal(self, request: Request) -> str | None:
+        """Return why a request cannot be served: there are no log-probabilities."""
+        return "no log-probabilities" if isinstance(request, Generate) and request.token_logprobs else None
+
+    def check(self) -> None:
+        """Pass: nothing can be missing."""
+
+    def close(self) -> None:
+        """Pass: nothing is open."""
+
+    def fits(self, request: Request) -> bool:
+        """Return whether the prompt is within the window."""
+        return self.size(request) <= self.window
+
+    def size(self, request: Request) -> int:
+        """Return the prompt's length in characters."""
+        return sum(len(m.content) for m in request.messages) if isinstance(request, Generate) else 0
+
+    def submit(self, requests: Sequence[Request]) -> None:
+        """Queue requests."""
+        self._pending += [request for request in requests if isinstance(request, Generate)]
+
+    def collect(self, timeout: float = 0.0) -> Sequence[tuple[Request, Result]]:  # noqa: ARG002 (nothing is awaited)
+        """Answer up to `batch` requests."""
+        batch, self._pending = self._pending[: self.batch], self._pending[self.batch :]
+        return [(request, self._answer(request)) for request in batch]
+
+    def _answer(self, request: Generate) -> Generation:
+        prompt = request.messages[-1].content
+        self.prompts.append(prompt)
+        text = self.reply(prompt)
+        return Generation(text, usage=Usage(len(prompt.split()), len(text.split())))
+
+
+def play(plan: Plan[T], replies: Sequence[Sequence[str]]) -> tuple[T, list[list[str]]]:
+    """Run a plan by hand, each round with its list of replies; return its result and the prompts of each round."""
+    prompts: list[list[str]] = []
+    rounds = iter(replies)
+    try:
+        requests = next(plan)
+        while True:
+            prompts.append([r.messages[-1].content for r in requests if isinstance(r, Generate)])
+            requests = plan.send([Generation(text) for text in next(rounds)])
+    except StopIteration as stop:
+        return stop.value, prompts
+
+
+def context(number: int, text: str, *, has_answer: bool = False, is_gold: bool = False, rank: int | None = None) -> Context:
+    """Return a context with the passage id "p<number>", ranked by its number."""
+    passage = Passage(f"p{number}", f"Title {number}", text)
+    return Context(passage, number if rank is None else rank, 1.0 / max(number, 1), has_answer, is_gold)
+
+
+def question(text: str = "Who wrote Emma?", answers: Sequence[str] = ("Jane Austen",), question_id: str = "q1") -> Question:
+    """Return a question."""
+    return Question(question_id, text, tuple(answers))
+
+
+PASSAGES = (
+    Passage("a", "Paris", "Paris is the capital of France on the Seine."),
+    Passage("b", "Berlin", "Berlin is the capital of Germany."),
+    Passage("c", "Seine", "The Seine is a river that flows through France."),
+    Passage("d", "Dogs", "Dogs bark and cats meow."),
+)
+"""A corpus of four, for tests of retrievers."""
+
+
+def sample(answer: str, number: int = 0, answers: Sequence[str] = ("x",), **fields: Any) -> Sample:
+    """Return a question with its prediction; `fields` are the prediction's."""
+    name = f"q{number}"
+    usage = (RoleUsage("reader", fields.pop("calls", 1), fields.pop("tokens_in", 100), fields.pop("tokens_out", 2), 0.5),)
+    prediction = Prediction(name, answer, fields.pop("unknown", False), usage=usage, **fields)
+    return Sample(question(answers=answers, question_id=name), prediction)
+
+
+METRICS = (
+    ExactMatch("em", "EM"),
+    Unknown("unk", "%Unk"),
+    NotMajority("nm", "%NM"),
+    NotMajority("nm_pool", "%NM of pools", of_pools=True),
+    Consumption("tokens_in", "tokens in", "number", 0, of="tokens_in"),
+    Consumption("tokens", "tokens", "number", 1, of="tokens"),
+)
+"""The metrics of `cell_result`."""
+
+
+def cell_result(strategy: str, k: int, gold: str, ems: Sequence[float]) -> CellResult:
+    """Return a cell with these exact matches; every second question has a gold passage."""
+    samples = []
+    for n, em in enumerate(ems):
+        pool = ("x",) if em else ("y",)
+        candidates = pool if strategy == "post_fusion" else ()
+        provenance = "distant" if n % 2 and k else "none"
+        fields: dict[str, Any] = {"unknown": not em, "candidates": candidates, "provenance": provenance}
+        samples.append(sample("x" if em else "unknown", n, tokens_in=100 + n, calls=k or 1, **fields))
+    return CellResult(CellLabels(strategy, k, gold), samples, METRICS)

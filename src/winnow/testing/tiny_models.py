@@ -1,0 +1,91 @@
+"""Small real models with random weights, written to a folder for a test."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+
+def tiny_tokenizer(texts: Iterable[str]) -> Any:
+    """Return a byte-level BPE tokenizer of 400 pieces, trained on the texts, with a chat template."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    inner = Tokenizer(models.BPE())
+    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    inner.decoder = decoders.ByteLevel()
+    special = ["<pad>", "<end>", "<start>"]
+    trainer = trainers.BpeTrainer(
+        vocab_size=400, special_tokens=special, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
+    )
+    inner.train_from_iterator(texts, trainer)
+    wrapped: Any = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+        tokenizer_object=inner, **dict(zip(("pad_token", "eos_token", "bos_token"), special, strict=True))
+    )
+    wrapped.chat_template = "{% for m in messages %}<start>{{ m['content'] }}<end>{% endfor %}<start>"
+    return wrapped
+
+
+def tiny_causal_lm(folder: Path, texts: Iterable[str], *, seed: int = 0, window: int = 2048) -> Path:
+    """Write a Llama of two layers with random weights and a tokenizer to a folder; it answers gibberish, repeatably."""
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(seed)
+    tokenizer = tiny_tokenizer(texts)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=window, eos_token_id=1, bos_token_id=2, pad_token_id=0,
+    )  # fmt: skip
+    LlamaForCausalLM(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def tiny_t5(folder: Path, texts: Iterable[str], *, seed: int = 0) -> Path:
+    """Write a T5 of two and two layers with random weights and a tokenizer to a folder."""
+    import torch
+    from transformers import T5Config, T5ForConditionalGeneration
+
+    torch.manual_seed(seed)
+    tokenizer = tiny_tokenizer(texts)
+    config = T5Config(  # type: ignore[call-arg]  # every config takes a start token
+        vocab_size=len(tokenizer), d_model=32, d_kv=8, d_ff=64, num_layers=2, num_decoder_layers=2, num_heads=4,
+        pad_token_id=0, eos_token_id=1, decoder_start_token_id=0,
+    )  # fmt: skip
+    T5ForConditionalGeneration(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def tiny_encoder(folder: Path, texts: Iterable[str], *, seed: int = 0) -> Path:
+    """Write a BERT of two layers with random weights and a tokenizer to a folder."""
+    import torch
+    from transformers import BertConfig, BertModel
+
+    torch.manual_seed(seed)
+    tokenizer = tiny_tokenizer(texts)
+    config = BertConfig(
+        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
+        max_position_embeddings=512, pad_token_id=0,
+    )  # fmt: skip
+    BertModel(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def tiny_dpr(folder: Path, texts: Iterable[str]) -> tuple[Path, Path]:
+    """Write DPR's question encoder and context encoder, with random weights, to two folders below `folder`."""
+    import torch
+    from transformers import DPRConfig, DPRContextEncoder, DPRQuestionEncoder
+
+    torch.manual_seed(0)
+    tokenizer = tiny_tokenizer(texts)
+    config = DPRConfig(
+        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
+        max_position_embeddings=512, pad_token_id=0,
+    )  # fmt: skip
+    folders = folder / "question", folder / "context"
+    for path, kind in zip(folders, (DPRQuestionEncoder, DPRContextEncoder), strict=True):
+        kind(config).save_pretrained(path)
+        tokenizer.save_pretrained(path)
+    return folders

@@ -1,0 +1,107 @@
+"""Artifacts: contracts, atomic names, manifests."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from winnow.artifacts import contracts, parquet
+from winnow.artifacts.files import atomic_write, check_space
+from winnow.artifacts.provenance import git_revision, is_done, key_of, versions, write_manifest
+from winnow.errors import ArtifactError, DiskFullError, MissingArtifactError
+
+ROW = {"passage_id": "1", "title": "t", "text": "x"}
+
+
+def test_rows_come_back(tmp_path: Path) -> None:
+    """Written in groups, read whole or streamed."""
+    path = tmp_path / "c.parquet"
+    rows = [{**ROW, "passage_id": str(n)} for n in range(25)]
+    assert parquet.write(path, contracts.CORPUS, rows, group=10) == 25
+    assert parquet.read(path, contracts.CORPUS).to_pylist() == rows
+    assert list(parquet.stream(path, contracts.CORPUS, batch=7)) == rows
+
+
+def test_a_duplicate_id_is_named_and_nothing_is_left(tmp_path: Path) -> None:
+    """Row and first row; no file stays under the name."""
+    path = tmp_path / "c.parquet"
+    with pytest.raises(ArtifactError, match=r"row 2: passage_id='1' is a duplicate \(first in row 0\)"):
+        parquet.write(path, contracts.CORPUS, [ROW, {**ROW, "passage_id": "2"}, ROW])
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("bad", [None, float("nan")])
+def test_a_null_or_nan_is_named(tmp_path: Path, bad: float | None) -> None:
+    """File, row and column; nothing half-written."""
+    row = {"question_id": "q", "passage_id": "p", "log_odds": 1.0, "p_true": 0.5}
+    with pytest.raises(ArtifactError, match="row 1, column log_odds"):
+        parquet.write(tmp_path / "r.parquet", contracts.RELEVANCE, [row, {**row, "passage_id": "o", "log_odds": bad}])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_others_broke_is_noticed_on_reading(tmp_path: Path) -> None:
+    """A missing column, a null and a NaN in a file that was not written here."""
+    path = tmp_path / "r.parquet"
+    pq.write_table(pa.table({"question_id": ["q"]}), path)
+    with pytest.raises(ArtifactError, match="lacks the columns"):
+        parquet.read(path, contracts.RELEVANCE)
+    body = {"question_id": ["q"], "passage_id": ["p"], "log_odds": [float("nan")], "p_true": [0.5]}
+    pq.write_table(pa.table(body), path)
+    with pytest.raises(ArtifactError, match="row 0, column log_odds is NaN"):
+        parquet.read(path, contracts.RELEVANCE)
+    pq.write_table(pa.table({**body, "log_odds": pa.array([None], pa.float32())}), path)
+    with pytest.raises(ArtifactError, match="column log_odds is null"):
+        parquet.read(path, contracts.RELEVANCE)
+    with pytest.raises(MissingArtifactError, match="Run the stage"):
+        parquet.read(tmp_path / "none.parquet", contracts.CORPUS)
+
+
+def test_a_full_disk_is_noticed_before_and_during(tmp_path: Path) -> None:
+    """Too little space refuses to begin; ENOSPC leaves nothing behind."""
+    with pytest.raises(DiskFullError, match="MB are needed"):
+        check_space(tmp_path, 2**60)
+    with pytest.raises(DiskFullError, match="filled up"), atomic_write(tmp_path / "x") as partial:
+        partial.write_text("half")
+        raise OSError(28, "No space left on device")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_appender_orders_rows(tmp_path: Path) -> None:
+    """Rows in any order come out in the order of the ids; an empty artifact is one too."""
+    rows = parquet.Appender(tmp_path / "c.parquet", contracts.CORPUS, group=2)
+    for name in "cab":
+        rows.add({**ROW, "passage_id": name})
+    assert rows.finish(["a", "b", "c"]) == 3
+    assert parquet.read(tmp_path / "c.parquet", contracts.CORPUS)["passage_id"].to_pylist() == ["a", "b", "c"]
+    assert parquet.Appender(tmp_path / "e.parquet", contracts.CORPUS).finish([]) == 0
+    short = parquet.Appender(tmp_path / "s.parquet", contracts.CORPUS)
+    short.add(ROW)
+    with pytest.raises(ArtifactError, match="received 1 rows for 2 questions"):
+        short.finish(["1", "2"])
+    assert [p.name for p in sorted(tmp_path.iterdir())] == ["c.parquet", "e.parquet"]
+
+
+def test_what_a_dead_process_left_is_removed(tmp_path: Path) -> None:
+    """A partial file of a pid that is gone does not pile up; one of a living process stays."""
+    (tmp_path / ".x.999999999.partial").write_text("dead")
+    (tmp_path / ".x.1.partial").write_text("alive")
+    with atomic_write(tmp_path / "x") as partial:
+        partial.write_text("new")
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".x.1.partial", "x"]
+
+
+def test_a_manifest_says_done(tmp_path: Path) -> None:
+    """Only for its own key."""
+    assert not is_done(tmp_path, "k")
+    write_manifest(tmp_path, key="k", settings={"a": 1}, rows=3)
+    assert is_done(tmp_path, "k")
+    assert not is_done(tmp_path, "other")
+
+
+def test_keys_depend_on_content_not_order() -> None:
+    """Equal settings have equal keys however they are written."""
+    assert key_of({"a": 1, "b": [2]}) == key_of({"b": [2], "a": 1})
+    assert key_of({"a": 1}) != key_of({"a": 2})
+    assert versions()["numpy"]
+    assert git_revision()

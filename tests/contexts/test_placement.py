@@ -1,0 +1,91 @@
+"""Placement: which contexts, in which order."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from winnow.contexts.gold import gold_provenance, mark_gold
+from winnow.contexts.placement import Placement
+from winnow.errors import ConfigError
+from winnow.records import Context, Question
+from winnow.testing import context, question
+
+
+def ranking(gold: int | None, size: int = 6) -> list[Context]:
+    """Contexts p1 ... of which one is gold; gold 0 is one that was not retrieved."""
+    shown = [context(n, f"text {n}", is_gold=n == gold) for n in range(1, size + 1)]
+    return [*shown, context(99, "gold", is_gold=True, rank=0)] if gold == 0 else shown
+
+
+def ids(rule: Placement, gold: int | None, k: int) -> list[str]:
+    """The passage ids that a rule shows."""
+    return [c.passage.passage_id for c in rule.place(question(), ranking(gold), k).contexts]
+
+
+def test_keep_shows_the_top_k() -> None:
+    """As retrieved: nothing is inserted, the order is the ranking's."""
+    assert ids(Placement(), 5, 3) == ["p1", "p2", "p3"]
+
+
+def test_insert_replaces_the_kth_and_k_stays() -> None:
+    """A gold passage beyond k takes the k-th place; then it is moved."""
+    assert ids(Placement("insert", "last"), 5, 3) == ["p1", "p2", "p5"]
+    assert ids(Placement("insert", "first"), 5, 3) == ["p5", "p1", "p2"]
+    assert ids(Placement("insert", 2), 5, 3) == ["p1", "p5", "p2"]
+    assert ids(Placement("insert", "first"), 0, 1) == ["p99"]
+
+
+def test_a_retrieved_gold_is_moved_not_doubled() -> None:
+    """A gold passage within the top k keeps its company."""
+    assert ids(Placement("insert", "last"), 1, 3) == ["p2", "p3", "p1"]
+    assert ids(Placement("keep", "first"), 3, 3) == ["p3", "p1", "p2"]
+
+
+def test_remove_refills_from_below() -> None:
+    """Without gold there are still k passages."""
+    assert ids(Placement("remove"), 2, 3) == ["p1", "p3", "p4"]
+
+
+def test_position_is_counted_from_one_and_zero_is_absent() -> None:
+    """gold_position says where the gold passage stands in the prompt."""
+    assert Placement("insert", "last").place(question(), ranking(5), 3).gold_position == 3
+    assert Placement().place(question(), ranking(5), 3).gold_position == 0
+
+
+def test_unknown_rules_and_positions_beyond_k_are_refused() -> None:
+    """The message says what was received."""
+    with pytest.raises(ConfigError, match="'middle'"):
+        Placement(order="middle")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="keep, insert or remove"):
+        Placement(gold="drop")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="beyond k=3"):
+        Placement("insert", 4).place(question(), ranking(1), 3)
+
+
+def test_gold_is_annotated_or_the_best_ranked_that_has_the_answer() -> None:
+    """Annotation wins; without it the first has_answer is gold; without that there is none."""
+    contexts = [context(1, "a"), context(2, "b", has_answer=True), context(3, "c", has_answer=True)]
+    distant = mark_gold(question(), contexts)
+    assert [c.is_gold for c in distant] == [False, True, False]
+    assert gold_provenance(question(), distant) == "distant"
+    annotated = Question("q", "?", ("a",), gold_passage_ids=("p3",))
+    assert [c.is_gold for c in mark_gold(annotated, contexts)] == [False, False, True]
+    assert gold_provenance(annotated, mark_gold(annotated, contexts)) == "annotated"
+    assert gold_provenance(question(), mark_gold(question(), contexts[:1])) == "none"
+
+
+@given(
+    st.integers(0, 6),
+    st.integers(1, 6),
+    st.sampled_from(["retrieved", "first", "last", "random"]),
+    st.sampled_from(["keep", "insert"]),
+)
+def test_k_distinct_contexts_whatever_the_rule(gold: int, k: int, order: str, rule: str) -> None:
+    """Always k distinct passages; with "insert" the gold one is among them; the same seed gives the same order."""
+    placement = Placement(rule, order)  # type: ignore[arg-type]
+    found = placement.place(question(), ranking(gold), k)
+    shown = [c.passage.passage_id for c in found.contexts]
+    assert len(set(shown)) == len(shown) == k
+    if rule == "insert":
+        assert found.gold_position > 0
+    assert found == placement.place(question(), ranking(gold), k)

@@ -1,0 +1,28 @@
+"""Weights of contexts by retriever and estimator."""
+
+from dataclasses import replace
+
+import pytest
+
+from winnow.contexts.weighting import ContextWeighting
+from winnow.errors import ArtifactError, ConfigError
+from winnow.testing import context
+
+CONTEXTS = [replace(context(1, "a"), score=8.0, log_odds=1.0), replace(context(2, "b"), score=6.0, log_odds=3.0)]
+INSERTED = replace(context(9, "gold", is_gold=True), rank=0, score=0.0, log_odds=2.0)
+
+
+def test_each_kind() -> None:
+    """Nothing, half of the retriever's scores (an inserted passage as the lowest), the log-odds."""
+    shown = [*CONTEXTS, INSERTED]
+    assert [c.log_weight for c in ContextWeighting().apply(shown)] == [0.0, 0.0, 0.0]
+    assert [c.log_weight for c in ContextWeighting("retriever", 0.5).apply(shown)] == [4.0, 3.0, 3.0]
+    assert [c.log_weight for c in ContextWeighting("estimator").apply(shown)] == [1.0, 3.0, 2.0]
+
+
+def test_what_is_missing_or_unknown_is_named() -> None:
+    """A passage without log-odds; a kind that is none."""
+    with pytest.raises(ArtifactError, match="'p1' has no log-odds to be weighted by"):
+        ContextWeighting("estimator").apply([context(1, "a")])
+    with pytest.raises(ConfigError, match="none, retriever or estimator; received 'bm25'"):
+        ContextWeighting("bm25")  # type: ignore[arg-type]

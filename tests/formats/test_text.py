@@ -1,0 +1,58 @@
+"""Lines, JSON and TSV with errors that name file and line."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from winnow.errors import InputError
+from winnow.formats.text import answers_of, json_lines, lines, load_json, python_list, text_of, tsv_rows
+
+
+def test_a_malformed_json_line_is_named(tmp_path: Path) -> None:
+    """File, line number, what was expected and what was received."""
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"question": "a"}\n\n{"question": oops}\n')
+    with pytest.raises(InputError, match=r"x\.jsonl, line 3: expected a JSON object with question .*received.*oops"):
+        list(json_lines(path, {"question": str}))
+
+
+def test_a_missing_field_is_named(tmp_path: Path) -> None:
+    """An object without the field, or with another type, is refused."""
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"question": 3}\n')
+    with pytest.raises(InputError, match="line 1: expected a JSON object with question"):
+        list(json_lines(path, {"question": str}))
+
+
+def test_a_truncated_gzip_is_named(tmp_path: Path) -> None:
+    """A download cut short never passes for a shorter file."""
+    path = tmp_path / "x.tsv.gz"
+    path.write_bytes(gzip.compress(b"a\tb\n" * 100_000)[:-40])
+    with pytest.raises(InputError, match="Fetch the file again"):
+        list(lines(path))
+
+
+def test_tsv_rows_unquote_and_count_fields(tmp_path: Path) -> None:
+    """CSV quoting inside a field is undone; a row of another width is refused."""
+    path = tmp_path / "x.tsv"
+    path.write_text('q\t"[""a, b"", \'c\']"\nbroken\n')
+    rows = tsv_rows(path, 2, quoted=True)
+    assert next(rows) == (1, ["q", "[\"a, b\", 'c']"])
+    with pytest.raises(InputError, match="line 2: expected 2 tab-separated fields, found 1"):
+        next(rows)
+
+
+def test_lists_answers_and_texts(tmp_path: Path) -> None:
+    """Lists are read as data, never evaluated; empty answers and texts are refused."""
+    path = Path("f")
+    assert python_list("['a', 2]", path, 1) == ["a", "2"]
+    with pytest.raises(InputError, match="a list of answers"):
+        python_list("__import__('os')", path, 4)
+    assert answers_of([" a ", "a", "b"], path, 1) == ("a", "b")
+    with pytest.raises(InputError, match="f, line 9: expected at least one non-empty answer"):
+        answers_of(["", " "], path, 9)
+    with pytest.raises(InputError, match="non-empty passage"):
+        text_of(" ", path, 2, "passage")
+    with pytest.raises(InputError, match="There is no file"):
+        load_json(tmp_path / "none.json")

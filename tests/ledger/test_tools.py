@@ -1,0 +1,86 @@
+"""Size, prune, export, import and merge."""
+
+from pathlib import Path
+
+import pytest
+
+from winnow.errors import InputError, LedgerError
+from winnow.keys import request_key
+from winnow.ledger import tools
+from winnow.ledger.sqlite import SqliteStore
+from winnow.records import Decoding, Generate, Generation, Message, Usage
+
+
+def filled(path: Path, engine: str, texts: str) -> None:
+    """A ledger with a call a letter."""
+    with SqliteStore(path) as ledger:
+        for text in texts:
+            request = Generate((Message("user", text),), Decoding())
+            ledger.put(engine, [(request_key(engine, request), request, Generation(text.upper(), usage=Usage(3, 2)), 0.5)])
+
+
+def test_size_by_engine(tmp_path: Path) -> None:
+    """Calls, tokens and seconds are summed; the largest comes first."""
+    filled(tmp_path / "l.sqlite", "small", "a")
+    filled(tmp_path / "l.sqlite", "large", "bcd")
+    with SqliteStore(tmp_path / "l.sqlite") as ledger:
+        first, second = tools.size(ledger)
+    assert (first.engine, first.kind, first.calls, first.tokens_in, first.tokens_out, first.seconds) == (
+        ("large", "Generate", 3, 9, 6, 1.5)
+    )
+    assert second.calls == 1
+
+
+def test_prune_by_engine_and_by_time(tmp_path: Path) -> None:
+    """What was asked for goes, the rest stays; without a condition nothing is deleted."""
+    filled(tmp_path / "l.sqlite", "old", "ab")
+    filled(tmp_path / "l.sqlite", "new", "c")
+    with SqliteStore(tmp_path / "l.sqlite") as ledger:
+        assert tools.prune(ledger, engine="old", before=0.0) == 0
+        assert tools.prune(ledger, engine="old") == 2
+        assert tools.prune(ledger, before=4e9) == 1
+        assert len(ledger) == 0
+        with pytest.raises(LedgerError, match="every call"):
+            tools.prune(ledger)
+
+
+def test_export_and_import_are_inverse(tmp_path: Path) -> None:
+    """Another ledger takes the lines; a second time adds none; a bad line adds nothing at all."""
+    filled(tmp_path / "l.sqlite", "m", "abc")
+    lines = tmp_path / "calls.jsonl"
+    with SqliteStore(tmp_path / "l.sqlite") as ledger:
+        assert tools.export(ledger, lines) == 3
+    with SqliteStore(tmp_path / "other.sqlite") as other:
+        assert tools.import_lines(other, lines) == 3
+        assert tools.import_lines(other, lines) == 0
+        key = request_key("m", Generate((Message("user", "a"),), Decoding()))
+        assert other.get([key])[key] == Generation("A", usage=Usage(3, 2))
+    lines.write_text(lines.read_text().replace('"kind": "Generate"', '"kind": 3', 1))
+    with SqliteStore(tmp_path / "third.sqlite") as third:
+        with pytest.raises(InputError, match="line 1"):
+            tools.import_lines(third, lines)
+        assert len(third) == 0
+
+
+def test_damaged_calls_are_not_passed_on(tmp_path: Path) -> None:
+    """Neither exported nor merged, for a new checksum would make them look whole; size still counts them."""
+    filled(tmp_path / "l.sqlite", "m", "ab")
+    with SqliteStore(tmp_path / "l.sqlite") as ledger:
+        ledger.connection.execute("UPDATE calls SET value = '{broken' WHERE key = (SELECT MIN(key) FROM calls)")
+        assert tools.size(ledger)[0].calls == 2
+        assert tools.export(ledger, tmp_path / "calls.jsonl") == 1
+    with SqliteStore(tmp_path / "other.sqlite") as other:
+        assert tools.merge(other, tmp_path / "l.sqlite") == 1
+
+
+def test_merge_adds_what_is_missing(tmp_path: Path) -> None:
+    """Two machines' work; the other file stays as it was."""
+    filled(tmp_path / "one.sqlite", "m", "abc")
+    filled(tmp_path / "two.sqlite", "m", "cd")
+    with SqliteStore(tmp_path / "one.sqlite") as ledger:
+        assert tools.merge(ledger, tmp_path / "two.sqlite") == 1
+        assert len(ledger) == 4
+        with pytest.raises(LedgerError, match="no ledger at"):
+            tools.merge(ledger, tmp_path / "three.sqlite")
+    with SqliteStore(tmp_path / "two.sqlite") as other:
+        assert len(other) == 2

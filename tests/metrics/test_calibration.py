@@ -1,0 +1,62 @@
+"""Calibration, by hand."""
+
+import numpy as np
+import pytest
+
+from winnow.errors import InputError
+from winnow.metrics.calibration import (
+    Calibration,
+    calibrate,
+    expected_calibration_error,
+    misranking_rate,
+    probability,
+    reliability,
+)
+
+BEST = np.array([0.2, 0.4, 0.6, 0.8, 0.9])
+HOLDS = np.array([False, True, False, True, True])
+
+
+def test_probabilities_of_log_odds() -> None:
+    """0 is one half; odds of 3 are 3/4; the ends do not overflow."""
+    chances = probability(np.array([0.0, np.log(3.0), 1e4, -1e4], dtype=np.float32))
+    assert chances.tolist() == pytest.approx([0.5, 0.75, 1.0, 0.0])
+
+
+def test_misranking_rate_pairs_by_hand() -> None:
+    """Of three times two pairs one is the wrong way round (0.4 before 0.6); the base rate for all is a coin's throw."""
+    assert misranking_rate(BEST, HOLDS) == pytest.approx(1 / 6)
+    flat = np.full(5, 0.6)
+    assert (misranking_rate(flat, HOLDS), expected_calibration_error(flat, HOLDS)) == (0.5, pytest.approx(0.0))
+    assert np.isnan(misranking_rate(BEST, np.ones(5, dtype=bool)))
+
+
+def test_calibration_by_hand() -> None:
+    """Two at 0.9 of which one is right, two at 0.1 that are wrong: (2 * 0.4 + 2 * 0.1) / 4."""
+    confidence, right = np.array([0.9, 0.9, 0.1, 0.1]), np.array([True, False, False, False])
+    assert [(b.accuracy, b.n) for b in reliability(confidence, right)] == [(0.0, 2), (0.5, 2)]
+    assert expected_calibration_error(confidence, right) == pytest.approx(0.25)
+    assert reliability(np.array([1.0, 0.0]), np.array([True, False]))[1].n == 1
+    with pytest.raises(InputError, match="needs probabilities"):
+        reliability(np.array([3.0]), np.array([True]))
+
+
+def test_calibration_finds_the_line_that_made_the_labels() -> None:
+    """Labels drawn with log-odds of 2 x - 3; afterwards the calibration error is that of chance."""
+    rng = np.random.default_rng(0)
+    values = rng.uniform(-1, 4, 20_000)
+    right = rng.random(20_000) < 1 / (1 + np.exp(-(2 * values - 3)))
+    found = calibrate(values, right)
+    assert (found.slope, found.offset) == pytest.approx((2, -3), abs=0.1)
+    before, after = (expected_calibration_error(1 / (1 + np.exp(-odds)), right) for odds in (values, found(values)))
+    assert before > 0.1
+    assert after < 0.01
+
+
+def test_calibration_without_anything_to_learn_from() -> None:
+    """Labels of one kind change nothing; scores that rank backwards say the share, and no more."""
+    values = np.array([-1.0, 0.0, 1.0, 2.0])
+    assert calibrate(values, np.ones(4, dtype=bool)) == calibrate(values, np.zeros(4, dtype=bool)) == Calibration()
+    assert calibrate(values, np.array([True, False, False, False]))(values) == pytest.approx([np.log(1 / 3)] * 4)
+    with pytest.raises(InputError, match="received 4 scores and 1 labels"):
+        calibrate(values, np.array([True]))

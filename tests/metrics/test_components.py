@@ -1,0 +1,117 @@
+"""Metrics as components: rows, aggregates, what is undefined; rewards; judged metrics."""
+
+import pytest
+
+from winnow.errors import ConfigError
+from winnow.metrics.base import JudgedMetric, Sample, evaluate, needs_contexts
+from winnow.metrics.breakdowns import AnswerType, GoldRank, MetaField, RetrievalScore, answer_type
+from winnow.metrics.correctness import F1, Accuracy, ExactMatch
+from winnow.metrics.cost import Consumption, Cost
+from winnow.metrics.judged import JudgedAccuracy
+from winnow.metrics.majority import NotMajority
+from winnow.metrics.unknown import Unknown
+from winnow.records import Prediction, Price, Question, RoleUsage
+from winnow.testing import context, play, sample
+
+NM, POOLS = NotMajority("nm", "%NM"), NotMajority("nm_pool", "%NM of pools", of_pools=True)
+TWO = ("Jane Austen", "Austen")
+
+
+def test_not_majority_needs_a_correct_candidate_and_a_wrong_answer() -> None:
+    """Pools that hold a right answer, two of them, and one that holds none."""
+    missed = sample("Emma", 0, TWO, candidates=("Emma", "austen", "Emma"))
+    right = sample("Jane Austen", 1, TWO, candidates=("Jane Austen", "Emma"))
+    never = sample("Emma", 2, TWO, candidates=("Emma", "Woodhouse"))
+    assert [NM.score(one) for one in (missed, right, never)] == [1.0, 0.0, 0.0]
+    assert [POOLS.score(one) for one in (missed, right, never)] == [1.0, 0.0, None]
+    intervals = evaluate([NM, POOLS], [missed, right, never])
+    assert (intervals["nm"].mean, intervals["nm"].n) == (pytest.approx(1 / 3), 3)
+    assert (intervals["nm_pool"].mean, intervals["nm_pool"].n) == (0.5, 2)
+
+
+def test_undefined_is_no_number() -> None:
+    """%NM without any pool, %NM of pools without a right one, dollars without a price."""
+    alone = [sample("Emma", 0, TWO), sample("Jane Austen", 1, TWO)]
+    money = Cost("money", "$", "number", 3)
+    intervals = evaluate([NM, POOLS, money], alone)
+    assert [intervals[name].n for name in ("nm", "nm_pool", "money")] == [0, 0, 0]
+    assert [metric.format(intervals[metric.name]) for metric in (NM, POOLS, money)] == ["-", "-", "-"]
+
+
+def test_correctness_in_its_dialect_against_every_answer() -> None:
+    """The second accepted answer counts; CRAG's containment is raw."""
+    one = sample("the austen", 0, TWO)
+    assert (ExactMatch("em", "EM").score(one), F1("f1", "F1").score(one), Accuracy("a", "A").score(one)) == (1.0, 1.0, 1.0)
+    assert Accuracy("a", "A", dialect="crag").score(one) == 0.0
+    assert Unknown("unk", "%Unk").score(sample("unknown", 0, unknown=True)) == 1.0
+
+
+def test_costs_are_by_role() -> None:
+    """Ten tokens in at 2 dollars and two out at 5 dollars a million, and a judge at 100: dollars a thousand questions."""
+    usage = (RoleUsage("reader", 3, 10, 2, 0.5), RoleUsage("judge", 1, 4, 0, 0.0))
+    one = sample("x")
+    prices = {"reader": Price(2.0, 5.0), "judge": Price(100.0, 0.0)}
+    priced = Sample(one.question, Prediction("q0", "x", False, usage=usage), (), prices)
+    assert Cost("money", "$").score(priced) == pytest.approx(1000 * (30e-6 + 400e-6))
+    counts = {name: Consumption(name, name, of=name).score(priced) for name in ("tokens_in", "tokens_out", "tokens", "calls")}  # type: ignore[arg-type]
+    assert counts == {"tokens_in": 14, "tokens_out": 2, "tokens": 16, "calls": 4}
+
+
+def test_a_metric_is_a_reward() -> None:
+    """The same object scores one reply in training; undefined is 0."""
+    assert ExactMatch("em", "EM").reward(sample("Austen", 0, TWO)) == 1.0
+    assert POOLS.reward(sample("Emma", 0, TWO)) == 0.0
+
+
+def test_a_judge_is_asked_and_its_odd_replies_leave_the_question_out() -> None:
+    """A plan of the role "judge"; "Yes." is right, "no" is wrong, prose is undefined."""
+    metric = JudgedAccuracy("judged", "judged", template="{question}|{answers}|{answer}")
+    assert isinstance(metric, JudgedMetric)
+    requests = next(metric.plan(sample("Emma", 0, TWO)))
+    assert [request.role for request in requests] == ["judge"]
+    verdicts = [play(metric.plan(sample("Emma", 0, TWO)), [[reply]]) for reply in ("Yes.", "no", "It depends", "")]
+    assert [verdict for verdict, _ in verdicts] == [1.0, 0.0, None, None]
+    assert verdicts[0][1] == [["Who wrote Emma?|Jane Austen; Austen|Emma"]]
+    with pytest.raises(ConfigError, match=r"metric.judged.template must hold \{answer\}"):
+        JudgedAccuracy("judged", "judged", template="{question} {answers}")
+
+
+def _asked(meta: str, answer: str, *contexts: object) -> Sample:
+    return Sample(Question("q", "?", (answer,), meta=meta), Prediction("q", "x", False), contexts)  # type: ignore[arg-type]
+
+
+def test_breakdowns_by_meta_field() -> None:
+    """A question without the field is "none"; a field that no question has is refused with those there are."""
+    samples = [_asked('{"list": "art"}', "a"), _asked("{}", "a")]
+    assert MetaField("list", "topic", "list").groups(samples) == ["art", "none"]
+    with pytest.raises(ConfigError, match=r"breakdown.field='prop': the questions' meta has \['list'\]"):
+        MetaField("list", "topic", "prop").groups(samples)
+
+
+def test_breakdowns_by_gold_rank_and_retrieval_score() -> None:
+    """Edges are inclusive; inserted gold passages were not retrieved; equal scores share a group."""
+    rows = [
+        [context(1, "a", is_gold=True), context(2, "b", is_gold=True)],
+        [context(5, "a", is_gold=True)],
+        [context(6, "a", is_gold=True)],
+        [context(7, "a", is_gold=True, rank=0)],
+        [context(8, "a")],
+        [context(101, "a", is_gold=True)],
+    ]
+    samples = [_asked("{}", "a", *row) for row in rows]
+    names = ["1", "2-5", "6-20", "not retrieved", "no gold passage", "over 100"]
+    assert GoldRank("gold_rank", "rank").groups(samples) == names
+    best = RetrievalScore("score", "score", bins=2).groups(samples)
+    assert best == ["2 of 2", "2 of 2", "2 of 2", "1 of 2", "1 of 2", "1 of 2"]
+    assert needs_contexts([GoldRank("g", "g")])
+    assert not needs_contexts([NM])
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [("Yes", "yes/no"), ("1984", "year"), ("3,000 m", "text"), ("42", "number"), ("Bank of England", "name"), ("dog", "text")],
+)
+def test_answer_types(answer: str, kind: str) -> None:
+    """By form alone."""
+    assert answer_type(answer) == kind
+    assert AnswerType("t", "t").groups([_asked("{}", answer)]) == [kind]

@@ -1,0 +1,63 @@
+"""Model folders are checked before anything is loaded."""
+
+from pathlib import Path
+
+import pytest
+
+from winnow.errors import ConfigError, ModelError
+from winnow.modeling.loading import check_model, pick_device, pick_dtype, resolve_dtype, weights_digest
+from winnow.testing import tiny_causal_lm
+
+
+def test_a_folder_without_tokenizer_is_refused(tmp_path: Path) -> None:
+    """The message names the folder and how to mend it; a whole folder passes."""
+    folder = tiny_causal_lm(tmp_path / "m", ["some text"])
+    check_model(str(folder))
+    (folder / "tokenizer.json").unlink()
+    with pytest.raises(ModelError, match="has no tokenizer"):
+        check_model(str(folder))
+
+
+def test_pickled_weights_and_missing_folders_are_refused(tmp_path: Path) -> None:
+    """Safetensors or GGUF only; a hub name passes, it is looked up when it is loaded."""
+    folder = tiny_causal_lm(tmp_path / "m", ["some text"])
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    with pytest.raises(ModelError, match="pickled weights are not loaded"):
+        check_model(str(folder))
+    (folder / "config.json").unlink()
+    with pytest.raises(ModelError, match=r"no config\.json"):
+        check_model(str(folder))
+    with pytest.raises(ModelError, match="There is no model folder"):
+        check_model(str(tmp_path / "none"))
+    with pytest.raises(ModelError, match="There is no GGUF file"):
+        check_model(str(tmp_path / "none.gguf"))
+    check_model("owner/name")
+
+
+def test_the_digest_follows_the_weights(tmp_path: Path) -> None:
+    """Another seed is another model; a hub name stands for itself."""
+    one, two = (tiny_causal_lm(tmp_path / str(n), ["some text"], seed=n) for n in (1, 2))
+    assert weights_digest(str(one)) != weights_digest(str(two))
+    assert weights_digest(str(one)) == weights_digest(str(one))
+    assert weights_digest("owner/name") == "owner/name"
+
+
+@pytest.mark.parametrize(
+    ("has", "expected"), [({"avx512_bf16": True}, "bfloat16"), ({"amx_bf16": True}, "bfloat16"), ({}, "float32")]
+)
+def test_auto_takes_bfloat16_where_the_processor_multiplies_it(
+    monkeypatch: pytest.MonkeyPatch, has: dict[str, bool], expected: str
+) -> None:
+    """Emulated, it would be slower than float32; a name is taken as it is."""
+    monkeypatch.setattr("torch.cpu.get_capabilities", lambda: has)
+    assert resolve_dtype("auto", "cpu") == expected
+    assert resolve_dtype("bfloat16", "cpu") == "bfloat16"
+
+
+def test_devices_and_precisions_by_name() -> None:
+    """Unknown ones are refused with the choices."""
+    assert pick_device("cpu").type == "cpu"
+    with pytest.raises(ConfigError, match="device must be"):
+        pick_device("gpu!")
+    with pytest.raises(ConfigError, match="float32, bfloat16, float16"):
+        pick_dtype("int3", "cpu")

@@ -1,0 +1,67 @@
+"""Pairs as text and tokens: by hand with a tokenizer of whole words."""
+
+import pytest
+
+from winnow.errors import ConfigError
+from winnow.modeling.pair_inputs import PairForm, PairTokens, budget_batches, padded
+from winnow.records import Passage
+from winnow.synthetic.scratch_t5 import word_tokenizer
+
+WORDS = word_tokenizer(["question: title: context: who wrote emma jane austen a b c d e f"])
+PASSAGE = Passage("p", "emma", "jane austen wrote emma")
+
+
+def words(ids: list[int]) -> str:
+    return " ".join(WORDS.convert_ids_to_tokens(ids))
+
+
+def test_a_pair_is_question_and_passage_in_fids_form() -> None:
+    """The same tokens as the joined text has."""
+    tokens = PairTokens(WORDS, PairForm(), 64, head=[1], middle=[2], tail=[1])
+    ids = tokens.encode("who wrote emma", PASSAGE)
+    assert words(ids) == "</s> question: who wrote emma <unk> title: emma context: jane austen wrote emma </s>"
+    assert tokens.passage_start("who wrote emma") == 6
+    plain = PairTokens(WORDS, PairForm(), 64).encode("who wrote emma", PASSAGE)
+    text = "question: who wrote emma title: emma context: jane austen wrote emma"
+    assert plain == WORDS(text, add_special_tokens=False)["input_ids"]
+
+
+def test_a_long_passage_is_cut_and_counted_and_a_long_question_refused() -> None:
+    """The tail stays; two pairs of three are cut."""
+    tokens = PairTokens(WORDS, PairForm("{question}", "{text}"), 5, tail=[1])
+    assert words(tokens.encode("a b", PASSAGE)) == "a b jane austen </s>"
+    tokens.encode("a", Passage("s", "", "b"))
+    tokens.encode("a", PASSAGE)
+    assert tokens.truncated == 2
+    with pytest.raises(ConfigError, match="leaves no token for a passage beside the question 'a b c d e'"):
+        tokens.encode("a b c d e", PASSAGE)
+
+
+def test_forms_are_checked() -> None:
+    """A template without its field is named."""
+    with pytest.raises(ConfigError, match=r"form\.passage must have"):
+        PairForm(passage="{title}")
+    with pytest.raises(ConfigError, match=r"form\.question must have"):
+        PairForm(question="{text}")
+
+
+def test_padding_on_either_side() -> None:
+    """Rows of 1 and 3 tokens."""
+    ids, mask = padded([[7], [4, 5, 6]], 0)
+    assert ids.tolist() == [[7, 0, 0], [4, 5, 6]]
+    assert mask.tolist() == [[1, 0, 0], [1, 1, 1]]
+    ids, mask = padded([[7], [4, 5, 6]], 0, left=True)
+    assert ids.tolist() == [[0, 0, 7], [4, 5, 6]]
+    assert mask.tolist() == [[0, 0, 1], [1, 1, 1]]
+
+
+def test_budget_batches_by_hand() -> None:
+    """Longest first, each batch padded to at most 8 tokens."""
+    assert budget_batches([5, 1, 4, 2], 8) == [[0], [2, 3], [1]]
+    assert budget_batches([100], 8) == [[0]]
+    assert budget_batches([], 8) == []
+
+
+def test_rows_of_one_length_stay_among_themselves() -> None:
+    """Three of the same length fill more than half of 20 tokens; the two behind them are mixed."""
+    assert budget_batches([5, 4, 5, 5, 3], 20) == [[0, 2, 3], [1, 4]]

@@ -1,0 +1,50 @@
+"""How each kind of model writes a question and a passage as tokens."""
+
+from pathlib import Path
+
+import pytest
+
+from winnow.errors import ConfigError
+from winnow.modeling.pair_inputs import PairForm
+from winnow.modeling.pair_model import causal_tokens, seq2seq_tokens
+from winnow.records import Passage
+from winnow.testing import tiny_causal_lm, tiny_t5
+from winnow.training.generators import CausalGenerator, Seq2SeqGenerator
+
+TEXTS = ["question: who wrote emma title: Emma context: Jane Austen wrote Emma relevant:"] * 4
+PASSAGE = Passage("a", "Emma", "Jane Austen wrote Emma")
+
+
+def test_a_t5_reads_the_pair_and_the_end(tmp_path: Path) -> None:
+    """The tokens of FiD's form, question and passage tokenised apart, then the end token; loaded once, on first use."""
+    model = Seq2SeqGenerator(str(tiny_t5(tmp_path / "t5", TEXTS)), max_answer=8)
+    assert model.truncated == 0
+    tokenizer = model.lm.tokenizer
+    row = seq2seq_tokens(model).encode("who wrote emma", PASSAGE)
+    parts = ["question: who wrote emma", "title: Emma context: Jane Austen wrote Emma"]
+    asked, shown = tokenizer(parts, add_special_tokens=False)["input_ids"]
+    assert row == [*asked, *shown, tokenizer.eos_token_id]
+    assert model.lm is model.lm
+    assert model.tokens is model.tokens
+
+
+def test_a_decoder_reads_the_forms_suffix_last(tmp_path: Path) -> None:
+    """The passage gives way to the suffix where both do not fit; what was cut is counted."""
+    form = PairForm(suffix=" relevant:")
+    model = CausalGenerator(str(tiny_causal_lm(tmp_path / "lm", TEXTS)), form, max_length=14, max_answer=8)
+    tokenizer = model.lm.tokenizer
+    texts = ["question: who wrote emma", " title: Emma context: Jane Austen wrote Emma", " relevant:"]
+    asked, shown, end = tokenizer(texts, add_special_tokens=False)["input_ids"]
+    room = 14 - 1 - len(asked) - len(end)
+    assert 0 < room < len(shown)
+    assert causal_tokens(model).encode("who wrote emma", PASSAGE) == [tokenizer.bos_token_id, *asked, *shown[:room], *end]
+    assert model.truncated == 0
+    model.tokens.encode("who wrote emma", PASSAGE)
+    assert model.truncated == 1
+
+
+def test_a_window_without_room_for_a_passage_is_refused(tmp_path: Path) -> None:
+    """Naming the window and the question."""
+    model = Seq2SeqGenerator(str(tiny_t5(tmp_path / "t5", TEXTS)), max_length=4, max_answer=8)
+    with pytest.raises(ConfigError, match="max_length=4 leaves no token for a passage beside the question 'who wrote emma'"):
+        model.tokens.encode("who wrote emma", PASSAGE)

@@ -1,0 +1,116 @@
+"""The estimator's page: every table by hand, and what the paper reports."""
+
+from dataclasses import replace
+
+import pytest
+
+from winnow.errors import ConfigError
+from winnow.reports.estimator.evaluation import Evaluation
+from winnow.reports.estimator.parts import choose_parts
+from winnow.reports.estimator.scores import ScoredQuestion
+from winnow.reports.estimator.tables import (
+    abstention_table,
+    calibration_table,
+    detection_table,
+    examples_table,
+    recall_table,
+    reported,
+    share_table,
+)
+from winnow.testing import context, question
+
+
+def scored(number: int, odds: list[float], answers: list[bool], em: float | None = None) -> ScoredQuestion:
+    """A question whose contexts, in the retriever's order, have these log-odds and answers."""
+    contexts = [
+        replace(context(n, f"text {n}", has_answer=flag), log_odds=value, score=10.0 - n)
+        for n, (value, flag) in enumerate(zip(odds, answers, strict=True), start=1)
+    ]
+    return ScoredQuestion(question(question_id=f"q{number}"), contexts, em)
+
+
+TEST = [
+    scored(1, [-2.0, 2.0], [False, True], 1.0),
+    scored(2, [-3.0, -2.0], [False, False], 0.0),
+    scored(3, [3.0, -1.0], [True, False], 1.0),
+    scored(4, [-2.5, -2.5], [False, False], 0.0),
+]
+
+
+def evaluation(test: list[ScoredQuestion] = TEST, dataset: str = "NQ", examples: int = 6) -> Evaluation:
+    return Evaluation(TEST, test, 2, dataset, examples)
+
+
+def plots(test: list[ScoredQuestion], *names: str) -> list[str]:
+    """The plots of the named parts, of all if none is named."""
+    e = evaluation(test)
+    return [plot for part in choose_parts(names or None, e) for draw in part.plots if (plot := draw(e))]
+
+
+def test_recall_of_both_rankings() -> None:
+    """The retriever finds one of four at 1, the estimator two; at 5 both find two."""
+    table = recall_table(evaluation())
+    assert [row[1].partition(" ")[0] for row in table.rows[:3]] == ["25.0", "50.0", "+25.0"]
+    assert table.rows[0][2] == table.rows[1][2]
+    assert table.rows[-1] == ["RE-RAG large (paper, NQ)", "61.9", "79.4", "83.6", "86.4"]
+
+
+def test_sets_without_an_answer_and_abstaining_on_them() -> None:
+    """At 0.5 the estimator calls both sets without an answer and no other; accuracy on the rest stays."""
+    sets = detection_table(evaluation(dataset="TQA"))
+    assert [row[0] for row in sets.rows[2:4]] == ["estimator calibrated on dev, 0.5 to 0.9", "estimator, any log-odds"]
+    assert sets.rows[2][2:] == sets.rows[1][2:]
+    assert [cell.partition(" ")[0] for cell in sets.rows[1]] == ["estimator,", "0.5", "100.0", "100.0", "100.0"]
+    assert [cell.partition(" ")[0] for cell in sets.rows[4]] == ["every", "-", "100.0", "50.0", "66.7"]
+    assert sets.rows[-1][0] == "RE-RAG large (paper, TQA)"
+    withheld = abstention_table(evaluation())
+    assert [cell.partition(" ")[0] for cell in withheld.rows[1]] == ["estimator,", "0.5", "100.0", "100.0", "100.0"]
+
+
+def test_examples_and_calibration() -> None:
+    """Extremes of each kind; without answers there is no risk to draw."""
+    kinds = [row[0] for row in examples_table(evaluation()).rows]
+    assert kinds == ["true, no answer string"] * 2 + ["false, answer string there"] * 2 + ["true, answer string there"] * 2
+    assert len(calibration_table(evaluation()).rows) == 7
+    unanswered = [replace(one, em=None) for one in TEST]
+    assert len(calibration_table(evaluation(unanswered)).rows) == 4
+    assert (len(plots(TEST)), len(plots(unanswered))) == (3, 1)
+    assert all(svg.startswith("<svg") for svg in plots(TEST))
+
+
+def test_accuracy_by_the_share_of_relevant_contexts() -> None:
+    """By the estimator two sets have no relevant context of two and no right answer, two have one and are right."""
+    rows = [[*row[:3], row[3].partition(" ")[0]] for row in share_table(evaluation()).rows if row[0] == "estimator"]
+    assert rows == [["estimator", "0.0 to 0.2", "2", "0.0"], ["estimator", "0.4 to 0.6", "2", "100.0"]]
+
+
+def test_a_part_alone_can_be_shown() -> None:
+    """In the paper's order; what needs answers is left out, or asked for, where there are none."""
+    unanswered = [replace(one, em=None) for one in TEST]
+
+    def titles(test: list[ScoredQuestion], *names: str) -> list[str]:
+        e = evaluation(test)
+        return [part.table(e).title.partition(" (")[0] for part in choose_parts(names or None, e)]
+
+    assert len(titles(TEST)) == 6
+    assert len(titles(unanswered)) == 4
+    assert titles(TEST, "figure4") == titles(TEST, "figure3", "figure4") == ["EM by the share of relevant contexts"]
+    half = [*TEST[:2], *unanswered[2:]]
+    assert len(titles(half)) == 6
+    shares = share_table(evaluation(half))
+    assert sum(int(row[2]) for row in shares.rows if row[0] == "estimator") == 2
+    assert abstention_table(evaluation(half[:2])).rows == abstention_table(evaluation(half)).rows
+    assert titles(TEST, "table4", "table2") == ["Recall@k before and after reranking", "Sets without an answer"]
+    counts = [len(plots(TEST, name)) for name in ("figure3", "calibration", "table2")]
+    assert counts == [1, 2, 0]
+    with pytest.raises(ConfigError, match=r"show=\[table5\] needs answers, and the cell of these settings is missing"):
+        titles(unanswered, "table5")
+    with pytest.raises(ConfigError, match=r"evaluate_estimator\.show='table1': there are table2, .* Did you mean"):
+        titles(TEST, "table1")
+
+
+def test_an_unknown_data_set_is_refused() -> None:
+    """With those that the paper has."""
+    assert reported("table8", "NQ")[1] == {"paper": [79168, 8757, 3610]}
+    with pytest.raises(ConfigError, match=r"evaluate_estimator\.paper='nq': RE-RAG has NQ, TQA"):
+        reported("table2", "nq")

@@ -1,0 +1,44 @@
+"""A search engine over an index on this machine."""
+
+from pathlib import Path
+
+from winnow.driver import Driver, Job
+from winnow.ledger.sqlite import SqliteStore
+from winnow.protocols import engines_for
+from winnow.records import Passage, Plan, Search
+from winnow.retrievers.bm25 import BM25
+from winnow.searchers.local import LocalSearch
+from winnow.testing import PASSAGES
+
+
+def _two_searches() -> Plan[tuple[Passage, ...]]:
+    (pages,) = yield [Search("capital of Germany", 1)]
+    (more,) = yield [Search("river through France", 2)]
+    return (*pages.passages, *more.passages)
+
+
+def test_a_plan_searches_and_a_replay_needs_no_index(tmp_path: Path) -> None:
+    """Results are passages, best first; the ledger serves them again."""
+    BM25().build(lambda: iter(PASSAGES), tmp_path / "index")
+    opened = []
+
+    def open_index() -> object:
+        opened.append(1)
+        return BM25().open(tmp_path / "index")
+
+    for _ in range(2):
+        engine = LocalSearch(open_index, lambda: {p.passage_id: p for p in PASSAGES}, "bm25@1")  # type: ignore[arg-type]
+        with SqliteStore(tmp_path / "ledger.sqlite") as ledger:
+            driver = Driver(engines_for(engine), ledger)
+            (outcome,) = driver.run([Job("q", _two_searches())])
+        assert [p.passage_id for p in outcome.result][:1] == ["b"]
+        assert len(outcome.result) == 3
+        assert [(part.role, part.calls) for part in outcome.usage] == [("search", 2)]
+    assert len(opened) == 1
+
+
+def test_an_empty_query_is_refused() -> None:
+    """It would return passages at random."""
+    engine = LocalSearch(lambda: None, dict, "x")  # type: ignore[arg-type, return-value]
+    assert "needs a query" in (engine.refusal(Search(" ", 1)) or "")
+    assert engine.refusal(Search("x", 1)) is None

@@ -1,0 +1,76 @@
+"""The dry run counts what the driver then does."""
+
+from pathlib import Path
+
+import pytest
+
+from winnow.driver import Driver, Job
+from winnow.dry_run import estimate_cost
+from winnow.errors import ConfigError
+from winnow.ledger.sqlite import SqliteStore
+from winnow.protocols import engines_for
+from winnow.records import Answer, Decoding, Generate, Message, Plan, Price
+from winnow.strategies.concat_pf import ConcatPF
+from winnow.strategies.concatenation import Concatenation
+from winnow.strategies.marginal import Marginal
+from winnow.strategies.prompt import Prompt
+from winnow.testing import ScriptedReader, context, question
+
+PROMPT = Prompt("{contexts} Q {question}", "Q {question}", "{contexts} C {candidates} Q {question}", "<{text}>")
+CONTEXTS = [context(n, f"t{n}") for n in (1, 2, 3)]
+
+
+def jobs() -> list[Job[Answer]]:
+    plans = [Concatenation(PROMPT, Decoding()), ConcatPF(PROMPT, Decoding())]
+    return [Job(n, plan.plan(question(), CONTEXTS)) for n, plan in enumerate(plans)]
+
+
+def test_bounds_hold_what_happens(tmp_path: Path) -> None:
+    """Two concatenations merge into one call; the fallback adds none to three. Nothing is asked, nothing stored."""
+    with SqliteStore(tmp_path / "l.sqlite") as ledger:
+        found = estimate_cost(jobs, engines_for(ScriptedReader()), ledger)["reader"]
+        assert (found.requests, found.missing, found.stored, found.seconds) == ((2, 5), (1, 4), (0, 0), None)
+        assert found.tokens[0] > 0
+        assert len(ledger) == 0
+
+
+def test_money_bounds(tmp_path: Path) -> None:
+    """At the least the certain prompts and no reply; at the most every prompt and full replies."""
+    with SqliteStore(tmp_path / "l.sqlite") as ledger:
+        found = estimate_cost(jobs, engines_for(ScriptedReader()), ledger, {"reader": Price(1.0, 10.0)})["reader"]
+        low, high = found.tokens
+        assert found.money == (pytest.approx(low / 1e6), pytest.approx((high + 10 * 4 * 16) / 1e6))
+
+
+def test_after_the_run_nothing_is_missing(tmp_path: Path) -> None:
+    """What the ledger holds is used, so that the bounds close."""
+    with SqliteStore(tmp_path / "l.sqlite") as ledger:
+        list(Driver(engines_for(ScriptedReader()), ledger).run(jobs()))
+        found = estimate_cost(jobs, engines_for(ScriptedReader()), ledger)["reader"]
+        assert (found.requests, found.stored, found.missing) == ((5, 5), (4, 4), (0, 0))
+        assert found.seconds == (0.0, 0.0)
+
+
+def test_what_the_engine_cannot_do_is_said_before_anything_is_spent(tmp_path: Path) -> None:
+    """A strategy that scores likelihoods, and a reader that only writes."""
+    message = r"requested Likelihood .*marginal_fast"
+    with SqliteStore(tmp_path / "l.sqlite") as ledger, pytest.raises(ConfigError, match=message):
+        strategy = Marginal(PROMPT, Decoding())
+        estimate_cost(lambda: [Job(0, strategy.plan(question(), CONTEXTS))], engines_for(ScriptedReader()), ledger)
+
+
+def test_roles_are_counted_and_priced_apart(tmp_path: Path) -> None:
+    """A judge at 100 dollars a million tokens, a reader at 1; each has its own row."""
+
+    def plan() -> Plan[Answer]:
+        yield [Generate((Message("user", "x" * 400),), Decoding())]
+        yield [Generate((Message("user", "y" * 40),), Decoding(), role="judge")]
+        return Answer("", unknown=True)
+
+    engines = {**engines_for(ScriptedReader()), **engines_for(ScriptedReader(identity="j"), "judge")}
+    with SqliteStore(tmp_path / "l.sqlite") as ledger:
+        prices = {"reader": Price(1.0, 0.0), "judge": Price(100.0, 0.0)}
+        found = estimate_cost(lambda: [Job(1, plan())], engines, ledger, prices)
+    assert {role: one.missing for role, one in found.items()} == {"reader": (1, 1), "judge": (1, 1)}
+    assert found["reader"].money == (pytest.approx(1e-4), pytest.approx(1e-4))
+    assert found["judge"].money == (pytest.approx(1e-3), pytest.approx(1e-3))
