@@ -74,7 +74,7 @@ def main() -> None:
                 if run:  # the first of each warms up
                     rates[name].append(CALLS / (time.perf_counter() - started))
         server.terminate()
-    medians = {name: statistics.median(found) for name, found in rates.items()}
+    medians = {name: statistics.median(replies) for name, replies in rates.items()}
     print(
         f"API reader, {CALLS} calls, {CONCURRENCY} at once, {1000 * LATENCY:.0f} ms: AsyncOpenAI with a semaphore "
         f"{medians['bare']:.0f} calls/s, ours with the ledger {medians['ours']:.0f} calls/s: "

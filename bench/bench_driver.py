@@ -46,16 +46,16 @@ class Forgetful(ScriptedReader):
 def table_1(kept: dict[object, Cell]) -> Iterator[Job]:
     """Six strategies, three k, with and without the gold passage; half of the gold passages rank below 20."""
     for number in range(QUESTIONS):
-        asked = question(f"Question {number}?", question_id=str(number))
+        query = question(f"Question {number}?", question_id=str(number))
         gold = 3 + number % 37
         contexts = [context(n, f"{number} {n} " + "word " * 100, is_gold=n == gold) for n in range(1, DEPTH + 1)]
         for strategy, name in zip(STRATEGIES, NAMES, strict=True):
             for k in KS:
                 for rule in ("keep", "insert"):
                     tag = (number, name, k, rule)
-                    placed = Placement(gold=rule).place(asked, contexts, k)  # type: ignore[arg-type]
-                    kept[tag] = (asked, placed)
-                    yield Job(tag, strategy.plan(asked, placed.contexts))
+                    placed = Placement(gold=rule).place(query, contexts, k)  # type: ignore[arg-type]
+                    kept[tag] = (query, placed)
+                    yield Job(tag, strategy.plan(query, placed.contexts))
 
 
 def sharing(folder: Path) -> None:
@@ -79,12 +79,12 @@ def sharing(folder: Path) -> None:
 def replay(folder: Path, count: int = 20_000) -> None:
     """Post-Fusion over twenty passages each, no call shared."""
     strategy = PostFusion(PROMPT, Decoding())
-    asked = [question(f"Question {number}?", question_id=str(number)) for number in range(count // 20)]
-    placed = [[context(n, f"{q.text} {n} " + "word " * 100) for n in range(1, 21)] for q in asked]
+    questions = [question(f"Question {number}?", question_id=str(number)) for number in range(count // 20)]
+    placed = [[context(n, f"{q.text} {n} " + "word " * 100) for n in range(1, 21)] for q in questions]
     with SqliteStore(folder / "replay.sqlite") as ledger:
         for label in ("first run", "replay"):
             driver = Driver(engines_for(Forgetful(batch=64)), ledger)
-            jobs = (Job(q.question_id, strategy.plan(q, contexts)) for q, contexts in zip(asked, placed, strict=True))
+            jobs = (Job(q.question_id, strategy.plan(q, contexts)) for q, contexts in zip(questions, placed, strict=True))
             started = time.perf_counter()
             sum(1 for _ in driver.run(jobs))
             seconds = time.perf_counter() - started
@@ -95,10 +95,10 @@ def small_cells(count: int) -> Iterator[Job]:
     """Five cells a question."""
     plans = [ClosedBook(PROMPT, Decoding()), *[Concatenation(PROMPT, Decoding())] * 3, PostFusion(PROMPT, Decoding())]
     for number in range(count):
-        asked = question(f"Question {number}?", question_id=str(number))
+        query = question(f"Question {number}?", question_id=str(number))
         contexts = [context(n, f"{number} {n} " + "word " * 20) for n in (1, 2, 3)]
         for cell, (plan, k) in enumerate(zip(plans, (0, 1, 2, 3, 3), strict=True)):
-            yield Job((cell, number), plan.plan(asked, contexts[:k]))
+            yield Job((cell, number), plan.plan(query, contexts[:k]))
 
 
 def memory(count: int) -> None:

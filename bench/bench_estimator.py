@@ -48,15 +48,15 @@ def made_up(questions: int) -> Pairs:
         Passage(str(n), rng.choice(WORDS), " ".join(rng.choices(WORDS, k=rng.randint(60, 180))))
         for n in range(max(2 * CONTEXTS, 50 * questions))
     ]
-    asked = [" ".join(rng.choices(WORDS, k=8)) for _ in range(questions)]
-    return [(q, p) for q in asked for p in rng.sample(passages, CONTEXTS)]
+    queries = [" ".join(rng.choices(WORDS, k=8)) for _ in range(questions)]
+    return [(q, p) for q in queries for p in rng.sample(passages, CONTEXTS)]
 
 
 def by_generate(estimator: T5Estimator, pairs: Pairs) -> np.ndarray:
     """A batch a question, padded to its longest, one generated token with its scores."""
     lm = estimator.lm
     true, false = (lm.tokenizer(word, add_special_tokens=False)["input_ids"][0] for word in estimator.words)
-    found = []
+    scores = []
     for start in range(0, len(pairs), CONTEXTS):
         texts = [
             f"question: {q} title: {p.title} context: {p.text} {lm.tokenizer.eos_token}"
@@ -64,20 +64,20 @@ def by_generate(estimator: T5Estimator, pairs: Pairs) -> np.ndarray:
         ]
         inputs = lm.tokenizer(texts, padding=True, return_tensors="pt")
         with torch.inference_mode():
-            made = lm.model.generate(  # type: ignore[operator]
+            output = lm.model.generate(  # type: ignore[operator]
                 input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"], max_new_tokens=1,
                 output_scores=True, return_dict_in_generate=True,
             )  # fmt: skip
-        logits = made.scores[0].float()
-        found.append((logits[:, true] - logits[:, false]).numpy())
-    return np.concatenate(found)
+        logits = output.scores[0].float()
+        scores.append((logits[:, true] - logits[:, false]).numpy())
+    return np.concatenate(scores)
 
 
 def timed(work: Callable[[], np.ndarray], count: int) -> tuple[np.ndarray, float]:
     """Return what a work gives, and its rate."""
     started = time.perf_counter()
-    found = work()
-    return found, count / (time.perf_counter() - started)
+    scores = work()
+    return scores, count / (time.perf_counter() - started)
 
 
 def rank_correlation(left: Sequence[float], right: Sequence[float]) -> float:
@@ -134,9 +134,9 @@ def retrieved(count: int) -> Pairs:
         for row in pq.read_table(folder / "passages.parquet").to_pylist()
     }
     path = next((ROOT / "data/questions").glob("*/questions.parquet"))
-    asked = {row["question_id"]: row["question"] for row in pq.read_table(path).to_pylist()}
+    wording = {row["question_id"]: row["question"] for row in pq.read_table(path).to_pylist()}
     rows = random.Random(13).sample(pq.read_table(folder / "contexts.parquet").to_pylist(), count)
-    return [(asked[row["question_id"]], passages[row["passage_id"]]) for row in rows]
+    return [(wording[row["question_id"]], passages[row["passage_id"]]) for row in rows]
 
 
 def reranker(folder: Path) -> str:
@@ -177,10 +177,10 @@ def cross_encoder(folder: Path, count: int) -> None:
         for runtime in ("torch", "openvino"):
             ours = CrossEncoder(path, PairForm("{question}", "{title}. {text}"), max_length=512, dtype=dtype, runtime=runtime)
             ours.score(pairs[:32])
-            found, rate = timed(partial(ours.score, pairs), len(pairs))
+            own, rate = timed(partial(ours.score, pairs), len(pairs))
             print(
                 f"cross-encoder, {dtype}: ours by {runtime} {rate:.1f} pairs/s: {rate / rates[best]:.2f} x; "
-                f"rank correlation {rank_correlation(found, scores):.5f}",
+                f"rank correlation {rank_correlation(own, scores):.5f}",
                 flush=True,
             )
 
@@ -190,8 +190,8 @@ def rescoring(folder: Path, questions: int) -> None:
     pairs = made_up(questions)
     path = make_t5(folder / "again", ["question: title: context: true false", " ".join(WORDS)], SMALL, 1)
     by_question: dict[str, list[Context]] = {}
-    for number, (asked, passage) in enumerate(pairs):
-        by_question.setdefault(asked, []).append(Context(passage, number, 0.0, False))
+    for number, (query, passage) in enumerate(pairs):
+        by_question.setdefault(query, []).append(Context(passage, number, 0.0, False))
     times = []
     for share in (99, 100):
         with SqliteStore(folder / "ledger.sqlite") as ledger:

@@ -28,16 +28,16 @@ def tokens(text: str) -> list[str]:
 
 def baseline(texts: list[str], answers: list[str]) -> list[bool]:
     wanted = [tokens(answer) for answer in answers]
-    found = []
+    cases = []
     for text in texts:
         words = tokens(text)
-        found.append(any(words[i : i + len(w)] == w for w in wanted for i in range(len(words) - len(w) + 1)))
-    return found
+        cases.append(any(words[i : i + len(w)] == w for w in wanted for i in range(len(words) - len(w) + 1)))
+    return cases
 
 
 def real() -> Work:
     """Return the rankings of the quick start with their texts."""
-    found: Work = []
+    cases: Work = []
     for folder in sorted(Path("data/retrieval").glob("trivia-bm25-*")):
         texts = {row["passage_id"]: row["text"] for row in pq.read_table(folder / "passages.parquet").to_pylist()}
         answers = {}
@@ -46,8 +46,8 @@ def real() -> Work:
         ranked: dict[str, list[str]] = {}
         for row in pq.read_table(folder / "contexts.parquet").to_pylist():
             ranked.setdefault(row["question_id"], []).append(texts[row["passage_id"]])
-        found += [(contexts, answers[question]) for question, contexts in ranked.items() if len(contexts) == CONTEXTS]
-    return found
+        cases += [(contexts, answers[question]) for question, contexts in ranked.items() if len(contexts) == CONTEXTS]
+    return cases
 
 
 def made_up() -> Work:
@@ -63,10 +63,10 @@ def made_up() -> Work:
 
 
 def main() -> None:
-    found = real()
-    label = "retrieved" if found else "made-up"
-    found = found or made_up()
-    work = [([f"{text} " for text in found[n % len(found)][0]], found[n % len(found)][1]) for n in range(QUESTIONS)]
+    cases = real()
+    label = "retrieved" if cases else "made-up"
+    cases = cases or made_up()
+    work = [([f"{text} " for text in cases[n % len(cases)][0]], cases[n % len(cases)][1]) for n in range(QUESTIONS)]
     started = time.perf_counter()
     expected = [baseline(texts, answers) for texts, answers in work]
     middle = time.perf_counter()

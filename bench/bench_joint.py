@@ -52,8 +52,8 @@ def plain(method: ReRag, groups: list[Group]) -> None:
     answer = method.generator.log_likelihood(rows, targets)
     shape = (len(groups), CONTEXTS)
     mask = torch.ones(shape, dtype=torch.bool)
-    made = joint_loss(judged.log_odds.view(shape), judged.other.view(shape), answer.view(shape), mask, objective="marginal")
-    made.total.backward()  # type: ignore[no-untyped-call]
+    loss = joint_loss(judged.log_odds.view(shape), judged.other.view(shape), answer.view(shape), mask, objective="marginal")
+    loss.total.backward()  # type: ignore[no-untyped-call]
 
 
 def main() -> None:

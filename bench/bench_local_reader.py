@@ -32,7 +32,7 @@ def prompts(ks: Sequence[int]) -> list[Generate]:
     folder = next((ROOT / "data/retrieval").glob("trivia-bm25-*"))
     texts = {row["passage_id"]: row["text"] for row in pq.read_table(folder / "passages.parquet").to_pylist()}
     path = next((ROOT / "data/questions").glob("*/questions.parquet"))
-    asked = {row["question_id"]: row["question"] for row in pq.read_table(path).to_pylist()}
+    wording = {row["question_id"]: row["question"] for row in pq.read_table(path).to_pylist()}
     ranked: dict[str, list[str]] = {}
     for row in pq.read_table(folder / "contexts.parquet").to_pylist():
         ranked.setdefault(row["question_id"], []).append(texts[row["passage_id"]])
@@ -40,13 +40,16 @@ def prompts(ks: Sequence[int]) -> list[Generate]:
     chosen = random.Random(13).sample(sorted(ranked), COUNT)
     return [
         build_request(
-            prompt, question(asked[name]), [context(i, t) for i, t in enumerate(ranked[name][: ks[n % len(ks)]], 1)], DECODING
+            prompt,
+            question(wording[name]),
+            [context(i, t) for i, t in enumerate(ranked[name][: ks[n % len(ks)]], 1)],
+            DECODING,
         )
         for n, name in enumerate(chosen)
     ]
 
 
-def written(lm: LanguageModel, batch: Sequence[Generate]) -> list[str]:
+def generate_padded(lm: LanguageModel, batch: Sequence[Generate]) -> list[str]:
     """Plain `generate` on a padded batch."""
     inputs = lm.tokenizer(
         [chat_text(lm.tokenizer, r.messages) for r in batch], return_tensors="pt", padding=True, add_special_tokens=False
@@ -60,29 +63,31 @@ def written(lm: LanguageModel, batch: Sequence[Generate]) -> list[str]:
 
 def by(size: int) -> Callable[[LocalReader, Sequence[Generate]], list[str]]:
     """In file order, `size` at a time."""
-    return lambda reader, asked: [text for n in range(0, len(asked), size) for text in written(reader.lm, asked[n : n + size])]
+    return lambda reader, requests: [
+        text for n in range(0, len(requests), size) for text in generate_padded(reader.lm, requests[n : n + size])
+    ]
 
 
-def ours(reader: LocalReader, asked: Sequence[Generate]) -> list[str]:
+def ours(reader: LocalReader, requests: Sequence[Generate]) -> list[str]:
     """As the driver does."""
-    reader.submit(asked)
-    found: dict[int, str] = {}
+    reader.submit(requests)
+    replies: dict[int, str] = {}
     while batch := reader.collect(5.0):
-        found.update({id(request): result.text for request, result in batch if isinstance(result, Generation)})
-    return [found[id(request)] for request in asked]
+        replies.update({id(request): result.text for request, result in batch if isinstance(result, Generation)})
+    return [replies[id(request)] for request in requests]
 
 
 def compare(
-    label: str, baseline: Callable[[LocalReader, Sequence[Generate]], list[str]], asked: Sequence[Generate], dtype: str
+    label: str, baseline: Callable[[LocalReader, Sequence[Generate]], list[str]], requests: Sequence[Generate], dtype: str
 ) -> None:
     reader = LocalReader(str(MODEL), "smollm2", dtype)
-    ours(reader, asked[:16])
+    ours(reader, requests[:16])
     results, rates = [], []
     for work in (baseline, ours):
         started = time.perf_counter()
-        results.append(work(reader, asked))
-        rates.append(len(asked) / (time.perf_counter() - started))
-    same = sum(a == b for a, b in zip(*results, strict=True)) / len(asked)
+        results.append(work(reader, requests))
+        rates.append(len(requests) / (time.perf_counter() - started))
+    same = sum(a == b for a, b in zip(*results, strict=True)) / len(requests)
     print(
         f"{label}, {dtype}: {rates[0]:.2f} prompts/s, ours {rates[1]:.2f} prompts/s: {rates[1] / rates[0]:.2f} x, "
         f"{100 * same:.1f} % of the texts identical",

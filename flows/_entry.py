@@ -10,7 +10,7 @@ from omegaconf import DictConfig
 from flows._conf import CONF, compose, groups, options
 from flows._overrides import check_overrides, from_params
 from flows._prefect import run_flow
-from flows._renames import current_words
+from flows._renames import current_overrides
 from flows._summary import Summary
 from winnow.errors import ConfigError, WinnowError
 
@@ -74,7 +74,7 @@ def _with_current_names(arguments: Sequence[str]) -> list[str]:
     """Return the arguments with former names of settings replaced."""
     words: list[str] = []
     for word, is_override in _classified(arguments):
-        words += current_words([word]) if is_override else [word]
+        words += current_overrides([word]) if is_override else [word]
     return words
 
 

@@ -50,8 +50,8 @@ class Pinned:
             return pinned
         target = Path(path)
         if target.is_dir():
-            found = sorted(file for file in target.rglob("*") if file.is_file())
-            return [[str(file.relative_to(target)), file_digest(file)] for file in found]
+            files = sorted(file for file in target.rglob("*") if file.is_file())
+            return [[str(file.relative_to(target)), file_digest(file)] for file in files]
         return file_digest(target) if target.is_file() else path
 
     def settings(self, value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Checks the words of a command line or of overrides.yaml: every name must exist in conf/, and every word have an effect."""
+"""Checks the overrides of a command line or of overrides.yaml: every name must exist in conf/, every one have an effect."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,18 +9,18 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from flows._conf import compose, flat_keys, groups, is_group, options
 from flows._grid import axes_of
-from flows._renames import current_words
+from flows._renames import current_overrides
 from winnow.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
 
 
-def check_overrides(words: Sequence[str], *, grid: bool = True) -> None:
+def check_overrides(overrides: Sequence[str], *, grid: bool = True) -> None:
     """Refuse an override whose key or option does not exist, with the nearest valid name.
 
     Args:
-        words: Hydra's overrides.
+        overrides: Hydra's.
         grid: also refuse settings of the grid's axes, which would reach none of its cells.
 
     """
@@ -28,7 +28,7 @@ def check_overrides(words: Sequence[str], *, grid: bool = True) -> None:
     from hydra.errors import OverrideParseException
 
     try:
-        parsed = OverridesParser.create().parse_overrides(list(words))
+        parsed = OverridesParser.create().parse_overrides(list(overrides))
     except OverrideParseException as error:
         raise ConfigError(f"{error.override!r} is not an override; write key=value, for example k=5.") from error
     chosen = _chosen_options(parsed)
@@ -60,18 +60,18 @@ def check_grid(keys: Iterable[str], grid: DictConfig | None) -> None:
         )
 
 
-def from_params(path: Path, words: Sequence[str], *, grid: bool = True) -> DictConfig:
+def from_params(path: Path, overrides: Sequence[str], *, grid: bool = True) -> DictConfig:
     """Load a composed file, as DVC's stages do, and change keys that it has by `key=value` words."""
     if not path.is_file():
         raise ConfigError(f"There is no {path}. Run `python -m flows.compose` to make it from conf/.")
     cfg = OmegaConf.load(path)
     assert isinstance(cfg, DictConfig)
     changed: list[str] = []
-    for word in current_words(words):
-        key, _, text = word.partition("=")
+    for override in current_overrides(overrides):
+        key, _, text = override.partition("=")
         if is_group(key):
             raise ConfigError(
-                f"{word}: {path} is composed already, and options are chosen before that. Choose it in overrides.yaml and run "
+                f"{override}: {path} is composed already, and options come before that. Choose it in overrides.yaml and run "
                 "`python -m flows.compose`, or leave --params out."
             )
         if OmegaConf.select(cfg, key, default=OmegaConf) is OmegaConf:
@@ -86,7 +86,7 @@ def from_params(path: Path, words: Sequence[str], *, grid: bool = True) -> DictC
 
 def _check_keys(parsed: Sequence["Override"]) -> None:
     """Raise for a key that the composed settings do not have."""
-    choices = [word for override in parsed if (word := _first_choice(override))]
+    choices = [choice for override in parsed if (choice := _first_choice(override))]
     known: set[str] = set()
     for override in parsed:
         key = override.key_or_group
@@ -101,7 +101,7 @@ def _first_choice(override: "Override") -> str:
     """Return the word that chooses an option, of a sweep the first; "" for other words, and for none at all."""
     if not is_group(override.key_or_group) or override.is_delete() or not _names(override):
         return ""
-    return _single_words(override)[0]
+    return _single_values(override)[0]
 
 
 def _chosen_options(parsed: Iterable["Override"]) -> dict[str, list[str]]:
@@ -144,15 +144,15 @@ def _leaves(key: str, value: Any) -> list[str]:
 
 def _grids(chosen: Mapping[str, Sequence[str]], parsed: Iterable["Override"]) -> Iterator[DictConfig | None]:
     """Yield the grid of every experiment, and of every value that the words give it."""
-    words = [_single_words(override) for override in parsed if override.key_or_group.partition(".")[0] == "grid"]
+    choices = [_single_values(override) for override in parsed if override.key_or_group.partition(".")[0] == "grid"]
     experiments = [f"experiment={name}" for name in chosen.get("experiment", ())]
     if experiments:
-        words.insert(0, experiments)
-    if words:
-        yield from (compose(picked).get("grid") for picked in itertools.product(*words))
+        choices.insert(0, experiments)
+    if choices:
+        yield from (compose(picked).get("grid") for picked in itertools.product(*choices))
 
 
-def _single_words(override: "Override") -> list[str]:
+def _single_values(override: "Override") -> list[str]:
     """Return an override as words of one value each: several for a sweep."""
     if not override.is_sweep_override():
         return [str(override.input_line)]

@@ -16,28 +16,28 @@ FORMER = {
     "report.by": "breakdown.field",
 }
 """Settings and prefixes of settings."""
-FORMER_WORDS = {"experiment=re_rag/judgement": "experiment=re_rag/estimator"}
+FORMER_CHOICES = {"experiment=re_rag/judgement": "experiment=re_rag/estimator"}
 
 
-def current_words(words: Sequence[str]) -> list[str]:
+def current_overrides(overrides: Sequence[str]) -> list[str]:
     """Return overrides under the current names, and say on stderr which were former ones."""
     current: list[str] = []
-    for word in words:
-        name = _current(word)
-        if name != word:
-            print(f"{word}: this is now {name}; the former name works until version 0.3.", file=sys.stderr)
-        if name.startswith("breakdown.field=") and name != word:
+    for override in overrides:
+        name = _current(override)
+        if name != override:
+            print(f"{override}: this is now {name}; the former name works until version 0.3.", file=sys.stderr)
+        if name.startswith("breakdown.field=") and name != override:
             current.append("breakdown=list")
         current.append(name)
     return current
 
 
-def _current(word: str) -> str:
-    if word in FORMER_WORDS:
-        return FORMER_WORDS[word]
-    sign = word[: len(word) - len(word.lstrip("+~"))]
-    key, separator, value = word[len(sign) :].partition("=")
+def _current(override: str) -> str:
+    if override in FORMER_CHOICES:
+        return FORMER_CHOICES[override]
+    sign = override[: len(override) - len(override.lstrip("+~"))]
+    key, separator, value = override[len(sign) :].partition("=")
     for former, name in FORMER.items():
         if key == former or key.startswith(f"{former}."):
             return f"{sign}{name}{key.removeprefix(former)}{separator}{value}"
-    return word
+    return override

@@ -36,7 +36,7 @@ def closed_book(configs: Sequence[DictConfig]) -> Summary:
         if not artifact.done:
             _write(project, artifact)
         kept = parquet.read(artifact.folder / "closed_book.parquet", contracts.CLOSED_BOOK)["kept"].to_pylist()
-        counts = {"asked": len(kept), "answered": len(kept) - sum(kept), "kept": sum(kept)}
+        counts = {"questions": len(kept), "answered": len(kept) - sum(kept), "kept": sum(kept)}
         rows.append({"closed book": artifact.folder, **counts})
     return Summary("Closed-book filter", rows)
 

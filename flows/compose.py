@@ -15,7 +15,7 @@ from omegaconf import OmegaConf
 from flows._conf import compose
 from flows._grid import named_grid
 from flows._overrides import check_overrides
-from flows._renames import current_words
+from flows._renames import current_overrides
 from winnow.artifacts.files import atomic_write
 from winnow.errors import ConfigError, WinnowError
 
@@ -25,7 +25,7 @@ _HEAD = "# Made from conf/ and overrides.yaml by `python -m flows.compose`; do n
 
 def composed(overrides: Sequence[str]) -> str:
     """Return the text of params.yaml for these overrides, every interpolation and grid name resolved."""
-    overrides = current_words(overrides)
+    overrides = current_overrides(overrides)
     check_overrides(overrides)
     cfg = compose(overrides)
     plain = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"])

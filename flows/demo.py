@@ -40,8 +40,8 @@ def main() -> None:
     _tell(time.monotonic() - started)
 
 
-def _run(words: list[str], environment: dict[str, str]) -> int:
-    return subprocess.run([sys.executable, "-m", "dvc", *words], env=environment, check=False).returncode
+def _run(arguments: list[str], environment: dict[str, str]) -> int:
+    return subprocess.run([sys.executable, "-m", "dvc", *arguments], env=environment, check=False).returncode
 
 
 @contextmanager

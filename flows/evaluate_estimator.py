@@ -35,7 +35,7 @@ from winnow.sweeps.samples import read_samples
 
 _UNSWEPT = (
     "no cell of these settings is finished: tables and curves of answers are left out. Run `python -m flows.sweep` with the "
-    "same words (rank_by=estimator, k=evaluate_estimator.k)"
+    "same settings (rank_by=estimator, k=evaluate_estimator.k)"
 )
 
 

@@ -1,6 +1,6 @@
 """Show how one question was answered: contexts, every prompt and reply, votes and answer, replayed from the ledger.
 
-No model is loaded and no call is made; the cell must be finished (`python -m flows.sweep` with the same words).
+No model is loaded and no call is made; the cell must be finished (`python -m flows.sweep` with the same settings).
 
     python -m flows.show question=general-12 strategy=post_fusion k=5
     python -m flows.show question=general-12 strategy=concat_pf k=5 placement=gold_first

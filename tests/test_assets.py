@@ -25,10 +25,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     ranges: list[str] = []  # noqa: RUF012 (one server a test)
 
     def do_GET(self) -> None:
-        asked = self.headers.get("Range")
-        start = int(asked.removeprefix("bytes=").removesuffix("-")) if asked else 0
-        type(self).ranges.append(asked or "")
-        self.send_response(206 if asked else 200)
+        requested = self.headers.get("Range")
+        start = int(requested.removeprefix("bytes=").removesuffix("-")) if requested else 0
+        type(self).ranges.append(requested or "")
+        self.send_response(206 if requested else 200)
         self.send_header("Content-Length", str(len(BODY) - start))
         self.end_headers()
         end = len(BODY)

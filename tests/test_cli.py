@@ -20,9 +20,9 @@ def test_every_tool_is_reached(tmp_path: Path, capsys: pytest.CaptureFixture[str
     main(["ledger", "merge", one, two])
     main(["ledger", "check", one])
     main(["ledger", "prune", one, "--engine", "m", "--before", "2999-01-01"])
-    told = capsys.readouterr().out.splitlines()
-    assert told[0].startswith("m  Generate: 1 calls")
-    assert told[2:] == [
+    output = capsys.readouterr().out.splitlines()
+    assert output[0].startswith("m  Generate: 1 calls")
+    assert output[2:] == [
         f"1 calls written to {lines}",
         "1 calls added",
         "0 calls added",

@@ -58,10 +58,10 @@ def run(
 def test_equal_requests_are_made_once(tmp_path: Path) -> None:
     """Ten plans that ask the same two texts cost two calls; each still counts its own."""
     reader = ScriptedReader(str.upper)
-    found, driver = run(tmp_path, [Job(n, ask(["a", "b"])) for n in range(10)], reader)
+    outcomes, driver = run(tmp_path, [Job(n, ask(["a", "b"])) for n in range(10)], reader)
     assert sorted(reader.prompts) == ["a", "b"]
-    assert {outcome.result.text for outcome in found.values()} == {"B"}
-    assert {outcome.usage[0].calls for outcome in found.values()} == {2}
+    assert {outcome.result.text for outcome in outcomes.values()} == {"B"}
+    assert {outcome.usage[0].calls for outcome in outcomes.values()} == {2}
     assert (driver.tally.requests, driver.tally.executed, driver.tally.merged, driver.tally.shared) == (20, 2, 18, 0.9)
 
 
@@ -82,17 +82,17 @@ def test_post_fusion_calls_are_shared_between_strategies(tmp_path: Path) -> None
     jobs = [Job(f"pf{k}", pf.plan(question(), contexts[:k])) for k in (2, 3)]
     jobs += [Job(f"both{k}", both.plan(question(), contexts[:k])) for k in (2, 3)]
     reader = ScriptedReader()
-    found, _ = run(tmp_path, jobs, reader)
+    outcomes, _ = run(tmp_path, jobs, reader)
     assert len(reader.prompts) == 5
-    assert found["both3"].usage[0].calls == 4
+    assert outcomes["both3"].usage[0].calls == 4
 
 
 def test_a_long_prompt_sheds_passages_from_the_end_and_says_so(tmp_path: Path) -> None:
     """The lowest-ranked goes first, the gold passage last; the dropped ones are counted."""
     contexts = [context(1, "a" * 40), context(2, "b" * 40), context(3, "c" * 40, is_gold=True)]
     reader = ScriptedReader(lambda prompt: prompt, window=110)
-    found, _ = run(tmp_path, [Job(1, Concatenation(PROMPT, Decoding()).plan(question(), contexts))], reader)
-    assert found[1].dropped == 1
+    outcomes, _ = run(tmp_path, [Job(1, Concatenation(PROMPT, Decoding()).plan(question(), contexts))], reader)
+    assert outcomes[1].dropped == 1
     assert "b" * 40 not in reader.prompts[0]
     assert "c" * 40 in reader.prompts[0]
 
@@ -103,8 +103,8 @@ def test_each_plan_counts_what_it_dropped_itself(tmp_path: Path) -> None:
     strategy = Concatenation(PROMPT, Decoding())
     for _ in range(2):
         jobs = [Job(k, strategy.plan(question(), contexts[:k])) for k in (1, 2, 3)]
-        found, driver = run(tmp_path, jobs, ScriptedReader(window=70))
-        assert [found[k].dropped for k in (1, 2, 3)] == [0, 1, 2]
+        outcomes, driver = run(tmp_path, jobs, ScriptedReader(window=70))
+        assert [outcomes[k].dropped for k in (1, 2, 3)] == [0, 1, 2]
     assert driver.tally.executed == 0
 
 
@@ -123,8 +123,8 @@ def test_what_a_server_finds_too_long_is_asked_with_a_passage_fewer(tmp_path: Pa
     """The same as when the window is known beforehand: counted, and never stored; each sample keeps its number."""
     contexts = [context(n, f"{n}" * 40) for n in (1, 2, 3)]
     hot = Decoding(temperature=0.7, samples=2)
-    found, driver = run(tmp_path, [Job(1, Concatenation(PROMPT, hot).plan(question(), contexts))], Narrow(lambda _: "x"))
-    assert found[1].dropped == 2
+    outcomes, driver = run(tmp_path, [Job(1, Concatenation(PROMPT, hot).plan(question(), contexts))], Narrow(lambda _: "x"))
+    assert outcomes[1].dropped == 2
     assert driver.tally.executed == 2
     job = Job("cell/q1", Concatenation(PROMPT, Decoding()).plan(question(), [context(1, "a" * 200)]))
     with pytest.raises(PromptTooLongError, match="too many tokens"):
@@ -182,8 +182,8 @@ def test_every_plan_ends_and_no_call_is_made_twice(
 
     folder = tmp_path / os.urandom(6).hex()
     reader = ScriptedReader(str.upper, batch=batch, capacity=2)
-    found, driver = run(folder, [Job(n, ask(*rounds)) for n, rounds in enumerate(plans)], reader, window)
-    assert sorted(found) == list(range(len(plans)))
+    outcomes, driver = run(folder, [Job(n, ask(*rounds)) for n, rounds in enumerate(plans)], reader, window)
+    assert sorted(outcomes) == list(range(len(plans)))
     assert len(reader.prompts) == len(set(reader.prompts)) == driver.tally.executed
     tally = driver.tally
     assert tally.requests == tally.executed + tally.merged + tally.ledger_hits
@@ -216,8 +216,8 @@ def test_unsolicited_repeated_and_reordered_results_are_stored_and_used(
     folder = tmp_path / os.urandom(6).hex()
     reader = Unordered(str.upper, batch=2, capacity=2)
     reader.extra = extra
-    found, _ = run(folder, [Job(n, ask(texts)) for n, texts in enumerate(plans)], reader)
-    assert {n: outcome.result.text for n, outcome in found.items()} == {n: t[-1].upper() for n, t in enumerate(plans)}
+    outcomes, _ = run(folder, [Job(n, ask(texts)) for n, texts in enumerate(plans)], reader)
+    assert {n: outcome.result.text for n, outcome in outcomes.items()} == {n: t[-1].upper() for n, t in enumerate(plans)}
     with SqliteStore(folder / "l.sqlite") as ledger:
         assert len(ledger) >= len({text for texts in plans for text in texts})
 
@@ -343,6 +343,6 @@ def test_a_plan_learns_which_passages_its_prompt_showed(tmp_path: Path) -> None:
     """Where some were dropped, the answer's `used` are those of the prompt that was sent."""
     contexts = [context(n, f"{n}" * 40) for n in (1, 2, 3)]
     job = Job(1, Concatenation(PROMPT, Decoding()).plan(question(), contexts))
-    found, _ = run(tmp_path, [job], ScriptedReader(lambda _: "x", window=110))
-    assert [p.passage_id for p in found[1].result.used] == ["p1", "p2"]
-    assert found[1].result.reply == "x"
+    outcomes, _ = run(tmp_path, [job], ScriptedReader(lambda _: "x", window=110))
+    assert [p.passage_id for p in outcomes[1].result.used] == ["p1", "p2"]
+    assert outcomes[1].result.reply == "x"

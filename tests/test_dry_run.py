@@ -28,27 +28,27 @@ def jobs() -> list[Job[Answer]]:
 def test_bounds_hold_what_happens(tmp_path: Path) -> None:
     """Two concatenations merge into one call; the fallback adds none to three. Nothing is asked, nothing stored."""
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
-        found = estimate_cost(jobs, engines_for(ScriptedReader()), ledger)["reader"]
-        assert (found.requests, found.missing, found.stored, found.seconds) == ((2, 5), (1, 4), (0, 0), None)
-        assert found.tokens[0] > 0
+        estimate = estimate_cost(jobs, engines_for(ScriptedReader()), ledger)["reader"]
+        assert (estimate.requests, estimate.missing, estimate.stored, estimate.seconds) == ((2, 5), (1, 4), (0, 0), None)
+        assert estimate.tokens[0] > 0
         assert len(ledger) == 0
 
 
 def test_money_bounds(tmp_path: Path) -> None:
     """At the least the certain prompts and no reply; at the most every prompt and full replies."""
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
-        found = estimate_cost(jobs, engines_for(ScriptedReader()), ledger, {"reader": Price(1.0, 10.0)})["reader"]
-        low, high = found.tokens
-        assert found.money == (pytest.approx(low / 1e6), pytest.approx((high + 10 * 4 * 16) / 1e6))
+        estimate = estimate_cost(jobs, engines_for(ScriptedReader()), ledger, {"reader": Price(1.0, 10.0)})["reader"]
+        low, high = estimate.tokens
+        assert estimate.money == (pytest.approx(low / 1e6), pytest.approx((high + 10 * 4 * 16) / 1e6))
 
 
 def test_after_the_run_nothing_is_missing(tmp_path: Path) -> None:
     """What the ledger holds is used, so that the bounds close."""
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
         list(Driver(engines_for(ScriptedReader()), ledger).run(jobs()))
-        found = estimate_cost(jobs, engines_for(ScriptedReader()), ledger)["reader"]
-        assert (found.requests, found.stored, found.missing) == ((5, 5), (4, 4), (0, 0))
-        assert found.seconds == (0.0, 0.0)
+        estimate = estimate_cost(jobs, engines_for(ScriptedReader()), ledger)["reader"]
+        assert (estimate.requests, estimate.stored, estimate.missing) == ((5, 5), (4, 4), (0, 0))
+        assert estimate.seconds == (0.0, 0.0)
 
 
 def test_what_the_engine_cannot_do_is_said_before_anything_is_spent(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_roles_are_counted_and_priced_apart(tmp_path: Path) -> None:
     engines = {**engines_for(ScriptedReader()), **engines_for(ScriptedReader(identity="j"), "judge")}
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
         prices = {"reader": Price(1.0, 0.0), "judge": Price(100.0, 0.0)}
-        found = estimate_cost(lambda: [Job(1, plan())], engines, ledger, prices)
-    assert {role: one.missing for role, one in found.items()} == {"reader": (1, 1), "judge": (1, 1)}
-    assert found["reader"].money == (pytest.approx(1e-4), pytest.approx(1e-4))
-    assert found["judge"].money == (pytest.approx(1e-3), pytest.approx(1e-3))
+        estimate = estimate_cost(lambda: [Job(1, plan())], engines, ledger, prices)
+    assert {role: one.missing for role, one in estimate.items()} == {"reader": (1, 1), "judge": (1, 1)}
+    assert estimate["reader"].money == (pytest.approx(1e-4), pytest.approx(1e-4))
+    assert estimate["judge"].money == (pytest.approx(1e-3), pytest.approx(1e-3))

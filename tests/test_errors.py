@@ -15,7 +15,7 @@ def test_one_root_and_a_standard_error_each() -> None:
 
 def test_a_bad_line_is_cut_to_a_readable_length() -> None:
     """File, line, expectation; a long value is shortened."""
-    message = str(InputError.at("f.json", 7, got="x" * 500, expected="a list"))
+    message = str(InputError.at("f.json", 7, received="x" * 500, expected="a list"))
     assert message.startswith("f.json, line 7: expected a list; received")
     assert len(message) < 250
 

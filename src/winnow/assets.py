@@ -77,8 +77,8 @@ def fetch(asset: Asset, downloads: Path, advance: Advance = lambda _: None) -> b
     """
     folder = Path(asset.path)
     stamp = folder / ".asset.json"
-    told = {"address": asset.address, "sha256": asset.sha256, "members": list(asset.members)}
-    if stamp.is_file() and json.loads(stamp.read_text()) == told:
+    record = {"address": asset.address, "sha256": asset.sha256, "members": list(asset.members)}
+    if stamp.is_file() and json.loads(stamp.read_text()) == record:
         return False
     folder.parent.mkdir(parents=True, exist_ok=True)
     check_space(folder.parent, asset.size)
@@ -93,7 +93,7 @@ def fetch(asset: Asset, downloads: Path, advance: Advance = lambda _: None) -> b
             _unpack(file, asset, fresh)
         if not any(fresh.iterdir()):
             raise AssetError(f"{asset.address} holds no file that matches {list(asset.members)}; correct `members`.")
-        (fresh / ".asset.json").write_text(json.dumps(told))
+        (fresh / ".asset.json").write_text(json.dumps(record))
         shutil.rmtree(folder, ignore_errors=True)
     if asset.scheme == "hf":
         shutil.rmtree(snapshot)
@@ -118,12 +118,12 @@ def _download(asset: Asset, downloads: Path, advance: Advance) -> Path:
 
 
 def _check(file: Path, asset: Asset) -> None:
-    found = file_digest(file)
-    if found != asset.sha256:
+    digest = file_digest(file)
+    if digest != asset.sha256:
         if asset.scheme != "file":
             file.unlink()
         raise AssetError(
-            f"{asset.address}: SHA-256 is {found}, expected {asset.sha256}. The file was changed or cut short; it was "
+            f"{asset.address}: SHA-256 is {digest}, expected {asset.sha256}. The file was changed or cut short; it was "
             "not unpacked. Run again, and if it persists check the address and the hash in conf/."
         )
 
@@ -133,9 +133,9 @@ def _pip(asset: Asset, downloads: Path) -> Path:
     with tempfile.TemporaryDirectory(dir=downloads) as scratch:
         listed = Path(scratch) / "asset.txt"
         listed.write_text(f"{asset.rest} --hash=sha256:{asset.sha256}\n")
-        words = ["download", "--no-deps", "--require-hashes", "--quiet", "--disable-pip-version-check", "--progress-bar=off"]
+        options = ["download", "--no-deps", "--require-hashes", "--quiet", "--disable-pip-version-check", "--progress-bar=off"]
         done = subprocess.run(
-            [sys.executable, "-m", "pip", *words, "-r", str(listed), "-d", scratch],
+            [sys.executable, "-m", "pip", *options, "-r", str(listed), "-d", scratch],
             capture_output=True,
             text=True,
             check=False,

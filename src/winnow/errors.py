@@ -22,10 +22,10 @@ class InputError(WinnowError, ValueError):
     """An input file that violates its format."""
 
     @classmethod
-    def at(cls, where: object, line: int, *, got: str, expected: str) -> "InputError":
+    def at(cls, where: object, line: int, *, received: str, expected: str) -> "InputError":
         """Build the message for one bad line of a file."""
-        shown = got if len(got) <= 120 else got[:117] + "..."
-        return cls(f"{where}, line {line}: expected {expected}; received {shown!r}. Correct that line or remove it.")
+        excerpt = received if len(received) <= 120 else received[:117] + "..."
+        return cls(f"{where}, line {line}: expected {expected}; received {excerpt!r}. Correct that line or remove it.")
 
 
 class ArtifactError(WinnowError, ValueError):

@@ -9,7 +9,7 @@ from flows._build import build
 from flows._conf import CONF, compose, flat_keys, groups, options
 from flows._grid import expand
 from flows._overrides import check_overrides, from_params
-from flows._renames import current_words
+from flows._renames import current_overrides
 from flows.compose import composed, overrides_of
 from winnow.errors import ConfigError
 
@@ -48,7 +48,7 @@ def _targets(node: object) -> list[DictConfig]:
         return []
     if "_target_" in node:
         return [node]
-    return [found for key in node if key != "hydra" for found in _targets(node[key])]
+    return [target for key in node if key != "hydra" for target in _targets(node[key])]
 
 
 def test_there_are_enough_choices_and_each_says_how_it_is_used() -> None:
@@ -219,7 +219,7 @@ def test_bad_values_are_config_errors() -> None:
 )
 def test_former_names_work_and_say_the_new_one(word: str, now: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """For one version; what they become exists."""
-    assert current_words([word]) == now
+    assert current_overrides([word]) == now
     assert bool(capsys.readouterr().err) == (now != [word])
     check_overrides(["joint=re_rag", *now], grid=False)
 

@@ -5,12 +5,12 @@ from winnow.records import Passage, Question, RankedHit
 
 PASSAGES = {n: Passage(n, f"T{n}", text) for n, text in {"1": "x", "2": "Jane Austen", "3": "y", "4": "gold"}.items()}
 HITS = [RankedHit("1", 1, 3.0, False), RankedHit("2", 2, 2.0, True), RankedHit("3", 3, 1.0, False)]
-ASKED = Question("q1", "Who?", ("Jane Austen",))
+QUESTION = Question("q1", "Who?", ("Jane Austen",))
 
 
 def test_as_retrieved() -> None:
     """Ranks, scores and the distant gold passage."""
-    contexts = build_contexts(ASKED, HITS, PASSAGES, {})
+    contexts = build_contexts(QUESTION, HITS, PASSAGES, {})
     assert [(c.passage.passage_id, c.rank, c.score, c.is_gold) for c in contexts] == [
         ("1", 1, 3.0, False),
         ("2", 2, 2.0, True),
@@ -20,13 +20,13 @@ def test_as_retrieved() -> None:
 
 def test_by_log_odds_scored_ones_first() -> None:
     """New ranks; an unscored hit stays behind the scored ones."""
-    contexts = build_contexts(ASKED, HITS, PASSAGES, {"1": -1.0, "3": 2.0}, "estimator")
+    contexts = build_contexts(QUESTION, HITS, PASSAGES, {"1": -1.0, "3": 2.0}, "estimator")
     assert [(c.passage.passage_id, c.rank, c.log_odds) for c in contexts] == [("3", 1, 2.0), ("1", 2, -1.0), ("2", 3, None)]
 
 
 def test_an_annotated_gold_passage_comes_last_with_rank_0() -> None:
     """Two of them, one of which was retrieved."""
-    asked = Question("q1", "Who?", ("gold",), ("4", "1"))
-    contexts = build_contexts(asked, HITS, PASSAGES, {"4": 0.5})
+    annotated = Question("q1", "Who?", ("gold",), ("4", "1"))
+    contexts = build_contexts(annotated, HITS, PASSAGES, {"4": 0.5})
     assert [(c.passage.passage_id, c.rank, c.is_gold, c.has_answer) for c in contexts][-1] == ("4", 0, True, True)
     assert [c.is_gold for c in contexts] == [True, False, False, True]

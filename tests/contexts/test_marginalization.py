@@ -10,9 +10,9 @@ from winnow.contexts import marginalization as marginal
 def test_fast_counts_an_answer_only_where_it_was_given() -> None:
     """Weights 1/2, 1/4, 1/4; P_G 0.4, 0.6, 0.8: "paris" has 0.2 + 0.15, "rome" 0.2."""
     weights = [math.log(w) for w in (0.5, 0.25, 0.25)]
-    found = marginal.fast(["Paris", "the paris", "Rome"], [math.log(p) for p in (0.4, 0.6, 0.8)], weights)
-    assert {key: math.exp(value) for key, value in found.items()} == pytest.approx({"paris": 0.35, "rome": 0.2})
-    assert marginal.best(found) == "paris"
+    result = marginal.fast(["Paris", "the paris", "Rome"], [math.log(p) for p in (0.4, 0.6, 0.8)], weights)
+    assert {key: math.exp(value) for key, value in result.items()} == pytest.approx({"paris": 0.35, "rome": 0.2})
+    assert marginal.best(result) == "paris"
 
 
 def test_softmax_without_overflow() -> None:

@@ -13,8 +13,8 @@ from winnow.testing import context, question
 
 def ranking(gold: int | None, size: int = 6) -> list[Context]:
     """Contexts p1 ... of which one is gold; gold 0 is one that was not retrieved."""
-    shown = [context(n, f"text {n}", is_gold=n == gold) for n in range(1, size + 1)]
-    return [*shown, context(99, "gold", is_gold=True, rank=0)] if gold == 0 else shown
+    contexts = [context(n, f"text {n}", is_gold=n == gold) for n in range(1, size + 1)]
+    return [*contexts, context(99, "gold", is_gold=True, rank=0)] if gold == 0 else contexts
 
 
 def ids(rule: Placement, gold: int | None, k: int) -> list[str]:
@@ -83,9 +83,9 @@ def test_gold_is_annotated_or_the_best_ranked_that_has_the_answer() -> None:
 def test_k_distinct_contexts_whatever_the_rule(gold: int, k: int, order: str, rule: str) -> None:
     """Always k distinct passages; with "insert" the gold one is among them; the same seed gives the same order."""
     placement = Placement(rule, order)  # type: ignore[arg-type]
-    found = placement.place(question(), ranking(gold), k)
-    shown = [c.passage.passage_id for c in found.contexts]
-    assert len(set(shown)) == len(shown) == k
+    placed = placement.place(question(), ranking(gold), k)
+    ids = [c.passage.passage_id for c in placed.contexts]
+    assert len(set(ids)) == len(ids) == k
     if rule == "insert":
-        assert found.gold_position > 0
-    assert found == placement.place(question(), ranking(gold), k)
+        assert placed.gold_position > 0
+    assert placed == placement.place(question(), ranking(gold), k)

@@ -14,10 +14,10 @@ INSERTED = replace(context(9, "gold", is_gold=True), rank=0, score=0.0, log_odds
 
 def test_each_kind() -> None:
     """Nothing, half of the retriever's scores (an inserted passage as the lowest), the log-odds."""
-    shown = [*CONTEXTS, INSERTED]
-    assert [c.log_weight for c in ContextWeighting().apply(shown)] == [0.0, 0.0, 0.0]
-    assert [c.log_weight for c in ContextWeighting("retriever", 0.5).apply(shown)] == [4.0, 3.0, 3.0]
-    assert [c.log_weight for c in ContextWeighting("estimator").apply(shown)] == [1.0, 3.0, 2.0]
+    contexts = [*CONTEXTS, INSERTED]
+    assert [c.log_weight for c in ContextWeighting().apply(contexts)] == [0.0, 0.0, 0.0]
+    assert [c.log_weight for c in ContextWeighting("retriever", 0.5).apply(contexts)] == [4.0, 3.0, 3.0]
+    assert [c.log_weight for c in ContextWeighting("estimator").apply(contexts)] == [1.0, 3.0, 2.0]
 
 
 def test_what_is_missing_or_unknown_is_named() -> None:

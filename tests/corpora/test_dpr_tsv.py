@@ -14,10 +14,10 @@ def test_dpr_dump_with_header_and_quotes(tmp_path: Path) -> None:
     """Gzipped, header skipped, doubled quotes undone; an empty passage is named by line."""
     path = tmp_path / "psgs.tsv.gz"
     path.write_bytes(gzip.compress(b'id\ttext\ttitle\n1\t"He said ""hi"""\tAaron\n2\t\tEmpty\n'))
-    found = iter(DprTsv(str(path)))
-    assert next(found) == Passage("1", "Aaron", 'He said "hi"')
+    passages = iter(DprTsv(str(path)))
+    assert next(passages) == Passage("1", "Aaron", 'He said "hi"')
     with pytest.raises(InputError, match="line 3: expected a non-empty passage"):
-        next(found)
+        next(passages)
 
 
 def test_dpr_dump_streams(tmp_path: Path) -> None:

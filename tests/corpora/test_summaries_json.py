@@ -14,7 +14,7 @@ def test_summaries(tmp_path: Path) -> None:
     """Ids are positions; an article without text is named."""
     path = tmp_path / "s.json"
     path.write_text(json.dumps({"A": {"title": "A", "extract": "text\nof A"}, "B": {"title": "B", "extract": " "}}))
-    found = iter(SummariesJson(str(path)))
-    assert next(found) == Passage("0", "A", "text of A")
+    passages = iter(SummariesJson(str(path)))
+    assert next(passages) == Passage("0", "A", "text of A")
     with pytest.raises(InputError, match="article 'B'"):
-        next(found)
+        next(passages)

@@ -14,8 +14,8 @@ def test_judged_documents_are_gold(tmp_path: Path) -> None:
     """Score 0 is not relevant; queries without a relevant document are left out; the header is skipped."""
     (tmp_path / "q.jsonl").write_text('{"_id": "1", "text": "a"}\n{"_id": "2", "text": "b"}\n')
     (tmp_path / "r.tsv").write_text("query-id\tcorpus-id\tscore\n1\td1\t1\n1\td2\t2\n2\td3\t0\n")
-    (found,) = BeirQueries(str(tmp_path / "q.jsonl"), str(tmp_path / "r.tsv"))
-    assert (found.question_id, found.gold_passage_ids) == ("1", ("d1", "d2"))
+    (row,) = BeirQueries(str(tmp_path / "q.jsonl"), str(tmp_path / "r.tsv"))
+    assert (row.question_id, row.gold_passage_ids) == ("1", ("d1", "d2"))
     (tmp_path / "r.tsv").write_text("1 d1\n")
     with pytest.raises(InputError, match="query, document, score"):
         list(BeirQueries(str(tmp_path / "q.jsonl"), str(tmp_path / "r.tsv")))
@@ -24,6 +24,6 @@ def test_judged_documents_are_gold(tmp_path: Path) -> None:
 @pytest.mark.skipif(not SHARED.exists(), reason="real files lie in ../shared/data, which is not here")
 def test_the_real_scifact() -> None:
     """All 300 test queries of SciFact are judged."""
-    found = list(BeirQueries(str(SHARED / "beir/scifact.queries.test.tsv"), str(SHARED / "beir/scifact.qrels.test.trec")))
-    assert len(found) == 300
-    assert all(q.gold_passage_ids for q in found)
+    queries = list(BeirQueries(str(SHARED / "beir/scifact.queries.test.tsv"), str(SHARED / "beir/scifact.qrels.test.trec")))
+    assert len(queries) == 300
+    assert all(q.gold_passage_ids for q in queries)

@@ -22,12 +22,12 @@ def test_questions_with_a_positive_passage(tmp_path: Path) -> None:
     """Its first one is the gold passage; a question without one is left out, the numbers stay."""
     path = tmp_path / "dev.json"
     path.write_text(json.dumps(rows()))
-    found = list(DprBiencoder(str(path)))
-    assert [(q.question_id, q.text, q.answers, q.gold_passage_ids) for q in found] == [
+    questions = list(DprBiencoder(str(path)))
+    assert [(q.question_id, q.text, q.answers, q.gold_passage_ids) for q in questions] == [
         ("1", "q1", ("a",), ("7",)),
         ("2", "q2", ("b",), ("9",)),
     ]
-    assert json.loads(found[0].meta) == {"title": "T"}
+    assert json.loads(questions[0].meta) == {"title": "T"}
     assert [q.gold_passage_ids for q in DprBiencoder(str(path), gold=False)] == [(), ()]
 
 

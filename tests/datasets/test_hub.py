@@ -15,8 +15,8 @@ def test_questions_by_column(tmp_path: Path) -> None:
     path = tmp_path / "q.jsonl"
     path.write_text(json.dumps({"q": "Who?", "answer": {"aliases": ["A", "B"]}}) + "\n")
     options = {"data_files": str(path)}
-    (found,) = HubQuestions("json", "train", None, "q", "answer.aliases", options)
-    assert (found.text, found.answers) == ("Who?", ("A", "B"))
+    (row,) = HubQuestions("json", "train", None, "q", "answer.aliases", options)
+    assert (row.text, row.answers) == ("Who?", ("A", "B"))
     with pytest.raises(InputError, match="no column 'nope'"):
         list(HubQuestions("json", "train", None, "nope", "answer.aliases", options))
 
@@ -25,7 +25,7 @@ def test_corpus_by_column(tmp_path: Path) -> None:
     """The same for passages."""
     path = tmp_path / "c.jsonl"
     path.write_text(json.dumps({"id": 1, "title": "T", "text": "x"}) + "\n")
-    (found,) = HubCorpus("json", options={"data_files": str(path)})
-    assert (found.passage_id, found.title, found.text) == ("1", "T", "x")
+    (row,) = HubCorpus("json", options={"data_files": str(path)})
+    assert (row.passage_id, row.title, row.text) == ("1", "T", "x")
     with pytest.raises(InputError, match="no column"):
         list(HubCorpus("json", text_column="body", options={"data_files": str(path)}))

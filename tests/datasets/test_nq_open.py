@@ -14,11 +14,11 @@ def test_questions_and_answers(tmp_path: Path) -> None:
     """One question a line, ids are line numbers."""
     path = tmp_path / "nq.jsonl"
     path.write_text('{"question": "who?", "answer": ["A", "B"]}\n{"question": "what?", "answer": []}\n')
-    found = iter(NqOpen(str(path)))
-    first = next(found)
+    questions = iter(NqOpen(str(path)))
+    first = next(questions)
     assert (first.question_id, first.text, first.answers) == ("1", "who?", ("A", "B"))
     with pytest.raises(InputError, match="line 2: expected at least one non-empty answer"):
-        next(found)
+        next(questions)
 
 
 @pytest.mark.skipif(not SHARED.exists(), reason="real files lie in ../shared/data, which is not here")

@@ -13,9 +13,9 @@ def test_columns_by_name(tmp_path: Path) -> None:
     """The header says where question and answers are; relation and popularity go to meta."""
     path = tmp_path / "p.tsv"
     path.write_text('id\tprop\ts_pop\tquestion\tpossible_answers\n7\toccupation\t42\tWhat is X?\t"[""poet"", ""writer""]"\n')
-    (found,) = PopQa(str(path))
-    assert (found.question_id, found.answers) == ("7", ("poet", "writer"))
-    assert json.loads(found.meta) == {"prop": "occupation", "s_pop": "42"}
+    (row,) = PopQa(str(path))
+    assert (row.question_id, row.answers) == ("7", ("poet", "writer"))
+    assert json.loads(row.meta) == {"prop": "occupation", "s_pop": "42"}
 
 
 def test_a_wrong_header_is_refused(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ def test_answerable_questions_with_their_title(tmp_path: Path) -> None:
     ]
     path = tmp_path / "s.json"
     path.write_text(json.dumps({"data": [{"title": "T", "paragraphs": [{"context": "c", "qas": qas}]}]}))
-    (found,) = Squad(str(path))
-    assert (found.question_id, found.answers, json.loads(found.meta)) == ("1", ("Ann",), {"title": "T"})
+    (row,) = Squad(str(path))
+    assert (row.question_id, row.answers, json.loads(row.meta)) == ("1", ("Ann",), {"title": "T"})
     path.write_text("{}")
     with pytest.raises(InputError, match="`data`"):
         list(Squad(str(path)))

@@ -14,11 +14,11 @@ def test_value_and_aliases_are_answers(tmp_path: Path) -> None:
     path = tmp_path / "t.json"
     row = {"QuestionId": "tc_1", "Question": "Who?", "Answer": {"Value": "Bob", "Aliases": ["Bob", "Robert"]}}
     path.write_text(json.dumps({"Data": [row, {"Question": "no id"}]}))
-    found = iter(TriviaQa(str(path)))
-    first = next(found)
+    questions = iter(TriviaQa(str(path)))
+    first = next(questions)
     assert (first.question_id, first.answers) == ("tc_1", ("Bob", "Robert"))
     with pytest.raises(InputError, match="QuestionId, Question and Answer"):
-        next(found)
+        next(questions)
 
 
 def test_another_object_is_refused(tmp_path: Path) -> None:

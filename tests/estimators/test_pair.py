@@ -53,11 +53,11 @@ KINDS = pytest.mark.parametrize("make", [t5, causal, classes, pooled, separate])
 def test_scores_do_not_depend_on_the_batch(make: Make, tmp_path: Path) -> None:
     """All at once, in other batches, or one by one; equal pairs are scored once; none gives none."""
     estimator = make(tmp_path)
-    told: list[int] = []
-    estimator.advance = told.append
+    counts: list[int] = []
+    estimator.advance = counts.append
     whole = estimator.score(PAIRS)
     assert whole.dtype == np.float32
-    assert sum(told) == 3
+    assert sum(counts) == 3
     assert whole[0] == whole[3]
     assert len(set(whole.tolist())) == 3
     single = [estimator.score([pair])[0] for pair in PAIRS]
@@ -73,11 +73,11 @@ def test_training_reads_the_same_numbers_and_they_have_gradients(make: Make, tmp
     estimator = make(tmp_path)
     scores = estimator.score(PAIRS[:2])
     rows = [estimator.tokens.encode(*pair) for pair in PAIRS[:2]]
-    made = estimator.estimate(rows, [estimator.tokens.passage_start(q) for q, _ in PAIRS[:2]])
-    assert torch.allclose(made.log_odds, torch.tensor(scores), atol=1e-4)
-    made.log_odds.sum().backward()  # type: ignore[no-untyped-call]
+    estimates = estimator.estimate(rows, [estimator.tokens.passage_start(q) for q, _ in PAIRS[:2]])
+    assert torch.allclose(estimates.log_odds, torch.tensor(scores), atol=1e-4)
+    estimates.log_odds.sum().backward()  # type: ignore[no-untyped-call]
     assert any(p.grad is not None and p.grad.any() for p in estimator.lm.model.parameters())
-    assert ((made.other >= 0) & (made.other <= 1)).all()
+    assert ((estimates.other >= 0) & (estimates.other <= 1)).all()
 
 
 @KINDS
@@ -92,9 +92,9 @@ def test_what_exceeds_the_window_is_cut_and_counted(make: Make, tmp_path: Path) 
 
 def test_log_odds_stay_finite_where_a_probability_is_zero() -> None:
     """Logits 300 apart: RE rounds to 1, its log-odds are 300; all mass on the two tokens leaves 0 for others."""
-    made = word_scores(torch.tensor([[300.0, 0.0, -300.0], [0.0, 0.0, 0.0]]), 0, 1)
-    assert made.log_odds.tolist() == [300.0, 0.0]
-    assert made.other.tolist() == pytest.approx([0.0, 1 / 3])
+    estimates = word_scores(torch.tensor([[300.0, 0.0, -300.0], [0.0, 0.0, 0.0]]), 0, 1)
+    assert estimates.log_odds.tolist() == [300.0, 0.0]
+    assert estimates.other.tolist() == pytest.approx([0.0, 1 / 3])
 
 
 def test_lengths_and_folders_are_checked(tmp_path: Path) -> None:

@@ -25,10 +25,10 @@ def test_it_is_the_probability_of_the_first_written_token(tmp_path: Path) -> Non
     lm = estimator.lm
     for question, passage in PAIRS:
         ids = estimator.tokens.encode(question, passage)
-        made = lm.model.generate(  # type: ignore[operator]
+        output = lm.model.generate(  # type: ignore[operator]
             torch.tensor([ids]), max_new_tokens=1, output_logits=True, return_dict_in_generate=True
         )
-        p = made.logits[0][0].float().softmax(dim=-1)
+        p = output.logits[0][0].float().softmax(dim=-1)
         true, false = (p[single_token(lm.tokenizer, word, "")].item() for word in (" true", " false"))
         relevance = true / (true + false)
         assert estimator.score([(question, passage)])[0] == pytest.approx(math.log(relevance / (1 - relevance)), abs=1e-4)

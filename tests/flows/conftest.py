@@ -36,10 +36,10 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("world")
     rows = [json.dumps({"_id": str(n), "title": title, "text": text}) for n, (title, text) in enumerate(texts())]
     (folder / "corpus.jsonl").write_text("\n".join(rows))
-    asked = [{"question": f"Who is the mayor of {t}?", "answer": [f"Mx {t[::-1].title()}"]} for t in TOWNS]
-    asked += [{"question": f"Which river flows by {t}?", "answer": [f"{t[:3]}wash"]} for t in TOWNS]
-    asked += [{"question": f"What is the anthem of {t}?", "answer": ["nobody knows it"]} for t in TOWNS]
-    (folder / "questions.jsonl").write_text("\n".join(map(json.dumps, asked)))
+    questions = [{"question": f"Who is the mayor of {t}?", "answer": [f"Mx {t[::-1].title()}"]} for t in TOWNS]
+    questions += [{"question": f"Which river flows by {t}?", "answer": [f"{t[:3]}wash"]} for t in TOWNS]
+    questions += [{"question": f"What is the anthem of {t}?", "answer": ["nobody knows it"]} for t in TOWNS]
+    (folder / "questions.jsonl").write_text("\n".join(map(json.dumps, questions)))
     body = [text for _, text in texts()]
     tiny_causal_lm(folder / "lm", body)
     tiny_encoder(folder / "encoder", body)
@@ -62,17 +62,17 @@ def overrides(world: Path) -> list[str]:
 
 @pytest.fixture
 def run(world: Path, tmp_path: Path) -> Run:
-    """Run a flow in an empty folder as a user does, with the small world's settings and more words."""
+    """Run a flow in an empty folder as a user does, with the small world's settings and others."""
 
     def call(
-        stage: str, *words: str, check: bool = True, small: bool = True, **env: str
+        stage: str, *arguments: str, check: bool = True, small: bool = True, **env: str
     ) -> "subprocess.CompletedProcess[str]":
-        flags = [word for word in words if word.startswith("-")]
-        settings = [*(overrides(world) if small else []), *(word for word in words if not word.startswith("-"))]
+        flags = [word for word in arguments if word.startswith("-")]
+        settings = [*(overrides(world) if small else []), *(word for word in arguments if not word.startswith("-"))]
         command = [sys.executable, "-m", f"flows.{stage}", *flags, *settings]
         done = subprocess.run(command, cwd=tmp_path, env=environment(**env), capture_output=True, text=True, check=False)
         if check and done.returncode:
-            pytest.fail(f"{stage} {words} ended with {done.returncode}:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
+            pytest.fail(f"{stage} {arguments} ended with {done.returncode}:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
         return done
 
     return call

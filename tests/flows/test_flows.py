@@ -44,11 +44,11 @@ def test_a_multirun_shares_one_driver(prepared: Run, tmp_path: Path) -> None:
     plan = prepared("sweep", *words, "dry_run=true").stdout
     assert "no call was made" in plan
     assert not list((tmp_path / "data/predictions").glob("*"))
-    told = prepared("sweep", *words).stdout
+    output = prepared("sweep", *words).stdout
     # Of n questions: concatenation at k = 1, 2, 3 and Post-Fusion on 3 passages, the first of which equals k = 1.
-    made, asked = 10 * (3 + 3 - 1), 10 * (3 + 1 + 2 + 3)
-    assert f"{asked} calls requested: {made} made" in told
-    assert str(made) in plan
+    calls, requests = 10 * (3 + 3 - 1), 10 * (3 + 1 + 2 + 3)
+    assert f"{requests} calls requested: {calls} made" in output
+    assert str(calls) in plan
     client = MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
     runs = client.search_runs([client.get_experiment_by_name("winnow").experiment_id], "tags.stage = 'sweep'")  # type: ignore[union-attr]
     assert sorted((r.data.params["strategy"], r.data.params["k"], r.data.params["gold"]) for r in runs) == [
@@ -79,7 +79,7 @@ def test_cells_with_other_questions_keep_their_own(prepared: Run, tmp_path: Path
         "strategy=concatenation",
     ]
     prepared("sweep", *words)
-    rows = {len(found): found for found in _predictions(tmp_path).values()}
+    rows = {len(predictions): predictions for predictions in _predictions(tmp_path).values()}
     assert sorted(rows) == [10, 14]
     assert not {row["question_id"] for row in rows[10]} & {row["question_id"] for row in rows[14]}
     prepared("report", *words)
@@ -100,10 +100,10 @@ def test_dense_and_hybrid_and_reranking(prepared: Run, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_processes_share_finished_calls(prepared: Run) -> None:
     """With joblib each job is a process; the calls that two jobs need are made by one of them."""
-    told = prepared("sweep", "-m", "strategy=concatenation,post_fusion", "k=1", "runner=joblib").stdout
-    made = [int(line.split(" made")[0].rsplit(" ", 1)[1]) for line in told.splitlines() if "calls requested" in line]
-    assert len(made) == 2
-    assert sum(made) == 10
+    output = prepared("sweep", "-m", "strategy=concatenation,post_fusion", "k=1", "runner=joblib").stdout
+    calls = [int(line.split(" made")[0].rsplit(" ", 1)[1]) for line in output.splitlines() if "calls requested" in line]
+    assert len(calls) == 2
+    assert sum(calls) == 10
 
 
 @pytest.mark.slow
@@ -147,9 +147,9 @@ def test_a_killed_sweep_goes_on_and_ends_alike(prepared: Run, world: Path, tmp_p
                 kills += 1
     assert kills == 3
     assert len(_predictions(tmp_path)) < len(whole)
-    told = prepared("sweep", *words).stdout
+    output = prepared("sweep", *words).stdout
     assert _predictions(tmp_path) == whole
-    assert " 0 from the ledger" not in told
+    assert " 0 from the ledger" not in output
 
 
 def _calls(folder: Path) -> int:
@@ -232,8 +232,8 @@ def test_a_metric_needs_no_new_prediction(prepared: Run, tmp_path: Path) -> None
     prepared("sweep", "k=2")
     before = {p: p.stat().st_mtime_ns for p in (tmp_path / "data/predictions").rglob("*") if p.is_file()}
     words = ["k=2", "metric=[em,f1,tokens,judged]", "breakdown=gold_rank"]
-    told = prepared("sweep", *words).stdout
-    assert "no call was made" in told
+    output = prepared("sweep", *words).stdout
+    assert "no call was made" in output
     prepared("report", *words)
     assert {p: p.stat().st_mtime_ns for p in (tmp_path / "data/predictions").rglob("*") if p.is_file()} == before
     page = (tmp_path / "reports/sweep/report.md").read_text()
@@ -252,11 +252,11 @@ def test_show_replays_a_question_without_a_model(prepared: Run, world: Path, tmp
     prepared("sweep", "strategy=post_fusion", "k=2")
     predictions = read_predictions(next((tmp_path / "data/predictions").glob("*/predictions.parquet")))
     one = predictions[0]
-    shown = prepared("show", f"question={one.question_id}", "strategy=post_fusion", "k=2").stdout
-    assert shown.count("Round 1, request") == 2
-    assert shown.count("<reply>") == 2
-    assert f"Answer      {one.answer}" in shown
-    assert one.trace[0] in shown
+    text = prepared("show", f"question={one.question_id}", "strategy=post_fusion", "k=2").stdout
+    assert text.count("Round 1, request") == 2
+    assert text.count("<reply>") == 2
+    assert f"Answer      {one.answer}" in text
+    assert one.trace[0] in text
     failed = prepared("show", "question=nobody", "strategy=post_fusion", "k=2", check=False).stderr
     assert "question='nobody' is not among the 10 questions" in failed
     missing = prepared("show", f"question={one.question_id}", "strategy=post_fusion", "k=3", check=False).stderr

@@ -22,8 +22,8 @@ FROZEN = [
 def test_an_estimator_from_a_frozen_reader_is_plugged_in_and_evaluated(prepared: Run, world: Path, tmp_path: Path) -> None:
     """Train, score, weigh and rank by it with any reader, report."""
     frozen = [*FROZEN, f"joint.teacher.reader.base={world}/lm"]
-    told = prepared("train_joint", *frozen).stdout
-    assert "1 of 1" in told
+    output = prepared("train_joint", *frozen).stdout
+    assert "1 of 1" in output
     prepared("score", *frozen)
     words = ["experiment=re_rag/table7", *frozen, "k=2", "score.limit=6"]
     prepared("sweep", *words)
@@ -33,8 +33,8 @@ def test_an_estimator_from_a_frozen_reader_is_plugged_in_and_evaluated(prepared:
     assert "46.8" in page
     assert "ranked by=estimator cross_encoder" in page
     words = ["experiment=re_rag/estimator", *frozen, "k=2"]
-    shown = prepared("evaluate_estimator", *words).stdout
-    assert "recall@1" in shown
+    evaluation = prepared("evaluate_estimator", *words).stdout
+    assert "recall@1" in evaluation
     tables = json.loads((tmp_path / "reports/re_rag/estimator/tables.json").read_text())
     titles = [table["title"] for table in tables]
     assert [title.partition(" (")[0] for title in titles] == [

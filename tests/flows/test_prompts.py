@@ -27,5 +27,7 @@ def test_demonstrations_are_drawn_from_the_training_split(
     assert message.content.count("Example ") == 2
     assert message.content.index("Example 2") < message.content.index("Nobody governs.") < message.content.index("Utopia")
     assert "### " not in message.content
-    told = prepared("sweep", "prompt=re_rag", "prompt.shots.count=1", "k=1", "sweep.limit=2", "sweep.closed_book_filter=false")
-    assert "2 calls requested" in told.stdout
+    process = prepared(
+        "sweep", "prompt=re_rag", "prompt.shots.count=1", "k=1", "sweep.limit=2", "sweep.closed_book_filter=false"
+    )
+    assert "2 calls requested" in process.stdout

@@ -101,8 +101,8 @@ def test_the_quick_start_end_to_end(project: Path, monkeypatch: pytest.MonkeyPat
         assert all(one.usage[0].role == "reader" for one in predictions)
 
     started = time.monotonic()
-    told = repro(project)
-    assert "up to date" in told
+    output = repro(project)
+    assert "up to date" in output
     assert time.monotonic() - started < 10
 
 
@@ -110,8 +110,8 @@ def test_the_quick_start_end_to_end(project: Path, monkeypatch: pytest.MonkeyPat
 def test_a_changed_placement_reruns_only_what_depends_on_it(project: Path) -> None:
     """After the run above: the sweep and the report run; index, retrieval and training are left alone."""
     (project / "overrides.yaml").write_text(SMALL.replace("gold_last", "gold_first"))
-    told = repro(project)
-    ran = {line.split("'")[1] for line in told.splitlines() if line.startswith("Running stage")}
+    output = repro(project)
+    ran = {line.split("'")[1] for line in output.splitlines() if line.startswith("Running stage")}
     assert ran == {"compose", "sweep", "report"}
 
 
@@ -122,9 +122,9 @@ def test_the_compare_page_shows_the_sweep(project: Path) -> None:
     uri = f"sqlite:///{project / 'mlflow.db'}"
     client = MlflowClient(uri)
     experiment = client.get_experiment_by_name("winnow").experiment_id  # type: ignore[union-attr]
-    found = client.search_runs([experiment], "tags.stage = 'sweep' and params.k = '2'")
+    results = client.search_runs([experiment], "tags.stage = 'sweep' and params.k = '2'")
     compared, golds = ("concatenation", "post_fusion", "concat_pf"), ("retrieved", "gold_last")
-    cells = {(run.data.params["strategy"], run.data.params["gold"]): run.info.run_id for run in found}
+    cells = {(run.data.params["strategy"], run.data.params["gold"]): run.info.run_id for run in results}
     runs = [cells[strategy, gold] for strategy in compared for gold in golds]
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -139,13 +139,13 @@ def test_the_compare_page_shows_the_sweep(project: Path) -> None:
     ) as server:
         try:
             await_server(f"http://127.0.0.1:{port}/health")
-            shown = subprocess.run(
+            page = subprocess.run(
                 [CHROMIUM, *flags, "--dump-dom", page], capture_output=True, text=True, timeout=180, check=True
             ).stdout
         finally:
             server.terminate()
-    assert "Comparing 6 Runs" in shown
-    assert [word for word in ("strategy", "gold", "em_low", *compared) if word not in shown] == []
+    assert "Comparing 6 Runs" in page
+    assert [word for word in ("strategy", "gold", "em_low", *compared) if word not in page] == []
 
 
 def await_server(url: str) -> None:
@@ -170,8 +170,8 @@ def test_a_foreign_server_of_the_protocol(project: Path) -> None:
     words = ["serve", str(folder), "--host", "127.0.0.1", "--port", port, "--device", "cpu", "--dtype", "float32"]
     command = [str(Path(sys.executable).parent / "transformers"), *words]
     texts = [f"Answer with one word. What is the capital of {land}?" for land in ("France", "Japan", "Peru", "Kenya")]
-    asked = [Generate((Message("user", text),), Decoding(8)) for text in texts]
-    found = []
+    requests = [Generate((Message("user", text),), Decoding(8)) for text in texts]
+    results = []
     with subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
         try:
             await_server(f"{url}/health")
@@ -179,13 +179,13 @@ def test_a_foreign_server_of_the_protocol(project: Path) -> None:
                 OpenAIReader(str(folder), "served", f"{url}/v1", pacing=Pacing(concurrency=2)),
                 LocalReader(str(folder), "local", "float32", batch_size=1),
             ):
-                reader.submit(asked)
+                reader.submit(requests)
                 done: dict[object, Generation] = {}
                 while batch := reader.collect(60.0):
                     done.update(batch)  # type: ignore[arg-type]
                 reader.close()
-                found.append([(done[q].text, done[q].usage.tokens_in) for q in asked])
+                results.append([(done[q].text, done[q].usage.tokens_in) for q in requests])
         finally:
             server.terminate()
-    assert found[0] == found[1]
-    assert all(text for text, _ in found[0])
+    assert results[0] == results[1]
+    assert all(text for text, _ in results[0])

@@ -32,7 +32,7 @@ def test_an_experiment_renders_its_part_beside_the_paper(prepared: Run, tmp_path
         assert "gold_at_2" in page
     else:
         assert "## Beside the paper: Post-Fusion as Fallback" in page
-        assert "not stated" in page
+        assert "not reported" in page
     assert ("Supervised (others' result)" in page) == (name == "table2")
 
 
@@ -56,22 +56,22 @@ def test_a_sweep_over_an_api_is_repeatable_and_never_shows_its_key(prepared: Run
     with server.serving() as url:
         words = [*data(world), *api(url, "strategy=concatenation,concat_pf", "k=2", "reader.engine.budget.money=1")]
         env = {"OPENAI_API_KEY": KEY}
-        told = [prepared("closed_book", *data(world), *api(url), small=False, **env)]
-        told.append(prepared("sweep", "-m", *words, "dry_run=true", small=False, **env))
-        assert re.search(r"0\.000\d to 0\.000\d", told[-1].stdout)
+        outputs = [prepared("closed_book", *data(world), *api(url), small=False, **env)]
+        outputs.append(prepared("sweep", "-m", *words, "dry_run=true", small=False, **env))
+        assert re.search(r"0\.000\d to 0\.000\d", outputs[-1].stdout)
         calls = server.calls
-        told.append(prepared("sweep", "-m", *words, small=False, **env))
+        outputs.append(prepared("sweep", "-m", *words, small=False, **env))
         assert server.calls > calls
-        assert "dollars" in told[-1].stdout
+        assert "dollars" in outputs[-1].stdout
         calls = server.calls
-        told.append(prepared("sweep", "-m", *words, small=False, **env))
-        told.append(prepared("report", "-m", *words, small=False, **env))
+        outputs.append(prepared("sweep", "-m", *words, small=False, **env))
+        outputs.append(prepared("report", "-m", *words, small=False, **env))
         assert server.calls == calls
         server.misbehave = lambda *_: "refuse"
-        told.append(prepared("sweep", *data(world), *api(url, "k=3"), small=False, check=False, **env))
-    assert "HTTP 401" in told[-1].stderr
+        outputs.append(prepared("sweep", *data(world), *api(url, "k=3"), small=False, check=False, **env))
+    assert "HTTP 401" in outputs[-1].stderr
     assert f"Bearer {KEY}" in server.keys
-    assert not [t for t in told if KEY in t.stdout + t.stderr]
+    assert not [t for t in outputs if KEY in t.stdout + t.stderr]
     assert not [p for p in tmp_path.rglob("*") if p.is_file() and KEY.encode() in p.read_bytes()]
     cells = json.loads((tmp_path / "reports/sweep/metrics.json").read_text())
     assert all(cell["money"][0] > 0 for cell in cells)

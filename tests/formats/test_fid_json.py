@@ -13,8 +13,8 @@ from winnow.testing import context, question
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     """Question, answers, passages, order and scores survive."""
     path = tmp_path / "f.json"
-    asked, shown = question(), [context(1, "one"), context(2, "two", has_answer=True)]
-    assert write_fid(path, [(asked, shown), (question(question_id="q2"), shown)]) == 2
+    query, contexts = question(), [context(1, "one"), context(2, "two", has_answer=True)]
+    assert write_fid(path, [(query, contexts), (question(question_id="q2"), contexts)]) == 2
     first = next(read_fid(path))
     assert (first.question.question_id, first.question.answers) == ("q1", ("Jane Austen",))
     assert [(p.passage_id, s) for p, s in first.contexts] == [("p1", 1.0), ("p2", 0.5)]
@@ -39,8 +39,8 @@ def test_a_folder_has_a_file_a_split(tmp_path: Path) -> None:
             {"question": "a?", "answers": ["a"], "ctxs": [{"id": "p", "text": "t"}], **({"id": i} if i else {})} for i in ids
         ]
         (tmp_path / f"{name}.json").write_text(json.dumps(rows))
-    found = [(row.question.question_id, row.question.split) for row in read_fid(tmp_path)]
-    assert found == [("test-0", "test"), ("train-0", "train"), ("x7", "train")]
+    splits = [(row.question.question_id, row.question.split) for row in read_fid(tmp_path)]
+    assert splits == [("test-0", "test"), ("train-0", "train"), ("x7", "train")]
     (tmp_path / "none").mkdir()
     with pytest.raises(InputError, match="holds no FiD file"):
         list(read_fid(tmp_path / "none"))

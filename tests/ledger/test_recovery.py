@@ -36,12 +36,12 @@ def test_a_truncated_file_keeps_what_is_before_the_cut(tmp_path: Path, caplog: p
     os.truncate(path, int(path.stat().st_size * share))
     assert not is_intact(path)
     with SqliteStore(path) as ledger:
-        found = ledger.get(list(stored))
-        assert len(ledger) == len(found) > CALLS * share / 3
-        assert all(stored[key] == result for key, result in found.items())
-        missing = next(key for key in stored if key not in found)
+        rows = ledger.get(list(stored))
+        assert len(ledger) == len(rows) > CALLS * share / 3
+        assert all(stored[key] == result for key, result in rows.items())
+        missing = next(key for key in stored if key not in rows)
         ledger.put("m", [(missing, Generate((), Decoding()), stored[missing], 0.0)])
-    assert f"{len(found)} calls were recovered" in caplog.text
+    assert f"{len(rows)} calls were recovered" in caplog.text
     assert is_intact(path)
     assert len(list(tmp_path.glob("l.sqlite.damaged-*"))) == 1
 
@@ -54,8 +54,8 @@ def test_overwritten_pages_cost_only_what_was_on_them(tmp_path: Path) -> None:
         file.seek(path.stat().st_size // 2 // 4096 * 4096)
         file.write(os.urandom(2 * 4096))
     assert not is_intact(path)
-    found = recover(path)
-    assert CALLS * 0.9 < found.calls < CALLS
+    rows = recover(path)
+    assert CALLS * 0.9 < rows.calls < CALLS
     with SqliteStore(path) as ledger:
         assert all(stored[key] == result for key, result in ledger.get(list(stored)).items())
 

@@ -95,7 +95,7 @@ def test_two_processes_share_one_ledger(tmp_path: Path) -> None:
     server = ChatServer(latency=0.005)
     with server.serving() as url:
         both = [start(url, tmp_path / "l.sqlite", tmp_path / f"table{n}", 200) for n in range(2)]
-        made = [tuple(map(int, process.communicate()[0].split())) for process in both]
-    assert sum(own for own, _ in made) == 400
+        counts = [tuple(map(int, process.communicate()[0].split())) for process in both]
+    assert sum(own for own, _ in counts) == 400
     assert set(server.came.values()) == {1}
     assert (tmp_path / "table0").read_text() == (tmp_path / "table1").read_text()

@@ -46,9 +46,9 @@ def test_calibration_finds_the_line_that_made_the_labels() -> None:
     rng = np.random.default_rng(0)
     values = rng.uniform(-1, 4, 20_000)
     right = rng.random(20_000) < 1 / (1 + np.exp(-(2 * values - 3)))
-    found = calibrate(values, right)
-    assert (found.slope, found.offset) == pytest.approx((2, -3), abs=0.1)
-    before, after = (expected_calibration_error(1 / (1 + np.exp(-odds)), right) for odds in (values, found(values)))
+    fit = calibrate(values, right)
+    assert (fit.slope, fit.offset) == pytest.approx((2, -3), abs=0.1)
+    before, after = (expected_calibration_error(1 / (1 + np.exp(-odds)), right) for odds in (values, fit(values)))
     assert before > 0.1
     assert after < 0.01
 

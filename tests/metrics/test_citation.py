@@ -8,8 +8,8 @@ from winnow.metrics.citation import score
 
 def test_rage_drops_invalid_numbers_and_collapses_duplicates() -> None:
     """Cited 1, 1, 2 and 9 of four documents with 1 and 3 relevant: P = 1/2, R = 1/2."""
-    found = score("A [1]. B [1][2]. C [9].", [True, False, True, False])
-    assert (found.precision, found.recall, found.f1) == (0.5, 0.5, 0.5)
+    result = score("A [1]. B [1][2]. C [9].", [True, False, True, False])
+    assert (result.precision, result.recall, result.f1) == (0.5, 0.5, 0.5)
 
 
 def test_paper_counts_every_citation() -> None:

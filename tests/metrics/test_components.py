@@ -76,13 +76,13 @@ def test_a_judge_is_asked_and_its_odd_replies_leave_the_question_out() -> None:
         JudgedAccuracy("judged", "judged", template="{question} {answers}")
 
 
-def _asked(meta: str, answer: str, *contexts: object) -> Sample:
+def _sample(meta: str, answer: str, *contexts: object) -> Sample:
     return Sample(Question("q", "?", (answer,), meta=meta), Prediction("q", "x", False), contexts)  # type: ignore[arg-type]
 
 
 def test_breakdowns_by_meta_field() -> None:
     """A question without the field is "none"; a field that no question has is refused with those there are."""
-    samples = [_asked('{"list": "art"}', "a"), _asked("{}", "a")]
+    samples = [_sample('{"list": "art"}', "a"), _sample("{}", "a")]
     assert MetaField("list", "topic", "list").groups(samples) == ["art", "none"]
     with pytest.raises(ConfigError, match=r"breakdown.field='prop': the questions' meta has \['list'\]"):
         MetaField("list", "topic", "prop").groups(samples)
@@ -98,7 +98,7 @@ def test_breakdowns_by_gold_rank_and_retrieval_score() -> None:
         [context(8, "a")],
         [context(101, "a", is_gold=True)],
     ]
-    samples = [_asked("{}", "a", *row) for row in rows]
+    samples = [_sample("{}", "a", *row) for row in rows]
     names = ["1", "2-5", "6-20", "not retrieved", "no gold passage", "over 100"]
     assert GoldRank("gold_rank", "rank").groups(samples) == names
     best = RetrievalScore("score", "score", bins=2).groups(samples)
@@ -114,4 +114,4 @@ def test_breakdowns_by_gold_rank_and_retrieval_score() -> None:
 def test_answer_types(answer: str, kind: str) -> None:
     """By form alone."""
     assert answer_type(answer) == kind
-    assert AnswerType("t", "t").groups([_asked("{}", answer)]) == [kind]
+    assert AnswerType("t", "t").groups([_sample("{}", answer)]) == [kind]

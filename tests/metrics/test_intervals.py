@@ -8,18 +8,18 @@ from winnow.metrics.intervals import compare, mcnemar, mean_interval
 
 def test_interval_holds_the_mean_and_repeats() -> None:
     """Half right of 400: mean 0.5, about plus or minus 0.049; the same seed gives the same bounds."""
-    found = mean_interval([0.0, 1.0] * 200)
-    assert found.mean == 0.5
-    assert found.low == pytest.approx(0.451, abs=0.01)
-    assert found.high == pytest.approx(0.549, abs=0.01)
-    assert found == mean_interval([0.0, 1.0] * 200)
-    assert found.percent().startswith("50.0 [45")
+    result = mean_interval([0.0, 1.0] * 200)
+    assert result.mean == 0.5
+    assert result.low == pytest.approx(0.451, abs=0.01)
+    assert result.high == pytest.approx(0.549, abs=0.01)
+    assert result == mean_interval([0.0, 1.0] * 200)
+    assert result.percent().startswith("50.0 [45")
 
 
 def test_constant_values_have_no_width() -> None:
     """All alike: the interval is the value."""
-    found = mean_interval([1.0, 1.0, 1.0])
-    assert (found.low, found.high) == (1.0, 1.0)
+    result = mean_interval([1.0, 1.0, 1.0])
+    assert (result.low, result.high) == (1.0, 1.0)
 
 
 def test_mcnemar_by_hand() -> None:
@@ -30,9 +30,9 @@ def test_mcnemar_by_hand() -> None:
 
 def test_compare_is_paired() -> None:
     """The difference is question by question; different lengths are refused."""
-    found = compare([1.0, 1.0, 0.0, 1.0], [0.0, 1.0, 0.0, 1.0])
-    assert found.signed() == "+25.0 [+0.0, +75.0]"
-    assert found.difference == 0.25
+    result = compare([1.0, 1.0, 0.0, 1.0], [0.0, 1.0, 0.0, 1.0])
+    assert result.signed() == "+25.0 [+0.0, +75.0]"
+    assert result.difference == 0.25
     with pytest.raises(InputError, match="same questions"):
         compare([1.0], [1.0, 0.0])
 

@@ -29,9 +29,9 @@ def test_the_threshold_is_searched_by_f1() -> None:
 
 def test_abstaining_costs_answers_and_finds_unanswerable_sets() -> None:
     """Of three sets with an answer two were right, one of them is withheld; both sets without one are."""
-    found = abstain(BEST, HOLDS, np.array([0.0, 1.0, 0.0, 1.0, 0.0]), 0.7)
-    assert (found.before.mean, found.after.mean, found.abstained.mean) == pytest.approx((2 / 3, 1 / 3, 1.0))
-    assert (found.before.n, found.abstained.n) == (3, 2)
+    outcome = abstain(BEST, HOLDS, np.array([0.0, 1.0, 0.0, 1.0, 0.0]), 0.7)
+    assert (outcome.before.mean, outcome.after.mean, outcome.abstained.mean) == pytest.approx((2 / 3, 1 / 3, 1.0))
+    assert (outcome.before.n, outcome.abstained.n) == (3, 2)
 
 
 def test_risk_falls_with_coverage_where_confidence_means_something() -> None:

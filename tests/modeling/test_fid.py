@@ -28,10 +28,10 @@ def test_contexts_stand_in_order_without_padding_between(lm: LanguageModel) -> N
     """A question's states are those of each context encoded by itself; the shorter question is padded at its end alone."""
     long, short = rows(lm, "who wrote emma", "emma", "Jane Austen wrote Emma title"), rows(lm, "Emma context")
     with torch.inference_mode():
-        found = fuse(lm, [long, short])
+        fused = fuse(lm, [long, short])
         encoder = lm.model.get_encoder()
         alone = [encoder(input_ids=torch.tensor([row])).last_hidden_state[0] for row in (*long, *short)]
-    states, reach = found["encoder_outputs"].last_hidden_state, found["attention_mask"]
+    states, reach = fused["encoder_outputs"].last_hidden_state, fused["attention_mask"]
     assert reach.tolist() == [[1] * sum(map(len, long)), [1] * len(short[0]) + [0] * (sum(map(len, long)) - len(short[0]))]
     assert torch.allclose(states[0], torch.cat(alone[:3]), atol=1e-5)
     assert torch.allclose(states[1, : len(short[0])], alone[3], atol=1e-5)
@@ -39,11 +39,11 @@ def test_contexts_stand_in_order_without_padding_between(lm: LanguageModel) -> N
 
 def test_an_answer_does_not_depend_on_its_neighbours(lm: LanguageModel) -> None:
     """Questions answered together are answered as each alone; with one context, as the plain model does."""
-    asked = [rows(lm, "who wrote emma", "Jane Austen wrote Emma"), rows(lm, "Emma context")]
-    together = generate_fused(lm, asked, 6)
+    inputs = [rows(lm, "who wrote emma", "Jane Austen wrote Emma"), rows(lm, "Emma context")]
+    together = generate_fused(lm, inputs, 6)
     assert all(together)
     assert together[0] != together[1]
-    assert together == [generate_fused(lm, [one], 6)[0] for one in asked]
+    assert together == [generate_fused(lm, [one], 6)[0] for one in inputs]
     with torch.inference_mode():
-        plain = lm.model.generate(torch.tensor(asked[1]), max_new_tokens=6, do_sample=False)  # type: ignore[operator]
+        plain = lm.model.generate(torch.tensor(inputs[1]), max_new_tokens=6, do_sample=False)  # type: ignore[operator]
     assert together[1] == lm.tokenizer.decode(plain[0, 1:], skip_special_tokens=True).strip()

@@ -30,8 +30,8 @@ def test_it_is_what_the_whole_model_gives(tmp_path: Path) -> None:
     assert torch.allclose(ours, theirs, atol=1e-5)
     ours.logsumexp(dim=-1).sum().backward()
     for name, gradient in expected.items():
-        found = dict(model.named_parameters())[name].grad
-        assert torch.allclose(gradient, torch.zeros_like(gradient) if found is None else found, atol=1e-5), name
+        actual = dict(model.named_parameters())[name].grad
+        assert torch.allclose(gradient, torch.zeros_like(gradient) if actual is None else actual, atol=1e-5), name
 
 
 def test_dropout_drops_in_training_alone(tmp_path: Path) -> None:

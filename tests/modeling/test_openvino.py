@@ -144,5 +144,5 @@ def test_its_converter_reports_nothing() -> None:
         "CompiledFunction(layer, layer, (torch.zeros(2, 3),), (torch.ones(1, 3),), 'float32', 'x'); "
         "print(sys.modules['openvino_telemetry'])"
     )
-    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert made.stdout.strip() == "None"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "None"

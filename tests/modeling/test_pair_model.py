@@ -22,8 +22,8 @@ def test_a_t5_reads_the_pair_and_the_end(tmp_path: Path) -> None:
     tokenizer = model.lm.tokenizer
     row = seq2seq_tokens(model).encode("who wrote emma", PASSAGE)
     parts = ["question: who wrote emma", "title: Emma context: Jane Austen wrote Emma"]
-    asked, shown = tokenizer(parts, add_special_tokens=False)["input_ids"]
-    assert row == [*asked, *shown, tokenizer.eos_token_id]
+    question_ids, passage_ids = tokenizer(parts, add_special_tokens=False)["input_ids"]
+    assert row == [*question_ids, *passage_ids, tokenizer.eos_token_id]
     assert model.lm is model.lm
     assert model.tokens is model.tokens
 
@@ -34,10 +34,15 @@ def test_a_decoder_reads_the_forms_suffix_last(tmp_path: Path) -> None:
     model = CausalGenerator(str(tiny_causal_lm(tmp_path / "lm", TEXTS)), form, max_length=14, max_answer=8)
     tokenizer = model.lm.tokenizer
     texts = ["question: who wrote emma", " title: Emma context: Jane Austen wrote Emma", " relevant:"]
-    asked, shown, end = tokenizer(texts, add_special_tokens=False)["input_ids"]
-    room = 14 - 1 - len(asked) - len(end)
-    assert 0 < room < len(shown)
-    assert causal_tokens(model).encode("who wrote emma", PASSAGE) == [tokenizer.bos_token_id, *asked, *shown[:room], *end]
+    question_ids, passage_ids, end = tokenizer(texts, add_special_tokens=False)["input_ids"]
+    room = 14 - 1 - len(question_ids) - len(end)
+    assert 0 < room < len(passage_ids)
+    assert causal_tokens(model).encode("who wrote emma", PASSAGE) == [
+        tokenizer.bos_token_id,
+        *question_ids,
+        *passage_ids[:room],
+        *end,
+    ]
     assert model.truncated == 0
     model.tokens.encode("who wrote emma", PASSAGE)
     assert model.truncated == 1

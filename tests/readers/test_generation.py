@@ -7,13 +7,13 @@ from winnow.readers.generation import SeededSampler, target_logprobs
 from winnow.records import Decoding, Generate, Message
 
 
-def asked(number: int, decoding: Decoding) -> Generate:
+def request(number: int, decoding: Decoding) -> Generate:
     return Generate((Message("user", "x"),), decoding, sample=number)
 
 
 def draws(decoding: Decoding, logits: list[float], count: int) -> torch.Tensor:
     """How often each token is the draw, as shares."""
-    sampler = SeededSampler([asked(n, decoding) for n in range(count)])
+    sampler = SeededSampler([request(n, decoding) for n in range(count)])
     scores = sampler(torch.zeros(count, 1, dtype=torch.long), torch.tensor([logits]).repeat(count, 1))
     return torch.bincount(scores.argmax(dim=-1), minlength=len(logits)) / count
 
@@ -37,7 +37,7 @@ def test_top_p_keeps_the_smallest_sufficient_set() -> None:
 
 def test_greedy_rows_are_left_alone() -> None:
     """A batch may hold both."""
-    sampler = SeededSampler([asked(0, Decoding()), asked(0, Decoding(temperature=1.0))])
+    sampler = SeededSampler([request(0, Decoding()), request(0, Decoding(temperature=1.0))])
     scores = torch.tensor([[1.0, 2.0], [1.0, 2.0]])
     out = sampler(torch.zeros(2, 1, dtype=torch.long), scores)
     assert scores.tolist() == [[1.0, 2.0], [1.0, 2.0]], "log-probabilities are read from these"

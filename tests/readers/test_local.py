@@ -24,13 +24,13 @@ def requests(decoding: Decoding | None = None) -> list[Generate]:
     return [Generate((Message("user", text),), decoding or Decoding(8)) for text in TEXTS]
 
 
-def answers(reader: LocalReader, asked: list[Generate]) -> dict[str, str]:
+def answers(reader: LocalReader, queries: list[Generate]) -> dict[str, str]:
     """Submit all and collect until nothing is left."""
-    reader.submit(asked)
-    found = {}
+    reader.submit(queries)
+    replies = {}
     while batch := reader.collect(5.0):
-        found.update({q.messages[0].content: r.text for q, r in batch})  # type: ignore[union-attr]
-    return found
+        replies.update({q.messages[0].content: r.text for q, r in batch})  # type: ignore[union-attr]
+    return replies
 
 
 def test_batches_equal_single_prompts_in_float32(folder: Path) -> None:
@@ -73,19 +73,19 @@ def test_sampling_is_seeded(folder: Path) -> None:
 
 def test_sampled_texts_do_not_depend_on_their_company(folder: Path) -> None:
     """Greedy and sampled prompts of several temperatures share batches; each text is what it is alone."""
-    asked = [q for d in (Decoding(8), Decoding(8, 0.7, 0.9), Decoding(8, 2.0)) for q in requests(d)]
+    queries = [q for d in (Decoding(8), Decoding(8, 0.7, 0.9), Decoding(8, 2.0)) for q in requests(d)]
     together, alone = (LocalReader(str(folder), "tiny", "float32", batch_size=size) for size in (6, 1))
-    found = [_texts(reader, asked) for reader in (together, alone)]
-    assert found[0] == found[1]
-    assert len(set(found[0].values())) > 12
+    replies = [_texts(reader, queries) for reader in (together, alone)]
+    assert replies[0] == replies[1]
+    assert len(set(replies[0].values())) > 12
 
 
-def _texts(reader: LocalReader, asked: list[Generate]) -> dict[Generate, str]:
-    reader.submit(asked)
-    found = {}
+def _texts(reader: LocalReader, queries: list[Generate]) -> dict[Generate, str]:
+    reader.submit(queries)
+    replies = {}
     while batch := reader.collect(5.0):
-        found.update({q: r.text for q, r in batch})  # type: ignore[union-attr]
-    return found  # type: ignore[return-value]
+        replies.update({q: r.text for q, r in batch})  # type: ignore[union-attr]
+    return replies  # type: ignore[return-value]
 
 
 def test_likelihoods_equal_a_plain_forward_pass(folder: Path) -> None:
@@ -93,25 +93,25 @@ def test_likelihoods_equal_a_plain_forward_pass(folder: Path) -> None:
     import torch
 
     reader = LocalReader(str(folder), "tiny", "float32", batch_size=4)
-    asked = [
+    queries = [
         Likelihood((Message("user", t),), c, include_eos=e)
         for t in TEXTS[:3]
         for c in ("fox", "the quick fox")
         for e in (True, False)
     ]
-    reader.submit(asked)
-    found: dict[Request, float] = {}
+    reader.submit(queries)
+    replies: dict[Request, float] = {}
     while batch := reader.collect(5.0):
-        found.update({q: r.value for q, r in batch})  # type: ignore[union-attr]
+        replies.update({q: r.value for q, r in batch})  # type: ignore[union-attr]
     tokenizer = reader.lm.tokenizer
-    for one in asked:
+    for one in queries:
         prompt = tokenizer(chat_text(tokenizer, one.messages), add_special_tokens=False)["input_ids"]
         target = (
             tokenizer(one.continuation, add_special_tokens=False)["input_ids"] + [tokenizer.eos_token_id] * one.include_eos
         )
         with torch.no_grad():
             steps = reader.lm.model(torch.tensor([prompt + target])).logits[0, len(prompt) - 1 : -1].log_softmax(-1)
-        assert found[one] == pytest.approx(sum(float(step[t]) for step, t in zip(steps, target, strict=True)), abs=1e-4)
+        assert replies[one] == pytest.approx(sum(float(step[t]) for step, t in zip(steps, target, strict=True)), abs=1e-4)
 
 
 def test_log_probabilities_of_what_was_written(folder: Path) -> None:

@@ -46,8 +46,8 @@ def test_rounds_of_plans_are_batches(tmp_path: Path) -> None:
     """Twenty plans of two rounds are two batches; afterwards nothing is remembered as out."""
     server = ChatServer(polls=3)
     with server.serving() as url:
-        found, _ = sweep(reader(url, tmp_path), tmp_path, [plan(f"a{n}", f"b{n}") for n in range(20)])
-    assert {o.result.text for o in found.values()} == {f"A{n},B{n}" for n in range(20)}
+        outcomes, _ = sweep(reader(url, tmp_path), tmp_path, [plan(f"a{n}", f"b{n}") for n in range(20)])
+    assert {o.result.text for o in outcomes.values()} == {f"A{n},B{n}" for n in range(20)}
     assert len(server._batches) == 2
     assert not list((tmp_path / "batches").glob("*"))
 
@@ -59,8 +59,8 @@ def test_a_batch_outlives_its_process(tmp_path: Path) -> None:
         first = reader(url, tmp_path)
         first.submit([request("a"), request("b")])
         first._send()
-        found, driver = sweep(reader(url, tmp_path), tmp_path, [plan("a"), plan("b"), plan("c")])
-        assert {o.result.text for o in found.values()} == {"A", "B", "C"}
+        outcomes, driver = sweep(reader(url, tmp_path), tmp_path, [plan("a"), plan("b"), plan("c")])
+        assert {o.result.text for o in outcomes.values()} == {"A", "B", "C"}
         assert len(server._batches) == 2
         assert driver.tally.executed == 3
         assert set(server.came.values()) == {1}
@@ -82,8 +82,8 @@ def test_a_kill_between_sending_and_noting_the_id_is_made_good(tmp_path: Path) -
         note.write_text(json.dumps(body))
         lost = note.with_name("lost.json")
         lost.write_text(json.dumps(body | {"name": "lost", "requests": {}}))
-        found, _ = sweep(reader(url, tmp_path), tmp_path, [plan("a")])
-    assert found[0].result.text == "A"
+        outcomes, _ = sweep(reader(url, tmp_path), tmp_path, [plan("a")])
+    assert outcomes[0].result.text == "A"
     assert len(server._batches) == 1
     assert not list((tmp_path / "batches").glob("*"))
 
@@ -95,8 +95,8 @@ def test_a_batch_that_finished_meanwhile_is_not_paid_again(tmp_path: Path) -> No
         first = reader(url, tmp_path)
         first.submit([request("a"), request("b")])
         first._send()
-        found, _ = sweep(reader(url, tmp_path), tmp_path, [plan(p) for p in "abcd"])
-    assert {o.result.text for o in found.values()} == {"A", "B", "C", "D"}
+        outcomes, _ = sweep(reader(url, tmp_path), tmp_path, [plan(p) for p in "abcd"])
+    assert {o.result.text for o in outcomes.values()} == {"A", "B", "C", "D"}
     assert server.came == {"a": 1, "b": 1, "c": 1, "d": 1}
 
 
@@ -109,8 +109,8 @@ def test_a_small_capacity_takes_unrequested_results_in(tmp_path: Path) -> None:
         first._send()
         second = reader(url, tmp_path)
         second.capacity = 2
-        found, driver = sweep(second, tmp_path, [plan(p) for p in "abcdefg"])
-    assert {o.result.text for o in found.values()} == set("ABCDEFG")
+        outcomes, driver = sweep(second, tmp_path, [plan(p) for p in "abcdefg"])
+    assert {o.result.text for o in outcomes.values()} == set("ABCDEFG")
     assert max(server.came.values()) == 1
     assert driver.tally.executed == 7
 
@@ -134,8 +134,8 @@ def test_lines_that_failed_are_sent_again(tmp_path: Path) -> None:
     """A 500 within a batch, and a line without an answer; those that came are kept."""
     server = ChatServer(misbehave=lambda p, t: {"a": "500", "b": "stall"}.get(p) if t == 1 else None)  # type: ignore[arg-type, return-value]
     with server.serving() as url:
-        found, _ = sweep(reader(url, tmp_path), tmp_path, [plan(p) for p in "abc"])
-    assert {o.result.text for o in found.values()} == {"A", "B", "C"}
+        outcomes, _ = sweep(reader(url, tmp_path), tmp_path, [plan(p) for p in "abc"])
+    assert {o.result.text for o in outcomes.values()} == {"A", "B", "C"}
     assert server.came == {"a": 2, "b": 2, "c": 1}
 
 
@@ -174,8 +174,8 @@ def test_a_budget_counts_what_this_run_sent(tmp_path: Path) -> None:
         first.submit([request(f"q{n}") for n in range(5)])
         first._send()
         engine = reader(url, tmp_path, Budget(tokens=40))
-        found, _ = sweep(engine, tmp_path, [plan("x"), *(plan(f"q{n}") for n in range(5))])
-    assert len(found) == 6
+        outcomes, _ = sweep(engine, tmp_path, [plan("x"), *(plan(f"q{n}") for n in range(5))])
+    assert len(outcomes) == 6
     assert engine.spending._reserved == Usage()
     assert engine.spending.spent == Usage(1, 1)
 

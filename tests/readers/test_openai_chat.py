@@ -24,9 +24,9 @@ def request(text: str, decoding: Decoding | None = None, sample: int = 0) -> Gen
     return Generate((Message("user", text),), decoding or Decoding(), sample)
 
 
-def plan(*asked: Generate) -> Plan:
+def plan(*requests: Generate) -> Plan:
     """A plan of one round."""
-    replies = yield list(asked)
+    replies = yield list(requests)
     return Answer(",".join(f"{r.text}/{r.finish}" for r in replies), unknown=False)
 
 
@@ -49,8 +49,8 @@ def test_a_failure_is_tried_again_until_it_is_answered(tmp_path: Path, fault: Fa
     server = ChatServer(misbehave=lambda _, time: fault if time <= 2 else None)
     with server.serving() as url:
         reader = OpenAIReader("m", "m", url, pacing=FAST)
-        found, driver = sweep(reader, tmp_path / "l.sqlite", [plan(request(f"q{n}")) for n in range(12)])
-    assert {o.result.text for o in found.values()} == {f"Q{n}/stop" for n in range(12)}
+        outcomes, driver = sweep(reader, tmp_path / "l.sqlite", [plan(request(f"q{n}")) for n in range(12)])
+    assert {o.result.text for o in outcomes.values()} == {f"Q{n}/stop" for n in range(12)}
     assert set(server.came.values()) == {3}
     assert driver.tally.executed == 12
 
@@ -61,8 +61,8 @@ def test_outcomes_are_recorded_not_tried_again(tmp_path: Path, fault: Fault, fin
     server = ChatServer(misbehave=lambda *_: fault)
     with server.serving() as url:
         for _ in range(2):
-            found, _ = sweep(OpenAIReader("m", "m", url, pacing=FAST), tmp_path / "l.sqlite", [plan(request("q"))])
-            assert found[0].result.text == f"{'Q' if fault == 'length' else ''}/{finish}"
+            outcomes, _ = sweep(OpenAIReader("m", "m", url, pacing=FAST), tmp_path / "l.sqlite", [plan(request("q"))])
+            assert outcomes[0].result.text == f"{'Q' if fault == 'length' else ''}/{finish}"
     assert server.calls == 1
 
 
@@ -72,8 +72,8 @@ def test_a_prompt_that_the_server_finds_too_long_is_shortened(tmp_path: Path) ->
     long = Generate((Message("user", "long"),), Decoding(), shorter=lambda: short)
     server = ChatServer(misbehave=lambda prompt, _: "too long" if prompt == "long" else None)
     with server.serving() as url:
-        found, driver = sweep(OpenAIReader("m", "m", url), tmp_path / "l.sqlite", [plan(long)])
-    assert (found[0].result.text, found[0].dropped, driver.tally.executed) == ("SHORT/stop", 1, 1)
+        outcomes, driver = sweep(OpenAIReader("m", "m", url), tmp_path / "l.sqlite", [plan(long)])
+    assert (outcomes[0].result.text, outcomes[0].dropped, driver.tally.executed) == ("SHORT/stop", 1, 1)
 
 
 def test_a_refusal_stops_the_run_and_keeps_what_was_answered(tmp_path: Path) -> None:
@@ -120,10 +120,10 @@ def test_a_probe_that_is_throttled_or_refused_hangs_nothing(tmp_path: Path) -> N
     faults: list[Fault | None] = ["500", "500", "503", "503", None]
     server = ChatServer(misbehave=lambda *_: faults.pop(0) if len(faults) > 1 else faults[0])
     with server.serving() as url:
-        found, _ = sweep(
+        outcomes, _ = sweep(
             OpenAIReader("m", "m", url, pacing=pacing), tmp_path / "l.sqlite", [plan(request(f"q{n}")) for n in range(6)]
         )
-        assert len(found) == 6
+        assert len(outcomes) == 6
         faults[:] = ["500", "500", "refuse"]
         with pytest.raises(ReaderError, match="HTTP 401"):
             sweep(
@@ -185,8 +185,8 @@ def test_samples_go_out_together_and_are_stored_apart(tmp_path: Path) -> None:
     with server.serving() as url:
         for count, calls in ((5, 2), (7, 3)):
             reader = OpenAIReader("m", "m", url, samples_per_call=3)
-            found, _ = sweep(reader, tmp_path / "l.sqlite", [plan(*(request("q", hot, n) for n in range(count)))])
-            assert found[0].usage[0].calls == count
+            outcomes, _ = sweep(reader, tmp_path / "l.sqlite", [plan(*(request("q", hot, n) for n in range(count)))])
+            assert outcomes[0].usage[0].calls == count
             assert server.calls == calls
 
 
@@ -199,8 +199,8 @@ def test_a_budget_stops_cleanly_and_more_of_it_goes_on(tmp_path: Path) -> None:
             sweep(OpenAIReader("m", "m", url, budget=Budget(tokens=36)), tmp_path / "l.sqlite", plans[0])
         first = server.calls
         assert 0 < first < 10
-        found, driver = sweep(OpenAIReader("m", "m", url, budget=Budget(tokens=10_000)), tmp_path / "l.sqlite", plans[1])
-    assert len(found) == 10
+        outcomes, driver = sweep(OpenAIReader("m", "m", url, budget=Budget(tokens=10_000)), tmp_path / "l.sqlite", plans[1])
+    assert len(outcomes) == 10
     assert driver.tally.executed == 10 - first
     assert set(server.came.values()) == {1}
 
@@ -239,15 +239,15 @@ def test_a_refused_call_that_may_fail_is_a_result_and_another_stops_the_run(tmp_
     """HTTP 400 for one prompt: with may_fail its plan receives Failed; without, the run stops."""
     server = ChatServer(misbehave=lambda prompt, _: "bad request" if prompt == "bad" else None)
     with server.serving() as url:
-        found, _ = sweep(
+        outcomes, _ = sweep(
             OpenAIReader("m", "m", url, pacing=FAST), tmp_path / "a.sqlite", [failing(replace(request("bad"), may_fail=True))]
         )
-        assert "HTTP 400" in found[0].result.text
+        assert "HTTP 400" in outcomes[0].result.text
         with pytest.raises(ReaderError, match="HTTP 400"):
             sweep(OpenAIReader("m", "m", url, pacing=FAST), tmp_path / "b.sqlite", [failing(request("bad"))])
 
 
-def failing(asked: Generate) -> Plan[Answer]:
+def failing(requests: Generate) -> Plan[Answer]:
     """A plan that goes on after a failure."""
-    (result,) = yield [asked]
+    (result,) = yield [requests]
     return Answer(result.reason if isinstance(result, Failed) else result.text, unknown=False)

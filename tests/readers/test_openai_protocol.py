@@ -11,7 +11,7 @@ from winnow.readers.openai_protocol import ChatProtocol, RetryableError
 from winnow.records import Decoding, Generate, Generation, Message, TooLong, Usage
 
 PROTOCOL = ChatProtocol("m", "http://127.0.0.1:1/v1", "WINNOW_TEST_KEY")
-ASKED = Generate((Message("system", "s"), Message("user", "u")), Decoding(5))
+REQUEST = Generate((Message("system", "s"), Message("user", "u")), Decoding(5))
 
 
 def reply(**changes: object) -> str:
@@ -22,48 +22,48 @@ def reply(**changes: object) -> str:
 
 def test_a_greedy_body_holds_what_was_asked() -> None:
     """No sampling settings, no n; extra fields are added."""
-    body = ChatProtocol("m", "http://127.0.0.1/v1", extra={"top_k": 1}, max_tokens_field="max_completion_tokens").body(ASKED)
+    body = ChatProtocol("m", "http://127.0.0.1/v1", extra={"top_k": 1}, max_tokens_field="max_completion_tokens").body(REQUEST)
     assert body == {
         "model": "m", "messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}],
         "max_completion_tokens": 5, "temperature": 0.0, "top_k": 1,
     }  # fmt: skip
-    assert "temperature" not in ChatProtocol("m", "http://127.0.0.1/v1", extra={"temperature": None}).body(ASKED)
+    assert "temperature" not in ChatProtocol("m", "http://127.0.0.1/v1", extra={"temperature": None}).body(REQUEST)
 
 
 def test_a_sampled_body_is_seeded_by_what_is_asked() -> None:
     """Another sample has another seed."""
-    first, second = (PROTOCOL.body(Generate(ASKED.messages, Decoding(5, 0.7), n), samples=2) for n in (0, 1))
+    first, second = (PROTOCOL.body(Generate(REQUEST.messages, Decoding(5, 0.7), n), samples=2) for n in (0, 1))
     assert (first["n"], first["temperature"], first["top_p"]) == (2, 0.7, 1.0)
     assert first["seed"] != second["seed"]
 
 
 def test_replies_and_outcomes() -> None:
     """Text is trimmed; a cut reply, a filtered one and none at all are outcomes."""
-    assert PROTOCOL.generations(reply(), [ASKED]) == [Generation("hi", "stop", Usage(7, 3))]
-    assert PROTOCOL.generations(reply(choice={"finish_reason": "length"}), [ASKED])[0].finish == "length"
+    assert PROTOCOL.generations(reply(), [REQUEST]) == [Generation("hi", "stop", Usage(7, 3))]
+    assert PROTOCOL.generations(reply(choice={"finish_reason": "length"}), [REQUEST])[0].finish == "length"
     for message in ({"content": None}, {}, {"content": "I think Par"}):
         filtered = {"message": message, "finish_reason": "content_filter"}
-        assert PROTOCOL.generations(reply(choice=filtered), [ASKED])[0] == Generation("", "content_filter", Usage(7, 3))
-    assert PROTOCOL.generations(reply(choices=[]), [ASKED])[0] == Generation("", "empty", Usage(7, 3))
+        assert PROTOCOL.generations(reply(choice=filtered), [REQUEST])[0] == Generation("", "content_filter", Usage(7, 3))
+    assert PROTOCOL.generations(reply(choices=[]), [REQUEST])[0] == Generation("", "empty", Usage(7, 3))
     logged = {"logprobs": {"content": [{"logprob": -0.5}, {"logprob": -1.0}]}}
-    assert PROTOCOL.generations(reply(choice=logged), [ASKED])[0].logprobs == (-0.5, -1.0)
+    assert PROTOCOL.generations(reply(choice=logged), [REQUEST])[0].logprobs == (-0.5, -1.0)
 
 
 def test_samples_share_the_usage_of_their_call() -> None:
     """The prompt was read once; where there are fewer choices than samples the server knows no `n`."""
     choices = [{"message": {"content": text}, "finish_reason": "stop"} for text in "ab"]
-    found = PROTOCOL.generations(reply(choices=choices), [ASKED] * 2)
-    assert [(g.text, g.finish, g.usage.tokens_in, g.usage.tokens_out) for g in found] == [
+    replies = PROTOCOL.generations(reply(choices=choices), [REQUEST] * 2)
+    assert [(g.text, g.finish, g.usage.tokens_in, g.usage.tokens_out) for g in replies] == [
         ("a", "stop", 7, 2),
         ("b", "stop", 0, 1),
     ]
     with pytest.raises(ReaderError, match="2 of 3 samples"):
-        PROTOCOL.generations(reply(choices=choices), [ASKED] * 3)
+        PROTOCOL.generations(reply(choices=choices), [REQUEST] * 3)
 
 
 def test_tokens_are_estimated_where_the_server_counts_none(caplog: pytest.LogCaptureFixture) -> None:
     """And it says so."""
-    assert PROTOCOL.generations(reply(usage=None), [ASKED])[0].usage.tokens_in == 16
+    assert PROTOCOL.generations(reply(usage=None), [REQUEST])[0].usage.tokens_in == 16
     assert "estimated" in caplog.text
     assert PROTOCOL.most(Generate((Message("user", "\u6771\u4eac" * 10),), Decoding(5))) == Usage(38, 5)
 
@@ -82,7 +82,7 @@ def test_tokens_are_estimated_where_the_server_counts_none(caplog: pytest.LogCap
 def test_what_is_not_of_the_protocol_is_tried_again(text: str) -> None:
     """Whatever is wrong with it."""
     with pytest.raises(RetryableError, match="not of the protocol"):
-        PROTOCOL.generations(text, [ASKED])
+        PROTOCOL.generations(text, [REQUEST])
 
 
 def status_error(status: int, code: str = "", **headers: str) -> openai.APIStatusError:

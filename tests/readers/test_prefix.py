@@ -20,26 +20,26 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_causal_lm(tmp_path_factory.mktemp("lm"), TEXTS, window=200)
 
 
-def results(reader: LocalReader, asked: Sequence[Request]) -> list[Any]:
+def results(reader: LocalReader, queries: Sequence[Request]) -> list[Any]:
     """Submit all, collect until nothing is left, and return texts or scores in their order."""
-    reader.submit(asked)
-    found: dict[Request, Any] = {}
+    reader.submit(queries)
+    values: dict[Request, Any] = {}
     while batch := reader.collect(5.0):
-        found.update({q: r.text if isinstance(r, Generation) else r.value for q, r in batch})  # type: ignore[union-attr]
-    return [found[one] for one in asked]
+        values.update({q: r.text if isinstance(r, Generation) else r.value for q, r in batch})  # type: ignore[union-attr]
+    return [values[one] for one in queries]
 
 
 def test_a_shared_beginning_is_read_once_and_changes_nothing(folder: Path) -> None:
     """Texts and likelihoods of prompts that begin alike are those of each prompt alone, also where only targets differ."""
     begin = "Answer the question with a short factoid answer, often between one and five words. "
-    asked = [Generate((Message("user", begin + text),), Decoding(6)) for text in TEXTS[:4]]
-    likely = [Likelihood(one.messages, text) for one in asked[:2] for text in ("the fox", "brown")]
+    queries = [Generate((Message("user", begin + text),), Decoding(6)) for text in TEXTS[:4]]
+    likely = [Likelihood(one.messages, text) for one in queries[:2] for text in ("the fox", "brown")]
     reader = LocalReader(str(folder), "tiny", "float32")
-    inputs = collate(reader.lm, [reader.encode(one).ids for one in asked])
+    inputs = collate(reader.lm, [reader.encode(one).ids for one in queries])
     assert inputs["past_key_values"].get_seq_length() >= 16
-    assert inputs["attention_mask"].sum(dim=1).tolist() == [reader.size(one) for one in asked]
+    assert inputs["attention_mask"].sum(dim=1).tolist() == [reader.size(one) for one in queries]
     alone = LocalReader(str(folder), "tiny", "float32", batch_size=1)
-    assert results(reader, asked) == results(alone, asked)
+    assert results(reader, queries) == results(alone, queries)
     assert results(reader, likely) == pytest.approx(results(alone, likely), abs=1e-4)
 
 

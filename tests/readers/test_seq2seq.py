@@ -18,19 +18,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_t5(tmp_path_factory.mktemp("t5"), TEXTS)
 
 
-def met(reader: Seq2SeqReader, asked: list[Request]) -> dict[Request, Result]:
+def serve(reader: Seq2SeqReader, queries: list[Request]) -> dict[Request, Result]:
     """Submit all and collect until nothing is left."""
-    reader.submit(asked)
-    found: dict[Request, Result] = {}
+    reader.submit(queries)
+    results: dict[Request, Result] = {}
     while batch := reader.collect(5.0):
-        found.update(dict(batch))  # type: ignore[arg-type]
-    return found
+        results.update(dict(batch))  # type: ignore[arg-type]
+    return results
 
 
 def test_batches_equal_single_prompts(folder: Path) -> None:
     """Greedy and sampled; tokens in are the prompt's with its end token, the start token is not written."""
-    asked: list[Request] = [Generate((Message("user", t),), d) for t in TEXTS for d in (Decoding(6), Decoding(6, 1.5))]
-    together, alone = (met(Seq2SeqReader(str(folder), "t", "float32", batch_size=size), asked) for size in (5, 1))
+    queries: list[Request] = [Generate((Message("user", t),), d) for t in TEXTS for d in (Decoding(6), Decoding(6, 1.5))]
+    together, alone = (serve(Seq2SeqReader(str(folder), "t", "float32", batch_size=size), queries) for size in (5, 1))
     assert together == alone
     reader = Seq2SeqReader(str(folder), "t", "float32")
     for request, result in together.items():
@@ -43,15 +43,15 @@ def test_batches_equal_single_prompts(folder: Path) -> None:
 def test_likelihoods_equal_the_loss_of_the_model(folder: Path) -> None:
     """Minus the summed cross-entropy that transformers computes for the same labels."""
     reader = Seq2SeqReader(str(folder), "t", "float32", batch_size=3)
-    asked: list[Request] = [Likelihood((Message("user", t),), c) for t in TEXTS[:4] for c in ("fox", "what is the fox")]
-    found = met(reader, asked)
+    queries: list[Request] = [Likelihood((Message("user", t),), c) for t in TEXTS[:4] for c in ("fox", "what is the fox")]
+    results = serve(reader, queries)
     tokenizer, model = reader.lm.tokenizer, reader.lm.model
-    for one in asked:
+    for one in queries:
         assert isinstance(one, Likelihood)
         labels = torch.tensor([[*tokenizer(one.continuation, add_special_tokens=False)["input_ids"], tokenizer.eos_token_id]])
         with torch.no_grad():
             loss = model(**tokenizer(one.messages[0].content, return_tensors="pt"), labels=labels).loss
-        score = found[one]
+        score = results[one]
         assert isinstance(score, Score)
         assert score.value == pytest.approx(-float(loss) * labels.shape[1], abs=1e-3)
 

@@ -36,8 +36,8 @@ def drawn() -> Report:
 
 def test_tables_hold_every_cell_with_intervals() -> None:
     """One row a cell; the second table has the questions with a gold passage only; comparisons are paired."""
-    made = drawn()
-    every, gold, against = made.tables
+    images = drawn()
+    every, gold, against = images.tables
     assert len(every.rows) == len(gold.rows) == len(CELLS)
     assert every.rows[0][:3] == ["closed_book", "0", "none"]
     assert re.fullmatch(r"50\.0 \[0\.0, 100\.0\]", every.rows[1][3])
@@ -119,5 +119,5 @@ def test_a_browser_shows_it_without_errors_or_network(tmp_path: Path) -> None:
     assert done.stdout.count("<svg") == 9
     assert "Winnow: &lt;test&gt;" in done.stdout
     assert "CONSOLE" not in done.stderr
-    asked = {e.get("params", {}).get("url", "") for e in json.loads(net.read_text())["events"] if e.get("params")}
-    assert {url for url in asked if url.startswith("http") and "google" not in url} == set()
+    urls = {e.get("params", {}).get("url", "") for e in json.loads(net.read_text())["events"] if e.get("params")}
+    assert {url for url in urls if url.startswith("http") and "google" not in url} == set()

@@ -8,7 +8,7 @@ import pytest
 from winnow.errors import ConfigError
 from winnow.metrics.correctness import F1
 from winnow.reports.cells import CellResult, difference
-from winnow.reports.paper import NOT_STATED, load, paper_tables
+from winnow.reports.paper import NOT_REPORTED, load, paper_tables
 from winnow.testing import cell_result as plain_cell
 
 
@@ -40,7 +40,7 @@ def test_every_part_loads(name: str) -> None:
 
 
 def test_ours_beside_the_paper() -> None:
-    """EM 50 against 40.1 is +9.9; a cell that the paper has not, and a value it does not give, are not stated."""
+    """EM 50 against 40.1 is +9.9; a cell that the paper has not, and a value it does not give, are not reported."""
     cells = [cell_result(s, k, "gold_inserted", [1.0, 0.0]) for s, k in (("post_fusion", 5), ("post_fusion", 7))]
     part = load("post_fusion", "table1", "NQ", "ChatGPT")
     values, counts = paper_tables(part, cells, 0, (150, 147))
@@ -48,7 +48,7 @@ def test_ours_beside_the_paper() -> None:
     assert first[:4] == ["post_fusion", "5", "gold_inserted", "1"]
     assert first[4] == "50.0 [0.0, 100.0]"
     assert first[5:7] == ["40.1", "+9.9"]
-    assert second[5:7] == [NOT_STATED, "-"]
+    assert second[5:7] == [NOT_REPORTED, "-"]
     voteless = paper_tables(part, [cell_result("concatenation", 5, "gold_inserted", [1.0])], 0, None)[0].rows[0]
     assert voteless[-3:] == ["-", "-", "-"]
     assert counts.rows == [["ours", "150", "147"], ["paper", "5892", "3459"]]

@@ -10,7 +10,7 @@ from winnow.records import Passage
 from winnow.retrievers.bm25 import BM25
 from winnow.testing import PASSAGES, question
 
-ASKED = [question("Which rivers flow in France?", question_id="1"), question("What barks?", question_id="2")]
+QUESTIONS = [question("Which rivers flow in France?", question_id="1"), question("What barks?", question_id="2")]
 
 
 def source() -> Iterator[Passage]:
@@ -20,13 +20,13 @@ def source() -> Iterator[Passage]:
 def test_bm25_stems_and_ranks(tmp_path: Path) -> None:
     """A stem finds its word ("rivers"); passages without a shared term are no hits."""
     BM25().build(source, tmp_path)
-    found = BM25().open(tmp_path).search(ASKED, 100)
-    assert found[0][0].passage_id == "c"
-    assert found[1][0].passage_id == "d"
-    assert [len(hits) for hits in found] == [2, 1]
+    hits = BM25().open(tmp_path).search(QUESTIONS, 100)
+    assert hits[0][0].passage_id == "c"
+    assert hits[1][0].passage_id == "d"
+    assert [len(hits) for hits in hits] == [2, 1]
     assert BM25().open(tmp_path).search([question("xyzzy?")], 100) == [[]]
-    scores = [hit.score for hit in found[0]]
+    scores = [hit.score for hit in hits[0]]
     assert scores == sorted(scores, reverse=True)
-    assert len(BM25().open(tmp_path).search(ASKED, 1)[0]) == 1
+    assert len(BM25().open(tmp_path).search(QUESTIONS, 1)[0]) == 1
     with pytest.raises(ConfigError, match="0 <= b <= 1"):
         BM25(b=2)

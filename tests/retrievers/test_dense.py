@@ -12,7 +12,7 @@ from winnow.records import Passage
 from winnow.retrievers.dense import Dense
 from winnow.testing import PASSAGES, question
 
-ASKED = [question("Which rivers flow in France?", question_id="1"), question("What barks?", question_id="2")]
+QUESTIONS = [question("Which rivers flow in France?", question_id="1"), question("What barks?", question_id="2")]
 
 
 def source() -> Iterator[Passage]:
@@ -24,10 +24,10 @@ def test_dense_equals_brute_force(tmp_path: Path, encoder: SentenceEncoder, fact
     """The index ranks by inner product of the vectors."""
     dense = Dense(encoder, factory, shard=3)
     dense.build(source, tmp_path)
-    found = dense.open(tmp_path).search(ASKED, 4)
-    scores = encoder.queries([q.text for q in ASKED]) @ encoder.passages(PASSAGES).T
+    hits = dense.open(tmp_path).search(QUESTIONS, 4)
+    scores = encoder.queries([q.text for q in QUESTIONS]) @ encoder.passages(PASSAGES).T
     expected = [[PASSAGES[n].passage_id for n in row] for row in np.argsort(-scores, axis=1)]
-    assert [[hit.passage_id for hit in hits] for hits in found] == expected
+    assert [[hit.passage_id for hit in hits] for hits in hits] == expected
     assert not (tmp_path / "vectors").exists()
 
 
@@ -49,7 +49,7 @@ def test_dense_goes_on_from_the_shards_that_are_there(tmp_path: Path, encoder: S
     assert dense._encode_shard(tmp_path / "vectors", 0, PASSAGES[:2]) == kept
     assert kept.stat().st_mtime_ns == before
     dense.build(source, tmp_path)
-    assert len(dense.open(tmp_path).search(ASKED, 4)[0]) == 4
+    assert len(dense.open(tmp_path).search(QUESTIONS, 4)[0]) == 4
 
 
 def test_dense_refuses_bad_factories(tmp_path: Path, encoder: SentenceEncoder) -> None:

@@ -13,7 +13,7 @@ from winnow.retrievers.dense import Dense
 from winnow.retrievers.hybrid import Hybrid, fuse
 from winnow.testing import PASSAGES, question
 
-ASKED = [question("Which rivers flow in France?", question_id="1"), question("What barks?", question_id="2")]
+QUESTIONS = [question("Which rivers flow in France?", question_id="1"), question("What barks?", question_id="2")]
 
 
 def source() -> Iterator[Passage]:
@@ -22,9 +22,9 @@ def source() -> Iterator[Passage]:
 
 def test_fusion_by_hand() -> None:
     """At constant 1: x is first and second, 1/2 + 1/3; y second and absent, 1/3; z absent and first, 1/2."""
-    found = fuse([[Hit("x", 9), Hit("y", 8)], [Hit("z", 3), Hit("x", 2)]], constant=1)
-    assert [hit.passage_id for hit in found] == ["x", "z", "y"]
-    assert found[0].score == pytest.approx(5 / 6)
+    hits = fuse([[Hit("x", 9), Hit("y", 8)], [Hit("z", 3), Hit("x", 2)]], constant=1)
+    assert [hit.passage_id for hit in hits] == ["x", "z", "y"]
+    assert hits[0].score == pytest.approx(5 / 6)
 
 
 def test_hybrid_builds_members_once(tmp_path: Path, encoder: SentenceEncoder) -> None:
@@ -32,6 +32,6 @@ def test_hybrid_builds_members_once(tmp_path: Path, encoder: SentenceEncoder) ->
     hybrid = Hybrid({"bm25": BM25(), "dense": Dense(encoder)})
     hybrid.build(source, tmp_path)
     hybrid.build(lambda: iter(()), tmp_path)
-    assert {hit.passage_id for hit in hybrid.open(tmp_path).search(ASKED, 4)[0]} == {"a", "b", "c", "d"}
+    assert {hit.passage_id for hit in hybrid.open(tmp_path).search(QUESTIONS, 4)[0]} == {"a", "b", "c", "d"}
     with pytest.raises(ConfigError, match="two or more"):
         Hybrid({"bm25": BM25()})

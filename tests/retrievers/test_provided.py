@@ -11,7 +11,7 @@ from winnow.records import Hit, Passage
 from winnow.retrievers.provided import Provided
 from winnow.testing import PASSAGES, question
 
-ASKED = [question("Which rivers flow in France?", question_id="1"), question("What barks?", question_id="2")]
+QUESTIONS = [question("Which rivers flow in France?", question_id="1"), question("What barks?", question_id="2")]
 
 
 def source() -> Iterator[Passage]:
@@ -26,6 +26,6 @@ def test_provided_serves_a_fid_file(tmp_path: Path) -> None:
     )
     Provided(str(path)).build(source, tmp_path / "i")
     searcher = Provided(str(path)).open(tmp_path / "i")
-    assert searcher.search(ASKED[:1], 10) == [[Hit("p", 3.0)]]
+    assert searcher.search(QUESTIONS[:1], 10) == [[Hit("p", 3.0)]]
     with pytest.raises(InputError, match="question '2'"):
-        searcher.search(ASKED, 10)
+        searcher.search(QUESTIONS, 10)

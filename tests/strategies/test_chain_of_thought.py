@@ -20,21 +20,21 @@ CONTEXTS = [context(1, "one"), context(2, "two")]
 def strategy(name: str) -> ChainOfThought:
     """As its YAML describes it."""
     node = OmegaConf.load(CONF / f"strategy/{name}.yaml")
-    made: ChainOfThought = build(node.plan, prompt=PROMPT, decoding=Decoding())
-    return made
+    strategy: ChainOfThought = build(node.plan, prompt=PROMPT, decoding=Decoding())
+    return strategy
 
 
 @pytest.mark.parametrize("name", ["pruning", "summary"])
 def test_structure_of_the_prompt(name: str) -> None:
     """Examples, the format, the rule for unknown, one demonstration, then the question, ending where to think on."""
     plan = strategy(name).plan(question("Who?"), CONTEXTS)
-    (asked,) = next(plan)
-    assert isinstance(asked, Generate)
-    text = asked.messages[-1].content
+    (requests,) = next(plan)
+    assert isinstance(requests, Generate)
+    text = requests.messages[-1].content
     order = ["Follow the following format.", "just say unknown", "[1] Lise Meitner", "Polonium", "[1] one\n[2] two", "Who?"]
     assert [text.index(part) for part in order] == sorted(text.index(part) for part in order)
     assert text.endswith("Rationale: Let's think step by step.")
-    assert asked.decoding.max_new_tokens == 256
+    assert requests.decoding.max_new_tokens == 256
     assert ("pruning" in text, "Summarizing" in text) == (name == "pruning", name == "summary")
 
 

@@ -10,20 +10,20 @@ from winnow.testing import context
 HOLDS = [context(1, "no"), context(2, "Emma is by Austen", has_answer=True), context(3, "Austen", has_answer=True)]
 
 
-def asked(count: int) -> list[Question]:
+def make_questions(count: int) -> list[Question]:
     return [Question(str(n), f"Q{n}?", ("Jane Austen", "Austen")) for n in range(count)]
 
 
 def test_the_best_ranked_passage_with_the_answer_is_shown() -> None:
     """Questions without such a passage are passed over; the answer is one that the passage states; one is to spare."""
-    ranked = [(asked(1)[0], [context(1, "no")]), *((q, HOLDS) for q in asked(5))]
-    found = Shots(2).draw(ranked)
-    assert found == tuple(Demonstration(str(n), f"Q{n}?", HOLDS[1].passage, "Austen") for n in range(3))
+    ranked = [(make_questions(1)[0], [context(1, "no")]), *((q, HOLDS) for q in make_questions(5))]
+    examples = Shots(2).draw(ranked)
+    assert examples == tuple(Demonstration(str(n), f"Q{n}?", HOLDS[1].passage, "Austen") for n in range(3))
 
 
 def test_candidates_are_drawn_by_the_seed() -> None:
     """Alike for one seed; as many as may be tried."""
-    questions = asked(200)
+    questions = make_questions(200)
     assert Shots(2).candidates(questions) == Shots(2).candidates(questions)
     assert Shots(2).candidates(questions) != Shots(2, seed=1).candidates(questions)
     assert len(Shots(2).candidates(questions)) == 64
@@ -32,7 +32,7 @@ def test_candidates_are_drawn_by_the_seed() -> None:
 
 def test_too_few_are_refused() -> None:
     """No prompt of three demonstrations goes out as one of eight."""
-    with pytest.raises(ConfigError, match=r"asks for 8 .* only 3"):
-        Shots(8).draw((q, HOLDS) for q in asked(3))
+    with pytest.raises(ConfigError, match=r"needs 8 .* only 3"):
+        Shots(8).draw((q, HOLDS) for q in make_questions(3))
     with pytest.raises(ConfigError, match="starts at 1"):
         Shots(0)

@@ -11,8 +11,8 @@ PROMPT = Prompt("q: {question} {contexts}", "{question}", "{contexts} {candidate
 def test_one_request_with_a_message_a_passage() -> None:
     """In prompt order; the reply is the answer."""
     plan = FusionInDecoder(PROMPT, Decoding()).plan(question("who"), [context(1, "a"), context(2, "b")])
-    asked = next(plan)
-    assert [m.content for m in asked[0].messages] == ["q: who t: Title 1 c: a", "q: who t: Title 2 c: b"]  # type: ignore[union-attr]
+    requests = next(plan)
+    assert [m.content for m in requests[0].messages] == ["q: who t: Title 1 c: a", "q: who t: Title 2 c: b"]  # type: ignore[union-attr]
     plan.close()
     answer, prompts = play(FusionInDecoder(PROMPT, Decoding()).plan(question(), [context(1, "a")]), [["Jane"]])
     assert (answer.text, len(prompts)) == ("Jane", 1)

@@ -20,8 +20,8 @@ CONTEXTS = [
 def answer(scoring: str, replies: list[str], likelihoods: dict[tuple[str, str], float], **more: bool) -> tuple[Answer, int]:
     """Play a plan: likelihoods by (passage, answer); return the answer and how many likelihoods it asked for."""
     plan = Marginal(PROMPT, Decoding(), scoring=scoring, **more).plan(question(), CONTEXTS)  # type: ignore[arg-type]
-    asked = next(plan)
-    assert len(asked) == 3
+    requests = next(plan)
+    assert len(requests) == 3
     try:
         scored = plan.send([Generation(text) for text in replies])
         assert all(isinstance(one, Likelihood) for one in scored)
@@ -34,23 +34,23 @@ def answer(scoring: str, replies: list[str], likelihoods: dict[tuple[str, str], 
 def test_exact_scores_every_answer_under_every_context() -> None:
     """Weights 0.5, 0.3, 0.2. x: 0.5 * 0.2 + 0.3 * 0.4 + 0.2 * 0.1 = 0.24; y: 0.5 * 0.1 + 0.3 * 0.5 + 0.2 * 0.6 = 0.32."""
     table = {("a", "x"): 0.2, ("b", "x"): 0.4, ("c", "x"): 0.1, ("a", "y"): 0.1, ("b", "y"): 0.5, ("c", "y"): 0.6}
-    found, asked = answer("exact", ["x", "y", "Y"], table)
-    assert (found.text, found.unknown, asked) == ("y", False, 6)
-    assert found.candidates == ("x", "y", "Y")
+    result, requests = answer("exact", ["x", "y", "Y"], table)
+    assert (result.text, result.unknown, requests) == ("y", False, 6)
+    assert result.candidates == ("x", "y", "Y")
 
 
 def test_fast_scores_an_answer_where_it_was_given() -> None:
     """x: 0.5 * 0.9 = 0.45; y: 0.3 * 0.5 + 0.2 * 0.6 = 0.27."""
-    found, asked = answer("fast", ["x", "y", "Y"], {("a", "x"): 0.9, ("b", "y"): 0.5, ("c", "y"): 0.6})
-    assert (found.text, asked) == ("x", 3)
+    result, requests = answer("fast", ["x", "y", "Y"], {("a", "x"): 0.9, ("b", "y"): 0.5, ("c", "y"): 0.6})
+    assert (result.text, requests) == ("x", 3)
 
 
 def test_unknown_is_an_answer_only_where_it_votes() -> None:
     """By default it wins only where nothing else is said, and costs no likelihood."""
     table = {(c, t): 0.9 if t == "unknown" else 0.1 for c in "abc" for t in ("unknown", "y")}
     assert answer("exact", ["unknown", "I don't know", "y"], table)[0].text == "y"
-    found, asked = answer("exact", ["unknown", "unknown", ""], {})
-    assert (found.text, found.unknown, found.candidates, asked) == ("unknown", True, (), 0)
+    result, requests = answer("exact", ["unknown", "unknown", ""], {})
+    assert (result.text, result.unknown, result.candidates, requests) == ("unknown", True, (), 0)
     assert answer("exact", ["unknown", "I don't know", "y"], table, unknown_votes=True)[0].unknown
 
 

@@ -17,15 +17,15 @@ CONTEXTS = [context(1, "one"), context(2, "two")]
 def test_each_prompt_is_put_as_often_as_it_has_samples_under_numbers() -> None:
     """The numbers start at 0, so that more samples find the earlier ones in the ledger."""
     plan = PostFusion(PROMPT, HOT).plan(question(), CONTEXTS)
-    asked = next(plan)
-    assert [r.sample for r in asked if isinstance(r, Generate)] == [0, 1, 2, 0, 1, 2]
-    assert len({r.messages for r in asked if isinstance(r, Generate)}) == 2
+    requests = next(plan)
+    assert [r.sample for r in requests if isinstance(r, Generate)] == [0, 1, 2, 0, 1, 2]
+    assert len({r.messages for r in requests if isinstance(r, Generate)}) == 2
     try:
         plan.send([Generation(text) for text in "abbbac"])
     except StopIteration as stop:
-        found = stop.value
-        assert isinstance(found, Answer)
-        assert (found.text, found.unknown, found.candidates) == ("b", False, ("a", "b", "b", "b", "a", "c"))
+        result = stop.value
+        assert isinstance(result, Answer)
+        assert (result.text, result.unknown, result.candidates) == ("b", False, ("a", "b", "b", "b", "a", "c"))
 
 
 def test_concatenation_takes_the_majority_of_its_samples() -> None:

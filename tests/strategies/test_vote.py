@@ -47,14 +47,14 @@ def test_unknown_wins_only_if_nothing_else_is_said_unless_it_votes() -> None:
     """As a candidate it can win, in whatever words it came."""
     assert winner(["unknown", "I don't know", "a"]) == "a"
     assert winner(["unknown", "I don't know", "a"], Vote(unknown_votes=True)) == "unknown"
-    found = Vote().majority(question(), RANKED[:2], pools(["unknown"], [""]))
-    assert (found.text, found.unknown, found.candidates) == ("unknown", True, ())
+    result = Vote().majority(question(), RANKED[:2], pools(["unknown"], [""]))
+    assert (result.text, result.unknown, result.candidates) == ("unknown", True, ())
 
 
 def test_samples_of_one_passage_are_votes_of_their_own() -> None:
     """Two samples of one passage outvote one of another; every known answer is a candidate."""
-    found = Vote().majority(question(), RANKED[:2], pools(["a", "b"], ["b", "unknown"]))
-    assert (found.text, found.candidates) == ("b", ("a", "b", "b"))
+    result = Vote().majority(question(), RANKED[:2], pools(["a", "b"], ["b", "unknown"]))
+    assert (result.text, result.candidates) == ("b", ("a", "b", "b"))
 
 
 def test_a_single_reply_is_the_answer_itself() -> None:
@@ -79,6 +79,6 @@ def test_weights_count_instead_of_heads() -> None:
 
 def test_the_answer_says_what_it_came_from() -> None:
     """The winner's own reply, the passages in prompt order, and the votes."""
-    found = Vote().majority(question(), RANKED[:3], pools(["a"], ["b"], ["B"]))
-    assert (found.text, found.reply, found.trace) == ("b", "Answer: b", ("vote: a 1; b 2",))
-    assert [p.passage_id for p in found.used] == ["p1", "p2", "p3"]
+    result = Vote().majority(question(), RANKED[:3], pools(["a"], ["b"], ["B"]))
+    assert (result.text, result.reply, result.trace) == ("b", "Answer: b", ("vote: a 1; b 2",))
+    assert [p.passage_id for p in result.used] == ["p1", "p2", "p3"]

@@ -15,8 +15,8 @@ def ask(url: str, prompt: str) -> dict[str, object]:
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": prompt}]}).encode()
     request = urllib.request.Request(f"{url}/chat/completions", body, {"Content-Type": "application/json"})
     with urllib.request.urlopen(request, timeout=10) as reply:
-        found: dict[str, object] = json.load(reply)
-    return found
+        body: dict[str, object] = json.load(reply)
+    return body
 
 
 def test_it_answers_by_its_function_and_counts() -> None:

@@ -24,10 +24,10 @@ def render(question: Question, contexts: object) -> tuple[Message, ...]:
 
 def test_kinds_and_targets() -> None:
     """Answered pairs show the passage that has it, unknown ones one that lacks it, crowded ones both."""
-    found = build_examples(RANKED, Mix(answered=4, unknown=3, crowded=2, distractors=2), render, seed=1)
-    kinds = [e.example_id.split("/")[1] for e in found]
+    examples = build_examples(RANKED, Mix(answered=4, unknown=3, crowded=2, distractors=2), render, seed=1)
+    kinds = [e.example_id.split("/")[1] for e in examples]
     assert {kind: kinds.count(kind) for kind in kinds} == {"answered": 4, "unknown": 3, "crowded": 2}
-    for example in found:
+    for example in examples:
         number, kind = example.example_id.split("/")
         text = example.messages[0].content
         assert example.completion == ("unknown" if kind == "unknown" else f"answer{number}")
@@ -54,10 +54,10 @@ def test_retrieved_pairs_read_no_label() -> None:
     """What was retrieved is shown as it stands, with the first answer as the reply; flags of has_answer change nothing."""
     mix = Mix(answered=0, unknown=0, crowded=0, retrieved=6, depth=2)
     unlabelled = [(q, [replace(c, has_answer=False) for c in contexts]) for q, contexts in RANKED]
-    found = build_examples(RANKED, mix, render, seed=1)
-    assert found == build_examples(unlabelled, mix, render, seed=1)
-    assert len(found) == 6
-    for example in found:
+    examples = build_examples(RANKED, mix, render, seed=1)
+    assert examples == build_examples(unlabelled, mix, render, seed=1)
+    assert len(examples) == 6
+    for example in examples:
         number, kind = example.example_id.split("/")
         assert (kind, example.completion) == ("retrieved", f"answer{number} indeed")
         assert "nothing here" in example.messages[0].content

@@ -38,9 +38,9 @@ def test_likelihoods_agree_alone_together_and_with_the_writing(make: Callable[[P
     assert (together < 0).all()
     together.sum().backward()  # type: ignore[no-untyped-call]
     assert any(p.grad is not None for p in generator.lm.model.parameters())
-    for row, made in zip(rows, generator.generate(rows), strict=True):
+    for row, batched in zip(rows, generator.generate(rows), strict=True):
         (single,) = generator.generate([row])
-        assert (made.text, made.log_p) == (single.text, pytest.approx(single.log_p, abs=1e-4))
+        assert (batched.text, batched.log_p) == (single.text, pytest.approx(single.log_p, abs=1e-4))
 
 
 def test_answers_end_and_are_cut(tmp_path: Path) -> None:
@@ -54,5 +54,5 @@ def test_answers_end_and_are_cut(tmp_path: Path) -> None:
 def test_target_log_likelihood_by_hand() -> None:
     """Two positions of probability 1/2 each, and one that is masked."""
     logits = torch.zeros(1, 3, 2)
-    found = target_log_likelihood(logits, torch.tensor([[0, 1, 0]]), torch.tensor([[1, 1, 0]]))
-    assert found.exp().tolist() == pytest.approx([0.25])
+    values = target_log_likelihood(logits, torch.tensor([[0, 1, 0]]), torch.tensor([[1, 1, 0]]))
+    assert values.exp().tolist() == pytest.approx([0.25])

@@ -57,9 +57,9 @@ def test_the_joint_loss_is_the_weighted_sum() -> None:
     generator = torch.Generator().manual_seed(1)
     log_odds, answer = torch.randn(3, 4, generator=generator), -torch.rand(3, 4, generator=generator)
     other, mask = torch.rand(3, 4, generator=generator), torch.ones(3, 4, dtype=torch.bool)
-    made = joint_loss(log_odds, other, answer, mask, objective="marginal", alpha_re=2.0, alpha_tok=3.0)
-    assert made.total.item() == pytest.approx((made.generation + 2 * made.estimation + 3 * made.token).item())
-    assert made.token.item() == pytest.approx(other.sum(dim=1).mean().item())
+    result = joint_loss(log_odds, other, answer, mask, objective="marginal", alpha_re=2.0, alpha_tok=3.0)
+    assert result.total.item() == pytest.approx((result.generation + 2 * result.estimation + 3 * result.token).item())
+    assert result.token.item() == pytest.approx(other.sum(dim=1).mean().item())
 
 
 @pytest.mark.parametrize("objective", ["paper", "marginal"])
@@ -104,8 +104,8 @@ def test_padding_and_order_change_nothing(objective: str) -> None:
 def test_extreme_scores_stay_finite() -> None:
     """Log-odds of 500 and answers of probability 0 in float32: a finite loss and gradient."""
     log_odds = torch.tensor([[500.0, -500.0]], requires_grad=True)
-    made = joint_loss(log_odds, torch.zeros(1, 2), torch.tensor([[-400.0, -1.0]]), ALL, objective="marginal")
-    made.total.backward()  # type: ignore[no-untyped-call]
-    assert torch.isfinite(made.total)
+    result = joint_loss(log_odds, torch.zeros(1, 2), torch.tensor([[-400.0, -1.0]]), ALL, objective="marginal")
+    result.total.backward()  # type: ignore[no-untyped-call]
+    assert torch.isfinite(result.total)
     assert log_odds.grad is not None
     assert torch.isfinite(log_odds.grad).all()

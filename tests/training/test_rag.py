@@ -38,7 +38,7 @@ def test_chunks_hold_the_likelihood_of_the_drawn_answer(small: SmallWorld) -> No
     rows = [method.generator.tokens.encode(group.question.text, c.passage) for c in group.contexts]
     target = method.generator.target(group.target(0, 0))
     expected = method.generator.log_likelihood(rows, [target] * len(rows))
-    found = torch.zeros(len(rows), 1)
+    values = torch.zeros(len(rows), 1)
     for chunk in method.chunks([group], 0, 0, 40):
-        found[list(chunk.rows)] = chunk.run()
-    assert torch.allclose(found[:, 0], expected, atol=1e-5)
+        values[list(chunk.rows)] = chunk.run()
+    assert torch.allclose(values[:, 0], expected, atol=1e-5)

@@ -27,15 +27,17 @@ class SharedDriverLauncher(Launcher):
         setup_globals()
         configure_log(self.config.hydra.hydra_logging, self.config.hydra.verbose)
         logging.getLogger(__name__).info("%d jobs share one driver", len(job_overrides))
-        configs = [self._compose(list(words), initial_job_idx + n) for n, words in enumerate(job_overrides)]
+        configs = [self._compose(list(overrides), initial_job_idx + n) for n, overrides in enumerate(job_overrides)]
         self.task.run_all([_without_hydra(cfg) for cfg in configs])  # type: ignore[attr-defined]  # set in flows._entry
         return [
-            JobReturn(overrides=list(words), cfg=cfg, hydra_cfg=cfg, working_dir=".", task_name="", status=JobStatus.COMPLETED)
-            for words, cfg in zip(job_overrides, configs, strict=True)
+            JobReturn(
+                overrides=list(overrides), cfg=cfg, hydra_cfg=cfg, working_dir=".", task_name="", status=JobStatus.COMPLETED
+            )
+            for overrides, cfg in zip(job_overrides, configs, strict=True)
         ]
 
-    def _compose(self, words: list[str], number: int) -> DictConfig:
-        cfg = self.context.config_loader.load_sweep_config(self.config, words)
+    def _compose(self, overrides: list[str], number: int) -> DictConfig:
+        cfg = self.context.config_loader.load_sweep_config(self.config, overrides)
         with open_dict(cfg):
             cfg.hydra.job.id = number
             cfg.hydra.job.num = number

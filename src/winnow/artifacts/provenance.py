@@ -44,13 +44,13 @@ def _digest(path: str, size: int, changed: int) -> str:  # noqa: ARG001 (they ma
 
 def versions() -> dict[str, str]:
     """Return the versions of what can change a number."""
-    found = {}
+    installed = {}
     for name in ("winnow", "torch", "transformers", "bm25s", "faiss-cpu", "numpy"):
         try:
-            found[name] = version(name)
+            installed[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
 def git_revision() -> str:
@@ -60,7 +60,7 @@ def git_revision() -> str:
     return f"{revision}{'+changed' if changed else ''}" if revision else "unknown"
 
 
-def _git(*words: str) -> str:
+def _git(*arguments: str) -> str:
     root = Path(__file__).resolve().parents[3]
-    command = ["git", "-C", str(root), *words]
+    command = ["git", "-C", str(root), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()

@@ -1,1 +1,1 @@
-"""Question readers: one file a public format, each an iterable of questions that streams."""
+"""Question parsers: one file a public format, each an iterable of questions that streams."""

@@ -1,4 +1,4 @@
-"""BEIR queries with relevance judgements: the judged documents are the gold passages."""
+"""BEIR queries with relevance judgments: the relevant documents are the gold passages."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from winnow.records import Question
 
 @dataclass(frozen=True, slots=True)
 class BeirQueries:
-    """Yields the judged queries of queries.jsonl or queries.tsv; qrels are BEIR's TSV or TREC's four columns.
+    """Yields the queries that have judgments of queries.jsonl or queries.tsv; qrels are BEIR's TSV or TREC's four columns.
 
     BEIR has no short answers: `answers` holds the query itself, so that EM and F1 mean nothing here and recall is
     measured by gold passages.
@@ -41,13 +41,13 @@ class BeirQueries:
                 yield number, query_id, text
 
     def _relevant(self, path: Path) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
+        relevant: dict[str, list[str]] = {}
         for number, line in lines(path):
             fields = line.split()
             if fields[:2] in (["query-id", "corpus-id"], ["query_id", "corpus_id"]):
                 continue
             if len(fields) not in (3, 4) or not fields[-1].lstrip("-").isdigit():
-                raise InputError.at(path, number, got=line, expected="query, document, score (or TREC's four columns)")
+                raise InputError.at(path, number, received=line, expected="query, document, score (or TREC's four columns)")
             if int(fields[-1]) > 0:
-                found.setdefault(fields[0], []).append(fields[-2])
-        return found
+                relevant.setdefault(fields[0], []).append(fields[-2])
+        return relevant

@@ -34,12 +34,12 @@ class DprBiencoder:
         for number, row in enumerate(rows, start=1):
             positive = row.get("positive_ctxs") if isinstance(row, dict) else None
             if not isinstance(positive, list):
-                raise InputError.at(path, number, got=str(row), expected="an object with a list `positive_ctxs`")
+                raise InputError.at(path, number, received=str(row), expected="an object with a list `positive_ctxs`")
             if not positive:
                 continue
             gold = positive[0].get("passage_id", positive[0].get("psg_id"))
             if gold is None:
-                raise InputError.at(path, number, got=str(positive[0]), expected="a positive passage with an id")
+                raise InputError.at(path, number, received=str(positive[0]), expected="a positive passage with an id")
             yield Question(
                 str(number),
                 text_of(row.get("question"), path, number, "question"),

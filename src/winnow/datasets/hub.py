@@ -30,8 +30,8 @@ class HubQuestions:
 
         rows = load_dataset(self.path, split=self.split, streaming=True, **self.options)
         for number, row in enumerate(rows, start=1):
-            text, found = self._pick(row, self.question_column, number), self._pick(row, self.answers_column, number)
-            answers = answers_of(found if isinstance(found, list) else [found], Path(self.path), number)
+            text, value = self._pick(row, self.question_column, number), self._pick(row, self.answers_column, number)
+            answers = answers_of(value if isinstance(value, list) else [value], Path(self.path), number)
             question_id = str(self._pick(row, self.id_column, number)) if self.id_column else str(number)
             yield Question(question_id, text_of(text, Path(self.path), number, "question"), answers)
 

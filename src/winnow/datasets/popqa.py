@@ -30,10 +30,10 @@ class PopQa:
             if not names:
                 names = row
                 if not {"id", "question", "possible_answers"} <= set(names):
-                    raise InputError.at(path, number, got=line, expected="a header with id, question, possible_answers")
+                    raise InputError.at(path, number, received=line, expected="a header with id, question, possible_answers")
                 continue
             if len(row) != len(names):
-                raise InputError.at(path, number, got=line, expected=f"{len(names)} tab-separated fields")
+                raise InputError.at(path, number, received=line, expected=f"{len(names)} tab-separated fields")
             cells = dict(zip(names, row, strict=True))
             answers = answers_of(python_list(cells["possible_answers"], path, number), path, number)
             meta = json.dumps({name: cells[name] for name in ("prop", "s_pop") if name in cells})

@@ -1,4 +1,4 @@
-"""Train, dev and test by a stated seed."""
+"""Train, dev and test by a seed."""
 
 import random
 from collections.abc import Iterable, Iterator
@@ -12,7 +12,7 @@ from winnow.records import Question
 class Split:
     """Draws `test` and `dev` questions at random; the rest is train.
 
-    A data set that is one split has `all` set; one whose reader knows its splits (a folder of FiD files) has `given`.
+    A data set that is one split has `all` set; one whose parser knows its splits (a folder of FiD files) has `given`.
     """
 
     test: int = 0

@@ -26,7 +26,7 @@ class TriviaQa:
             raise InputError(f"{path}: expected an object with a list `Data`, as in TriviaQA's unfiltered files.")
         for number, row in enumerate(body["Data"], start=1):
             if not {"QuestionId", "Question", "Answer"} <= row.keys():
-                raise InputError.at(path, number, got=str(row), expected="QuestionId, Question and Answer")
+                raise InputError.at(path, number, received=str(row), expected="QuestionId, Question and Answer")
             listed = [row["Answer"].get("Value", ""), *row["Answer"].get("Aliases", [])]
             text = text_of(row["Question"], path, number, "question")
             yield Question(str(row["QuestionId"]), text, answers_of(listed, path, number))

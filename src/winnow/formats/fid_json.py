@@ -50,12 +50,12 @@ def _of_split(row: FidRow, split: str) -> FidRow:
 
 def _row(path: Path, number: int, row: Any) -> FidRow:
     if not isinstance(row, dict) or not isinstance(row.get("ctxs"), list) or "question" not in row:
-        raise InputError.at(path, number, got=str(row), expected="an object with question, answers and ctxs")
+        raise InputError.at(path, number, received=str(row), expected="an object with question, answers and ctxs")
     answers = answers_of(row.get("answers") or [row.get("target", "")], path, number)
     question_id = str(row.get("id", number - 1))
     question = Question(question_id, text_of(row["question"], path, number, "question"), answers)
     if not row["ctxs"]:
-        raise InputError.at(path, number, got=str(row), expected="at least one context in ctxs")
+        raise InputError.at(path, number, received=str(row), expected="at least one context in ctxs")
     contexts = []
     for rank, ctx in enumerate(row["ctxs"]):
         text = text_of(ctx.get("text", ""), path, number, f"text of context {rank}")

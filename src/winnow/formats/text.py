@@ -53,9 +53,9 @@ def json_lines(path: Path, fields: Mapping[str, type | tuple[type, ...]]) -> Ite
         try:
             row = json.loads(line)
         except json.JSONDecodeError as error:
-            raise InputError.at(path, number, got=line, expected=f"{expected} ({error.msg})") from error
+            raise InputError.at(path, number, received=line, expected=f"{expected} ({error.msg})") from error
         if not isinstance(row, dict) or any(not isinstance(row.get(name), kind) for name, kind in fields.items()):
-            raise InputError.at(path, number, got=line, expected=expected)
+            raise InputError.at(path, number, received=line, expected=expected)
         yield number, row
 
 
@@ -72,8 +72,8 @@ def tsv_rows(path: Path, columns: int, *, quoted: bool = False) -> Iterator[tupl
     reader = csv.reader(text(), delimiter="\t", quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE)
     for row in reader:
         if len(row) != columns:
-            got, expected = "\t".join(row), f"{columns} tab-separated fields, found {len(row)}"
-            raise InputError.at(path, number, got=got, expected=expected)
+            content, expected = "\t".join(row), f"{columns} tab-separated fields, found {len(row)}"
+            raise InputError.at(path, number, received=content, expected=expected)
         yield number, row
 
 
@@ -93,21 +93,21 @@ def python_list(text: str, path: Path, number: int) -> list[str]:
     except (ValueError, SyntaxError):
         value = None
     if not isinstance(value, list):
-        raise InputError.at(path, number, got=text, expected="a list of answers such as ['Paris', 'City of Paris']")
+        raise InputError.at(path, number, received=text, expected="a list of answers such as ['Paris', 'City of Paris']")
     return [str(item) for item in value]
 
 
 def answers_of(values: Sequence[object], path: Path, line: int) -> tuple[str, ...]:
     """Return the distinct, stripped answers in their order; an empty list is an error, never a silent 0."""
-    found = dict.fromkeys(text for value in values if (text := str(value).strip()))
-    if not found:
-        raise InputError.at(path, line, got=str(list(values)), expected="at least one non-empty answer")
-    return tuple(found)
+    answers = dict.fromkeys(text for value in values if (text := str(value).strip()))
+    if not answers:
+        raise InputError.at(path, line, received=str(list(values)), expected="at least one non-empty answer")
+    return tuple(answers)
 
 
 def text_of(value: object, path: Path, line: int, what: str) -> str:
     """Return a stripped text that must not be empty."""
     text = str(value).strip()
     if not text:
-        raise InputError.at(path, line, got=str(value), expected=f"a non-empty {what}")
+        raise InputError.at(path, line, received=str(value), expected=f"a non-empty {what}")
     return text

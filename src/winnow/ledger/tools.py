@@ -113,4 +113,4 @@ def _rows(path: Path) -> Iterator[Sequence[Any]]:
             created = min(float(line["created"]), time.time())
             yield key, line["kind"], line["engine"], value, float(line["seconds"]), created, checksum(key, value)
         except (KeyError, TypeError, ValueError) as error:
-            raise InputError.at(path, number, got=json.dumps(line), expected=f"an exported call ({error})") from error
+            raise InputError.at(path, number, received=json.dumps(line), expected=f"an exported call ({error})") from error

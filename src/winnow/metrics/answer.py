@@ -67,4 +67,4 @@ def _check(answers: Sequence[str], dialect: str) -> None:
     if isinstance(answers, str):
         raise InputError(f"answers must be a list of strings; received the string {answers!r}. Wrap it in a list.")
     if not answers:
-        raise InputError("The answer list is empty: a prediction cannot be judged. Give at least one answer.")
+        raise InputError("The answer list is empty: a prediction cannot be scored. Give at least one answer.")

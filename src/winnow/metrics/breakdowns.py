@@ -1,4 +1,4 @@
-"""Breakdowns: groups of questions for which a table shows each cell apart (conf/breakdown/<name>.yaml)."""
+"""Breakdowns: groups of questions for which tables show each cell separately (conf/breakdown/<name>.yaml)."""
 
 import json
 import re

@@ -10,7 +10,7 @@ from winnow.records import Decoding, Generate, Message, Plan
 
 @dataclass(frozen=True)
 class JudgedAccuracy(JudgedMetric):
-    """Asks the judge for "yes" or "no"; a reply that begins with neither leaves the question out.
+    """Requests "yes" or "no" from the judge; a reply that begins with neither leaves the question out.
 
     Args:
         template: holds {question}, {answers} and {answer}.
@@ -28,7 +28,7 @@ class JudgedAccuracy(JudgedMetric):
                 raise ConfigError(f"metric.{self.name}.template must hold {{{name}}}; received {self.template!r}.")
 
     def plan(self, sample: Sample) -> Plan[float | None]:
-        """Ask once."""
+        """Send one request."""
         answers = "; ".join(sample.question.answers)
         text = self.template.format(question=sample.question.text, answers=answers, answer=sample.prediction.answer)
         decoding = Decoding(max_new_tokens=self.max_new_tokens)

@@ -88,7 +88,7 @@ def _holds(text: str, needles: Sequence[_Needle]) -> bool:
 
 
 def shortest_held(text: str, answers: Sequence[str]) -> str:
-    """Return the shortest answer that a passage states, so that it can be read off it; the first where it states none."""
+    """Return the shortest answer that a passage contains, so that it can be read there; the first where it contains none."""
     return min((answer for answer in answers if answer.strip() and has_answer(text, [answer])), key=len, default=answers[0])
 
 

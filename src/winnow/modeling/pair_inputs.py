@@ -34,8 +34,8 @@ class PairForm:
     def __post_init__(self) -> None:
         """Refuse a template without its field."""
         for name, needed, known in (("question", {"question"}, {"question"}), ("passage", {"text"}, {"text", "title"})):
-            found = {part for _, part, _, _ in Formatter().parse(getattr(self, name)) if part is not None}
-            if needed - found or found - known:
+            fields = {part for _, part, _, _ in Formatter().parse(getattr(self, name)) if part is not None}
+            if needed - fields or fields - known:
                 raise ConfigError(f"form.{name} must have the fields {sorted(needed)}; received {getattr(self, name)!r}.")
 
 

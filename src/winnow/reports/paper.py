@@ -11,7 +11,7 @@ import yaml
 from winnow.errors import ConfigError, nearest
 from winnow.reports.cells import CellResult, TableView, difference, paired, scale_of
 
-NOT_STATED = "not stated"
+NOT_REPORTED = "not reported"
 _SELECTORS = ("strategy", "k", "gold", "samples", "rank_by", "weight_by")
 
 
@@ -155,7 +155,7 @@ def _beside(cell: CellResult, name: str, reported: Sequence[ReportedValue], seed
     theirs = next((value for value in reported if value.metric == name and _matches(cell, value.where)), None)
     text = metric.format(ours)
     if theirs is None or not ours.n or math.isnan(theirs.low):
-        return [text, NOT_STATED if theirs is None else theirs.format(), "-"]
+        return [text, NOT_REPORTED if theirs is None else theirs.format(), "-"]
     value = scale_of(metric) * ours.mean
     return [text, theirs.format(), f"{value - min(max(value, theirs.low), theirs.high):+.1f}"]
 

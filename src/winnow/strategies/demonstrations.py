@@ -55,7 +55,7 @@ class Shots:
                 drawn.append(Demonstration(question.question_id, question.text, gold.passage, answer))
         if len(drawn) <= self.count:
             raise ConfigError(
-                f"prompt.shots asks for {self.count} demonstrations and one spare; of split {self.split!r} only "
+                f"prompt.shots needs {self.count} demonstrations and one spare; of split {self.split!r} only "
                 f"{len(drawn)} questions have a retrieved passage with their answer. Use fewer, or another split."
             )
         return tuple(drawn)

@@ -30,13 +30,13 @@ class Prompt:
 
     def __post_init__(self) -> None:
         """Refuse a template that lacks a field or has an unknown one."""
-        shown, shot = ({"demonstrations"}, {"contexts", "question", "answer"}) if self.shots else (set(), set())
+        section, shot_fields = ({"demonstrations"}, {"contexts", "question", "answer"}) if self.shots else (set(), set())
         for name, required, optional in (
-            ("with_contexts", {"contexts", "question", *shown}, {"demonstrations"}),
+            ("with_contexts", {"contexts", "question", *section}, {"demonstrations"}),
             ("without_contexts", {"question"}, set()),
-            ("with_candidates", {"contexts", "candidates", "question", *shown}, {"demonstrations"}),
+            ("with_candidates", {"contexts", "candidates", "question", *section}, {"demonstrations"}),
             ("passage", set(), {"number", "title", "text"}),
-            ("demonstration", shot, {"number", "contexts", "question", "answer"}),
+            ("demonstration", shot_fields, {"number", "contexts", "question", "answer"}),
         ):
             fields = {part for _, part, _, _ in Formatter().parse(getattr(self, name)) if part is not None}
             if required - fields or fields - required - optional:

@@ -1,4 +1,4 @@
-"""What a frozen generator tells an estimator: likelihoods of known answers, and its own answers with theirs (RE-RAG)."""
+"""Teaching an estimator by a frozen generator: likelihoods of known answers, and its own answers with theirs (RE-RAG)."""
 
 import math
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ class ScoredReply:
 
 @dataclass(frozen=True, slots=True)
 class Teacher:
-    """Plans that ask a frozen generator about each context alone."""
+    """Plans that request likelihoods and answers of a frozen generator for each context alone."""
 
     prompt: Prompt
     decoding: Decoding

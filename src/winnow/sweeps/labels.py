@@ -11,7 +11,7 @@ class CellLabels:
         strategy: its name.
         k: how many contexts a prompt shows, 0 without passages.
         gold: the placement's name.
-        setting: what else sets the cell apart from others, such as "retriever=dense".
+        setting: what else distinguishes the cell from others, such as "retriever=dense".
         samples: replies per prompt.
         rank_by: what ranks the contexts.
         weight_by: what weights them.

@@ -21,8 +21,8 @@ def read_samples(spec: CellSpec, *, contexts: bool = False) -> list[Sample]:
     if missing is not None:
         raise ArtifactError(f"{spec.predictions} answers question {missing!r}, which {spec.questions.path} lacks.")
     answered = [questions[p.question_id] for p in predictions]
-    shown = _placed(spec, answered) if contexts and spec.labels.k else {}
-    return [Sample(questions[p.question_id], p, shown.get(p.question_id, ()), spec.prices) for p in predictions]
+    placed = _placed(spec, answered) if contexts and spec.labels.k else {}
+    return [Sample(questions[p.question_id], p, placed.get(p.question_id, ()), spec.prices) for p in predictions]
 
 
 def _placed(spec: CellSpec, questions: Sequence[Question]) -> Mapping[str, Sequence[Context]]:

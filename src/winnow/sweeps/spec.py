@@ -75,7 +75,7 @@ class QuestionSelection:
         if missing and (self.limit is None or len(known) < self.limit):
             raise ConfigError(
                 f"sweep.limit={self.limit} needs more questions than the closed-book filter covers: it kept {len(known)}, "
-                f"{missing} of split {self.split!r} were not asked. Raise closed_book.limit (null means all), set "
+                f"{missing} of split {self.split!r} have no closed-book answer. Raise closed_book.limit (null means all), set "
                 "closed_book.split to the same split, or switch the filter off with sweep.closed_book_filter=false."
             )
         return known

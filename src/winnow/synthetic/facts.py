@@ -1,8 +1,8 @@
 """A made world of templated facts, small enough to prove a method from random weights in minutes.
 
-Each person has one value a relation; a passage states one of them. A question's contexts are one passage that answers it and
+Each person has one value a relation; a passage contains one of them. A question's contexts are one passage that answers it and
 distractors: passages with other facts of the same person, and passages with the same relation of other people, so that
-neither the name nor the topic alone tells which is relevant. Test people are strangers to training.
+neither the name nor the topic alone decides which is relevant. Test people do not occur in training.
 """
 
 import random
@@ -55,7 +55,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Cloze:
-    """A fact with its value masked, as a question, and the passage that states it."""
+    """A fact with its value masked, as a question, and the passage that contains it."""
 
     question: str
     passage: Passage
@@ -80,9 +80,9 @@ class Facts:
         self.facts = {name: {r: self.rng.choice(self.values[r]) for r in RELATIONS} for name in people}
 
     def _words(self, count: int) -> Iterator[str]:
-        made = [a + b + c + d for a in _ONSETS for b in _RIMES for c in _ONSETS for d in _RIMES]
-        self.rng.shuffle(made)
-        return iter(made[:count])
+        names = [a + b + c + d for a in _ONSETS for b in _RIMES for c in _ONSETS for d in _RIMES]
+        self.rng.shuffle(names)
+        return iter(names[:count])
 
     def split(self, name: str) -> Iterator[Case]:
         """Yield a split's questions with their contexts."""
@@ -120,11 +120,11 @@ class Facts:
         contexts = tuple(
             Context(passage, rank, 0.0, answer in passage.text.split()) for rank, passage in enumerate(passages, start=1)
         )
-        asked = RELATIONS[relation][1].format(name=person)
-        return Case(Question(name, asked, (answer,)), contexts)
+        wording = RELATIONS[relation][1].format(name=person)
+        return Case(Question(name, wording, (answer,)), contexts)
 
     def _passage(self, name: str, person: str, relation: str, people: Sequence[str], not_said: str = "") -> Passage:
-        """Return a fact of this person, or of another where this one's value is what must not be said."""
+        """Return a fact of this person, or of another where this one's value must not occur."""
         while self.facts[person][relation] == not_said:
             person = self._other(people, person)
         return Passage(name, "facts", RELATIONS[relation][0].format(name=person, value=self.facts[person][relation]))

@@ -63,7 +63,7 @@ class ChatServer:
     slow: Callable[[str], float] = lambda _prompt: 0.0
     """Seconds more that a prompt takes."""
     most_choices: int = 1000
-    """How many choices it gives at most, whatever `n` asks."""
+    """How many choices it gives at most, whatever `n` is."""
     polls: int = 1
     """How often a batch is "in_progress" before it is completed."""
     came: Counter[str] = field(default_factory=Counter)
@@ -192,7 +192,7 @@ class ChatServer:
         return batch
 
     def _poll(self, name: str) -> dict[str, Any]:
-        """Return a batch; once it was asked for often enough its requests are answered."""
+        """Return a batch; after enough polls its requests are answered."""
         batch = self._batches[name]
         batch["polls"] -= 1
         if batch["polls"] < 0 and batch["status"] == "in_progress":

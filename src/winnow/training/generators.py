@@ -101,7 +101,7 @@ class Seq2SeqGenerator(Generator):
 
 @dataclass
 class CausalGenerator(Generator):
-    """A decoder-only generator; `form.suffix` asks for the answer."""
+    """A decoder-only generator; `form.suffix` prompts for the answer."""
 
     form: PairForm = field(default_factory=lambda: PairForm(suffix=" answer:"))
 

@@ -93,6 +93,6 @@ def choose_parts(names: Sequence[str] | None, evaluation: Evaluation) -> list[Pa
     if not chosen:
         raise ConfigError(
             f"evaluate_estimator.show=[{', '.join(wanted)}] needs answers, and the cell of these settings is missing. Run "
-            "`python -m flows.sweep` with the same words, rank_by=estimator and k=evaluate_estimator.k first."
+            "`python -m flows.sweep` with the same settings, rank_by=estimator and k=evaluate_estimator.k first."
         )
     return chosen

@@ -121,7 +121,7 @@ def share_table(e: Evaluation) -> TableView:
     ]
     over = (
         f'share of the top {e.k} with P("true") over 0.5, of the retriever over its median score; the paper draws curves '
-        "whose values are not stated: accuracy rises with the estimator's share, and drops where no context is relevant"
+        "whose values are not reported: accuracy rises with the estimator's share, and drops where no context is relevant"
     )
     title = "EM by the share of relevant contexts (RE-RAG, figures 3 and 4)"
     return TableView(title, over, ["score", "share", "n", "EM"], rows)
