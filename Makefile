@@ -20,8 +20,8 @@ export HF_HUB_DISABLE_TELEMETRY := 1
 demo: .venv/installed-$(EXTRA)
 	python -m flows.demo
 
-# Two processes of one thread each; the tests of one xdist group stay together.
-TESTS := OMP_NUM_THREADS=1 pytest --numprocesses 2 --dist loadgroup
+# Two processes of one thread each; the tests of a file stay together, in the order of the files.
+TESTS := OMP_NUM_THREADS=1 pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 test: check
 	$(TESTS)

@@ -22,7 +22,6 @@ from winnow.readers.pacing import Pacing
 from winnow.records import Decoding, Generate, Generation, Message
 from winnow.strategies.replies import is_unknown
 
-pytestmark = pytest.mark.xdist_group("quick_start")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 SMALL = """
 groups: {experiment: quick_start}

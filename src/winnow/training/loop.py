@@ -180,12 +180,13 @@ class _Loop:
         self.best_folder = out.with_name(out.name + ".best")
         folder = out.with_name(out.name + ".checkpoint")
         self.checkpoint = Checkpoint(folder, modules, self.optimizer, self.scheduler, processes, method)
+        self.fingerprint = self._fingerprint()  # before training: what a method adapts on the way is its state
 
     def run(self) -> LoopReport:
         """Train to the end."""
         self.out.parent.mkdir(parents=True, exist_ok=True)
         check_space(self.out.parent, _BYTES_PER_PARAMETER * sum(p.numel() for p in self.parameters))
-        self.progress = _Progress(**self.checkpoint.load(self._fingerprint()))
+        self.progress = _Progress(**self.checkpoint.load(self.fingerprint))
         self.advance(self.progress.step, "")
         while self.progress.epoch < self.settings.epochs:
             self._train_epoch()
@@ -220,7 +221,7 @@ class _Loop:
             if self._passed(self.settings.logging_steps) or number + 1 == steps:
                 self._log_step(terms)
             if self._passed(self.settings.save_steps) and number + 1 < steps:
-                self.checkpoint.save(self._fingerprint(), asdict(progress))
+                self.checkpoint.save(self.fingerprint, asdict(progress))
 
     def _passed(self, interval: int) -> bool:
         """Return whether the last batch's updates reached a multiple of an interval."""
@@ -295,7 +296,7 @@ class _Loop:
             progress.best, progress.best_epoch = means.get("em", -math.inf), progress.epoch
             if self.processes.is_main_process:
                 self._save_models(self.best_folder)
-        self.checkpoint.save(self._fingerprint(), asdict(progress))
+        self.checkpoint.save(self.fingerprint, asdict(progress))
 
     def _evaluate(self) -> list[dict[str, float]]:
         for module in self.modules.values():
