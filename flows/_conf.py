@@ -27,6 +27,36 @@ def compose(overrides: Sequence[str]) -> DictConfig:
         raise ConfigError(f"conf/ cannot be composed with {list(overrides)}: {error}") from error
 
 
+REQUIRED = {
+    "corpus": ("name", "parser"),
+    "dataset": ("name", "parser", "split"),
+    "retriever": ("name", "engine"),
+    "estimator": ("name", "engine"),
+    "reader": ("name", "tuned", "base", "engine"),
+    "strategy": ("name", "plan"),
+}
+"""The keys that every choice of a group has."""
+
+
+def check_choices(cfg: DictConfig) -> None:
+    """Check that the chosen components have the keys of their groups.
+
+    Raises:
+        ConfigError: with the group and the keys that its YAML lacks.
+
+    """
+    for group, keys in REQUIRED.items():
+        if group in cfg and (missing := [key for key in keys if key not in cfg[group]]):
+            chosen = cfg[group].get("name", "the one that was chosen")
+            raise ConfigError(f"conf/{group}/ ({chosen}): the YAML lacks {', '.join(missing)}. Add it, as in its neighbours.")
+    for name, node in cfg.get("metric", {}).items():
+        if not isinstance(node, DictConfig) or "_target_" not in node:
+            raise ConfigError(
+                f"conf/metric/: {name!r} is no metric. The first line of a metric's YAML is `# @package metric.<name>`; "
+                f"received {node!r}."
+            )
+
+
 def groups() -> list[str]:
     """Return the names of the folders of conf/."""
     return sorted(one.name for one in CONF.iterdir() if one.is_dir())

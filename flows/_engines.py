@@ -1,6 +1,7 @@
 """Engines by role: which component serves a role, what it costs, and driving plans through them with a progress bar."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from omegaconf import DictConfig
@@ -16,6 +17,8 @@ from winnow.dry_run import CostEstimate, estimate_cost
 from winnow.errors import ConfigError
 from winnow.ledger.stores import open_store
 from winnow.protocols import CallStore, Engine, Engines, Estimator, engines_for
+from winnow.readers.budget import Budget, Spending
+from winnow.readers.openai_engine import OpenAIEngine
 from winnow.records import Outcome, Price, Role, T
 from winnow.sweeps.spec import EngineSpec
 
@@ -30,7 +33,7 @@ def engine_spec(project: Project, role: Role) -> EngineSpec:
         return EngineSpec(role, identity, lambda _: _estimator_engine(project, identity))
     if role == "search":
         index, corpus = project.index(), project.corpus
-        identity = f"{project.cfg.search.name}@{index.key}"
+        identity = f"{project.cfg.search.name}@{key_of(index.key, project.pinned.settings(project.cfg.search.engine))}"
         return EngineSpec(role, identity, lambda _: _search_engine(project, index.require, corpus.require, identity))
     if role not in ROLES:
         raise ConfigError(f"engines: there is no role {role!r}; the roles are {', '.join((*ROLES, 'estimator', 'search'))}.")
@@ -53,9 +56,17 @@ def open_reader(reader: DictConfig, path: str, *, price: Price, name: str | None
     """Return the reader of these weights or this remote model; what it needs is checked now, weights are loaded later."""
     priced = {"price": price} if "budget" in reader.engine else {}
     engine: Engine = build(reader.engine, path=path, name=name or reader.name, **priced)
+    if isinstance(engine, OpenAIEngine):
+        engine.spending = _spending(engine.identity, engine.budget, engine.price)
     if check:
         engine.check()
     return engine
+
+
+@cache
+def _spending(identity: str, budget: Budget, price: Price) -> Spending:  # noqa: ARG001 (one for each model)
+    """Return what this process spends on a model: groups of cells and judges share one budget."""
+    return Spending(budget, price)
 
 
 def price_of(cfg: DictConfig, reader: DictConfig) -> Price:

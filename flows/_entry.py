@@ -7,7 +7,7 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
-from flows._conf import CONF, compose, groups, options
+from flows._conf import CONF, check_choices, compose, groups, options
 from flows._overrides import check_overrides, from_params
 from flows._prefect import run_flow
 from flows._renames import current_overrides
@@ -33,6 +33,7 @@ def entry(stage: Stage, *, retries: int = 0, grid: bool = False, dry_run: bool =
     name = stage.__name__
     if not dry_run:
         stage = _without_dry_run(stage)
+    stage = _with_checked_choices(stage)
 
     @functools.wraps(stage)
     def main() -> None:
@@ -51,6 +52,16 @@ def entry(stage: Stage, *, retries: int = 0, grid: bool = False, dry_run: bool =
             sys.exit(f"{type(error).__name__}: {error}")
 
     return main
+
+
+def _with_checked_choices(stage: Stage) -> Stage:
+    @functools.wraps(stage)
+    def checked(configs: Sequence[DictConfig]) -> Summary:
+        for cfg in configs:
+            check_choices(cfg)
+        return stage(configs)
+
+    return checked
 
 
 def _without_dry_run(stage: Stage) -> Stage:
@@ -121,7 +132,8 @@ def _help(name: str, doc: str) -> str:
     listed = "\n".join(f"  {group:<10} {', '.join(options(group))}" for group in groups())
     plain = [key for key in map(str, compose([])) if key not in groups() and key != "hydra"]
     return (
-        f"{doc.strip()}\n\nUsage: python -m flows.{name} [group=choice] [key=value] [-m key=a,b,c] [--params FILE]\n\n"
+        f"{doc.strip()}\n\nUsage: python -m flows.{name} [-m] [group=choice ...] [key=value ...] [--params FILE]\n"
+        "With -m, key=a,b,c is a job for each value\n\n"
         f"Groups and their choices (conf/<group>/<choice>.yaml):\n{listed}\n\nOther settings (conf/config.yaml):\n"
         f"  {' '.join(plain)}\n\n--cfg job prints the composed settings and stops."
     )

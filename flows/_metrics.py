@@ -10,7 +10,7 @@ from flows._conf import compose, options
 from flows._engines import drive, engine_spec, open_engines, open_ledger
 from winnow.artifacts.provenance import key_of
 from winnow.errors import ConfigError, nearest
-from winnow.metrics.base import JudgedMetric, Metric, Row, Sample, needs_contexts
+from winnow.metrics.base import JudgedMetric, Metric, Row, Sample, required_inputs
 from winnow.metrics.breakdowns import Breakdown
 from winnow.reports.cells import CellResult
 from winnow.sweeps.samples import judge_jobs, judged_rows, read_samples
@@ -48,7 +48,7 @@ def read_results(cfg: DictConfig, specs: Sequence[CellSpec], *, hidden: Iterable
     metrics, breakdown = configured_metrics(cfg), configured_breakdown(cfg)
     extra = [metric_named(name) for name in hidden if name not in {metric.name for metric in metrics}]
     components = [*metrics, *extra, *([breakdown] if breakdown else [])]
-    samples = {spec.key: read_samples(spec, contexts=needs_contexts(components)) for spec in specs}
+    samples = {spec.key: read_samples(spec, required_inputs(components)) for spec in specs}
     judged = _judge(cfg, metrics, samples)
     return [
         CellResult(
@@ -78,4 +78,6 @@ def _judge(cfg: DictConfig, metrics: Sequence[Metric], samples: Mapping[str, Seq
 def metrics_digest(cfg: DictConfig) -> str:
     """Return what identifies the metrics of the settings, so that a run in MLflow gets those that it lacks."""
     judge = any(isinstance(metric, JudgedMetric) for metric in configured_metrics(cfg))
-    return key_of(OmegaConf.to_container(cfg.metric, resolve=True), engine_spec(Project(cfg), "judge").key if judge else "")
+    prices = OmegaConf.to_container(cfg.prices, resolve=True)
+    judge_key = engine_spec(Project(cfg), "judge").key if judge else ""
+    return key_of(OmegaConf.to_container(cfg.metric, resolve=True), prices, judge_key)

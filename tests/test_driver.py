@@ -1,14 +1,17 @@
 """The driver: each distinct call once, in every order of events."""
 
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from winnow.driver import Driver, Job
-from winnow.errors import ConfigError, PromptTooLongError
+from winnow.errors import CallRefusedError, ConfigError, PromptTooLongError, ReaderError
 from winnow.keys import request_key
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import engines_for
@@ -324,6 +327,111 @@ def test_a_failed_search_is_a_result_and_is_recorded(tmp_path: Path) -> None:
             driver = Driver(engines_for(Refusing(identity="web")), ledger)
             (outcome,) = driver.run([Job(1, plan())])
         assert (outcome.result, driver.tally.executed) == ("time-out", expected)
+
+
+class Censored(ScriptedReader):
+    """Refuses every call."""
+
+    def _answer(self, request: Generate) -> Generation:
+        return Failed("content filter.")  # type: ignore[return-value]
+
+
+def test_a_stored_refusal_reaches_only_plans_that_can_go_on(tmp_path: Path) -> None:
+    """The ledger's failure of one strategy stops another that expects a reply, and says how to request it again."""
+
+    def plan(*, may_fail: bool) -> Plan[str]:
+        (reply,) = yield [Generate((Message("user", "a"),), Decoding(), may_fail=may_fail)]
+        return reply.reason if isinstance(reply, Failed) else reply.text
+
+    with SqliteStore(tmp_path / "l.sqlite") as ledger:
+        (outcome,) = Driver(engines_for(Censored()), ledger).run([Job(1, plan(may_fail=True))])
+        assert outcome.result == "content filter."
+        with pytest.raises(CallRefusedError, match=r"content filter\. `winnow ledger prune --failed`"):
+            list(Driver(engines_for(Censored()), ledger).run([Job(1, plan(may_fail=False))]))
+
+
+@dataclass
+class Remote(ScriptedReader):
+    """A server whose replies arrive with the second poll after a request."""
+
+    remote: ClassVar[bool] = True
+    polls: int = 0
+
+    def collect(self, timeout: float = 0.0) -> Sequence[tuple[Request, Result]]:
+        """Return nothing at first."""
+        self.polls += 1
+        return super().collect(timeout) if self.polls > 1 else []
+
+
+class Broken(ScriptedReader):
+    """Fails when it is collected."""
+
+    def collect(self, timeout: float = 0.0) -> Sequence[tuple[Request, Result]]:
+        """Raise."""
+        raise ReaderError("the quota is exhausted")
+
+
+def test_replies_on_their_way_from_one_server_survive_the_failure_of_another(tmp_path: Path) -> None:
+    """The judge's paid reply is stored before the reader's error ends the run."""
+    judge = Remote(lambda _: "yes", identity="judge")
+    engines = engines_for(Broken(), "reader") | engines_for(judge, "judge")
+
+    def plan() -> Plan[Answer]:
+        yield [Generate((Message("user", role),), Decoding(), role=role) for role in ("reader", "judge")]
+        return Answer("", True)
+
+    with SqliteStore(tmp_path / "l.sqlite") as ledger:
+        with pytest.raises(ReaderError, match="the quota is exhausted"):
+            list(Driver(engines, ledger).run([Job(1, plan())]))
+        key = request_key("judge", Generate((Message("user", "judge"),), Decoding()))
+        assert isinstance(ledger.get([key])[key], Generation)
+
+
+@dataclass
+class Loading(ScriptedReader):
+    """Takes a while to accept requests, and longer to answer them, as a local model that loads first."""
+
+    seconds: float = 0.2
+
+    def submit(self, requests: Sequence[Request]) -> None:
+        """Load."""
+        time.sleep(0.3)
+        super().submit(requests)
+
+    def collect(self, timeout: float = 0.0) -> Sequence[tuple[Request, Result]]:
+        """Compute."""
+        if self._pending:
+            time.sleep(self.seconds)
+        return super().collect(timeout)
+
+
+def test_a_local_call_takes_its_own_computation_alone(tmp_path: Path) -> None:
+    """Neither loading nor another engine's computation is in its seconds."""
+    engines = engines_for(Loading(identity="a", seconds=0.4), "reader") | engines_for(
+        Loading(identity="b", seconds=0.1), "judge"
+    )
+
+    def plan() -> Plan[Answer]:
+        yield [Generate((Message("user", role),), Decoding(), role=role) for role in ("reader", "judge")]
+        return Answer("", True)
+
+    with SqliteStore(tmp_path / "l.sqlite") as ledger:
+        (outcome,) = Driver(engines, ledger).run([Job(1, plan())])
+    seconds = {usage.role: usage.seconds for usage in outcome.usage}
+    assert 0.4 <= seconds["reader"] < 0.65
+    assert 0.1 <= seconds["judge"] < 0.35
+
+
+def test_a_shortened_request_keeps_its_role_and_sample() -> None:
+    """All that is not the prompt stays."""
+    short = Generate((Message("user", "s"),), Decoding())
+    one = Generate((Message("user", "l"),), Decoding(), 3, "judge", ("true",), may_fail=True, shorter=lambda: short)
+    less = one.shortened()
+    assert less is not None
+    assert (less.messages, less.sample, less.role, less.token_logprobs, less.may_fail) == (
+        short.messages, 3, "judge", ("true",), True,
+    )  # fmt: skip
+    assert short.shortened() is None
 
 
 def test_a_request_that_its_engine_refuses_stops_the_run_before_it_is_sent(tmp_path: Path) -> None:

@@ -10,15 +10,16 @@ import gc
 import time
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic
 
-from winnow.errors import ConfigError, PromptTooLongError
+from winnow.errors import CallRefusedError, ConfigError, PromptTooLongError
 from winnow.keys import request_key
 from winnow.protocols import CallStore, Engine, Engines
 from winnow.records import (
     Estimate,
+    Failed,
     Generate,
     Generation,
     Likelihood,
@@ -38,6 +39,7 @@ WINDOW = 2048
 _WAIT_SECONDS = 1.0
 _POLL_SECONDS = 0.05
 _OTHERS_SECONDS = 0.2
+_DRAIN_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,13 @@ class _Lane:
     unsorted: bool = False
     in_flight: int = 0
     since: float = 0.0
-    """When the engine last returned results, or became busy."""
+    """When a server last returned results, or became busy."""
+    failed: bool = False
+
+    @property
+    def remote(self) -> bool:
+        """Return whether the engine waits for a server; one that computes here works only while it is collected."""
+        return getattr(self.engine, "remote", False)
 
     def add(self, call: _Call) -> None:
         call.state = _State.QUEUED
@@ -234,14 +242,13 @@ class Driver:
 
     def _shorten(self, waiter: _Waiter, request: Request, reason: str) -> None:
         """Request the same with one passage fewer."""
-        shorter = request.shorter() if isinstance(request, Generate) and request.shorter else None
-        if shorter is None or not isinstance(request, Generate):
+        shorter = request.shortened() if isinstance(request, Generate) else None
+        if shorter is None:
             raise PromptTooLongError(
                 f"A prompt for {waiter.active.job.tag} exceeds the model's context length ({reason}) and has no passage left "
                 "to drop but its last. Shorten the prompt or use a model with a longer context."
             )
-        again = replace(shorter, sample=request.sample, token_logprobs=request.token_logprobs)
-        self._new.append(_Waiter(waiter.active, waiter.slot, again, waiter.dropped + 1))
+        self._new.append(_Waiter(waiter.active, waiter.slot, shorter, waiter.dropped + 1))
 
     def _deliver(self, waiter: _Waiter, result: Result) -> None:
         active = waiter.active
@@ -251,12 +258,32 @@ class Driver:
             if waiter.dropped and isinstance(waiter.request, Generate):
                 active.dropped += waiter.dropped
                 result = replace(result, dropped=waiter.dropped, passages=waiter.request.passages)
+        elif isinstance(result, Failed) and isinstance(waiter.request, Generate) and not waiter.request.may_fail:
+            raise CallRefusedError(
+                f"A call of {active.job.tag} was refused in an earlier run or for another plan: {result.reason} "
+                "`winnow ledger prune --failed` deletes refused calls, so that they are made again."
+            )
         active.results[waiter.slot] = result
         active.waiting -= 1
         if not active.waiting:
             self._advance(active, active.results)
 
     def _work(self) -> None:
+        """Do a round of work; if it fails, store what servers still return for the calls in flight, which are paid."""
+        try:
+            self._round()
+        except Exception:
+            self._drain()
+            raise
+
+    def _drain(self) -> None:
+        deadline = time.monotonic() + _DRAIN_SECONDS
+        for lane in self._lanes.values():
+            with suppress(Exception):  # the run ends with the first error
+                while lane.remote and lane.in_flight and not lane.failed and time.monotonic() < deadline:
+                    self._collect(lane, _WAIT_SECONDS)
+
+    def _round(self) -> None:
         """Submit claimed calls, collect what is finished, and wait only when nothing else can be done."""
         for lane in self._lanes.values():
             self._submit(lane)
@@ -280,18 +307,24 @@ class Driver:
             call.state = _State.SUBMITTED if call.key in claimed else _State.ELSEWHERE
         self._elsewhere.extend(call for call in batch if call.state is _State.ELSEWHERE)
         requests = [call.request for call in batch if call.state is _State.SUBMITTED]
-        if not lane.in_flight:
-            lane.since = time.monotonic()
+        idle = not lane.in_flight
         lane.in_flight += len(requests)
         lane.engine.submit(requests)
+        if idle:
+            lane.since = time.monotonic()
 
     def _collect(self, lane: _Lane, timeout: float) -> bool:
         """Store and deliver what an engine has finished; results that nobody requested are stored too."""
-        results = lane.engine.collect(timeout)
+        start = time.monotonic()
+        try:
+            results = lane.engine.collect(timeout)
+        except Exception:
+            lane.failed = True
+            raise
         if not results:
             return False
         now = time.monotonic()
-        share, lane.since = (now - lane.since) / len(results), now
+        share, lane.since = (now - (lane.since if lane.remote else start)) / len(results), now
         keyed = [(request_key(lane.identity, request), request, _timed(result, share)) for request, result in results]
         rows = [(key, request, result, share) for key, request, result in keyed if not isinstance(result, TooLong)]
         self.ledger.put(lane.identity, rows)
@@ -300,7 +333,7 @@ class Driver:
             call = self._open.pop(key, None)
             if call is None:
                 continue
-            lane.in_flight -= call.state is _State.SUBMITTED
+            call.lane.in_flight -= call.state is _State.SUBMITTED
             call.state = _State.DONE
             if isinstance(result, TooLong):
                 refused.append(key)

@@ -53,7 +53,7 @@ class ReaderError(WinnowError, RuntimeError):
 
 
 class CallRefusedError(ReaderError):
-    """One call that a server refuses for good, although it serves others; some plans can go on without it."""
+    """One prompt that a server refuses for good, such as by its moderation; some plans can go on without it."""
 
 
 class BudgetError(WinnowError, RuntimeError):

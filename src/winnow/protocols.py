@@ -110,8 +110,9 @@ class Engine(Protocol):
     def collect(self, timeout: float) -> Sequence[tuple[Request, Result | TooLong]]:
         """Return finished requests, possibly none.
 
-        An engine that waits for others (a server) waits at most `timeout` seconds for the first result. One that
-        computes in this process runs one batch, however long that takes.
+        An engine that waits for a server has the attribute `remote = True` and waits at most `timeout` seconds for the
+        first result. One that computes in this process runs one batch, however long that takes; calls are timed
+        accordingly.
 
         Each call implies that all results returned before are stored. Results of an earlier run may be among them. An
         engine that cannot go on (a refused key, an exhausted budget) first returns what is finished, then raises.

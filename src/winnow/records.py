@@ -150,8 +150,7 @@ class Generate:
             the model's vocabulary (Self-RAG's reflection tokens, "true" and "false").
         passages: what the prompt shows, in its order; for the plan's own use.
         may_fail: whether the plan can go on after a refused call: it then receives Failed instead of the run stopping.
-        shorter: returns the same request with one passage fewer, or None when only one is left; the driver calls it when
-            the prompt exceeds the model's context length.
+        shorter: returns the prompt with one passage fewer, or None when only one is left; see `shortened`.
 
     """
 
@@ -163,6 +162,13 @@ class Generate:
     passages: tuple[Passage, ...] = field(default=(), compare=False, repr=False)
     may_fail: bool = field(default=False, compare=False)
     shorter: "Callable[[], Generate | None] | None" = field(default=None, compare=False, repr=False)
+
+    def shortened(self) -> "Generate | None":
+        """Return this request with one passage fewer, for a prompt beyond the context length; None if none can go."""
+        shorter = self.shorter() if self.shorter else None
+        if shorter is None:
+            return None
+        return replace(self, messages=shorter.messages, passages=shorter.passages, shorter=shorter.shorter)
 
 
 @dataclass(frozen=True, slots=True)

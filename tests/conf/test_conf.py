@@ -6,7 +6,7 @@ import pytest
 from omegaconf import DictConfig, OmegaConf
 
 from flows._build import build
-from flows._conf import CONF, compose, flat_keys, groups, options
+from flows._conf import CONF, check_choices, compose, flat_keys, groups, options
 from flows._grid import expand
 from flows._overrides import check_overrides, from_params
 from flows._renames import current_overrides
@@ -22,7 +22,8 @@ def test_every_choice_composes_and_builds(group: str, name: str) -> None:
     """Each `_target_` of the choice is found and takes its settings."""
     if name in LAUNCHERS:
         pytest.importorskip(LAUNCHERS[name], reason="the extra `cluster` is not installed")
-    cfg = compose([f"{group}={name}"])
+    cfg = compose([f"{group}=[{name}]" if group == "metric" else f"{group}={name}"])
+    check_choices(cfg)
     for node in _targets(cfg[group] if group in cfg else cfg):
         assert build(node, **_objects(cfg, str(node._target_))) is not None
 
@@ -32,10 +33,10 @@ def _objects(cfg: DictConfig, target: str) -> dict[str, object]:
     name = target.rpartition(".")[2]
     if ".strategies." in target and name != "Prompt":
         return {"prompt": build(cfg.prompt), "decoding": build(cfg.decoding)}
-    if name.endswith("Reader") and ".readers." in target:
+    if target == cfg.reader.engine._target_:
         return {"path": "somewhere", "name": "x"}
-    if ".estimators." in target and name != "BiEncoder":
-        return {"path": "somewhere"}
+    if ".estimators." in target:
+        return {"path": "somewhere"} if "base" in cfg.estimator else {}
     if name == "LocalSearch":
         return {"searcher": None, "passages": None, "identity": "x"}
     learners = {"ReRag": {"estimator": None}, "Rag": {"generator": None}, "Fid": {"generator": None}}
@@ -56,7 +57,8 @@ def test_there_are_enough_choices_and_each_says_how_it_is_used() -> None:
     assert len(EVERY) > 40
     for group, name in EVERY:
         text = (CONF / group / f"{name}.yaml").read_text()
-        assert group == "prompt" or "# python -m flows." in text or "# make " in text, (group, name)
+        says_how = group == "prompt" or "# python -m flows." in text or "# make " in text
+        assert says_how, f"conf/{group}/{name}.yaml: write the command that uses it in its first comment."
 
 
 def test_params_yaml_is_current() -> None:
@@ -233,3 +235,15 @@ def test_roles_and_metrics_are_chosen_by_their_group() -> None:
     assert list(cfg.metric) == ["em", "judged"]
     with pytest.raises(ConfigError, match=r"metric=unknwn: there is no conf/metric/unknwn.yaml. Did you mean 'unk'"):
         check_overrides(["metric=[em,unknwn]"])
+
+
+def test_a_component_that_lacks_a_key_is_named() -> None:
+    """A reader without `tuned`; a metric without its package line, which leaves its keys where metrics belong."""
+    cfg = compose([])
+    del cfg.reader.tuned
+    with pytest.raises(ConfigError, match=r"conf/reader/ \(.*\): the YAML lacks tuned\. Add it"):
+        check_choices(cfg)
+    cfg = compose([])
+    OmegaConf.update(cfg, "metric.title", "EM", force_add=True)
+    with pytest.raises(ConfigError, match=r"'title' is no metric\. .*`# @package metric.<name>`"):
+        check_choices(cfg)

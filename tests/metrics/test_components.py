@@ -3,7 +3,7 @@
 import pytest
 
 from winnow.errors import ConfigError
-from winnow.metrics.base import JudgedMetric, Sample, evaluate, needs_contexts
+from winnow.metrics.base import JudgedMetric, Sample, evaluate, required_inputs
 from winnow.metrics.breakdowns import AnswerType, GoldRank, MetaField, RetrievalScore, answer_type
 from winnow.metrics.correctness import F1, Accuracy, ExactMatch
 from winnow.metrics.cost import Consumption, Cost
@@ -57,6 +57,15 @@ def test_costs_are_by_role() -> None:
     assert counts == {"tokens_in": 14, "tokens_out": 2, "tokens": 16, "calls": 4}
 
 
+def test_a_question_without_a_priced_call_costs_nothing() -> None:
+    """A verifier at a price that one of two questions used: half its price a question, not all of it."""
+    prices = {"verifier": Price(1000.0, 0.0)}
+    usage = [(RoleUsage("verifier", 1, 2, 0, 0.0),), ()]
+    samples = [Sample(sample("x").question, Prediction("q0", "x", False, usage=one), (), prices) for one in usage]
+    interval = evaluate([Cost("money", "$", "number")], samples)["money"]
+    assert (interval.mean, interval.n) == (pytest.approx(1000 * 0.002 / 2), 2)
+
+
 def test_a_metric_is_a_reward() -> None:
     """The same object scores one reply in training; undefined is 0."""
     assert ExactMatch("em", "EM").reward(sample("Austen", 0, TWO)) == 1.0
@@ -77,7 +86,7 @@ def test_a_judge_is_asked_and_its_odd_replies_leave_the_question_out() -> None:
 
 
 def _sample(meta: str, answer: str, *contexts: object) -> Sample:
-    return Sample(Question("q", "?", (answer,), meta=meta), Prediction("q", "x", False), contexts)  # type: ignore[arg-type]
+    return Sample(Question("q", "?", (answer,), meta=meta), Prediction("q", "x", False), ranking=contexts)  # type: ignore[arg-type]
 
 
 def test_breakdowns_by_meta_field() -> None:
@@ -103,8 +112,7 @@ def test_breakdowns_by_gold_rank_and_retrieval_score() -> None:
     assert GoldRank("gold_rank", "rank").groups(samples) == names
     best = RetrievalScore("score", "score", bins=2).groups(samples)
     assert best == ["2 of 2", "2 of 2", "2 of 2", "1 of 2", "1 of 2", "1 of 2"]
-    assert needs_contexts([GoldRank("g", "g")])
-    assert not needs_contexts([NM])
+    assert required_inputs([GoldRank("g", "g"), NM]) == {"ranking", "prediction"}
 
 
 @pytest.mark.parametrize(

@@ -42,3 +42,10 @@ def test_bad_values_are_refused(bad: list[float]) -> None:
     """No value, or a NaN, is never averaged."""
     with pytest.raises(InputError):
         mean_interval(bad)
+
+
+def test_mcnemar_is_for_zeros_and_ones() -> None:
+    """A comparison of token counts has an interval and no p-value."""
+    result = compare([130.0, 120.0], [1030.0, 1020.0])
+    assert (result.difference, result.p_text) == (-900.0, "-")
+    assert compare([1.0, 0.0], [1.0, 0.0]).p_text == "1.000"

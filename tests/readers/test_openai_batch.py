@@ -117,7 +117,7 @@ def test_a_small_capacity_takes_unrequested_results_in(tmp_path: Path) -> None:
 
 def test_a_refused_call_that_may_fail_is_a_result(tmp_path: Path) -> None:
     """HTTP 400 for one line; its plan goes on."""
-    server = ChatServer(misbehave=lambda prompt, _: "bad request" if prompt == "bad" else None)
+    server = ChatServer(misbehave=lambda prompt, _: "moderated" if prompt == "bad" else None)
     with server.serving() as url:
         engine = reader(url, tmp_path)
         good, bad = request("a"), replace(request("bad"), may_fail=True)

@@ -237,7 +237,7 @@ def test_what_it_cannot_do_and_who_it_is(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_refused_call_that_may_fail_is_a_result_and_another_stops_the_run(tmp_path: Path) -> None:
     """HTTP 400 for one prompt: with may_fail its plan receives Failed; without, the run stops."""
-    server = ChatServer(misbehave=lambda prompt, _: "bad request" if prompt == "bad" else None)
+    server = ChatServer(misbehave=lambda prompt, _: "moderated" if prompt == "bad" else None)
     with server.serving() as url:
         outcomes, _ = sweep(
             OpenAIReader("m", "m", url, pacing=FAST), tmp_path / "a.sqlite", [failing(replace(request("bad"), may_fail=True))]

@@ -79,12 +79,12 @@ def test_settings_of_one_strategy_are_compared_too() -> None:
 
 
 def test_a_breakdown_has_a_column_per_group() -> None:
-    """The largest first; a group without questions in a cell has no number."""
+    """The largest first; each cell says over how many of its questions, and a group without any has no number."""
     cells = [replace(CELLS[1], groups=["a", "b", "b", "b"]), replace(CELLS[2], groups=["b", "b", "b", "b"])]
     table = breakdown_table(cells, "topic", 0)
-    assert (table.title, table.columns[3:]) == ("EM by topic", ["b (3)", "a (1)"])
-    assert [row[3].partition(" ")[0] for row in table.rows] == ["66.7", "50.0"]
-    assert table.rows[1][4] == "-"
+    assert (table.title, table.columns[3:]) == ("EM by topic", ["b", "a"])
+    assert [(row[3].partition(" ")[0], row[3][-3:]) for row in table.rows] == [("66.7", "(3)"), ("50.0", "(4)")]
+    assert table.rows[1][4] == "- (0)"
 
 
 def test_plots_are_svg_and_repeat() -> None:

@@ -1,11 +1,12 @@
 """A search engine over an index on this machine."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from winnow.driver import Driver, Job
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import engines_for
-from winnow.records import Passage, Plan, Search
+from winnow.records import Hit, Passage, Plan, Question, Search
 from winnow.retrievers.bm25 import BM25
 from winnow.searchers.local import LocalSearch
 from winnow.testing import PASSAGES
@@ -42,3 +43,20 @@ def test_an_empty_query_is_refused() -> None:
     engine = LocalSearch(lambda: None, dict, "x")  # type: ignore[arg-type, return-value]
     assert "needs a query" in (engine.refusal(Search(" ", 1)) or "")
     assert engine.refusal(Search("x", 1)) is None
+
+
+class DepthDependent:
+    """A fused index: what is first depends on how deep it looks."""
+
+    def search(self, questions: Sequence[Question], depth: int) -> list[list[Hit]]:
+        """Return passages "a" first at depth 1, "b" first below that."""
+        return [[Hit(name, 0.0) for name in ("a" if depth == 1 else "bac")][:depth] for _ in questions]
+
+
+def test_a_search_has_the_results_of_its_own_depth() -> None:
+    """Beside a deeper one it returns what it returns alone."""
+    texts = {name: Passage(name, name, name) for name in "abc"}
+    engine = LocalSearch(DepthDependent, lambda: texts, "x")
+    engine.submit([Search("q", 3), Search("q", 1)])
+    pages = {request.n: result.passages for request, result in engine.collect(0.0)}  # type: ignore[union-attr]
+    assert [[p.passage_id for p in pages[n]] for n in (1, 3)] == [["a"], ["b", "a", "c"]]

@@ -51,7 +51,10 @@ def encode(result: Result) -> str:
 
 def decode(value: str, seconds: float = 0.0) -> Result:
     """Return the result that `encode` wrote."""
-    body: Mapping[str, Any] = orjson.loads(value)
+    try:
+        body: Mapping[str, Any] = orjson.loads(value)
+    except orjson.JSONDecodeError:
+        body = json.loads(value)  # infinite log-probabilities, which JSON does not have
     if "text" in body:
         logprobs = tuple(body["logprobs"]) if "logprobs" in body else None
         usage = Usage(body["in"], body["out"], seconds)

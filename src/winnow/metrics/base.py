@@ -15,7 +15,7 @@ import numpy as np
 from winnow.metrics.intervals import Interval, mean_interval
 from winnow.records import Context, Plan, Prediction, Price, Question, Role
 
-Input = Literal["prediction", "contexts"]
+Input = Literal["prediction", "contexts", "ranking"]
 Unit = Literal["percent", "number"]
 Row = Mapping[str, float]
 
@@ -24,13 +24,15 @@ Row = Mapping[str, float]
 class Sample:
     """What a metric may read about one question.
 
-    `contexts` are the placed ones in prompt order, present only where a metric declares that input.
+    `contexts` are the placed ones in prompt order, and `ranking` the retriever's, best first, as deep as it is stored; both
+    are present only where a metric or breakdown declares that input.
     """
 
     question: Question
     prediction: Prediction
     contexts: Sequence[Context] = ()
     prices: Mapping[Role, Price] = field(default_factory=dict)
+    ranking: Sequence[Context] = ()
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Metric(ABC):
     """
 
     inputs: ClassVar[frozenset[Input]] = frozenset({"prediction"})
-    """What it reads beside the question; "contexts" are read from the rankings only if a metric needs them."""
+    """What it reads beside the question; contexts and ranking are read only if a metric needs them."""
 
     name: str
     title: str
@@ -132,6 +134,6 @@ def evaluate(metrics: Sequence[Metric], samples: Sequence[Sample], seed: int = 0
     return {metric.name: aggregate(metric, rows[metric.name], seed) for metric in metrics if metric.name in rows}
 
 
-def needs_contexts(metrics: Sequence[Any]) -> bool:
-    """Return whether any metric or breakdown reads the contexts."""
-    return any("contexts" in component.inputs for component in metrics)
+def required_inputs(components: Sequence[Any]) -> frozenset[Input]:
+    """Return the inputs that some metrics and breakdowns declare."""
+    return frozenset().union(*(component.inputs for component in components))

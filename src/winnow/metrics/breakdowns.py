@@ -45,14 +45,14 @@ class MetaField(Breakdown):
 
 @dataclass(frozen=True)
 class GoldRank(Breakdown):
-    """By the rank of the best gold passage among the placed contexts: 1, up to 5, ..., not retrieved, no gold passage."""
+    """By the retriever's rank of the best gold passage: 1, up to 5, ..., not retrieved, no gold passage."""
 
-    inputs: ClassVar[frozenset[Input]] = frozenset({"contexts"})
+    inputs: ClassVar[frozenset[Input]] = frozenset({"ranking"})
     edges: Sequence[int] = (1, 5, 20, 100)
 
     def groups(self, samples: Sequence[Sample]) -> list[str]:
         """Return names such as "2-5"."""
-        return [self._group([c.rank for c in sample.contexts if c.is_gold]) for sample in samples]
+        return [self._group([c.rank for c in sample.ranking if c.is_gold]) for sample in samples]
 
     def _group(self, ranks: Sequence[int]) -> str:
         if not ranks:
@@ -71,12 +71,12 @@ class GoldRank(Breakdown):
 class RetrievalScore(Breakdown):
     """By the best retriever score of a question, in equally large groups; questions of equal score share one."""
 
-    inputs: ClassVar[frozenset[Input]] = frozenset({"contexts"})
+    inputs: ClassVar[frozenset[Input]] = frozenset({"ranking"})
     bins: int = 4
 
     def groups(self, samples: Sequence[Sample]) -> list[str]:
         """Return names such as "2 of 4", the lowest scores first."""
-        best = np.array([max((c.score for c in sample.contexts if c.rank), default=-np.inf) for sample in samples])
+        best = np.array([max((c.score for c in sample.ranking if c.rank), default=-np.inf) for sample in samples])
         edges = np.quantile(best, np.linspace(0, 1, self.bins + 1)[1:-1]) if len(best) else np.zeros(0)
         return [f"{int(place) + 1} of {self.bins}" for place in np.searchsorted(edges, best, side="left")]
 

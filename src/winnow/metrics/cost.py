@@ -22,13 +22,13 @@ class Consumption(MeanMetric):
 
 @dataclass(frozen=True)
 class Cost(MeanMetric):
-    """Dollars for `questions` questions, each role at its own model's price; undefined where no model has a price."""
+    """Dollars for `questions` questions, each role at its own model's price; undefined where no model has one."""
 
     questions: int = 1000
 
     def score(self, sample: Sample) -> float | None:
         """Return the dollars."""
-        prices = [(part, sample.prices[part.role]) for part in sample.prediction.usage if part.role in sample.prices]
-        if not prices:
+        if not sample.prices:
             return None
+        prices = [(part, sample.prices[part.role]) for part in sample.prediction.usage if part.role in sample.prices]
         return self.questions * sum(price.of(part.tokens_in, part.tokens_out) for part, price in prices)

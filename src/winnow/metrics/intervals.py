@@ -1,5 +1,6 @@
 """95 % bootstrap intervals, and paired tests between two cells on the same questions."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -29,12 +30,20 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The mean difference (first minus second) with its paired-bootstrap interval and McNemar's exact p-value."""
+    """The mean difference (first minus second) with its paired-bootstrap interval and McNemar's exact p-value.
+
+    The test is for values of 0 and 1; of others `p_value` is NaN.
+    """
 
     difference: float
     low: float
     high: float
     p_value: float
+
+    @property
+    def p_text(self) -> str:
+        """Return the p-value as text, "-" where there is none."""
+        return "-" if math.isnan(self.p_value) else f"{self.p_value:.3f}"
 
     def signed(self, scale: float = 100.0) -> str:
         """Return the difference with its interval as text, in percentage points by default."""
@@ -56,7 +65,9 @@ def compare(first: ArrayLike, second: ArrayLike, *, seed: int = 0, resamples: in
         raise InputError(f"A paired comparison needs the same questions; received {len(left)} and {len(right)} rows.")
     means = _resampled_means(left - right, seed, resamples)
     low, high = np.quantile(means, [0.025, 0.975])
-    return Comparison(float((left - right).mean()), float(low), float(high), mcnemar(left, right))
+    binary = bool(np.isin(np.concatenate([left, right]), (0.0, 1.0)).all())
+    p_value = mcnemar(left, right) if binary else math.nan
+    return Comparison(float((left - right).mean()), float(low), float(high), p_value)
 
 
 def mcnemar(first: ArrayLike, second: ArrayLike) -> float:

@@ -222,7 +222,9 @@ class OpenAIBatchReader(OpenAIEngine):
                 continue
             except ReaderError as error:
                 entry = self._entries.get(row["custom_id"])
-                if isinstance(error, CallRefusedError) and entry is not None and entry.request.may_fail:
+                if entry is None:
+                    continue  # a call of another run, which nobody here waits for
+                if isinstance(error, CallRefusedError) and entry.request.may_fail:
                     yield row["custom_id"], Failed(str(error))
                 else:
                     self._error = error

@@ -30,6 +30,7 @@ class OpenAIEngine:
 
     """
 
+    remote: ClassVar[bool] = True
     speed_only: ClassVar[Mapping[str, str]] = {
         "base_url": "the server's name stands for it",
         "key_variable": "where the key is, not what the model is",

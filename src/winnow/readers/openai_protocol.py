@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _CHARACTERS_PER_TOKEN = 4
 _TOKENS_PER_MESSAGE = 8
+_MODERATED = re.compile(r"invalid_prompt|content.?(policy|management|filter)|moderation|flagged|safety", re.IGNORECASE)
 _TOO_LONG = re.compile(
     r"context (length|size|window)|exceed_context_size|max(imum)? model length|too many tokens", re.IGNORECASE
 )
@@ -152,7 +153,8 @@ class ChatProtocol:
             if code == "insufficient_quota":
                 raise ReaderError(f"The server refuses: the quota is exhausted ({message}). Finished calls are in the ledger.")
             raise RetryableError(f"HTTP {status}: {message}", after=_retry_after(headers), throttled=status in (429, 503))
-        kind = ReaderError if status in (401, 402, 403, 404) else CallRefusedError
+        moderated = status in (400, 422) and _MODERATED.search(f"{code} {message}")
+        kind = CallRefusedError if moderated else ReaderError  # a wrong setting is no property of the prompt
         raise kind(
             f"The server refused a request with HTTP {status}: {message}. Check the model ({self.model}), {self.base_url} "
             f"and the key in {self.key_variable}. Finished calls are in the ledger."

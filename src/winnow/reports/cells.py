@@ -42,9 +42,15 @@ class CellResult:
 
     def interval(self, name: str, seed: int) -> Interval:
         """Return a metric of the cell with its 95 % interval."""
-        metric = self.metric(name)
-        assert metric is not None, name
-        return aggregate(metric, self.rows[name], seed)
+        if (name, seed) not in self._intervals:
+            metric = self.metric(name)
+            assert metric is not None, name
+            self._intervals[name, seed] = aggregate(metric, self.rows[name], seed)
+        return self._intervals[name, seed]
+
+    @cached_property
+    def _intervals(self) -> dict[tuple[str, int], Interval]:
+        return {}
 
     def text(self, name: str, seed: int) -> str:
         """Return a metric of the cell as text, "-" where it is undefined."""
@@ -93,18 +99,16 @@ def metrics_table(title: str, over: str, cells: Sequence[CellResult], seed: int)
 
 
 def breakdown_table(cells: Sequence[CellResult], title: str, seed: int) -> TableView:
-    """Return the first metric of every cell by group, the largest groups first."""
-    counts = Counter(group for cell in cells[:1] for group in cell.groups)
-    for cell in cells:
-        counts.update(dict.fromkeys((group for group in cell.groups if group not in counts), 0))
+    """Return the first metric of every cell by group, the largest groups first; each value with its number of questions."""
+    names = [name for name, _ in Counter(group for cell in cells for group in cell.groups).most_common()]
     metric = cells[0].metrics[0]
+    groups = [[cell.group(name) for name in names] for cell in cells]
     rows = [
-        [*_label_values(cell, cells), *(cell.group(name).text(metric.name, seed) for name, _ in counts.most_common())]
-        for cell in cells
+        [*_label_values(cell, cells), *(f"{one.text(metric.name, seed)} ({len(one.samples)})" for one in row)]
+        for cell, row in zip(cells, groups, strict=True)
     ]
-    columns = [*_label_names(cells), *(f"{name} ({count})" for name, count in counts.most_common())]
-    over = "in brackets: the number of questions in the first cell's group"
-    return TableView(f"{metric.title} by {title}", over, columns, rows)
+    over = "in brackets: the number of questions in the cell's group"
+    return TableView(f"{metric.title} by {title}", over, [*_label_names(cells), *names], rows)
 
 
 def _label_names(cells: Sequence[CellResult]) -> list[str]:
@@ -120,7 +124,7 @@ def _label_values(cell: CellResult, cells: Sequence[CellResult]) -> list[str]:
 def comparisons_table(cells: Sequence[CellResult], seed: int) -> TableView:
     """Return each pair of cells that differ in strategy alone, or in setting alone, by the first metric.
 
-    Pairs without a question in common are left out.
+    Pairs without a question in common, or where the metric is undefined, are left out.
     """
     metric = cells[0].metrics[0]
     rows = []
@@ -132,8 +136,12 @@ def comparisons_table(cells: Sequence[CellResult], seed: int) -> TableView:
             if one.strategy != other.strategy and one.setting != other.setting:
                 continue
             result = difference(first, second, metric.name, seed)
-            rows.append([one.line, other.line, str(one.k), one.gold, result.signed(scale_of(metric)), f"{result.p_value:.3f}"])
-    over = "paired bootstrap and McNemar's exact test on the same questions; p is not corrected for the number of pairs"
+            if result is not None:
+                rows.append([one.line, other.line, str(one.k), one.gold, result.signed(scale_of(metric)), result.p_text])
+    over = (
+        "paired bootstrap, and McNemar's exact test where values are 0 or 1, on the same questions; p is not corrected for "
+        "the number of pairs"
+    )
     columns = ["this", "less this", "k", "gold", f"difference in {metric.title}", "p"]
     return TableView("Differences between strategies and settings", over, columns, rows)
 
@@ -150,8 +158,12 @@ def paired(first: CellResult, second: CellResult) -> bool:
     return same and not ids.isdisjoint(sample.question.question_id for sample in second.samples)
 
 
-def difference(first: CellResult, second: CellResult, metric: str, seed: int) -> Comparison:
-    """Compare a metric of two cells on the questions where both define it, matched by id."""
+def difference(first: CellResult, second: CellResult, metric: str, seed: int) -> Comparison | None:
+    """Compare a metric of two cells on the questions where both define it, matched by id; None if a cell or all lack it."""
+    if not (first.interval(metric, seed).n and second.interval(metric, seed).n):
+        return None
     left, right = first.values(metric), second.values(metric)
     ids = [question_id for question_id in left if question_id in right]
+    if not ids:
+        return None
     return compare([left[one] for one in ids], [right[one] for one in ids], seed=seed)

@@ -179,9 +179,11 @@ def _differences_table(part: PaperPart, cells: Sequence[CellResult], seed: int) 
             rows.append([*labels, "not run", "-", theirs, reported.note])
             continue
         result = difference(*pair, reported.metric, seed)
-        p_value = f"{result.p_value:.3f}" if metric.unit == "percent" else "-"
-        rows.append([*labels, result.signed(scale_of(metric)), p_value, theirs, reported.note])
-    over = "paired by question: bootstrap intervals, and McNemar's exact test for shares"
+        if result is None:
+            rows.append([*labels, "undefined", "-", theirs, reported.note])
+            continue
+        rows.append([*labels, result.signed(scale_of(metric)), result.p_text, theirs, reported.note])
+    over = "paired by question: bootstrap intervals, and McNemar's exact test where values are 0 or 1"
     return TableView(
         "Differences that the paper reports", over, ["of", "this", "less this", "ours", "p", "paper", "its words"], rows
     )

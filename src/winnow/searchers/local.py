@@ -61,19 +61,20 @@ class LocalSearch:
         self._pending += [_search(request) for request in requests]
 
     def collect(self, timeout: float) -> Sequence[tuple[Request, Result]]:  # noqa: ARG002 (it computes, nothing is awaited)
-        """Search for all pending queries."""
+        """Search for all pending queries, those of equal `n` together: a fused ranking depends on its depth."""
         batch, self._pending = self._pending, []
         if not batch:
             return []
         if self._opened is None:
             self._opened = self.searcher(), self.passages()
         searcher, passages = self._opened
-        queries = [Question(str(number), request.query, ("",)) for number, request in enumerate(batch)]
-        rankings = searcher.search(queries, max(request.n for request in batch))
-        return [
-            (request, Pages(tuple(passages[hit.passage_id] for hit in hits[: request.n])))
-            for request, hits in zip(batch, rankings, strict=True)
-        ]
+        results: list[tuple[Request, Result]] = []
+        for n in sorted({request.n for request in batch}):
+            requests = [request for request in batch if request.n == n]
+            queries = [Question(str(number), request.query, ("",)) for number, request in enumerate(requests)]
+            for request, hits in zip(requests, searcher.search(queries, n), strict=True):
+                results.append((request, Pages(tuple(passages[hit.passage_id] for hit in hits))))
+        return results
 
 
 def _search(request: Request) -> Search:

@@ -60,7 +60,7 @@ def _find(request: Request, identities: Mapping[Role, str], ledger: CallStore, n
         stored = ledger.get([key])
         if stored:
             return Call(current, stored[key], dropped)
-        current = current.shorter() if isinstance(current, Generate) and current.shorter else None
+        current = current.shortened() if isinstance(current, Generate) else None
         dropped += 1
     raise LedgerError(
         f"The ledger lacks a call of round {number} ({type(request).__name__}, role {request.role!r}, engine "

@@ -1,6 +1,6 @@
 """Finished cells as samples: questions, predictions and, where a metric needs them, contexts."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from winnow.artifacts.rankings import read_rankings
@@ -8,21 +8,31 @@ from winnow.artifacts.tables import read_predictions, read_questions
 from winnow.contexts.build import contexts_of
 from winnow.driver import Job
 from winnow.errors import ArtifactError
-from winnow.metrics.base import JudgedMetric, Metric, Row, Sample
+from winnow.metrics.base import Input, JudgedMetric, Metric, Row, Sample
 from winnow.records import Context, Outcome, Question
 from winnow.sweeps.spec import CellSpec
 
 
-def read_samples(spec: CellSpec, *, contexts: bool = False) -> list[Sample]:
-    """Return the samples of a finished cell, with the placed contexts if requested."""
+def read_samples(spec: CellSpec, inputs: Collection[Input] = ()) -> list[Sample]:
+    """Return the samples of a finished cell, with what metrics and breakdowns need beside the predictions."""
     predictions = read_predictions(spec.predictions)
     questions = {q.question_id: q for q in read_questions(spec.questions.path, [spec.questions.split])}
     missing = next((p.question_id for p in predictions if p.question_id not in questions), None)
     if missing is not None:
         raise ArtifactError(f"{spec.predictions} answers question {missing!r}, which {spec.questions.path} lacks.")
     answered = [questions[p.question_id] for p in predictions]
-    placed = _placed(spec, answered) if contexts and spec.labels.k else {}
-    return [Sample(questions[p.question_id], p, placed.get(p.question_id, ()), spec.prices) for p in predictions]
+    placed = _placed(spec, answered) if "contexts" in inputs and spec.labels.k else {}
+    rankings = _rankings(spec, answered) if "ranking" in inputs else {}
+    return [
+        Sample(questions[one], p, placed.get(one, ()), spec.prices, rankings.get(one, ()))
+        for p in predictions
+        for one in (p.question_id,)
+    ]
+
+
+def _rankings(spec: CellSpec, questions: Sequence[Question]) -> Mapping[str, Sequence[Context]]:
+    rankings = read_rankings(spec.retrieval, questions)
+    return {question.question_id: contexts_of(rankings, question) for question in questions}
 
 
 def _placed(spec: CellSpec, questions: Sequence[Question]) -> Mapping[str, Sequence[Context]]:

@@ -28,6 +28,7 @@ Fault = Literal[
     "length",
     "refuse",
     "bad request",
+    "moderated",
     "too long",
 ]
 Misbehave = Callable[[str, int], Fault | None]
@@ -41,6 +42,7 @@ _ERRORS: dict[str, tuple[int, str, dict[str, str]]] = {
     "503": (503, "overloaded", {}),
     "refuse": (401, "invalid_api_key", {}),
     "bad request": (400, "invalid_request_error", {}),
+    "moderated": (400, "invalid_prompt", {}),
     "too long": (400, "context_length_exceeded", {}),
 }
 

@@ -238,7 +238,9 @@ class _Loop:
 
     def _step(self, groups: Sequence[Sequence[Group]]) -> dict[str, float]:
         """Prepare some batches without gradients, and take the method's updates on them."""
-        with torch.no_grad():
+        for module in self.modules.values():
+            module.eval()
+        with torch.no_grad(), self.precision():
             batches = [self.method.prepare(one, self.settings.seed, self.progress.epoch) for one in groups]
         terms: dict[str, float] = {}
         for _ in range(self.method.updates):

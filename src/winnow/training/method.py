@@ -44,7 +44,7 @@ class Method(ABC, Generic[Batch]):
         return sum(part.truncated for part in self.parts.values())
 
     def prepare(self, groups: Sequence[Group], seed: int, epoch: int) -> Batch:  # noqa: ARG002 (methods with rollouts use them)
-        """Return the batch of some questions; runs without gradients, once before its updates."""
+        """Return the batch of some questions; runs once before its updates, without gradients or dropout."""
         batch: Any = groups
         return batch  # type: ignore[no-any-return]  # the default Batch is Sequence[Group]
 
