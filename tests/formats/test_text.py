@@ -56,3 +56,10 @@ def test_lists_answers_and_texts(tmp_path: Path) -> None:
         text_of(" ", path, 2, "passage")
     with pytest.raises(InputError, match="There is no file"):
         load_json(tmp_path / "none.json")
+
+
+def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
+    """Excel writes one before the first character."""
+    path = tmp_path / "x.tsv"
+    path.write_bytes("\ufeffid\tname\n".encode())
+    assert list(lines(path)) == [(1, "id\tname")]

@@ -16,14 +16,14 @@ _LONGEST_FIELD = 2**31 - 1
 
 
 def open_text(path: Path) -> IO[str]:
-    """Open a UTF-8 text file, unpacking .gz on the fly; raise InputError where there is none."""
+    """Open a UTF-8 text file, with or without a byte-order mark or .gz; raise InputError where there is none."""
     if not path.is_file():
         raise InputError(
-            f"There is no file {path}. Run `python -m flows.acquire` (`flows.facts` for made facts), or correct the path."
+            f"There is no file {path}. Run `python -m flows.acquire` for the quick start's files, or correct the path."
         )
     if path.suffix == ".gz":
-        return io.TextIOWrapper(gzip.open(path, "rb"), encoding="utf-8", newline="")
-    return path.open(encoding="utf-8", newline="")
+        return io.TextIOWrapper(gzip.open(path, "rb"), encoding="utf-8-sig", newline="")
+    return path.open(encoding="utf-8-sig", newline="")
 
 
 def files_below(root: Path, pattern: str) -> list[Path]:

@@ -1,0 +1,44 @@
+"""The examples of CONTRIBUTING.md work as they stand."""
+
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import yaml
+
+TEXT = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text()
+BLOCKS = dict(re.findall(r"```(?:python|yaml)\n# (\S+)\n(.*?)```", TEXT, flags=re.DOTALL))
+
+
+def _module(path: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Run a block as the module that its first line names."""
+    name = path.removeprefix("src/").removesuffix(".py").replace("/", ".")
+    module = ModuleType(name)
+    monkeypatch.setitem(sys.modules, name, module)
+    exec(compile(BLOCKS[path], path, "exec"), module.__dict__)  # noqa: S102 (the page's own code)
+    return module
+
+
+def test_the_strategy_and_its_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test of the page passes on the strategy of the page."""
+    strategy = _module("src/winnow/strategies/second_opinion.py", monkeypatch)
+    page = vars(_module("tests/strategies/test_second_opinion.py", monkeypatch))
+    tests = [value for name, value in page.items() if name.startswith("test_")]
+    for test in tests:
+        test()
+    target = yaml.safe_load(BLOCKS["conf/strategy/second_opinion.yaml"])["plan"]["_target_"]
+    assert (target, len(tests)) == (f"winnow.strategies.second_opinion.{strategy.SecondOpinion.__name__}", 1)
+
+
+def test_the_metric(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its YAML's settings build it."""
+    from winnow.testing import sample
+
+    module = _module("src/winnow/metrics/brevity.py", monkeypatch)
+    settings = yaml.safe_load(BLOCKS["conf/metric/words.yaml"])
+    assert settings.pop("_target_") == "winnow.metrics.brevity.Words"
+    metric = module.Words(**settings)
+    assert metric.score(sample("the Jane Austen")) == 3
+    assert metric.score(sample("unknown", unknown=True)) is None
