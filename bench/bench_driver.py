@@ -18,7 +18,7 @@ from flows._build import build
 from winnow.contexts.placement import Placement
 from winnow.driver import Driver, Job
 from winnow.ledger.sqlite import SqliteStore
-from winnow.metrics.base import Sample, rows_of
+from winnow.metrics.base import Sample, rows_by_metric
 from winnow.protocols import engines_for
 from winnow.records import Decoding, Generate, Generation, PlacedContexts, Question, Usage, prediction
 from winnow.strategies.closed_book import ClosedBook
@@ -67,7 +67,7 @@ def sharing(folder: Path) -> None:
             outcomes = list(driver.run(table_1(kept)))
             middle = time.perf_counter()
             samples = [Sample(kept[o.tag][0], prediction(*kept[o.tag], o)) for o in outcomes]
-            rows_of(METRICS, samples)
+            rows_by_metric(METRICS, samples)
             tally = driver.tally
             print(
                 f"{label}, {QUESTIONS} questions: {tally.requests} calls without sharing, {tally.executed} made "

@@ -14,22 +14,22 @@ from flows._conf import compose, flat_keys, is_group, options
 from winnow.errors import ConfigError, nearest
 
 
-def named_grid(cfg: DictConfig) -> DictConfig:
-    """Return the config with the names in `grid` replaced by the options they name, as in params.yaml."""
+def resolve_option_names(cfg: DictConfig) -> DictConfig:
+    """Return the config with the option names in `grid` replaced by the options, as in params.yaml."""
     if not axes_of(cfg.get("grid")):
         return cfg
-    full = _copy(cfg)
+    resolved = _copy(cfg)
     for axis, values in cfg.grid.items():
         if is_group(str(axis)) and not isinstance(values, DictConfig):
-            full.grid[axis] = {name: _option(str(axis), str(name)) for name in values}
-    return full
+            resolved.grid[axis] = {name: _option(str(axis), str(name)) for name in values}
+    return resolved
 
 
 def expand(configs: Sequence[DictConfig]) -> list[DictConfig]:
-    """Return one config per cell, of all jobs; a strategy without passages gets k = 0 and the placement "none"."""
+    """Return the distinct cells of all jobs, one config each; strategies without passages get k = 0 and placement "none"."""
     cells: dict[str, DictConfig] = {}
     for cfg in configs:
-        for cell in _expand(named_grid(cfg)):
+        for cell in _expand(resolve_option_names(cfg)):
             canonical = _canonical(cell)
             cells.setdefault(OmegaConf.to_yaml(canonical, resolve=True, sort_keys=True), canonical)
     return list(cells.values())
@@ -40,12 +40,12 @@ def _expand(cfg: DictConfig) -> Iterator[DictConfig]:
     if not axes:
         yield cfg
         return
-    for picks in itertools.product(*axes.values()):
+    for values in itertools.product(*axes.values()):
         cell = _copy(cfg)
-        for axis, pick in sorted(zip(axes, picks, strict=True), key=lambda pair: "." in pair[0]):
+        for axis, value in sorted(zip(axes, values, strict=True), key=lambda pair: "." in pair[0]):
             if OmegaConf.select(cell, axis, default=OmegaConf) is OmegaConf:
                 raise ConfigError(f"grid.{axis}: there is no such setting." + nearest(axis, flat_keys(cell)))
-            OmegaConf.update(cell, axis, pick, merge=False)
+            OmegaConf.update(cell, axis, value, merge=False)
         cell.grid = None
         yield cell
 
@@ -57,21 +57,21 @@ def _copy(cfg: DictConfig) -> DictConfig:
 
 
 def axes_of(grid: DictConfig | None, prefix: str = "") -> dict[str, list[Any]]:
-    """Return the choices of each axis by its dotted key; options that replaced their names are choices too.
+    """Map each axis (a dotted key) to its values, which may be option configs instead of option names.
 
     Raises:
         ConfigError: if an axis is not a list.
 
     """
     if grid is not None and not isinstance(grid, DictConfig):
-        raise ConfigError(f"grid={grid}: a grid is axes with lists of values, for example 'grid={{k:[1,5]}}', or null.")
+        raise ConfigError(f"grid={grid}: it must map each axis to a list of values, for example 'grid={{k:[1,5]}}', or null.")
     axes: dict[str, list[Any]] = {}
     for name, values in (grid or {}).items():
         axis = prefix + str(name)
         if isinstance(values, ListConfig):
             axes[axis] = list(values)
         elif not isinstance(values, DictConfig):
-            raise ConfigError(f"grid.{axis}={values}: an axis is a list of values; write 'grid.{axis}=[{values}]'.")
+            raise ConfigError(f"grid.{axis}={values}: an axis needs a list of values; write 'grid.{axis}=[{values}]'.")
         elif _are_options(axis, values):
             axes[axis] = list(values.values())
         else:
@@ -80,9 +80,9 @@ def axes_of(grid: DictConfig | None, prefix: str = "") -> dict[str, list[Any]]:
 
 
 def _are_options(axis: str, values: DictConfig) -> bool:
-    """Return whether a node holds options by name, as `named_grid` leaves them, rather than settings within a group."""
+    """Return whether a node holds options by name, as resolved, rather than settings within a group."""
     named = is_group(axis) and bool(values) and set(values) <= set(options(axis))
-    return named and all(isinstance(one, DictConfig) for one in values.values())
+    return named and all(isinstance(option, DictConfig) for option in values.values())
 
 
 def _option(group: str, name: str) -> Any:

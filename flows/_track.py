@@ -71,7 +71,7 @@ def _values(cell: OpenCell, result: CellResult) -> dict[str, float]:
         **{name: interval.mean for name, interval in known.items()},
         **{f"{name}_{end}": getattr(interval, end) for name, interval in known.items() for end in ("low", "high")},
         "questions": float(len(result.samples)),
-        "short_rankings": float(cell.short),
+        "short_rankings": float(cell.short_rankings),
         "truncated_passages": float(sum(sample.prediction.truncated_passages for sample in result.samples)),
     }
 

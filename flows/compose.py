@@ -13,7 +13,7 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from flows._conf import compose
-from flows._grid import named_grid
+from flows._grid import resolve_option_names
 from flows._overrides import check_overrides
 from flows._renames import current_overrides
 from winnow.artifacts.files import atomic_write
@@ -29,7 +29,7 @@ def composed(overrides: Sequence[str]) -> str:
     check_overrides(overrides)
     cfg = compose(overrides)
     plain = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"])
-    full = named_grid(plain)
+    full = resolve_option_names(plain)
     missing = OmegaConf.missing_keys(full)
     if missing:
         raise ConfigError(f"These settings have no value: {sorted(missing)}. Give them in {OVERRIDES}.")

@@ -54,7 +54,7 @@ def evaluate_estimator(configs: Sequence[DictConfig]) -> Summary:
         notes.append(f"Report: {out / 'report.html'}; answers: {report.provenance['Answers']}.")
     same = [table for table in tables if table.title == tables[0].title]
     rows = [dict(zip(table.columns, row, strict=True)) for table in same for row in table.rows]
-    return Summary(f"{tables[0].title}: {tables[0].over}", rows, "\n".join(notes))
+    return Summary(f"{tables[0].title}: {tables[0].caption}", rows, "\n".join(notes))
 
 
 def _build(project: Project) -> Report:

@@ -5,6 +5,7 @@ python -m flows.index retriever=dense retriever.engine.factory=HNSW32
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from omegaconf import DictConfig
 
@@ -17,20 +18,23 @@ from winnow.artifacts.tables import read_passages
 
 def index(configs: Sequence[DictConfig]) -> Summary:
     """Build what is missing for each job."""
-    rows = []
+    rows: dict[Path, dict[str, object]] = {}  # by folder: the two indexes may be one
     for cfg in configs:
         project = Project(cfg)
         passages = project.corpus.require() / "passages.parquet"
         for retriever in (cfg.answerable.retriever, cfg.retriever.engine):
             artifact = project.index(retriever)
+            if artifact.folder in rows:
+                continue
             fresh = not artifact.done
             if fresh:
                 with progress(f"indexing {artifact.folder.name}", None):
                     build(retriever).build(lambda path=passages: read_passages(path), artifact.folder)
                 artifact.finish(0)
             size = sum(file.stat().st_size for file in artifact.folder.rglob("*") if file.is_file()) / 2**20
-            rows.append({"index": artifact.folder, "MB": f"{size:.1f}", "": "built" if fresh else "finished already"})
-    return Summary("Index", rows)
+            status = "built" if fresh else "finished already"
+            rows[artifact.folder] = {"index": artifact.folder, "MB": f"{size:.1f}", "": status}
+    return Summary("Index", list(rows.values()))
 
 
 main = entry(index)

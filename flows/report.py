@@ -53,7 +53,7 @@ def report(configs: Sequence[DictConfig]) -> Summary:
             partial.write_text(text, encoding="utf-8")
     table = page.tables[0]
     rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
-    return Summary(f"{page.title}: {table.over}", rows, f"Report: {out / 'report.html'}")
+    return Summary(f"{page.title}: {table.caption}", rows, f"Report: {out / 'report.html'}")
 
 
 def _require_finished(specs: Sequence[CellSpec]) -> None:

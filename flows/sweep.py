@@ -80,7 +80,7 @@ def _row(cell: OpenCell, result: CellResult) -> dict[str, Any]:
         "n": len(result.samples),
         **{metric.title: result.text(metric.name, 0) for metric in result.metrics if metric.headline},
         "cut": sum(sample.prediction.truncated_passages for sample in result.samples),
-        "short": cell.short,
+        "short": cell.short_rankings,
     }
 
 

@@ -1,6 +1,6 @@
 """Train a relevance estimator and a generator together (RE-RAG), or a generator alone (RAG, fusion-in-decoder).
 
-No relevance label is read: the estimator learns from how likely the generator finds the answer under each context.
+No relevance label is read: the estimator is trained on the generator's likelihood of the answer given each context.
 
     python -m flows.train_joint estimator=cross_encoder                       # a frozen teacher (conf/joint/frozen.yaml)
     python -m flows.train_joint joint=re_rag estimator=t5                     # both learn
@@ -38,7 +38,7 @@ def train_joint(configs: Sequence[DictConfig]) -> Summary:
         project = Project(cfg)
         artifact = _models.joint(project)
         if artifact.done:
-            notes.append(f"{artifact.folder} is trained already; nothing was done.")
+            notes.append(f"{artifact.folder} is already trained; skipped.")
         else:
             _train(project, artifact)
         questions = cfg.joint.data.dev_questions or "all"
@@ -54,7 +54,7 @@ def _train(project: Project, artifact: Artifact) -> None:
     train = _groups(project, data.split, data.questions, data.contexts)
     dev = _groups(project, data.dev, data.dev_questions, data.dev_contexts)
     if cfg.joint.teacher is not None:
-        train, dev = _teach(project, train, dev)
+        train, dev = _add_teacher_outputs(project, train, dev)
     settings = build(cfg.joint.settings)
     method = build(cfg.joint.method, **_models_to_train(cfg))
     if os.environ.get("RANK", "0") != "0":
@@ -96,10 +96,10 @@ def _groups(project: Project, split: str, limit: int | None, contexts: int) -> l
     return [Group(q, tuple(c for c in contexts_of(rankings, q) if c.rank)[:contexts]) for q in questions]
 
 
-def _teach(project: Project, train: Sequence[Any], dev: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+def _add_teacher_outputs(project: Project, train: Sequence[Any], dev: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     """Return the groups with the teacher's likelihoods of the training answers, and its own answers for development.
 
-    Both go through the ledger: another estimator, objective or seed makes none of these calls again.
+    Both go through the ledger: another estimator, objective or seed reuses them.
     """
     teacher = project.cfg.joint.teacher
     plans = Teacher(open_prompt(project, teacher.prompt), build(teacher.decoding))
@@ -112,7 +112,7 @@ def _teach(project: Project, train: Sequence[Any], dev: Sequence[Any]) -> tuple[
 
     engines = open_engines([reader_spec(project, teacher.reader, teacher.prompt)])
     with open_ledger(project.cfg) as ledger:
-        outcomes = drive(engines, ledger, jobs(), len(train) + len(dev), "asking the frozen generator")
+        outcomes = drive(engines, ledger, jobs(), len(train) + len(dev), "querying the frozen generator")
         results = {outcome.tag: outcome.result for outcome in outcomes}
     return (
         [replace(group, log_answer=results["train", n]) for n, group in enumerate(train)],
@@ -124,9 +124,9 @@ def _report_row(artifact: Artifact) -> dict[str, Any]:
     report = json.loads((artifact.folder / "training.json").read_text())
     best: dict[str, float] = next((row for row in report["history"] if row["epoch"] == report["best_epoch"]), {})
     metrics = {name: f"{100 * value:.1f} %" for name, value in best.items() if name != "epoch"}
-    cut = f", {report['truncated']} pairs cut to the context length" if report.get("truncated") else ""
+    truncation = f", {report['truncated']} pairs cut to the context length" if report.get("truncated") else ""
     speed = f"{report['seconds']:.0f} s, {report['tokens_per_second']:.0f} tokens/s, {report['peak_memory'] / 1e9:.1f} GB"
-    return {"best epoch": f"{report['best_epoch']} of {len(report['history'])}", **metrics, "training": speed + cut}
+    return {"best epoch": f"{report['best_epoch']} of {len(report['history'])}", **metrics, "training": speed + truncation}
 
 
 main = entry(train_joint)

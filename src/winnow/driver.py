@@ -5,7 +5,6 @@ commits each result before it delivers it, and shares work with other processes 
 window of plans in memory, never all of them. No engine waits for another: servers are polled while local models compute.
 """
 
-import enum
 import gc
 import time
 from collections import deque
@@ -14,9 +13,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic
 
+from winnow.calls import ActivePlan, Call, CallState, Lane, Waiter
 from winnow.errors import CallRefusedError, ConfigError, PromptTooLongError
 from winnow.keys import request_key
-from winnow.protocols import CallStore, Engine, Engines
+from winnow.protocols import CallStore, Engines
 from winnow.records import (
     Estimate,
     Failed,
@@ -72,84 +72,6 @@ class Tally:
 Tick = Callable[[Tally], None]
 
 
-@dataclass(slots=True, eq=False)
-class _Active:
-    """A plan that waits for results."""
-
-    job: Job[Any]
-    waiting: int = 0
-    results: list[Result | None] = field(default_factory=list)
-    calls: dict[Role, int] = field(default_factory=dict)
-    usage: dict[Role, Usage] = field(default_factory=dict)
-    dropped: int = 0
-
-
-@dataclass(slots=True, eq=False)
-class _Waiter:
-    """One place that waits for a result: a slot of a plan, and how many passages its prompt had to drop so far."""
-
-    active: _Active
-    slot: int
-    request: Request
-    dropped: int = 0
-
-
-class _State(enum.Enum):
-    QUEUED = enum.auto()
-    SUBMITTED = enum.auto()
-    ELSEWHERE = enum.auto()
-    DONE = enum.auto()
-
-
-@dataclass(slots=True, eq=False)
-class _Call:
-    """A distinct request without a result yet, and everyone who waits for it."""
-
-    key: bytes
-    request: Request
-    length: int
-    lane: "_Lane"
-    waiters: list[_Waiter]
-    state: _State = _State.QUEUED
-
-
-@dataclass(slots=True, eq=False)
-class _Lane:
-    """An engine, the calls queued for it, and how many it holds."""
-
-    engine: Engine
-    identity: str
-    queue: list[_Call] = field(default_factory=list)
-    """Sorted by length up to the last refill; the longest are taken first, from the end."""
-    unsorted: bool = False
-    in_flight: int = 0
-    since: float = 0.0
-    """When a server last returned results, or became busy."""
-    failed: bool = False
-
-    @property
-    def remote(self) -> bool:
-        """Return whether the engine waits for a server; one that computes here works only while it is collected."""
-        return getattr(self.engine, "remote", False)
-
-    def add(self, call: _Call) -> None:
-        call.state = _State.QUEUED
-        self.queue.append(call)
-        self.unsorted = True
-
-    def take(self) -> list[_Call]:
-        """Take as many calls as fit, once a quarter of the capacity is free, which saves commits."""
-        free = self.engine.capacity - self.in_flight
-        if not self.queue or (self.in_flight and free < self.engine.capacity / 4) or free <= 0:
-            return []
-        if self.unsorted:
-            self.queue = [call for call in self.queue if call.state is _State.QUEUED]
-            self.queue.sort(key=lambda call: call.length)
-            self.unsorted = False
-        batch, self.queue = self.queue[-free:], self.queue[:-free]
-        return [call for call in batch if call.state is _State.QUEUED]
-
-
 class Driver:
     """Runs plans against engines, chosen by request kind and role, with a ledger; iterate over `run` for the outcomes."""
 
@@ -158,11 +80,11 @@ class Driver:
         self.engines, self.ledger, self.window = engines, ledger, window
         self.tick = tick or (lambda _: None)
         self.tally = Tally()
-        self._open: dict[bytes, _Call] = {}
-        self._new: list[_Waiter] = []
-        self._lanes = {id(engine): _Lane(engine, engine.identity) for engine in engines.values()}
+        self._open: dict[bytes, Call] = {}
+        self._new: list[Waiter] = []
+        self._lanes = {id(engine): Lane(engine, engine.identity) for engine in engines.values()}
         self._by_request = {which: self._lanes[id(engine)] for which, engine in engines.items()}
-        self._elsewhere: list[_Call] = []
+        self._elsewhere: list[Call] = []
         self._outcomes: deque[Outcome[Any]] = deque()
         self._active = 0
 
@@ -180,7 +102,7 @@ class Driver:
                     exhausted = True
                     break
                 self._active += 1
-                self._advance(_Active(job), None)
+                self._advance(ActivePlan(job.tag, job.plan), None)
             self._look_up()
             while self._outcomes:
                 self._active -= 1
@@ -195,24 +117,24 @@ class Driver:
                 return
             self._work()
 
-    def _advance(self, active: _Active, results: list[Any] | None) -> None:
+    def _advance(self, active: ActivePlan, results: list[Any] | None) -> None:
         """Resume one plan and queue its next requests; an empty list of requests is answered at once."""
         try:
             while True:
-                requests = next(active.job.plan) if results is None else active.job.plan.send(results)
+                requests = next(active.plan) if results is None else active.plan.send(results)
                 if requests:
                     break
                 results = []
         except StopIteration as stop:
             usage = tuple(_role_usage(role, count, active.usage.get(role)) for role, count in active.calls.items())
-            self._outcomes.append(Outcome(active.job.tag, stop.value, usage, active.dropped))
+            self._outcomes.append(Outcome(active.tag, stop.value, usage, active.dropped))
             return
         active.results = [None] * len(requests)
         active.waiting = len(requests)
         for request in requests:
             active.calls[request.role] = active.calls.get(request.role, 0) + 1
         self.tally.requests += len(requests)
-        self._new.extend(_Waiter(active, slot, request) for slot, request in enumerate(requests))
+        self._new.extend(Waiter(active, slot, request) for slot, request in enumerate(requests))
 
     def _look_up(self) -> None:
         """Answer new requests from the ledger, merge those in flight, queue the rest, until no new one appears."""
@@ -230,27 +152,27 @@ class Driver:
                 else:
                     self._queue(lane, key, waiter)
 
-    def _queue(self, lane: _Lane, key: bytes, waiter: _Waiter) -> None:
+    def _queue(self, lane: Lane, key: bytes, waiter: Waiter) -> None:
         request = waiter.request
         if (reason := lane.engine.refusal(request)) is not None:
-            raise ConfigError(f"{lane.identity} cannot serve {waiter.active.job.tag}: {reason}")
+            raise ConfigError(f"{lane.identity} cannot serve {waiter.active.tag}: {reason}")
         if not lane.engine.fits(request):
             self._shorten(waiter, request, f"{lane.engine.size(request)} tokens")
             return
-        self._open[key] = call = _Call(key, request, _length(request), lane, [waiter])
+        self._open[key] = call = Call(key, request, _length(request), lane, [waiter])
         lane.add(call)
 
-    def _shorten(self, waiter: _Waiter, request: Request, reason: str) -> None:
+    def _shorten(self, waiter: Waiter, request: Request, reason: str) -> None:
         """Request the same with one passage fewer."""
         shorter = request.shortened() if isinstance(request, Generate) else None
         if shorter is None:
             raise PromptTooLongError(
-                f"A prompt for {waiter.active.job.tag} exceeds the model's context length ({reason}) and has no passage left "
+                f"A prompt for {waiter.active.tag} exceeds the model's context length ({reason}) and has no passage left "
                 "to drop but its last. Shorten the prompt or use a model with a longer context."
             )
-        self._new.append(_Waiter(waiter.active, waiter.slot, shorter, waiter.dropped + 1))
+        self._new.append(Waiter(waiter.active, waiter.slot, shorter, waiter.dropped + 1))
 
-    def _deliver(self, waiter: _Waiter, result: Result) -> None:
+    def _deliver(self, waiter: Waiter, result: Result) -> None:
         active = waiter.active
         if isinstance(result, Generation):
             role = waiter.request.role
@@ -260,8 +182,8 @@ class Driver:
                 result = replace(result, dropped=waiter.dropped, passages=waiter.request.passages)
         elif isinstance(result, Failed) and isinstance(waiter.request, Generate) and not waiter.request.may_fail:
             raise CallRefusedError(
-                f"A call of {active.job.tag} was refused in an earlier run or for another plan: {result.reason} "
-                "`winnow ledger prune --failed` deletes refused calls, so that they are made again."
+                f"A call of {active.tag} was refused in an earlier run or for another plan: {result.reason} "
+                "`winnow ledger prune --failed` deletes refused calls, so that they are requested again."
             )
         active.results[waiter.slot] = result
         active.waiting -= 1
@@ -298,22 +220,22 @@ class Driver:
         if self._elsewhere:
             self._poll_elsewhere()
 
-    def _submit(self, lane: _Lane) -> None:
+    def _submit(self, lane: Lane) -> None:
         batch = lane.take()
         if not batch:
             return
         claimed = self.ledger.claim([call.key for call in batch])
         for call in batch:
-            call.state = _State.SUBMITTED if call.key in claimed else _State.ELSEWHERE
-        self._elsewhere.extend(call for call in batch if call.state is _State.ELSEWHERE)
-        requests = [call.request for call in batch if call.state is _State.SUBMITTED]
+            call.state = CallState.SUBMITTED if call.key in claimed else CallState.ELSEWHERE
+        self._elsewhere.extend(call for call in batch if call.state is CallState.ELSEWHERE)
+        requests = [call.request for call in batch if call.state is CallState.SUBMITTED]
         idle = not lane.in_flight
         lane.in_flight += len(requests)
         lane.engine.submit(requests)
         if idle:
             lane.since = time.monotonic()
 
-    def _collect(self, lane: _Lane, timeout: float) -> bool:
+    def _collect(self, lane: Lane, timeout: float) -> bool:
         """Store and deliver what an engine has finished; results that nobody requested are stored too."""
         start = time.monotonic()
         try:
@@ -333,8 +255,8 @@ class Driver:
             call = self._open.pop(key, None)
             if call is None:
                 continue
-            call.lane.in_flight -= call.state is _State.SUBMITTED
-            call.state = _State.DONE
+            call.lane.in_flight -= call.state is CallState.SUBMITTED
+            call.state = CallState.DONE
             if isinstance(result, TooLong):
                 refused.append(key)
                 for waiter in call.waiters:
@@ -345,7 +267,7 @@ class Driver:
             self.ledger.release(refused)
         return True
 
-    def _finish(self, call: _Call, result: Result) -> None:
+    def _finish(self, call: Call, result: Result) -> None:
         self.tally.executed += 1
         if isinstance(result, Generation):
             role = call.request.role
@@ -354,27 +276,27 @@ class Driver:
 
     def _poll_elsewhere(self) -> None:
         """Take over the results of other processes, and the calls that they gave up."""
-        waiting = [call for call in self._elsewhere if call.state is _State.ELSEWHERE]
+        waiting = [call for call in self._elsewhere if call.state is CallState.ELSEWHERE]
         stored = self.ledger.get([call.key for call in waiting])
         for call in waiting:
             if call.key in stored:
-                call.state = _State.DONE
+                call.state = CallState.DONE
                 del self._open[call.key]
                 self.tally.external += 1
                 self._release(call, stored[call.key])
-        left = [call for call in waiting if call.state is _State.ELSEWHERE]
+        left = [call for call in waiting if call.state is CallState.ELSEWHERE]
         claimed = self.ledger.claim([call.key for call in left]) if left else set()
         self._elsewhere = [call for call in left if call.key not in claimed]
         for call in left:
             if call.key in claimed:
                 call.lane.add(call)
 
-    def _release(self, call: _Call, result: Result) -> None:
+    def _release(self, call: Call, result: Result) -> None:
         for waiter in call.waiters:
             self._deliver(waiter, result)
         self.tick(self.tally)
 
-    def _lane(self, request: Request) -> _Lane:
+    def _lane(self, request: Request) -> Lane:
         try:
             return self._by_request[type(request), request.role]
         except KeyError:

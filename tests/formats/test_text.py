@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from winnow.errors import InputError
-from winnow.formats.text import answers_of, json_lines, lines, load_json, python_list, text_of, tsv_rows
+from winnow.formats.text import json_lines, load_json, numbered_lines, parse_answers, python_list, require_text, tsv_rows
 
 
 def test_a_malformed_json_line_is_named(tmp_path: Path) -> None:
@@ -30,7 +30,7 @@ def test_a_truncated_gzip_is_named(tmp_path: Path) -> None:
     path = tmp_path / "x.tsv.gz"
     path.write_bytes(gzip.compress(b"a\tb\n" * 100_000)[:-40])
     with pytest.raises(InputError, match="Fetch the file again"):
-        list(lines(path))
+        list(numbered_lines(path))
 
 
 def test_tsv_rows_unquote_and_count_fields(tmp_path: Path) -> None:
@@ -49,11 +49,11 @@ def test_lists_answers_and_texts(tmp_path: Path) -> None:
     assert python_list("['a', 2]", path, 1) == ["a", "2"]
     with pytest.raises(InputError, match="a list of answers"):
         python_list("__import__('os')", path, 4)
-    assert answers_of([" a ", "a", "b"], path, 1) == ("a", "b")
+    assert parse_answers([" a ", "a", "b"], path, 1) == ("a", "b")
     with pytest.raises(InputError, match="f, line 9: expected at least one non-empty answer"):
-        answers_of(["", " "], path, 9)
+        parse_answers(["", " "], path, 9)
     with pytest.raises(InputError, match="non-empty passage"):
-        text_of(" ", path, 2, "passage")
+        require_text(" ", path, 2, "passage")
     with pytest.raises(InputError, match="There is no file"):
         load_json(tmp_path / "none.json")
 
@@ -62,4 +62,4 @@ def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
     """Excel writes one before the first character."""
     path = tmp_path / "x.tsv"
     path.write_bytes("\ufeffid\tname\n".encode())
-    assert list(lines(path)) == [(1, "id\tname")]
+    assert list(numbered_lines(path)) == [(1, "id\tname")]

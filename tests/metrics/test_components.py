@@ -81,7 +81,7 @@ def test_a_judge_is_asked_and_its_odd_replies_leave_the_question_out() -> None:
     verdicts = [play(metric.plan(sample("Emma", 0, TWO)), [[reply]]) for reply in ("Yes.", "no", "It depends", "")]
     assert [verdict for verdict, _ in verdicts] == [1.0, 0.0, None, None]
     assert verdicts[0][1] == [["Who wrote Emma?|Jane Austen; Austen|Emma"]]
-    with pytest.raises(ConfigError, match=r"metric.judged.template must hold \{answer\}"):
+    with pytest.raises(ConfigError, match=r"metric.judged.template must contain \{answer\}"):
         JudgedAccuracy("judged", "judged", template="{question} {answers}")
 
 

@@ -41,7 +41,7 @@ def test_tables_hold_every_cell_with_intervals() -> None:
     assert len(every.rows) == len(gold.rows) == len(CELLS)
     assert every.rows[0][:3] == ["closed_book", "0", "none"]
     assert re.fullmatch(r"50\.0 \[0\.0, 100\.0\]", every.rows[1][3])
-    assert "2 of 4 questions" in gold.over
+    assert "2 of 4 questions" in gold.caption
     shares = {row[0]: row[every.columns.index("%NM")] for row in every.rows}
     assert shares == {"closed_book": "-", "concatenation": "-", "post_fusion": "0.0 [0.0, 0.0]"}
     assert [row[:2] for row in against.rows] == [["post_fusion", "concatenation"]] * 4

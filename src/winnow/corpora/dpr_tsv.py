@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from winnow.formats.text import text_of, tsv_rows
+from winnow.formats.text import require_text, tsv_rows
 from winnow.records import Passage
 
 
@@ -23,4 +23,4 @@ class DprTsv:
         for number, (passage_id, text, title) in tsv_rows(path, 3, quoted=True):
             if number == 1 and passage_id == "id":
                 continue
-            yield Passage(text_of(passage_id, path, number, "id"), title, text_of(text, path, number, "passage"))
+            yield Passage(require_text(passage_id, path, number, "id"), title, require_text(text, path, number, "passage"))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from winnow.errors import InputError
-from winnow.formats.text import text_of
+from winnow.formats.text import require_text
 from winnow.records import Passage
 
 
@@ -32,5 +32,5 @@ class HubCorpus:
             missing = {self.id_column, self.title_column, self.text_column} - row.keys()
             if missing:
                 raise InputError(f"{self.path}, row {number}: no column {sorted(missing)}; it has {sorted(row)}.")
-            text = text_of(row[self.text_column], Path(self.path), number, "passage")
+            text = require_text(row[self.text_column], Path(self.path), number, "passage")
             yield Passage(str(row[self.id_column]), str(row[self.title_column]), text)

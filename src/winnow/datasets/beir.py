@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from winnow.errors import InputError
-from winnow.formats.text import json_lines, lines, text_of, tsv_rows
+from winnow.formats.text import json_lines, numbered_lines, require_text, tsv_rows
 from winnow.records import Question
 
 
@@ -29,7 +29,7 @@ class BeirQueries:
         path = Path(self.path)
         for number, query_id, query in self._queries(path):
             if query_id in relevant:
-                text = text_of(query, path, number, "query")
+                text = require_text(query, path, number, "query")
                 yield Question(query_id, text, (text,), tuple(relevant[query_id]))
 
     def _queries(self, path: Path) -> Iterator[tuple[int, str, str]]:
@@ -42,7 +42,7 @@ class BeirQueries:
 
     def _relevant(self, path: Path) -> dict[str, list[str]]:
         relevant: dict[str, list[str]] = {}
-        for number, line in lines(path):
+        for number, line in numbered_lines(path):
             fields = line.split()
             if fields[:2] in (["query-id", "corpus-id"], ["query_id", "corpus_id"]):
                 continue

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from winnow.errors import InputError
-from winnow.formats.text import answers_of, load_json, text_of
+from winnow.formats.text import load_json, parse_answers, require_text
 from winnow.records import Question
 
 
@@ -42,8 +42,8 @@ class DprBiencoder:
                 raise InputError.at(path, number, received=str(positive[0]), expected="a positive passage with an id")
             yield Question(
                 str(number),
-                text_of(row.get("question"), path, number, "question"),
-                answers_of(row.get("answers") or [], path, number),
+                require_text(row.get("question"), path, number, "question"),
+                parse_answers(row.get("answers") or [], path, number),
                 (str(gold),) if self.gold else (),
                 meta=json.dumps({"title": positive[0].get("title", "")}),
             )

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from winnow.formats.text import answers_of, python_list, text_of, tsv_rows
+from winnow.formats.text import parse_answers, python_list, require_text, tsv_rows
 from winnow.records import Question
 
 
 @dataclass(frozen=True, slots=True)
 class DprQuestions:
-    """Yields one question a line; ids are line numbers."""
+    """Yields one question per line; ids are line numbers."""
 
     input_files: ClassVar[tuple[str, ...]] = ("path",)
 
@@ -21,5 +21,5 @@ class DprQuestions:
         """Yield the questions in file order."""
         path = Path(self.path)
         for number, (text, answers) in tsv_rows(path, 2, quoted=True):
-            listed = answers_of(python_list(answers, path, number), path, number)
-            yield Question(str(number), text_of(text, path, number, "question"), listed)
+            listed = parse_answers(python_list(answers, path, number), path, number)
+            yield Question(str(number), require_text(text, path, number, "question"), listed)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from winnow.errors import InputError
-from winnow.formats.text import answers_of, text_of
+from winnow.formats.text import parse_answers, require_text
 from winnow.records import Question
 
 
@@ -31,9 +31,9 @@ class HubQuestions:
         rows = load_dataset(self.path, split=self.split, streaming=True, **self.options)
         for number, row in enumerate(rows, start=1):
             text, value = self._pick(row, self.question_column, number), self._pick(row, self.answers_column, number)
-            answers = answers_of(value if isinstance(value, list) else [value], Path(self.path), number)
+            answers = parse_answers(value if isinstance(value, list) else [value], Path(self.path), number)
             question_id = str(self._pick(row, self.id_column, number)) if self.id_column else str(number)
-            yield Question(question_id, text_of(text, Path(self.path), number, "question"), answers)
+            yield Question(question_id, require_text(text, Path(self.path), number, "question"), answers)
 
     def _pick(self, row: dict[str, Any], column: str, number: int) -> Any:
         try:

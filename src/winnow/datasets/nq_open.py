@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from winnow.formats.text import answers_of, json_lines, text_of
+from winnow.formats.text import json_lines, parse_answers, require_text
 from winnow.records import Question
 
 
 @dataclass(frozen=True, slots=True)
 class NqOpen:
-    """Yields one question a line; ids are line numbers."""
+    """Yields one question per line; ids are line numbers."""
 
     input_files: ClassVar[tuple[str, ...]] = ("path",)
 
@@ -21,5 +21,5 @@ class NqOpen:
         """Yield the questions in file order."""
         path = Path(self.path)
         for number, row in json_lines(path, {"question": str, "answer": list}):
-            text = text_of(row["question"], path, number, "question")
-            yield Question(str(number), text, answers_of(row["answer"], path, number))
+            text = require_text(row["question"], path, number, "question")
+            yield Question(str(number), text, parse_answers(row["answer"], path, number))

@@ -1,4 +1,4 @@
-"""PopQA's TSV: id, ..., question, possible_answers (a JSON list), with a header."""
+"""PopQA's TSV: id, ..., question, possible_answers (a Python list), with a header."""
 
 import json
 from collections.abc import Iterator
@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import ClassVar
 
 from winnow.errors import InputError
-from winnow.formats.text import answers_of, lines, python_list, text_of
+from winnow.formats.text import numbered_lines, parse_answers, python_list, require_text
 from winnow.records import Question
 
 
 @dataclass(frozen=True, slots=True)
 class PopQa:
-    """Yields one question a line; `meta` holds the relation (`prop`) and the subject's popularity where given."""
+    """Yields one question per line; `meta` stores the relation (`prop`) and the subject's popularity (`s_pop`) if present."""
 
     input_files: ClassVar[tuple[str, ...]] = ("path",)
 
@@ -24,17 +24,17 @@ class PopQa:
         import csv
 
         path = Path(self.path)
-        names: list[str] = []
-        for number, line in lines(path):
+        columns: list[str] = []
+        for number, line in numbered_lines(path):
             row = next(csv.reader([line], delimiter="\t"))
-            if not names:
-                names = row
-                if not {"id", "question", "possible_answers"} <= set(names):
+            if not columns:
+                columns = row
+                if not {"id", "question", "possible_answers"} <= set(columns):
                     raise InputError.at(path, number, received=line, expected="a header with id, question, possible_answers")
                 continue
-            if len(row) != len(names):
-                raise InputError.at(path, number, received=line, expected=f"{len(names)} tab-separated fields")
-            cells = dict(zip(names, row, strict=True))
-            answers = answers_of(python_list(cells["possible_answers"], path, number), path, number)
+            if len(row) != len(columns):
+                raise InputError.at(path, number, received=line, expected=f"{len(columns)} tab-separated fields")
+            cells = dict(zip(columns, row, strict=True))
+            answers = parse_answers(python_list(cells["possible_answers"], path, number), path, number)
             meta = json.dumps({name: cells[name] for name in ("prop", "s_pop") if name in cells})
-            yield Question(cells["id"], text_of(cells["question"], path, number, "question"), answers, meta=meta)
+            yield Question(cells["id"], require_text(cells["question"], path, number, "question"), answers, meta=meta)

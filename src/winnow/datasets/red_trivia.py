@@ -9,7 +9,7 @@ from typing import ClassVar
 import yaml
 
 from winnow.errors import InputError
-from winnow.formats.text import answers_of, open_text, text_of
+from winnow.formats.text import open_text, parse_answers, require_text
 from winnow.records import Question
 
 
@@ -42,5 +42,5 @@ class RedTrivia:
                     raise InputError(f"{path}, entry {number} ({text!r}): expected a list of answers; received {answers!r}.")
                 seen.add(text)
                 meta = json.dumps({"list": name})
-                question = text_of(text, path, number, "question")
-                yield Question(f"{name}-{number}", question, answers_of(answers, path, number), meta=meta)
+                question = require_text(text, path, number, "question")
+                yield Question(f"{name}-{number}", question, parse_answers(answers, path, number), meta=meta)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from winnow.errors import InputError
-from winnow.formats.text import answers_of, load_json, text_of
+from winnow.formats.text import load_json, parse_answers, require_text
 from winnow.records import Question
 
 
@@ -30,5 +30,5 @@ class Squad:
             for row in (qa for paragraph in article["paragraphs"] for qa in paragraph["qas"]):
                 if row.get("is_impossible"):
                     continue
-                answers = answers_of([answer["text"] for answer in row["answers"]], path, number)
-                yield Question(str(row["id"]), text_of(row["question"], path, number, "question"), answers, meta=meta)
+                answers = parse_answers([answer["text"] for answer in row["answers"]], path, number)
+                yield Question(str(row["id"]), require_text(row["question"], path, number, "question"), answers, meta=meta)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from winnow.errors import InputError
-from winnow.formats.text import answers_of, load_json, text_of
+from winnow.formats.text import load_json, parse_answers, require_text
 from winnow.records import Question
 
 
@@ -28,5 +28,5 @@ class TriviaQa:
             if not {"QuestionId", "Question", "Answer"} <= row.keys():
                 raise InputError.at(path, number, received=str(row), expected="QuestionId, Question and Answer")
             listed = [row["Answer"].get("Value", ""), *row["Answer"].get("Aliases", [])]
-            text = text_of(row["Question"], path, number, "question")
-            yield Question(str(row["QuestionId"]), text, answers_of(listed, path, number))
+            text = require_text(row["Question"], path, number, "question")
+            yield Question(str(row["QuestionId"]), text, parse_answers(listed, path, number))

@@ -8,7 +8,7 @@ from typing import Any
 
 from winnow.artifacts.files import atomic_write
 from winnow.errors import InputError
-from winnow.formats.text import answers_of, json_lines, load_json, text_of
+from winnow.formats.text import json_lines, load_json, parse_answers, require_text
 from winnow.records import Context, Passage, Question
 
 
@@ -51,14 +51,14 @@ def _of_split(row: FidRow, split: str) -> FidRow:
 def _row(path: Path, number: int, row: Any) -> FidRow:
     if not isinstance(row, dict) or not isinstance(row.get("ctxs"), list) or "question" not in row:
         raise InputError.at(path, number, received=str(row), expected="an object with question, answers and ctxs")
-    answers = answers_of(row.get("answers") or [row.get("target", "")], path, number)
+    answers = parse_answers(row.get("answers") or [row.get("target", "")], path, number)
     question_id = str(row.get("id", number - 1))
-    question = Question(question_id, text_of(row["question"], path, number, "question"), answers)
+    question = Question(question_id, require_text(row["question"], path, number, "question"), answers)
     if not row["ctxs"]:
         raise InputError.at(path, number, received=str(row), expected="at least one context in ctxs")
     contexts = []
     for rank, ctx in enumerate(row["ctxs"]):
-        text = text_of(ctx.get("text", ""), path, number, f"text of context {rank}")
+        text = require_text(ctx.get("text", ""), path, number, f"text of context {rank}")
         passage = Passage(str(ctx.get("id", f"{question_id}-{rank}")), str(ctx.get("title", "")), text)
         contexts.append((passage, float(ctx.get("score", -rank))))
     return FidRow(question, tuple(contexts))

@@ -34,7 +34,7 @@ def files_below(root: Path, pattern: str) -> list[Path]:
     return files
 
 
-def lines(path: Path) -> Iterator[tuple[int, str]]:
+def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield (line number from 1, line without its end), skipping blank lines; name a truncated gzip file."""
     number = 0
     try:
@@ -48,7 +48,7 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
 
 def json_lines(path: Path, fields: Mapping[str, type | tuple[type, ...]]) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield (line number, object) for each line; every object must hold the fields with these types."""
-    for number, line in lines(path):
+    for number, line in numbered_lines(path):
         expected = "a JSON object with " + ", ".join(fields)
         try:
             row = json.loads(line)
@@ -65,7 +65,7 @@ def tsv_rows(path: Path, columns: int, *, quoted: bool = False) -> Iterator[tupl
 
     def text() -> Iterator[str]:
         nonlocal number
-        for number, line in lines(path):  # noqa: B007 (read below)
+        for number, line in numbered_lines(path):  # noqa: B007 (read below)
             yield line + "\n"
 
     csv.field_size_limit(_LONGEST_FIELD)
@@ -97,7 +97,7 @@ def python_list(text: str, path: Path, number: int) -> list[str]:
     return [str(item) for item in value]
 
 
-def answers_of(values: Sequence[object], path: Path, line: int) -> tuple[str, ...]:
+def parse_answers(values: Sequence[object], path: Path, line: int) -> tuple[str, ...]:
     """Return the distinct, stripped answers in their order; an empty list is an error, never a silent 0."""
     answers = dict.fromkeys(text for value in values if (text := str(value).strip()))
     if not answers:
@@ -105,7 +105,7 @@ def answers_of(values: Sequence[object], path: Path, line: int) -> tuple[str, ..
     return tuple(answers)
 
 
-def text_of(value: object, path: Path, line: int, what: str) -> str:
+def require_text(value: object, path: Path, line: int, what: str) -> str:
     """Return a stripped text that must not be empty."""
     text = str(value).strip()
     if not text:

@@ -1,4 +1,4 @@
-"""Recovers a damaged ledger file: readable calls are kept, the others are made again.
+"""Recovers a damaged ledger file: readable calls are kept, the others have to be rerun.
 
 SQLite's own `.recover` is part of its shell, which Python does not include. A ledger has one table whose keys are uniform
 hashes, so reading it range by range loses only the ranges whose pages are damaged.

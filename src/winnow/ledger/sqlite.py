@@ -47,24 +47,24 @@ class SqliteStore:
         self.path = Path(path)
         self.owner = f"{socket.gethostname()}:{os.getpid()}:{_start_time(os.getpid())}:{next(_OWNERS)}"
         self._connection: sqlite3.Connection | None = None
-        self._lock: int | None = None
+        self._lock_file: int | None = None
 
     def __enter__(self) -> SqliteStore:
         """Open the file; create it and its folder if missing."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._lock = os.open(self.path.with_name(self.path.name + ".lock"), os.O_CREAT | os.O_RDWR, 0o644)
+        self._lock_file = os.open(self.path.with_name(self.path.name + ".lock"), os.O_CREAT | os.O_RDWR, 0o644)
         try:
             self._repair()
-            fcntl.flock(self._lock, fcntl.LOCK_SH)
+            fcntl.flock(self._lock_file, fcntl.LOCK_SH)
             self._connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
             _retry_while_locked(self._set_up)
         except sqlite3.DatabaseError as error:
-            os.close(self._lock)
+            os.close(self._lock_file)
             raise LedgerError(
                 f"The ledger {self.path} cannot be opened ({error}). Move it away to begin a new one."
             ) from error
         except BaseException:
-            os.close(self._lock)
+            os.close(self._lock_file)
             raise
         return self
 
@@ -75,11 +75,11 @@ class SqliteStore:
 
     def _repair(self) -> None:
         """Recover a damaged file, unless another process has it open."""
-        assert self._lock is not None
+        assert self._lock_file is not None
         if is_intact(self.path):
             return
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise LedgerError(
                 f"The ledger {self.path} is damaged, and another process has it open. Stop that process and run again; the "
@@ -87,7 +87,7 @@ class SqliteStore:
             ) from None
         recovered = recover(self.path)
         _log.warning(
-            "The ledger %s was damaged: %d calls were recovered; the damaged file is kept as %s. Lost calls are made again.",
+            "The ledger %s was damaged: %d calls were recovered; the damaged file is kept as %s. Lost calls will be rerun.",
             self.path,
             recovered.calls,
             recovered.damaged,
@@ -99,8 +99,8 @@ class SqliteStore:
         with suppress(sqlite3.Error):  # claims expire by themselves once this process has ended
             connection.execute("DELETE FROM claims WHERE owner = ?", (self.owner,))
         connection.close()
-        if self._lock is not None:
-            os.close(self._lock)
+        if self._lock_file is not None:
+            os.close(self._lock_file)
 
     @property
     def connection(self) -> sqlite3.Connection:
@@ -136,8 +136,9 @@ class SqliteStore:
         try:
             for start in range(0, len(keys), _CHUNK):
                 chunk = keys[start : start + _CHUNK]
-                marks = ",".join("?" * len(chunk))
-                rows = self.connection.execute(f"SELECT key, value, seconds, crc FROM calls WHERE key IN ({marks})", chunk)  # noqa: S608 (only "?" is put in)
+                placeholders = ",".join("?" * len(chunk))
+                query = f"SELECT key, value, seconds, crc FROM calls WHERE key IN ({placeholders})"  # noqa: S608 (only "?")
+                rows = self.connection.execute(query, chunk)
                 for key, value, seconds, crc in rows:
                     if checksum(key, value) == crc:
                         results[key] = decode(value, seconds)
@@ -152,7 +153,7 @@ class SqliteStore:
         return results
 
     def _delete(self, keys: Sequence[bytes]) -> None:
-        _log.warning("The ledger %s: %d damaged calls were deleted; they are made again.", self.path, len(keys))
+        _log.warning("The ledger %s: %d damaged calls were deleted; they will be rerun.", self.path, len(keys))
         with self.writing() as db:
             db.executemany("DELETE FROM calls WHERE key = ?", [(key,) for key in keys])
 
@@ -169,7 +170,7 @@ class SqliteStore:
             db.execute("UPDATE claims SET expires = ? WHERE owner = ?", (now + LEASE_SECONDS, self.owner))
 
     def claim(self, keys: Sequence[bytes]) -> set[bytes]:
-        """Claim calls and return those won; claims of dead processes, and expired ones of other hosts, do not count."""
+        """Claim calls and return those that this owner holds now; claims that have lapsed are taken over."""
         now = time.time()
         claimed: set[bytes] = set()
         with self.writing() as db:
@@ -177,7 +178,7 @@ class SqliteStore:
                 if db.execute("SELECT 1 FROM calls WHERE key = ?", (key,)).fetchone():
                     continue
                 row = db.execute("SELECT owner, expires FROM claims WHERE key = ?", (key,)).fetchone()
-                if row is None or row[0] == self.owner or _is_void(row[0], row[1], now):
+                if row is None or row[0] == self.owner or _has_lapsed(row[0], row[1], now):
                     db.execute("INSERT OR REPLACE INTO claims VALUES (?,?,?)", (key, self.owner, now + LEASE_SECONDS))
                     claimed.add(key)
         return claimed
@@ -192,9 +193,9 @@ class SqliteStore:
         now = time.time()
         with self.writing() as db:
             rows = db.execute("SELECT key, owner, expires FROM claims").fetchall()
-            void = [(key,) for key, owner, expires in rows if owner != self.owner and _is_void(owner, expires, now)]
-            db.executemany("DELETE FROM claims WHERE key = ?", void)
-        return len(void)
+            lapsed = [(key,) for key, owner, expires in rows if owner != self.owner and _has_lapsed(owner, expires, now)]
+            db.executemany("DELETE FROM claims WHERE key = ?", lapsed)
+        return len(lapsed)
 
     def __len__(self) -> int:
         """Return how many calls are stored."""
@@ -206,8 +207,8 @@ class SqliteStore:
         return None if value is None else float(value)
 
 
-def _is_void(owner: str, expires: float, now: float) -> bool:
-    """Return whether a claim no longer counts: its process has ended, or, on another host, its lease has expired."""
+def _has_lapsed(owner: str, expires: float, now: float) -> bool:
+    """Return whether a claim no longer counts: its process has ended or, on another host, its lease has expired."""
     host, pid, start, _ = owner.rsplit(":", 3)
     return _start_time(int(pid)) != start if host == socket.gethostname() else expires < now
 
@@ -222,7 +223,7 @@ def _retry_while_locked(operation: Callable[[], None]) -> None:
 
 
 def _start_time(pid: int) -> str:
-    """Return when a process started, in ticks since boot, which distinguishes it from a later one with its id; "" if ended."""
+    """Return when a process started, in ticks since boot, to detect a reused process id; "" if it has ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except OSError:

@@ -1,4 +1,4 @@
-"""What every metric is: one row per question, and an aggregate of the rows with its interval.
+"""The base classes of metrics: one row per question, and an aggregate of the rows with its interval.
 
 Metrics are components (conf/metric/<name>.yaml). They are computed when predictions are read, so a new one needs no new
 prediction; the same objects give the reward of a single reply in training.
@@ -22,7 +22,7 @@ Row = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What a metric may read about one question.
+    """The inputs of a metric for one question.
 
     `contexts` are the placed ones in prompt order, and `ranking` the retriever's, best first, as deep as it is stored; both
     are present only where a metric or breakdown declares that input.
@@ -49,7 +49,7 @@ class Metric(ABC):
     """
 
     inputs: ClassVar[frozenset[Input]] = frozenset({"prediction"})
-    """What it reads beside the question; contexts and ranking are read only if a metric needs them."""
+    """Inputs that it needs in addition to the question; contexts and ranking are read only if a metric needs them."""
 
     name: str
     title: str
@@ -63,7 +63,7 @@ class Metric(ABC):
 
     @abstractmethod
     def aggregate(self, rows: Sequence[Row], seed: int = 0) -> Interval:
-        """Return the metric over these rows with its 95 % interval; over no rows, `undefined()`."""
+        """Return the metric over these rows with its 95 % interval; over no rows, `undefined_interval()`."""
 
     def value(self, row: Row) -> float:
         """Return the question's single number, for rewards and paired comparisons."""
@@ -97,12 +97,12 @@ class MeanMetric(Metric):
     def aggregate(self, rows: Sequence[Row], seed: int = 0) -> Interval:
         """Return the mean with its bootstrap interval."""
         values = np.array([row[self.name] for row in rows], dtype=np.float64)
-        return mean_interval(values, seed=seed) if len(values) else undefined()
+        return mean_interval(values, seed=seed) if len(values) else undefined_interval()
 
 
 @dataclass(frozen=True)
 class JudgedMetric(MeanMetric):
-    """A metric whose number a model gives: a plan of the role "judge", run by the driver into the ledger."""
+    """A metric that a model computes: a plan whose requests have the role "judge", run by the driver into the ledger."""
 
     @abstractmethod
     def plan(self, sample: Sample) -> Plan[float | None]:
@@ -113,12 +113,12 @@ class JudgedMetric(MeanMetric):
         raise TypeError(f"{self.name}: question {sample.question.question_id!r} is scored by a judge; run its plan.")
 
 
-def undefined() -> Interval:
-    """Return the interval of a metric that no question defines."""
+def undefined_interval() -> Interval:
+    """Return the interval of a metric that is undefined for every question."""
     return Interval(math.nan, math.nan, math.nan, 0)
 
 
-def rows_of(metrics: Sequence[Metric], samples: Sequence[Sample]) -> dict[str, list[Row | None]]:
+def rows_by_metric(metrics: Sequence[Metric], samples: Sequence[Sample]) -> dict[str, list[Row | None]]:
     """Return each metric's rows, one per sample, by its name; judged metrics are left out."""
     return {m.name: [m.row(sample) for sample in samples] for m in metrics if not isinstance(m, JudgedMetric)}
 
@@ -129,8 +129,8 @@ def aggregate(metric: Metric, rows: Sequence[Row | None], seed: int = 0) -> Inte
 
 
 def evaluate(metrics: Sequence[Metric], samples: Sequence[Sample], seed: int = 0) -> dict[str, Interval]:
-    """Return every metric of some samples by name."""
-    rows = rows_of(metrics, samples)
+    """Compute all metrics on some samples, by metric name."""
+    rows = rows_by_metric(metrics, samples)
     return {metric.name: aggregate(metric, rows[metric.name], seed) for metric in metrics if metric.name in rows}
 
 

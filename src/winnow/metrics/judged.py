@@ -1,4 +1,4 @@
-"""Accuracy by a language model: whether the answer means the same as an accepted one."""
+"""LLM-judged accuracy: whether the answer means the same as an accepted one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ from winnow.records import Decoding, Generate, Message, Plan
 
 @dataclass(frozen=True)
 class JudgedAccuracy(JudgedMetric):
-    """Requests "yes" or "no" from the judge; a reply that begins with neither leaves the question out.
+    """Asks the judge for "yes" or "no"; if the reply starts with neither, the metric is undefined for the question.
 
     Args:
-        template: holds {question}, {answers} and {answer}.
-        max_new_tokens: of the judge's reply.
+        template: of the judge's prompt, with the placeholders {question}, {answers} and {answer}.
+        max_new_tokens: limit of the judge's reply.
 
     """
 
@@ -22,17 +22,17 @@ class JudgedAccuracy(JudgedMetric):
     max_new_tokens: int = 4
 
     def __post_init__(self) -> None:
-        """Refuse a template that lacks a field."""
+        """Raise ConfigError if the template lacks a placeholder."""
         for name in ("question", "answers", "answer"):
             if "{" + name + "}" not in self.template:
-                raise ConfigError(f"metric.{self.name}.template must hold {{{name}}}; received {self.template!r}.")
+                raise ConfigError(f"metric.{self.name}.template must contain {{{name}}}; received {self.template!r}.")
 
     def plan(self, sample: Sample) -> Plan[float | None]:
         """Send one request."""
         answers = "; ".join(sample.question.answers)
-        text = self.template.format(question=sample.question.text, answers=answers, answer=sample.prediction.answer)
+        prompt = self.template.format(question=sample.question.text, answers=answers, answer=sample.prediction.answer)
         decoding = Decoding(max_new_tokens=self.max_new_tokens)
-        (reply,) = yield [Generate((Message("user", text.strip()),), decoding, role="judge")]
+        (reply,) = yield [Generate((Message("user", prompt.strip()),), decoding, role="judge")]
         return _verdict(reply.text.split())
 
 

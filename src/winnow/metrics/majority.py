@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from winnow.metrics.answer import exact_match
-from winnow.metrics.base import MeanMetric, Row, Sample, undefined
+from winnow.metrics.base import MeanMetric, Row, Sample, undefined_interval
 from winnow.metrics.intervals import Interval
 
 
@@ -33,4 +33,4 @@ class NotMajority(MeanMetric):
 
     def aggregate(self, rows: Sequence[Row], seed: int = 0) -> Interval:
         """Return the share, undefined where no question has candidates."""
-        return super().aggregate(rows, seed) if any(row["candidates"] for row in rows) else undefined()
+        return super().aggregate(rows, seed) if any(row["candidates"] for row in rows) else undefined_interval()

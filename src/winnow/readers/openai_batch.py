@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _TERMINAL = ("completed", "expired", "failed", "cancelled")
 _MAX_ATTEMPTS = 3
-"""How often a request is sent that comes back without an outcome."""
+"""How often a request is sent if its batches return no reply to it."""
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 Outcome = Generation | TooLong | Failed
@@ -50,7 +50,7 @@ class OpenAIBatchReader(OpenAIEngine):
     """Serves Generate requests through /v1/batches.
 
     Args (with those of OpenAIEngine):
-        state: folder of the notes on batches that are under way.
+        state: folder of the notes on batches in progress.
         poll_seconds: how often a batch's status is polled.
         capacity: requests per batch, at most (OpenAI's limit is 50,000).
         patience: seconds for which a server that fails, or cannot be reached, is retried.
@@ -83,17 +83,17 @@ class OpenAIBatchReader(OpenAIEngine):
         super().__post_init__()
 
     def close(self) -> None:
-        """Close the connections; batches under way are left to the next run."""
+        """Close the connections; batches in progress are left to the next run."""
         if "_client" in self.__dict__:
             self._client.close()
 
     def submit(self, requests: Sequence[Request]) -> None:
-        """Queue requests; the next `collect` sends those that no batch under way contains."""
+        """Queue requests; the next `collect` sends those that no batch in progress contains."""
         for request in requests:
             self._entries[request_key(self.identity, request).hex()] = _Entry(as_generate(request))
 
     def collect(self, timeout: float) -> Sequence[tuple[Request, Result | TooLong]]:
-        """Poll the batches, send what is queued, and wait; raise what ended the work once no batch is under way."""
+        """Poll the batches, send queued requests and wait up to `timeout`; raise a stored error at the end."""
         for note in self._delivered:
             note.unlink(missing_ok=True)
         self._delivered = []
@@ -116,16 +116,16 @@ class OpenAIBatchReader(OpenAIEngine):
                 return []
 
     def _notes(self) -> list[Path]:
-        """Return the notes on this model's batches under way."""
+        """Return the notes on this model's batches in progress."""
         paths = (path for path in sorted(Path(self.state).glob("*.json")) if path not in self._delivered)
         return [path for path in paths if json.loads(path.read_text())["engine"] == self.identity]
 
     def _send(self) -> None:
         """Send the queued requests that the budget allows as one batch, with a note written before and after."""
-        under_way = {key for path in self._notes() for key in _packed_requests(json.loads(path.read_text()))}
-        chosen: dict[str, _Entry] = {}
+        in_progress = {key for path in self._notes() for key in _packed_requests(json.loads(path.read_text()))}
+        selected: dict[str, _Entry] = {}
         for key, entry in self._entries.items():
-            if not entry.queued or key in under_way:
+            if not entry.queued or key in in_progress:
                 entry.queued = False
                 continue
             most = self.protocol.most(entry.request)
@@ -133,9 +133,9 @@ class OpenAIBatchReader(OpenAIEngine):
                 self._error = self._error or self.spending.exhausted()
                 break
             entry.queued, entry.reserved, entry.attempts = False, most, entry.attempts + 1
-            chosen[key] = entry
-        if chosen:
-            self._create({key: entry.request for key, entry in chosen.items()})
+            selected[key] = entry
+        if selected:
+            self._create({key: entry.request for key, entry in selected.items()})
 
     def _create(self, requests: Mapping[str, Generate]) -> None:
         line = {"method": "POST", "url": "/v1/chat/completions"}

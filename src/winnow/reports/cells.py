@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from winnow.metrics.base import Metric, Row, Sample, aggregate, rows_of
+from winnow.metrics.base import Metric, Row, Sample, aggregate, rows_by_metric
 from winnow.metrics.intervals import Comparison, Interval, compare
 from winnow.sweeps.labels import CellLabels
 
@@ -17,7 +17,7 @@ class CellResult:
     Attributes:
         labels: of the cell.
         samples: its questions with their predictions.
-        metrics: the columns of its tables; the first is the one that comparisons are about.
+        metrics: the columns of its tables; comparisons use the first.
         judged: rows of the metrics that a model judged, by name.
         hidden: further metrics that a paper's table or a plot needs.
         groups: the breakdown's group of each sample, where there is one.
@@ -34,7 +34,7 @@ class CellResult:
     @cached_property
     def rows(self) -> Mapping[str, Sequence[Row | None]]:
         """Return each metric's rows, one per sample."""
-        return {**rows_of([*self.metrics, *self.hidden], self.samples), **self.judged}
+        return {**rows_by_metric([*self.metrics, *self.hidden], self.samples), **self.judged}
 
     def metric(self, name: str) -> Metric | None:
         """Return a metric by name, None where the cell does not have it."""
@@ -86,16 +86,16 @@ class TableView:
     """A table as text: its title, what it covers, its column names and its cells."""
 
     title: str
-    over: str
+    caption: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
 
 
-def metrics_table(title: str, over: str, cells: Sequence[CellResult], seed: int) -> TableView:
+def metrics_table(title: str, caption: str, cells: Sequence[CellResult], seed: int) -> TableView:
     """Return every cell with every metric and its 95 % interval."""
     metrics = cells[0].metrics
     rows = [[*_label_values(cell, cells), *(cell.text(metric.name, seed) for metric in metrics)] for cell in cells]
-    return TableView(title, over, [*_label_names(cells), *(metric.title for metric in metrics)], rows)
+    return TableView(title, caption, [*_label_names(cells), *(metric.title for metric in metrics)], rows)
 
 
 def breakdown_table(cells: Sequence[CellResult], title: str, seed: int) -> TableView:
@@ -107,8 +107,8 @@ def breakdown_table(cells: Sequence[CellResult], title: str, seed: int) -> Table
         [*_label_values(cell, cells), *(f"{one.text(metric.name, seed)} ({len(one.samples)})" for one in row)]
         for cell, row in zip(cells, groups, strict=True)
     ]
-    over = "in brackets: the number of questions in the cell's group"
-    return TableView(f"{metric.title} by {title}", over, [*_label_names(cells), *names], rows)
+    caption = "in brackets: the number of questions in the cell's group"
+    return TableView(f"{metric.title} by {title}", caption, [*_label_names(cells), *names], rows)
 
 
 def _label_names(cells: Sequence[CellResult]) -> list[str]:
@@ -138,12 +138,12 @@ def comparisons_table(cells: Sequence[CellResult], seed: int) -> TableView:
             result = difference(first, second, metric.name, seed)
             if result is not None:
                 rows.append([one.line, other.line, str(one.k), one.gold, result.signed(scale_of(metric)), result.p_text])
-    over = (
+    caption = (
         "paired bootstrap, and McNemar's exact test where values are 0 or 1, on the same questions; p is not corrected for "
         "the number of pairs"
     )
-    columns = ["this", "less this", "k", "gold", f"difference in {metric.title}", "p"]
-    return TableView("Differences between strategies and settings", over, columns, rows)
+    columns = ["A", "B", "k", "gold", f"{metric.title}: A - B", "p"]
+    return TableView("Differences between strategies and settings", caption, columns, rows)
 
 
 def scale_of(metric: Metric) -> float:
@@ -159,7 +159,7 @@ def paired(first: CellResult, second: CellResult) -> bool:
 
 
 def difference(first: CellResult, second: CellResult, metric: str, seed: int) -> Comparison | None:
-    """Compare a metric of two cells on the questions where both define it, matched by id; None if a cell or all lack it."""
+    """Compare a metric of two cells on the questions where both define it, matched by id; None if there are none."""
     if not (first.interval(metric, seed).n and second.interval(metric, seed).n):
         return None
     left, right = first.values(metric), second.values(metric)

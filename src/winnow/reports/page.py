@@ -34,7 +34,7 @@ class Report:
         parts = [f"# {self.title}"]
         for table in self.tables:
             lines = [f"| {' | '.join(row)} |" for row in (table.columns, ["---"] * len(table.columns), *table.rows)]
-            parts.append(f"## {table.title}\n\n{table.over}\n\n" + "\n".join(lines))
+            parts.append(f"## {table.title}\n\n{table.caption}\n\n" + "\n".join(lines))
         provenance = "\n".join(f"- {name}: {value}" for name, value in self.provenance.items())
         return "\n\n".join([*parts, f"## Provenance\n\n{provenance}"]) + "\n"
 
@@ -66,8 +66,8 @@ def build_report(
     tables = [metrics_table("All questions", f"{total} questions; % and means with 95 % bootstrap intervals", cells, seed)]
     if gold and gold[0].samples:
         count = len(gold[0].samples)
-        over = f"the {count} of {total} questions whose top 100 hold an answer (or whose gold passage is annotated)"
-        tables.append(metrics_table("Questions with a gold passage", over, gold, seed))
+        caption = f"the {count} of {total} questions whose top 100 hold an answer (or whose gold passage is annotated)"
+        tables.append(metrics_table("Questions with a gold passage", caption, gold, seed))
     comparisons = comparisons_table(cells, seed)
     tables += [comparisons] if comparisons.rows else []
     if breakdown:

@@ -122,8 +122,8 @@ def paper_tables(part: PaperPart, cells: Sequence[CellResult], seed: int, filter
         tables.append(_differences_table(part, cells, seed))
     if part.questions and filtered:
         rows = [["ours", *map(str, filtered)], ["paper", *map(str, part.questions)]]
-        over = "questions left after those that the reader answers without passages (the paper's: section 4)"
-        tables.append(TableView("Closed-book filter", over, ["", "before", "after"], rows))
+        caption = "questions left after those that the reader answers without passages (the paper's: section 4)"
+        tables.append(TableView("Closed-book filter", caption, ["", "before", "after"], rows))
     return tables
 
 
@@ -143,8 +143,8 @@ def _values_table(part: PaperPart, cells: Sequence[CellResult], seed: int) -> Ta
     columns = ["strategy", "k", "gold", "samples"]
     columns += [f"{title} {side}" for title in titles for side in ("ours", "paper", "diff.")]
     notes = "; ".join(dict.fromkeys(value.note for value in part.reported if value.note))
-    over = f"{len(cells[0].samples)} questions; ours with 95 % intervals, on our data and reader. {notes}".strip()
-    return TableView(f"Beside the paper: {part.source}", over, columns, rows)
+    caption = f"{len(cells[0].samples)} questions; ours with 95 % intervals, on our data and reader. {notes}".strip()
+    return TableView(f"Beside the paper: {part.source}", caption, columns, rows)
 
 
 def _beside(cell: CellResult, name: str, reported: Sequence[ReportedValue], seed: int) -> list[str]:
@@ -183,10 +183,8 @@ def _differences_table(part: PaperPart, cells: Sequence[CellResult], seed: int) 
             rows.append([*labels, "undefined", "-", theirs, reported.note])
             continue
         rows.append([*labels, result.signed(scale_of(metric)), result.p_text, theirs, reported.note])
-    over = "paired by question: bootstrap intervals, and McNemar's exact test where values are 0 or 1"
-    return TableView(
-        "Differences that the paper reports", over, ["of", "this", "less this", "ours", "p", "paper", "its words"], rows
-    )
+    caption = "paired by question: bootstrap intervals, and McNemar's exact test where values are 0 or 1"
+    return TableView("Differences that the paper reports", caption, ["of", "A", "B", "A - B", "p", "paper", "its words"], rows)
 
 
 def _matches(cell: CellResult, where: Mapping[str, Any]) -> bool:

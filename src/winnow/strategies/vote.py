@@ -23,7 +23,7 @@ def _weights(contexts: Sequence[Context]) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """Merges answers that are equal after normalisation; the best-ranked passage's spelling is shown.
+    """Merges answers that are equal after normalisation, and shows the spelling from the best-ranked passage.
 
     Args:
         ties: "rank" decides a tie for the candidate whose best passage ranks higher (an inserted one ranks last),
@@ -43,37 +43,38 @@ class Vote:
             raise ConfigError(f"vote.ties must be rank or random; received {self.ties!r}.")
 
     def majority(self, question: Question, contexts: Sequence[Context], pools: Sequence[Pool]) -> Answer:
-        """Return the majority answer over the pools, one per context; a single prompt's pool has none.
+        """Return the majority answer. There is one pool per context, or one pool without a context for a single prompt.
 
-        Where contexts have weights, a vote counts with the softmax of its context's: REPLUG's ensemble of answers, as
-        RE-RAG applies it to an LLM (section 5.4). Without weights each vote counts one.
+        Where contexts have weights, each vote counts in proportion to the softmax weight of its context: REPLUG's ensemble
+        of answers, as RE-RAG applies it to an LLM (section 5.4). Otherwise each vote counts one.
         """
         ranks = [context.rank or _LAST_RANK for context in contexts] or [0] * len(pools)
         weights = _weights(contexts) or [1.0] * len(pools)
-        order = sorted(range(len(pools)), key=lambda n: ranks[n])
+        order = sorted(range(len(pools)), key=lambda index: ranks[index])
         votes: dict[str, float] = {}
-        first: dict[str, tuple[str, int, int]] = {}
-        for n in order:
-            for sample, answer in enumerate(pools[n].answers):
+        first_vote: dict[str, tuple[str, int, int]] = {}
+        for index in order:
+            for sample, answer in enumerate(pools[index].answers):
                 unknown = is_unknown(answer)
                 if unknown and not self.unknown_votes:
                     continue
                 key = UNKNOWN if unknown else normalise(answer)
-                votes[key] = votes.get(key, 0.0) + weights[n]
-                first.setdefault(key, (UNKNOWN if unknown else answer, n, sample))
+                votes[key] = votes.get(key, 0.0) + weights[index]
+                first_vote.setdefault(key, (UNKNOWN if unknown else answer, index, sample))
         candidates = tuple(answer for pool in pools for answer in pool.answers if not is_unknown(answer))
         used = tuple(context.passage for context in contexts) or (pools[0].used if pools else ())
         if not votes:
             reply = pools[0].replies[0] if pools else ""
-            return Answer(UNKNOWN, unknown=True, candidates=candidates, used=used, reply=reply, trace=("vote: none known",))
+            trace = ("vote: every answer is unknown",)
+            return Answer(UNKNOWN, unknown=True, candidates=candidates, used=used, reply=reply, trace=trace)
         winners = [key for key in votes if votes[key] == max(votes.values())]
         winner = winners[0] if self.ties == "rank" else self._draw(question, winners)
-        text, n, sample = first[winner]
-        trace = ("vote: " + "; ".join(f"{first[key][0]} {count:.3g}" for key, count in votes.items()),)
-        return Answer(text, winner == UNKNOWN, candidates, used, pools[n].replies[sample], trace)
+        text, index, sample = first_vote[winner]
+        trace = ("vote: " + "; ".join(f"{first_vote[key][0]} {count:.3g}" for key, count in votes.items()),)
+        return Answer(text, winner == UNKNOWN, candidates, used, pools[index].replies[sample], trace)
 
     def single(self, question: Question, pool: Pool) -> Answer:
-        """Return the answer to one prompt: its only reply's, or the majority of its samples, which are the candidates."""
+        """Return the answer to one prompt: that of its only reply, or the majority of its samples, which become candidates."""
         if len(pool.answers) > 1:
             return self.majority(question, (), [pool])
         return Answer(pool.answers[0], is_unknown(pool.answers[0]), used=pool.used, reply=pool.replies[0])

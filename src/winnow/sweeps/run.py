@@ -15,7 +15,7 @@ from winnow.protocols import Strategy
 from winnow.records import Answer, Outcome, PlacedContexts, Question, prediction
 from winnow.sweeps.spec import CellSpec
 
-Drive = Callable[[Iterable[Job[Answer]], int], Iterable[Outcome[Answer]]]
+RunJobs = Callable[[Iterable[Job[Answer]], int], Iterable[Outcome[Answer]]]
 """Runs jobs and yields their outcomes; the total is for a progress bar."""
 
 
@@ -23,14 +23,14 @@ Drive = Callable[[Iterable[Job[Answer]], int], Iterable[Outcome[Answer]]]
 class OpenCell:
     """A cell with its strategy, questions and rankings in memory.
 
-    `short` counts the questions with fewer than k retrieved contexts; their prompts show what there is.
+    `short_rankings` is the number of questions with fewer than k retrieved contexts; their prompts contain all of these.
     """
 
     spec: CellSpec
     strategy: Strategy
     questions: Sequence[Question]
     rankings: Rankings
-    short: int
+    short_rankings: int
     placed: dict[str, PlacedContexts] = field(default_factory=dict)
     """Contexts of the questions whose plans are active."""
 
@@ -56,34 +56,34 @@ def open_cells(specs: Iterable[CellSpec]) -> list[OpenCell]:
     for spec in specs:
         if spec.questions not in questions:
             questions[spec.questions] = spec.questions.read()
-        chosen = questions[spec.questions]
-        which = (spec.questions, spec.retrieval, spec.relevance)
-        if which not in rankings:
-            rankings[which] = read_rankings(spec.retrieval, chosen, spec.relevance)
-        short = rankings[which].shorter_than(spec.labels.k)
-        cells.setdefault(spec.key, OpenCell(spec, spec.strategy(), chosen, rankings[which], short))
+        selected = questions[spec.questions]
+        inputs = (spec.questions, spec.retrieval, spec.relevance)
+        if inputs not in rankings:
+            rankings[inputs] = read_rankings(spec.retrieval, selected, spec.relevance)
+        short_rankings = rankings[inputs].shorter_than(spec.labels.k)
+        cells.setdefault(spec.key, OpenCell(spec, spec.strategy(), selected, rankings[inputs], short_rankings))
     return list(cells.values())
 
 
 def jobs_of(cells: Sequence[OpenCell]) -> Iterator[Job[Answer]]:
     """Yield the plans question by question, so that cells which share calls are active together."""
-    for row in itertools.zip_longest(*(cell.questions for cell in cells)):
-        for cell, question in zip(cells, row, strict=True):
+    for questions in itertools.zip_longest(*(cell.questions for cell in cells)):
+        for cell, question in zip(cells, questions, strict=True):
             if question is not None:
                 yield cell.start(question)
 
 
-def run_cells(cells: Sequence[OpenCell], drive: Drive, finish: Callable[[CellSpec, int], None]) -> None:
-    """Run the plans of all cells on one driver; `finish` receives each finished cell with its number of rows."""
+def run_cells(cells: Sequence[OpenCell], run_jobs: RunJobs, finish: Callable[[CellSpec, int], None]) -> None:
+    """Execute the plans of all cells with one driver; `finish` receives each finished cell with its number of rows."""
     by_key = {cell.spec.key: cell for cell in cells}
     questions = {key: {q.question_id: q for q in cell.questions} for key, cell in by_key.items()}
     writers = {key: Appender(cell.spec.predictions, contracts.PREDICTIONS) for key, cell in by_key.items()}
-    left = {key: len(cell.questions) for key, cell in by_key.items()}
-    for outcome in drive(jobs_of(cells), sum(left.values())):
+    remaining = {key: len(cell.questions) for key, cell in by_key.items()}
+    for outcome in run_jobs(jobs_of(cells), sum(remaining.values())):
         key, question_id = cast("tuple[str, str]", outcome.tag)
         cell = by_key[key]
         row = prediction(questions[key][question_id], cell.placed.pop(question_id), outcome)
         writers[key].add(prediction_row(row))
-        left[key] -= 1
-        if not left[key]:
+        remaining[key] -= 1
+        if not remaining[key]:
             finish(cell.spec, writers[key].finish([question.question_id for question in cell.questions]))

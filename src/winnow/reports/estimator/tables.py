@@ -49,9 +49,9 @@ def recall_table(e: Evaluation) -> TableView:
     tests = [compare(recall_at(flags["estimator"], k), recall_at(flags["retriever"], k), seed=e.seed) for k in KS]
     rows.append(["difference (p)", *(f"{test.signed()} ({test.p_value:.3f})" for test in tests)])
     depth = max(len(one.contexts) for one in e.test)
-    over = f"{len(e.test)} questions, the first {depth} contexts of each"
+    caption = f"{len(e.test)} questions, the first {depth} contexts of each"
     columns = ["", *(f"recall@{k}" for k in KS)]
-    return _beside("table2", e.dataset, "Recall@k before and after reranking", over, columns, rows)
+    return _beside("table2", e.dataset, "Recall@k before and after reranking", caption, columns, rows)
 
 
 def examples_table(e: Evaluation) -> TableView:
@@ -95,9 +95,9 @@ def detection_table(e: Evaluation) -> TableView:
     intervals = (everything.recall, everything.precision, everything.f1)
     rows.append(["every set flagged", "-", *(interval.percent() for interval in intervals)])
     lacking = int((~answerable).sum())
-    over = f"{lacking} of {len(e.test)} sets of {e.k} hold no answer; thresholds by F1 on {len(e.dev)} dev questions"
+    caption = f"{lacking} of {len(e.test)} sets of {e.k} hold no answer; thresholds by F1 on {len(e.dev)} dev questions"
     columns = ["score", "threshold", "recall", "precision", "F1"]
-    return _beside("table4", e.dataset, "Sets without an answer", over, columns, rows, gap=1)
+    return _beside("table4", e.dataset, "Sets without an answer", caption, columns, rows, gap=1)
 
 
 def abstention_table(e: Evaluation) -> TableView:
@@ -109,8 +109,8 @@ def abstention_table(e: Evaluation) -> TableView:
         intervals = (result.before, result.after, result.abstained)
         rows.append([source.name, source.format(threshold), *(interval.percent() for interval in intervals)])
     columns = ["score", "threshold", "before", "after", "abstained"]
-    over = f"{len(e.answered)} sets of {e.k}"
-    return _beside("table5", e.dataset, "Abstaining on sets without an answer", over, columns, rows, gap=1)
+    caption = f"{len(e.answered)} sets of {e.k}"
+    return _beside("table5", e.dataset, "Abstaining on sets without an answer", caption, columns, rows, gap=1)
 
 
 def share_table(e: Evaluation) -> TableView:
@@ -119,12 +119,12 @@ def share_table(e: Evaluation) -> TableView:
         [name, f"{0.2 * fifth:.1f} to {0.2 * fifth + 0.2:.1f}", str(len(ems)), mean_interval(ems, seed=e.seed).percent()]
         for name, fifth, ems in e.by_share()
     ]
-    over = (
+    caption = (
         f'share of the top {e.k} with P("true") over 0.5, of the retriever over its median score; the paper draws curves '
         "whose values are not reported: accuracy rises with the estimator's share, and drops where no context is relevant"
     )
     title = "EM by the share of relevant contexts (RE-RAG, figures 3 and 4)"
-    return TableView(title, over, ["score", "share", "n", "EM"], rows)
+    return TableView(title, caption, ["score", "share", "n", "EM"], rows)
 
 
 def calibration_table(e: Evaluation) -> TableView:
@@ -149,10 +149,10 @@ def calibration_table(e: Evaluation) -> TableView:
 
 
 def _beside(
-    part: str, dataset: str, title: str, over: str, columns: Sequence[str], rows: list[list[str]], gap: int = 0
+    part: str, dataset: str, title: str, caption: str, columns: Sequence[str], rows: list[list[str]], gap: int = 0
 ) -> TableView:
     names, theirs = reported(part, dataset)
     assert list(names) == list(columns)[1 + gap :]
     for model, values in theirs.items():
         rows.append([f"{model} (paper, {dataset})", *["-"] * gap, *(f"{value:g}" for value in values)])
-    return TableView(f"{title} (RE-RAG, {part})", f"{over}; % with 95 % intervals", columns, rows)
+    return TableView(f"{title} (RE-RAG, {part})", f"{caption}; % with 95 % intervals", columns, rows)

@@ -1,0 +1,91 @@
+"""Calls in flight: who waits for each, and the queue of each engine; the driver's own bookkeeping."""
+
+import enum
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+from winnow.protocols import Engine
+from winnow.records import Plan, Request, Result, Role, Usage
+
+
+@dataclass(slots=True, eq=False)
+class ActivePlan:
+    """A plan that waits for results."""
+
+    tag: Hashable
+    plan: Plan[Any]
+    waiting: int = 0
+    results: list[Result | None] = field(default_factory=list)
+    calls: dict[Role, int] = field(default_factory=dict)
+    usage: dict[Role, Usage] = field(default_factory=dict)
+    dropped: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Waiter:
+    """One place that waits for a result: a slot of a plan, and how many passages its prompt had to drop so far."""
+
+    active: ActivePlan
+    slot: int
+    request: Request
+    dropped: int = 0
+
+
+class CallState(enum.Enum):
+    """Where a call is; ELSEWHERE is in another process."""
+
+    QUEUED = enum.auto()
+    SUBMITTED = enum.auto()
+    ELSEWHERE = enum.auto()
+    DONE = enum.auto()
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """A distinct request without a result yet, and everyone who waits for it."""
+
+    key: bytes
+    request: Request
+    length: int
+    lane: "Lane"
+    waiters: list[Waiter]
+    state: CallState = CallState.QUEUED
+
+
+@dataclass(slots=True, eq=False)
+class Lane:
+    """An engine, the calls queued for it, and how many it holds."""
+
+    engine: Engine
+    identity: str
+    queue: list[Call] = field(default_factory=list)
+    """Sorted by length up to the last refill; the longest are taken first, from the end."""
+    unsorted: bool = False
+    in_flight: int = 0
+    since: float = 0.0
+    """When a server last returned results, or became busy."""
+    failed: bool = False
+
+    @property
+    def remote(self) -> bool:
+        """Return whether the engine waits for a server; one that computes here works only while it is collected."""
+        return getattr(self.engine, "remote", False)
+
+    def add(self, call: Call) -> None:
+        """Queue a call."""
+        call.state = CallState.QUEUED
+        self.queue.append(call)
+        self.unsorted = True
+
+    def take(self) -> list[Call]:
+        """Take as many calls as fit, once a quarter of the capacity is free, which saves commits."""
+        free = self.engine.capacity - self.in_flight
+        if not self.queue or (self.in_flight and free < self.engine.capacity / 4) or free <= 0:
+            return []
+        if self.unsorted:
+            self.queue = [call for call in self.queue if call.state is CallState.QUEUED]
+            self.queue.sort(key=lambda call: call.length)
+            self.unsorted = False
+        batch, self.queue = self.queue[-free:], self.queue[:-free]
+        return [call for call in batch if call.state is CallState.QUEUED]
