@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import pytest
 
+from tests.plans import PROMPT, run
 from winnow.driver import Driver, Job
 from winnow.errors import CallRefusedError, ConfigError, ReaderError
 from winnow.keys import request_key
@@ -21,7 +22,6 @@ from winnow.records import (
     Generate,
     Generation,
     Message,
-    Outcome,
     Plan,
     Request,
     Result,
@@ -29,28 +29,7 @@ from winnow.records import (
     Search,
 )
 from winnow.strategies.concatenation import Concatenation
-from winnow.strategies.prompt import Prompt
 from winnow.testing import ScriptedReader, context, question
-
-PROMPT = Prompt("{contexts} Q {question}", "Q {question}", "{contexts} C {candidates} Q {question}", "<{text}>")
-
-
-def ask(*rounds: Sequence[str], role: str = "reader") -> Plan[Answer]:
-    """A plan that requests given texts, round by round, and answers with the last reply."""
-    last = ""
-    for texts in rounds:
-        replies = yield [Generate((Message("user", text),), Decoding(), role=role) for text in texts]
-        last = replies[-1].text if replies else last
-    return Answer(last, unknown=False)
-
-
-def run(
-    path: Path, jobs: Sequence[Job[Answer]], reader: ScriptedReader, window: int = 2048
-) -> tuple[dict[object, Outcome[Answer]], Driver]:
-    """All outcomes by tag."""
-    with SqliteStore(path / "l.sqlite") as ledger:
-        driver = Driver(engines_for(reader), ledger, window=window)
-        return {outcome.tag: outcome for outcome in driver.run(jobs)}, driver
 
 
 def test_roles_have_engines_of_their_own_and_are_counted_apart(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.plans import PROMPT, ask, run
 from winnow.driver import Driver, Job
 from winnow.errors import ConfigError, PromptTooLongError
 from winnow.keys import request_key
@@ -19,7 +20,6 @@ from winnow.records import (
     Generate,
     Generation,
     Message,
-    Outcome,
     Plan,
     Request,
     Result,
@@ -28,28 +28,7 @@ from winnow.records import (
 from winnow.strategies.concat_pf import ConcatPF
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.post_fusion import PostFusion
-from winnow.strategies.prompt import Prompt
 from winnow.testing import ScriptedReader, context, question
-
-PROMPT = Prompt("{contexts} Q {question}", "Q {question}", "{contexts} C {candidates} Q {question}", "<{text}>")
-
-
-def ask(*rounds: Sequence[str], role: str = "reader") -> Plan[Answer]:
-    """A plan that requests given texts, round by round, and answers with the last reply."""
-    last = ""
-    for texts in rounds:
-        replies = yield [Generate((Message("user", text),), Decoding(), role=role) for text in texts]
-        last = replies[-1].text if replies else last
-    return Answer(last, unknown=False)
-
-
-def run(
-    path: Path, jobs: Sequence[Job[Answer]], reader: ScriptedReader, window: int = 2048
-) -> tuple[dict[object, Outcome[Answer]], Driver]:
-    """All outcomes by tag."""
-    with SqliteStore(path / "l.sqlite") as ledger:
-        driver = Driver(engines_for(reader), ledger, window=window)
-        return {outcome.tag: outcome for outcome in driver.run(jobs)}, driver
 
 
 def test_equal_requests_are_made_once(tmp_path: Path) -> None:

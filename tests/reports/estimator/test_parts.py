@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from winnow.errors import ConfigError
+from winnow.reports.estimator.calibration import calibration_table
 from winnow.reports.estimator.evaluation import Evaluation
 from winnow.reports.estimator.parts import choose_parts
 from winnow.reports.estimator.scores import ScoredQuestion
 from winnow.reports.estimator.tables import (
     abstention_table,
-    calibration_table,
     detection_table,
     examples_table,
     recall_table,

@@ -11,6 +11,7 @@ from winnow.metrics.intervals import mean_interval
 from winnow.metrics.unanswerable import risk_coverage
 from winnow.reports.cells import TableView
 from winnow.reports.estimator import tables
+from winnow.reports.estimator.calibration import calibration_table
 from winnow.reports.estimator.evaluation import Evaluation
 from winnow.reports.estimator.scores import exact_matches, fit_calibration, probabilities
 from winnow.reports.plots import curve
@@ -73,7 +74,7 @@ PARTS = (
     Part(("table4",), tables.detection_table),
     Part(("table5",), tables.abstention_table, needs_answers=True),
     Part(("figure3", "figure4"), tables.share_table, (share_plot,), needs_answers=True),
-    Part(("calibration",), tables.calibration_table, (reliability_plot, risk_coverage_plot)),
+    Part(("calibration",), calibration_table, (reliability_plot, risk_coverage_plot)),
 )
 NAMES = tuple(name for part in PARTS for name in part.names)
 

@@ -4,14 +4,13 @@ import math
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 
-import numpy as np
 import yaml
 
 from winnow.errors import ConfigError, nearest
-from winnow.metrics.calibration import Calibration, expected_calibration_error, misranking_rate
+from winnow.metrics.calibration import Calibration
 from winnow.metrics.intervals import compare, mean_interval
 from winnow.metrics.ranking import recall_at
-from winnow.metrics.unanswerable import abstain, area_under_risk, detect_unanswerable
+from winnow.metrics.unanswerable import abstain, detect_unanswerable
 from winnow.records import Context
 from winnow.reports.cells import TableView
 from winnow.reports.estimator.evaluation import Evaluation
@@ -19,7 +18,6 @@ from winnow.reports.estimator.scores import (
     ScoredQuestion,
     by_estimator,
     exact_matches,
-    fit_calibration,
     log_odds,
     probabilities,
 )
@@ -125,27 +123,6 @@ def share_table(e: Evaluation) -> TableView:
     )
     title = "EM by the share of relevant contexts (RE-RAG, figures 3 and 4)"
     return TableView(title, caption, ["score", "share", "n", "EM"], rows)
-
-
-def calibration_table(e: Evaluation) -> TableView:
-    """Return the calibration error of P("true"), and the area under the risk-coverage curve where there are answers."""
-    contexts = e.top_contexts()
-    labels = np.array([c.has_answer for c in contexts])
-    rows = []
-    for suffix, calibration in (("", Calibration()), (", calibrated on dev", fit_calibration(e.dev))):
-        error = expected_calibration_error(probabilities(contexts, calibration), labels)
-        rows.append([f'calibration error of P("true") against has_answer, 10 bins{suffix}', f"{error:.3f}"])
-    retriever, estimator = e.sources[0], e.sources[-1]
-    for name, source in (("retriever", retriever), ("estimator", estimator)):
-        rate = misranking_rate(np.array([source.score(c) for c in contexts]), labels)
-        rows.append([f"probability that the {name} scores a context with an answer below one without", f"{rate:.3f}"])
-    if e.answered:
-        ems = exact_matches(e.answered)
-        for name, source in (("retriever", retriever), ("estimator", estimator)):
-            area = area_under_risk(source.sets(e.answered, e.k)[0], ems)
-            rows.append([f"area under risk-coverage, best score of the {name}", f"{area:.3f}"])
-        rows.append([f"risk over the {len(e.answered)} answered questions", f"{1 - ems.mean():.3f}"])
-    return TableView("Calibration and ranking of the scores", "ours; lower is better", ["measure", "value"], rows)
 
 
 def _beside(

@@ -1,0 +1,31 @@
+"""Plans of given texts and a run of them, shared by the tests of driver and calls."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from winnow.driver import Driver, Job
+from winnow.ledger.sqlite import SqliteStore
+from winnow.protocols import engines_for
+from winnow.records import Answer, Decoding, Generate, Message, Outcome, Plan
+from winnow.strategies.prompt import Prompt
+from winnow.testing import ScriptedReader
+
+PROMPT = Prompt("{contexts} Q {question}", "Q {question}", "{contexts} C {candidates} Q {question}", "<{text}>")
+
+
+def ask(*rounds: Sequence[str], role: str = "reader") -> Plan[Answer]:
+    """A plan that requests given texts, round by round, and answers with the last reply."""
+    last = ""
+    for texts in rounds:
+        replies = yield [Generate((Message("user", text),), Decoding(), role=role) for text in texts]
+        last = replies[-1].text if replies else last
+    return Answer(last, unknown=False)
+
+
+def run(
+    path: Path, jobs: Sequence[Job[Answer]], reader: ScriptedReader, window: int = 2048
+) -> tuple[dict[object, Outcome[Answer]], Driver]:
+    """All outcomes by tag."""
+    with SqliteStore(path / "l.sqlite") as ledger:
+        driver = Driver(engines_for(reader), ledger, window=window)
+        return {outcome.tag: outcome for outcome in driver.run(jobs)}, driver
