@@ -131,10 +131,10 @@ def test_known_keys_pass() -> None:
         ("+grid.k=[1],[2] k=3", r"over k \(1\)"),
         ("+grid={k:[1]},{rank_by:[estimator]} rank_by=retriever", r"over rank_by \(estimator\)"),
         ("grid={weighting:[{by:none,scale:1.0}]} weighting.by=none", "^weighting.by: the grid is over weighting"),
-        ("experiment=re_rag/table6 grid.k=7", r"grid.k=7: an axis is a list of values; write 'grid.k=\[7\]'"),
+        ("experiment=re_rag/table6 grid.k=7", r"grid.k=7: an axis needs a list of values; write 'grid.k=\[7\]'"),
         ("experiment=re_rag/table6 grid.strategy=post_fusion", r"write 'grid.strategy=\[post_fusion\]'"),
         ("experiment=re_rag/table6 grid.kk=[7]", r"no axis 'kk'. Did you mean 'grid.k'\? A new one is '\+grid.kk=\[...\]'"),
-        ("grid=5", "grid=5: a grid is axes with lists"),
+        ("grid=5", "grid=5: it must map each axis to a list"),
     ],
 )
 def test_what_a_grid_hides_is_refused(words: str, message: str) -> None:
