@@ -157,13 +157,14 @@ class Driver:
         if (reason := lane.engine.refusal(request)) is not None:
             raise ConfigError(f"{lane.identity} cannot serve {waiter.active.tag}: {reason}")
         if not lane.engine.fits(request):
-            self._shorten(waiter, request, f"{lane.engine.size(request)} tokens")
+            self._shorten(waiter, f"{lane.engine.size(request)} tokens")
             return
         self._open[key] = call = Call(key, request, _length(request), lane, [waiter])
         lane.add(call)
 
-    def _shorten(self, waiter: Waiter, request: Request, reason: str) -> None:
+    def _shorten(self, waiter: Waiter, reason: str) -> None:
         """Request the same with one passage fewer."""
+        request = waiter.request
         shorter = request.shortened() if isinstance(request, Generate) else None
         if shorter is None:
             raise PromptTooLongError(
@@ -260,7 +261,7 @@ class Driver:
             if isinstance(result, TooLong):
                 refused.append(key)
                 for waiter in call.waiters:
-                    self._shorten(waiter, waiter.request, result.reason)
+                    self._shorten(waiter, result.reason)
             else:
                 self._finish(call, result)
         if refused:

@@ -24,9 +24,8 @@ def read_samples(spec: CellSpec, inputs: Collection[Input] = ()) -> list[Sample]
     placed = _placed(spec, answered) if "contexts" in inputs and spec.labels.k else {}
     rankings = _rankings(spec, answered) if "ranking" in inputs else {}
     return [
-        Sample(questions[one], p, placed.get(one, ()), spec.prices, rankings.get(one, ()))
-        for p in predictions
-        for one in (p.question_id,)
+        Sample(question, p, placed.get(p.question_id, ()), spec.prices, rankings.get(p.question_id, ()))
+        for question, p in zip(answered, predictions, strict=True)
     ]
 
 

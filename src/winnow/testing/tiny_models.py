@@ -1,6 +1,6 @@
 """Small real models with random weights, written to a folder for a test."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -25,52 +25,50 @@ def tiny_tokenizer(texts: Iterable[str]) -> Any:
     return wrapped
 
 
-def tiny_causal_lm(folder: Path, texts: Iterable[str], *, seed: int = 0, window: int = 2048) -> Path:
-    """Write a Llama of two layers with random weights and a tokenizer to a folder; it answers gibberish, repeatably."""
+def _save(folder: Path, tokenizer: Any, model: Callable[[], Any], seed: int) -> Path:
+    """Write a model with the random weights of a seed, and its tokenizer, to a folder."""
     import torch
-    from transformers import LlamaConfig, LlamaForCausalLM
 
     torch.manual_seed(seed)
+    model().save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def tiny_causal_lm(folder: Path, texts: Iterable[str], *, seed: int = 0, window: int = 2048) -> Path:
+    """Write a Llama of two layers with random weights and a tokenizer to a folder; it answers gibberish, repeatably."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
     tokenizer = tiny_tokenizer(texts)
     config = LlamaConfig(
         vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
         num_key_value_heads=2, max_position_embeddings=window, eos_token_id=1, bos_token_id=2, pad_token_id=0,
     )  # fmt: skip
-    LlamaForCausalLM(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    return _save(folder, tokenizer, lambda: LlamaForCausalLM(config), seed)
 
 
 def tiny_t5(folder: Path, texts: Iterable[str], *, seed: int = 0) -> Path:
     """Write a T5 of two and two layers with random weights and a tokenizer to a folder."""
-    import torch
     from transformers import T5Config, T5ForConditionalGeneration
 
-    torch.manual_seed(seed)
     tokenizer = tiny_tokenizer(texts)
     config = T5Config(  # type: ignore[call-arg]  # every config takes a start token
         vocab_size=len(tokenizer), d_model=32, d_kv=8, d_ff=64, num_layers=2, num_decoder_layers=2, num_heads=4,
         pad_token_id=0, eos_token_id=1, decoder_start_token_id=0,
     )  # fmt: skip
-    T5ForConditionalGeneration(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    return _save(folder, tokenizer, lambda: T5ForConditionalGeneration(config), seed)
 
 
 def tiny_encoder(folder: Path, texts: Iterable[str], *, seed: int = 0) -> Path:
     """Write a BERT of two layers with random weights and a tokenizer to a folder."""
-    import torch
     from transformers import BertConfig, BertModel
 
-    torch.manual_seed(seed)
     tokenizer = tiny_tokenizer(texts)
     config = BertConfig(
         vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
         max_position_embeddings=512, pad_token_id=0,
     )  # fmt: skip
-    BertModel(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    return _save(folder, tokenizer, lambda: BertModel(config), seed)
 
 
 def tiny_dpr(folder: Path, texts: Iterable[str]) -> tuple[Path, Path]:
