@@ -1,4 +1,4 @@
-"""Orchestration: one file a stage, each `python -m flows.<stage>`; the work itself is in `winnow`."""
+"""Orchestration: one file per stage, each `python -m flows.<stage>`; the implementation is in `winnow`."""
 
 import os
 import sys

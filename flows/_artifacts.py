@@ -19,7 +19,7 @@ from winnow.errors import MissingArtifactError
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """One artifact: its folder, its key, the stage that makes it, and the settings that the key stands for."""
+    """One artifact: its folder, its key, the stage that makes it, and the settings that the key is computed from."""
 
     folder: Path
     key: str

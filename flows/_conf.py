@@ -47,7 +47,7 @@ def check_choices(cfg: DictConfig) -> None:
     """
     for group, keys in REQUIRED.items():
         if group in cfg and (missing := [key for key in keys if key not in cfg[group]]):
-            chosen = cfg[group].get("name", "the one that was chosen")
+            chosen = cfg[group].get("name", "unnamed")
             raise ConfigError(f"conf/{group}/ ({chosen}): the YAML lacks {', '.join(missing)}. Add it, as in its neighbours.")
     for name, node in cfg.get("metric", {}).items():
         if not isinstance(node, DictConfig) or "_target_" not in node:
@@ -59,12 +59,12 @@ def check_choices(cfg: DictConfig) -> None:
 
 def groups() -> list[str]:
     """Return the names of the folders of conf/."""
-    return sorted(one.name for one in CONF.iterdir() if one.is_dir())
+    return sorted(folder.name for folder in CONF.iterdir() if folder.is_dir())
 
 
 def options(group: str) -> list[str]:
     """Return the choices of a group."""
-    return sorted(str(one.relative_to(CONF / group).with_suffix("")) for one in (CONF / group).rglob("*.yaml"))
+    return sorted(str(file.relative_to(CONF / group).with_suffix("")) for file in (CONF / group).rglob("*.yaml"))
 
 
 def is_group(key: str) -> bool:

@@ -42,7 +42,7 @@ def engine_spec(project: Project, role: Role) -> EngineSpec:
 
 
 def reader_spec(project: Project, reader: DictConfig, prompt: DictConfig, role: Role = "reader") -> EngineSpec:
-    """Return how a language model is opened for a role."""
+    """Return how the language model of a role is opened."""
     key = key_of(_models.reader_weights(project, reader, prompt), project.pinned.settings(reader.engine), reader.name)
     price = price_of(project.cfg, reader)
 

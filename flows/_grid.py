@@ -80,7 +80,7 @@ def axes_of(grid: DictConfig | None, prefix: str = "") -> dict[str, list[Any]]:
 
 
 def _are_options(axis: str, values: DictConfig) -> bool:
-    """Return whether a node holds options by name, as resolved, rather than settings within a group."""
+    """Return whether a node maps names to resolved options rather than being settings within a group."""
     named = is_group(axis) and bool(values) and set(values) <= set(options(axis))
     return named and all(isinstance(option, DictConfig) for option in values.values())
 

@@ -28,7 +28,7 @@ def estimator_weights(project: Project) -> str:
     cfg = project.cfg
     if "base" not in cfg.estimator:
         return ""
-    if cfg.estimator.trained and "estimator" not in cfg.joint.learns:
+    if cfg.estimator.trained and "estimator" not in cfg.joint.trainable:
         raise ConfigError(
             f"estimator={cfg.estimator.name} is a trained one, and joint={cfg.joint.name} trains none. Choose joint=frozen "
             "or re_rag; or rank and weight without it (rank_by=retriever weighting.by=none)."
@@ -40,7 +40,7 @@ def _joint_inputs(project: Project) -> list[Any]:
     """Return everything that joint training depends on."""
     cfg = project.cfg
     inputs = [project.rankings.key, *(cfg.joint[name] for name in ("method", "data", "settings"))]
-    if "estimator" in cfg.joint.learns:
+    if "estimator" in cfg.joint.trainable:
         if "base" not in cfg.estimator:
             raise ConfigError(
                 f"estimator={cfg.estimator.name} has nothing to train, and joint={cfg.joint.name} trains an estimator. Choose "
@@ -91,7 +91,7 @@ def estimator_path(project: Project) -> str:
 
 def _generator(project: Project, reader: DictConfig) -> Artifact:
     cfg = project.cfg
-    if "generator" not in cfg.joint.learns:
+    if "generator" not in cfg.joint.trainable:
         raise ConfigError(
             f"reader={reader.name} is a generator that joint training makes, and joint={cfg.joint.name} makes none. "
             "Choose joint=re_rag, rag or fid."

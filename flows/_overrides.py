@@ -1,4 +1,4 @@
-"""Checks the overrides of a command line or of overrides.yaml: every name must exist in conf/, every one have an effect."""
+"""Checks the overrides of a command line or of overrides.yaml: every key must exist in conf/ and take effect."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,8 +35,8 @@ def check_overrides(overrides: Sequence[str], *, grid: bool = True) -> None:
     _check_keys(parsed)
     if grid:
         keys = list(_set_keys(parsed))
-        for one in _grids(chosen, parsed):
-            check_grid(keys, one)
+        for composed_grid in _grids(chosen, parsed):
+            check_grid(keys, composed_grid)
 
 
 def check_grid(keys: Iterable[str], grid: DictConfig | None) -> None:
@@ -61,7 +61,7 @@ def check_grid(keys: Iterable[str], grid: DictConfig | None) -> None:
 
 
 def from_params(path: Path, overrides: Sequence[str], *, grid: bool = True) -> DictConfig:
-    """Load a composed file, as DVC's stages do, and change keys that it has by `key=value` words."""
+    """Load a composed file, as DVC's stages do, and apply `key=value` overrides to keys that it has."""
     if not path.is_file():
         raise ConfigError(f"There is no {path}. Run `python -m flows.compose` to make it from conf/.")
     cfg = OmegaConf.load(path)
@@ -98,7 +98,7 @@ def _check_keys(parsed: Sequence["Override"]) -> None:
 
 
 def _first_choice(override: "Override") -> str:
-    """Return the word that chooses an option, of a sweep the first; "" for other words, and for none at all."""
+    """Return the override that chooses an option, the first of a sweep; "" for other overrides."""
     if not is_group(override.key_or_group) or override.is_delete() or not _names(override):
         return ""
     return _single_values(override)[0]
@@ -129,7 +129,7 @@ def _names(override: "Override") -> list[Any]:
 
 
 def _set_keys(parsed: Iterable["Override"]) -> Iterator[str]:
-    """Yield the keys that words set, those of a mapping one by one, and the groups that they choose; not the grid's own."""
+    """Yield the keys that overrides set, those of a mapping one by one, and the groups that they choose; none of the grid."""
     for override in parsed:
         key = override.key_or_group
         if override.package is None and not override.is_delete() and key.partition(".")[0] != "grid":
@@ -143,7 +143,7 @@ def _leaves(key: str, value: Any) -> list[str]:
 
 
 def _grids(chosen: Mapping[str, Sequence[str]], parsed: Iterable["Override"]) -> Iterator[DictConfig | None]:
-    """Yield the grid of every experiment, and of every value that the words give it."""
+    """Yield the grid of every experiment, and of every value that the overrides give it."""
     choices = [_single_values(override) for override in parsed if override.key_or_group.partition(".")[0] == "grid"]
     experiments = [f"experiment={name}" for name in chosen.get("experiment", ())]
     if experiments:
@@ -153,7 +153,7 @@ def _grids(chosen: Mapping[str, Sequence[str]], parsed: Iterable["Override"]) ->
 
 
 def _single_values(override: "Override") -> list[str]:
-    """Return an override as words of one value each: several for a sweep."""
+    """Return an override as overrides of one value each: several for a sweep."""
     if not override.is_sweep_override():
         return [str(override.input_line)]
     return [f"{override.get_key_element()}={value}" for value in override.sweep_string_iterator()]
@@ -168,4 +168,4 @@ def _unknown_key(key: str, known: Iterable[str]) -> str:
     if key.startswith("grid."):
         axis = key.removeprefix("grid.")
         return f"The grid has no axis {axis!r}." + nearest(key, known) + f" A new one is '+{key}=[...]'."
-    return f"There is no setting {key!r}." + nearest(key, known) + " `--help` lists the groups; conf/ holds every key."
+    return f"There is no setting {key!r}." + nearest(key, known) + " `--help` lists the groups; conf/ has every key."

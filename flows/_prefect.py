@@ -25,7 +25,7 @@ def _under_prefect(stage: Callable[[Sequence[DictConfig]], Summary], name: str, 
     from prefect.artifacts import create_table_artifact
 
     def run(settings: Sequence[Mapping[str, Any]]) -> str:
-        summary = stage([OmegaConf.create(dict(one)) for one in settings])
+        summary = stage([OmegaConf.create(dict(job)) for job in settings])
         summary.show()
         if summary.rows:
             rows = [{str(key): str(value) for key, value in row.items()} for row in summary.rows]

@@ -13,6 +13,7 @@ FORMER = {
     "joint.settings.recompute": "joint.settings.gradient_caching",
     "joint.settings.explode_at": "joint.settings.max_loss",
     "estimator.engine.apart": "estimator.engine.separate_layers",
+    "joint.learns": "joint.trainable",
     "report.by": "breakdown.field",
 }
 """Settings and prefixes of settings."""

@@ -51,7 +51,7 @@ def _quoted(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, list):
-        return f"[{','.join(_quoted(one) for one in value)}]"
+        return f"[{','.join(_quoted(item) for item in value)}]"
     if isinstance(value, str):
         escaped = value.replace("'", chr(92) + "'")
         return f"'{escaped}'"

@@ -16,11 +16,11 @@ from pathlib import Path
 
 from winnow.errors import WinnowError
 
-_PATIENCE_SECONDS = 120
+_STARTUP_SECONDS = 120
 
 
 def main() -> None:
-    """Bring everything up to date and tell where the results are."""
+    """Bring everything up to date and print where the results are."""
     if {"--help", "-h"} & set(sys.argv):
         print(__doc__ or "")
         return
@@ -34,10 +34,10 @@ def main() -> None:
             with prefect_server(environment) as url:
                 print(f"Prefect server at {url}", flush=True)
                 if _run(["repro"], {**environment, "PREFECT_API_URL": f"{url}/api"}):
-                    sys.exit("The run stopped; the message above says why. `make demo` again goes on from there.")
+                    sys.exit("The run stopped; the message above says why. `make demo` continues from there.")
     except WinnowError as error:
         sys.exit(f"{type(error).__name__}: {error}")
-    _tell(time.monotonic() - started)
+    _print_summary(time.monotonic() - started)
 
 
 def _run(arguments: list[str], environment: dict[str, str]) -> int:
@@ -61,7 +61,7 @@ def prefect_server(environment: dict[str, str]) -> Iterator[str]:
             stderr=subprocess.STDOUT,
         )
     try:
-        _await(f"{url}/api/health", server, home / "server.log")
+        _wait_until_healthy(f"{url}/api/health", server, home / "server.log")
         yield url
     finally:
         server.terminate()
@@ -71,18 +71,18 @@ def prefect_server(environment: dict[str, str]) -> Iterator[str]:
             server.kill()
 
 
-def _await(url: str, server: "subprocess.Popen[bytes]", log: Path) -> None:
-    deadline = time.monotonic() + _PATIENCE_SECONDS
+def _wait_until_healthy(url: str, server: "subprocess.Popen[bytes]", log: Path) -> None:
+    deadline = time.monotonic() + _STARTUP_SECONDS
     while time.monotonic() < deadline and server.poll() is None:
         try:
             with urllib.request.urlopen(url, timeout=2):  # noqa: S310 (a loopback address made above)
                 return
         except OSError:
             time.sleep(0.5)
-    raise WinnowError(f"The Prefect server did not answer at {url} within {_PATIENCE_SECONDS} s; its log is {log}.")
+    raise WinnowError(f"The Prefect server did not answer at {url} within {_STARTUP_SECONDS} s; its log is {log}.")
 
 
-def _tell(seconds: float) -> None:
+def _print_summary(seconds: float) -> None:
     folder = Path("reports/sweep")
     text = (folder / "report.md").read_text()
     print(text[: text.index("\n## ", text.index("\n## ") + 1)])

@@ -1,6 +1,6 @@
 """Create a synthetic world of facts: questions with contexts as FiD files, a T5 with random weights, and its warm-up.
 
-It proves RE-RAG's method in minutes, without downloaded weights: docs/re_rag.md.
+It tests RE-RAG's method in minutes, without downloaded weights: docs/re_rag.md.
 
     python -m flows.facts facts.world.seed=1
 """
@@ -52,11 +52,11 @@ def facts(configs: Sequence[DictConfig]) -> Summary:
 
 
 def _clear(out: Path) -> None:
-    """Remove an older or unfinished world; refuse a folder that holds anything else."""
-    strange = {one.name for one in out.iterdir()} - _FILES if out.is_dir() else set()
-    if strange:
+    """Remove an older or unfinished world; refuse a folder that contains anything else."""
+    unexpected = {path.name for path in out.iterdir()} - _FILES if out.is_dir() else set()
+    if unexpected:
         raise ConfigError(
-            f"facts.out={out} contains {sorted(strange)[:3]}, which no world of facts does. Choose another folder."
+            f"facts.out={out} contains {sorted(unexpected)[:3]}, which is not part of a world of facts. Choose another folder."
         )
     shutil.rmtree(out, ignore_errors=True)
 
@@ -74,8 +74,8 @@ def _create(cfg: DictConfig, out: Path) -> int:
     rows = sum(write_fid(out / f"questions/{name}.json", ((c.question, c.contexts) for c in cases[name])) for name in cases)
     base = make_t5(out / "base", world.texts(), build(cfg.facts.size), cfg.facts.world.seed)
     clozes = [
-        Group(Question(f"cloze-{n}", one.question, (one.answer,)), (Context(one.passage, 1, 0.0, True),))
-        for n, one in enumerate(world.cloze(cfg.facts.clozes))
+        Group(Question(f"cloze-{n}", cloze.question, (cloze.answer,)), (Context(cloze.passage, 1, 0.0, True),))
+        for n, cloze in enumerate(world.cloze(cfg.facts.clozes))
     ]
     dev = [Group(c.question, tuple(x for x in c.contexts if x.has_answer)) for c in cases["dev"]]
     fit(Rag(Seq2SeqGenerator(str(base), max_answer=4)), clozes, dev, build(cfg.facts.warm_up), out / "warm", silent)

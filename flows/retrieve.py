@@ -26,7 +26,7 @@ from winnow.protocols import Searcher
 from winnow.records import Question
 
 SHARD = 500
-"""Questions between two saves."""
+"""Questions per shard; an interrupted run continues after the last complete shard."""
 DEPTHS = (1, 5, 10, 20, 50, 100)
 
 
@@ -66,7 +66,7 @@ def _write(project: Project, retriever: DictConfig, artifact: Artifact, question
 
 
 def _write_shard(path: Path, searcher: Searcher, batch: Sequence[Question], depth: int) -> Path:
-    """Search for one batch of questions, unless an interrupted run has done that."""
+    """Search for one batch of questions, unless an interrupted run has written its shard."""
     if path.is_file():
         return path
     rankings = searcher.search(batch, depth)

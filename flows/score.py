@@ -54,7 +54,7 @@ def score(configs: Sequence[DictConfig]) -> Summary:
 
 
 def _write(project: Project, artifact: Artifact, questions: Sequence[Question]) -> int:
-    """Score through the driver and return how many texts were cut; what the ledger holds is not scored again."""
+    """Score through the driver and return how many texts were cut; pairs in the ledger are not scored again."""
     engine = EstimatorEngine(open_estimator(project), estimator_identity(project))
     rankings = read_rankings(project.rankings.require(), questions)
     depth = project.cfg.score.depth
@@ -81,16 +81,16 @@ def _compare(retrieval: Path, relevance: Path, questions: Sequence[Question]) ->
         "estimator": [[c.has_answer for c in contexts_of(rankings, q, "estimator") if c.rank] for q in questions],
     }
     rows = _comparison_rows(flags, f"all {len(questions)}")
-    kept = [n for n, question in enumerate(questions) if question.answerable]
-    if 0 < len(kept) < len(questions):
-        subset = {name: [ranked[n] for n in kept] for name, ranked in flags.items()}
-        rows += _comparison_rows(subset, f"answerable {len(kept)}")
+    answerable = [n for n, question in enumerate(questions) if question.answerable]
+    if 0 < len(answerable) < len(questions):
+        subset = {name: [ranked[n] for n in answerable] for name, ranked in flags.items()}
+        rows += _comparison_rows(subset, f"answerable {len(answerable)}")
     return rows
 
 
-def _comparison_rows(flags: Mapping[str, Sequence[Sequence[bool]]], which: str) -> list[dict[str, Any]]:
+def _comparison_rows(flags: Mapping[str, Sequence[Sequence[bool]]], selection: str) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = [
-        {"ranking": name, "questions": which, **{f"recall@{k}": mean_interval(recall_at(ranked, k)) for k in KS}}
+        {"ranking": name, "questions": selection, **{f"recall@{k}": mean_interval(recall_at(ranked, k)) for k in KS}}
         for name, ranked in flags.items()
     ]
     for k in KS:

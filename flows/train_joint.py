@@ -80,7 +80,7 @@ def _models_to_train(cfg: DictConfig) -> dict[str, Any]:
     """Build what the method trains; load in float32: mixed precision needs float32 master weights."""
     models: dict[str, Any] = {}
     device = cfg.joint.settings.device
-    if "estimator" in cfg.joint.learns:
+    if "estimator" in cfg.joint.trainable:
         engine = {"path": str(cfg.estimator.base), "dtype": "float32", "device": device, "runtime": "torch"}
         models["estimator"] = build(cfg.estimator.engine, **engine)
     if cfg.joint.teacher is None:

@@ -30,12 +30,12 @@ SCHEMES = ("pypi", "hf", "https", "http", "file")
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """One thing to fetch.
+    """An asset to fetch.
 
     Args:
         address: where it is, with its scheme.
         path: the folder that it is unpacked to.
-        sha256: of the fetched file; for `hf:` the pinned revision stands for it.
+        sha256: of the fetched file; `hf:` addresses pin a revision instead.
         members: glob patterns of the files to unpack (all where empty); the fixed part before the first wildcard is
             stripped from their names.
         size: bytes it needs on disk, checked before the download.
@@ -49,7 +49,7 @@ class Asset:
     size: int = 200 * 2**20
 
     def __post_init__(self) -> None:
-        """Refuse an unknown scheme, and a file whose content nobody vouches for."""
+        """Refuse an unknown scheme, and an address without a checksum or revision."""
         if self.scheme not in SCHEMES:
             raise ConfigError(f"An asset address starts with one of {SCHEMES}; received {self.address!r}.")
         if self.scheme == "hf" and "@" not in self.address:
@@ -59,20 +59,20 @@ class Asset:
 
     @property
     def scheme(self) -> str:
-        """Return what stands before the first colon."""
+        """Return the part before the first colon."""
         return self.address.partition(":")[0]
 
     @property
     def rest(self) -> str:
-        """Return what stands after the first colon."""
+        """Return the part after the first colon."""
         return self.address.partition(":")[2]
 
 
 def fetch(asset: Asset, downloads: Path, advance: Advance = lambda _: None) -> bool:
-    """Fetch and unpack one asset unless that is done already; return whether there was something to do.
+    """Fetch and unpack one asset unless it is present; return whether it was fetched now.
 
     Raises:
-        AssetError: if it cannot be fetched, is truncated, or its hash differs; what was unpacked before stays.
+        AssetError: if it cannot be fetched, is truncated, or its hash differs; an earlier copy stays as it is.
 
     """
     folder = Path(asset.path)
@@ -92,7 +92,7 @@ def fetch(asset: Asset, downloads: Path, advance: Advance = lambda _: None) -> b
             file = _download(asset, downloads, advance)
             _unpack(file, asset, fresh)
         if not any(fresh.iterdir()):
-            raise AssetError(f"{asset.address} holds no file that matches {list(asset.members)}; correct `members`.")
+            raise AssetError(f"{asset.address} contains no file that matches {list(asset.members)}; correct `members`.")
         (fresh / ".asset.json").write_text(json.dumps(record))
         shutil.rmtree(folder, ignore_errors=True)
     if asset.scheme == "hf":
@@ -109,9 +109,9 @@ def _download(asset: Asset, downloads: Path, advance: Advance) -> Path:
             if not source.exists():
                 raise AssetError(f"There is nothing at {source} ({asset.address}). Correct the path.")
         case "pypi":
-            source = _pip(asset, downloads)
+            source = _download_with_pip(asset, downloads)
         case _:
-            source = _http(asset, downloads, advance)
+            source = _download_over_http(asset, downloads, advance)
     if asset.sha256 and source.is_file():
         _check(source, asset)
     return source
@@ -128,34 +128,34 @@ def _check(file: Path, asset: Asset) -> None:
         )
 
 
-def _pip(asset: Asset, downloads: Path) -> Path:
+def _download_with_pip(asset: Asset, downloads: Path) -> Path:
     """Let pip download one file without its dependencies, refusing any file whose hash differs."""
     with tempfile.TemporaryDirectory(dir=downloads) as scratch:
-        listed = Path(scratch) / "asset.txt"
-        listed.write_text(f"{asset.rest} --hash=sha256:{asset.sha256}\n")
+        requirements = Path(scratch) / "asset.txt"
+        requirements.write_text(f"{asset.rest} --hash=sha256:{asset.sha256}\n")
         options = ["download", "--no-deps", "--require-hashes", "--quiet", "--disable-pip-version-check", "--progress-bar=off"]
-        done = subprocess.run(
-            [sys.executable, "-m", "pip", *options, "-r", str(listed), "-d", scratch],
+        process = subprocess.run(
+            [sys.executable, "-m", "pip", *options, "-r", str(requirements), "-d", scratch],
             capture_output=True,
             text=True,
             check=False,
         )
-        if done.returncode:
-            why = "; ".join(done.stderr.strip().splitlines()[-4:])
-            raise AssetError(f"{asset.address} could not be downloaded with pip: {why}. Run again to retry.")
-        (file,) = (one for one in Path(scratch).iterdir() if one != listed)
+        if process.returncode:
+            reason = "; ".join(process.stderr.strip().splitlines()[-4:])
+            raise AssetError(f"{asset.address} could not be downloaded with pip: {reason}. Run again to retry.")
+        (file,) = (path for path in Path(scratch).iterdir() if path != requirements)
         return Path(shutil.move(file, downloads / file.name))
 
 
-def _http(asset: Asset, downloads: Path, advance: Advance) -> Path:
+def _download_over_http(asset: Asset, downloads: Path, advance: Advance) -> Path:
     """Download over HTTP(S); a partial file is continued where the server allows it."""
     import httpx
 
     target = downloads / asset.sha256
-    have = target.stat().st_size if target.is_file() else 0
-    if have and file_digest(target) == asset.sha256:
+    resume_from = target.stat().st_size if target.is_file() else 0
+    if resume_from and file_digest(target) == asset.sha256:
         return target
-    headers = {"Accept-Encoding": "identity", **({"Range": f"bytes={have}-"} if have else {})}
+    headers = {"Accept-Encoding": "identity", **({"Range": f"bytes={resume_from}-"} if resume_from else {})}
     try:
         with httpx.stream("GET", asset.address, headers=headers, timeout=60, follow_redirects=True) as reply:
             if reply.status_code == 416:
@@ -168,8 +168,10 @@ def _http(asset: Asset, downloads: Path, advance: Advance) -> Path:
                     stream.write(chunk)
                     advance(len(chunk))
     except httpx.HTTPError as error:
-        kept = target.stat().st_size if target.is_file() else 0
-        raise AssetError(f"{asset.address}: {error}. {kept} bytes are kept; run again to go on from there.") from error
+        downloaded = target.stat().st_size if target.is_file() else 0
+        raise AssetError(
+            f"{asset.address}: {error}. {downloaded} bytes are kept; run again to resume the download."
+        ) from error
     return target
 
 
@@ -183,7 +185,7 @@ def _snapshot(asset: Asset, downloads: Path) -> Path:
         folder = downloads / f"{name.replace('/', '--')}@{revision}"
         snapshot_download(name, revision=revision, local_dir=folder, allow_patterns=patterns)
     except Exception as error:
-        raise AssetError(f"{asset.address} could not be fetched from the hub: {error}. Run again to go on.") from error
+        raise AssetError(f"{asset.address} could not be fetched from the hub: {error}. Run again to resume.") from error
     return folder
 
 
@@ -212,7 +214,7 @@ def _copy_members(members: Iterator[tuple[str, Callable[[], IO[bytes] | None]]],
         fixed = pattern.split("*")[0].rpartition("/")[0]
         relative = PurePosixPath(name).relative_to(fixed) if fixed else PurePosixPath(name)
         if ".." in relative.parts or relative.is_absolute():
-            raise AssetError(f"{asset.address} holds the member {name!r}, which points outside; it was refused.")
+            raise AssetError(f"{asset.address} contains the member {name!r}, whose path leaves the folder; it was refused.")
         target = folder / relative
         target.parent.mkdir(parents=True, exist_ok=True)
         source = opener()

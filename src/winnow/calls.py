@@ -1,4 +1,4 @@
-"""Calls in flight: who waits for each, and the queue of each engine; the driver's own bookkeeping."""
+"""Calls in flight: the plans that wait for each, and the queue of each engine. Internal to the driver."""
 
 import enum
 from collections.abc import Hashable
@@ -43,7 +43,7 @@ class CallState(enum.Enum):
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """A distinct request without a result yet, and everyone who waits for it."""
+    """A distinct request without a result yet, and the plans that wait for it."""
 
     key: bytes
     request: Request
@@ -55,7 +55,7 @@ class Call:
 
 @dataclass(slots=True, eq=False)
 class Lane:
-    """An engine, the calls queued for it, and how many it holds."""
+    """An engine, the calls queued for it, and the number in flight."""
 
     engine: Engine
     identity: str

@@ -1,7 +1,7 @@
 """The driver: advances thousands of plans at once and has each distinct request served once.
 
 It looks requests up in the ledger, merges equal ones in flight, submits the rest to the engine of their kind and role,
-commits each result before it delivers it, and shares work with other processes through the ledger's claims. It holds a
+commits each result before it delivers it, and shares work with other processes through the ledger's claims. It keeps a
 window of plans in memory, never all of them. No engine waits for another: servers are polled while local models compute.
 """
 

@@ -12,7 +12,7 @@ from winnow.records import Generate, Generation, Likelihood, Pages, Price, Reque
 
 _CHARACTERS_PER_TOKEN = 4
 _PROBES = ("unknown", "an answer")
-"""Replies that stand for those which the ledger lacks: some plans request more after the one, some after the other."""
+"""Stand-ins for replies that the ledger lacks: some plans request more after "unknown", others after an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class CostEstimate:
 
     Attributes:
         requests: calls as a script without sharing would make them.
-        stored: distinct calls that the ledger holds.
+        stored: distinct calls that the ledger contains.
         missing: distinct calls that would be made.
         tokens: their prompt tokens, at four characters per token.
         money: their dollars: without any reply at least, with replies of max_new_tokens at most.
@@ -39,7 +39,7 @@ class CostEstimate:
 
 @dataclass(slots=True)
 class _Walk:
-    """One pass over the plans: requests by plan and role, and the distinct keys that the ledger holds and lacks."""
+    """One pass over the plans: requests by plan and role, and the distinct keys that the ledger contains and lacks."""
 
     requests: list[dict[Role, int]] = field(default_factory=list)
     stored: dict[bytes, tuple[Role, Result]] = field(default_factory=dict)
@@ -109,7 +109,7 @@ def _results(requests: Sequence[Request], engines: Engines, ledger: CallStore, p
     walk.stored.update({key: (roles[key], result) for key, result in ledger.get(unseen).items()})
     for key, request in zip(keys, requests, strict=True):
         if key not in walk.stored:
-            walk.missing.setdefault(key, (request.role, _probe(request, probe), _most(request)))
+            walk.missing.setdefault(key, (request.role, _probe(request, probe), _max_usage(request)))
     return [walk.stored[key][1] if key in walk.stored else walk.missing[key][1] for key in keys]
 
 
@@ -129,8 +129,8 @@ def _probe(request: Request, text: str) -> Result:
     return Pages(()) if isinstance(request, Search) else Score(0.0)
 
 
-def _most(request: Request) -> Usage:
-    """Return the tokens that a call takes at most."""
+def _max_usage(request: Request) -> Usage:
+    """Return an upper bound on the tokens of a call."""
     if not isinstance(request, Generate | Likelihood):
         return Usage()
     characters = sum(len(message.content) for message in request.messages)

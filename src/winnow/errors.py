@@ -53,7 +53,7 @@ class ReaderError(WinnowError, RuntimeError):
 
 
 class CallRefusedError(ReaderError):
-    """One prompt that a server refuses for good, such as by its moderation; some plans can go on without it."""
+    """A prompt that a server refuses permanently, for example by moderation; plans with `may_fail` continue without it."""
 
 
 class BudgetError(WinnowError, RuntimeError):

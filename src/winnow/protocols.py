@@ -1,4 +1,4 @@
-"""What components must be able to do; any class with these members fits, no base class is needed."""
+"""The interfaces of components; any class with these members fits, no base class is needed."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -44,7 +44,7 @@ class Retriever(Protocol):
     """Builds an index of a corpus in a folder and opens it for search."""
 
     def build(self, passages: PassageSource, folder: Path) -> None:
-        """Write the index; a folder that holds a finished part of it is continued."""
+        """Write the index; continue if the folder contains a finished part of it."""
         ...
 
     def open(self, folder: Path) -> Searcher:
@@ -115,7 +115,7 @@ class Engine(Protocol):
         accordingly.
 
         Each call implies that all results returned before are stored. Results of an earlier run may be among them. An
-        engine that cannot go on (a refused key, an exhausted budget) first returns what is finished, then raises.
+        engine that cannot continue (a refused key, an exhausted budget) first returns what is finished, then raises.
         """
         ...
 
@@ -164,7 +164,7 @@ class CallStore(Protocol):
         ...
 
     def claim(self, keys: Sequence[bytes]) -> set[bytes]:
-        """Claim the calls that are neither stored nor claimed by a live owner; return those that this owner now holds."""
+        """Claim the calls that are neither stored nor claimed by a live owner; return those that this owner has now."""
         ...
 
     def release(self, keys: Sequence[bytes]) -> None:
@@ -181,7 +181,7 @@ class CallStore(Protocol):
 
 
 class Strategy(Protocol):
-    """How passages are put to the reader and its replies become one answer."""
+    """Builds prompts from passages, and one answer from the replies."""
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Start the plan for one question; see `winnow.records.Plan`."""

@@ -149,7 +149,7 @@ class Generate:
         token_logprobs: tokens whose log-probabilities are reported at every generated position, each a single token of
             the model's vocabulary (Self-RAG's reflection tokens, "true" and "false").
         passages: what the prompt shows, in its order; for the plan's own use.
-        may_fail: whether the plan can go on after a refused call: it then receives Failed instead of the run stopping.
+        may_fail: whether the plan handles a refused call: it then receives Failed, and the run does not stop.
         shorter: returns the prompt with one passage fewer, or None when only one is left; see `shortened`.
 
     """
@@ -243,7 +243,7 @@ class Pages:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The result of a search or call that failed although the plan can go on; recorded, so that a replay fails alike."""
+    """The result of a search or call that failed without ending its plan; it is recorded, so that replays agree."""
 
     reason: str
 

@@ -68,7 +68,7 @@ def test_relevance_reranks(tmp_path: Path) -> None:
     plain = contexts_of(read_rankings(tmp_path, [QUESTION], tmp_path / "relevance.parquet"), QUESTION)
     assert [(c.passage.passage_id, c.log_odds) for c in plain] == [("1", None), ("2", 2.0)]
     parquet.write(tmp_path / "relevance.parquet", contracts.RELEVANCE, [{**rows[0], "question_id": "q9"}])
-    with pytest.raises(ArtifactError, match="holds no log-odds for question 'q1'"):
+    with pytest.raises(ArtifactError, match="contains no log-odds for question 'q1'"):
         contexts_of(read_rankings(tmp_path, [QUESTION], tmp_path / "relevance.parquet"), QUESTION, "estimator")
 
 

@@ -51,7 +51,7 @@ def data(world: Path) -> list[str]:
 def test_a_sweep_over_an_api_is_repeatable_and_never_shows_its_key(prepared: Run, world: Path, tmp_path: Path) -> None:
     """Closed book, dry run with its cost, sweep, report; the key is sent, and stands in no file and no output."""
     server = ChatServer(
-        reply=lambda p: "unknown" if len(p) % 2 else "Mx Nelra", misbehave=lambda _, n: "500" if n == 1 else None
+        reply=lambda p: "unknown" if len(p) % 2 else "Mx Nelra", fault_rule=lambda _, n: "500" if n == 1 else None
     )
     with server.serving() as url:
         words = [*data(world), *api(url, "strategy=concatenation,concat_pf", "k=2", "reader.engine.budget.money=1")]
@@ -67,7 +67,7 @@ def test_a_sweep_over_an_api_is_repeatable_and_never_shows_its_key(prepared: Run
         outputs.append(prepared("sweep", "-m", *words, small=False, **env))
         outputs.append(prepared("report", "-m", *words, small=False, **env))
         assert server.calls == calls
-        server.misbehave = lambda *_: "refuse"
+        server.fault_rule = lambda *_: "refuse"
         outputs.append(prepared("sweep", *data(world), *api(url, "k=3"), small=False, check=False, **env))
     assert "HTTP 401" in outputs[-1].stderr
     assert f"Bearer {KEY}" in server.keys
@@ -82,14 +82,14 @@ def test_a_budget_ends_a_sweep_and_finished_cells_stay(prepared: Run, world: Pat
     server = ChatServer(reply=lambda _: "x")
     with server.serving() as url:
         prepared("closed_book", *data(world), *api(url), small=False, OPENAI_API_KEY=KEY)
-        before = dict(server.came)
+        before = dict(server.received)
         words = [*data(world), *api(url, "k=2")]
         done = prepared("sweep", *words, "reader.engine.budget.tokens=350", small=False, check=False, OPENAI_API_KEY=KEY)
         assert done.returncode == 1
         assert "raise reader.engine.budget" in done.stderr
         assert 0 < server.calls - sum(before.values()) < 10
         prepared("sweep", *words, small=False, OPENAI_API_KEY=KEY)
-    assert set(server.came.values()) == {1}
+    assert set(server.received.values()) == {1}
 
 
 def test_a_missing_key_and_a_missing_price_are_told_first(prepared: Run, world: Path) -> None:

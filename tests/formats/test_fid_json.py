@@ -42,5 +42,5 @@ def test_a_folder_has_a_file_a_split(tmp_path: Path) -> None:
     splits = [(row.question.question_id, row.question.split) for row in read_fid(tmp_path)]
     assert splits == [("test-0", "test"), ("train-0", "train"), ("x7", "train")]
     (tmp_path / "none").mkdir()
-    with pytest.raises(InputError, match="holds no FiD file"):
+    with pytest.raises(InputError, match="contains no FiD file"):
         list(read_fid(tmp_path / "none"))

@@ -39,7 +39,7 @@ def test_tsv_rows_unquote_and_count_fields(tmp_path: Path) -> None:
     path.write_text('q\t"[""a, b"", \'c\']"\nbroken\n')
     rows = tsv_rows(path, 2, quoted=True)
     assert next(rows) == (1, ["q", "[\"a, b\", 'c']"])
-    with pytest.raises(InputError, match="line 2: expected 2 tab-separated fields, found 1"):
+    with pytest.raises(InputError, match="line 2: expected 2 tab-separated fields, received 1"):
         next(rows)
 
 

@@ -65,7 +65,7 @@ def test_ten_kills_lose_only_what_was_in_flight(tmp_path: Path) -> None:
     with server.serving() as url:
         known = keys(url)
         for _ in range(10):
-            stored, came = _stored(ledger, known), dict(server.came)
+            stored, came = _stored(ledger, known), dict(server.received)
             enough = server.calls + rng.randint(30, 150)
             process = start(url, ledger, tmp_path / "table")
             while server.calls < enough and process.poll() is None:
@@ -73,7 +73,7 @@ def test_ten_kills_lose_only_what_was_in_flight(tmp_path: Path) -> None:
             time.sleep(rng.random() * 0.05)
             process.send_signal(signal.SIGKILL)
             assert process.wait() == -signal.SIGKILL
-            assert all(server.came[prompt] == came[prompt] for prompt in stored)
+            assert all(server.received[prompt] == came[prompt] for prompt in stored)
         assert start(url, ledger, tmp_path / "table").wait() == 0
         again = server.calls - PLANS * ROUNDS
         assert again <= 10 * IN_FLIGHT
@@ -97,5 +97,5 @@ def test_two_processes_share_one_ledger(tmp_path: Path) -> None:
         both = [start(url, tmp_path / "l.sqlite", tmp_path / f"table{n}", 200) for n in range(2)]
         counts = [tuple(map(int, process.communicate()[0].split())) for process in both]
     assert sum(own for own, _ in counts) == 400
-    assert set(server.came.values()) == {1}
+    assert set(server.received.values()) == {1}
     assert (tmp_path / "table0").read_text() == (tmp_path / "table1").read_text()

@@ -63,11 +63,11 @@ def test_a_batch_outlives_its_process(tmp_path: Path) -> None:
         assert {o.result.text for o in outcomes.values()} == {"A", "B", "C"}
         assert len(server._batches) == 2
         assert driver.tally.executed == 3
-        assert set(server.came.values()) == {1}
+        assert set(server.received.values()) == {1}
         with SqliteStore(tmp_path / "l.sqlite") as ledger:
             chat = OpenAIReader("m", "m", url)
             assert Driver(engines_for(chat), ledger).run([Job(1, plan("a"))]).__next__().result.text == "A"
-    assert server.came["a"] == 1
+    assert server.received["a"] == 1
 
 
 def test_a_kill_between_sending_and_noting_the_id_is_made_good(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_batch_that_finished_meanwhile_is_not_paid_again(tmp_path: Path) -> No
         first._send()
         outcomes, _ = sweep(reader(url, tmp_path), tmp_path, [plan(p) for p in "abcd"])
     assert {o.result.text for o in outcomes.values()} == {"A", "B", "C", "D"}
-    assert server.came == {"a": 1, "b": 1, "c": 1, "d": 1}
+    assert server.received == {"a": 1, "b": 1, "c": 1, "d": 1}
 
 
 def test_a_small_capacity_takes_unrequested_results_in(tmp_path: Path) -> None:
@@ -111,13 +111,13 @@ def test_a_small_capacity_takes_unrequested_results_in(tmp_path: Path) -> None:
         second.capacity = 2
         outcomes, driver = sweep(second, tmp_path, [plan(p) for p in "abcdefg"])
     assert {o.result.text for o in outcomes.values()} == set("ABCDEFG")
-    assert max(server.came.values()) == 1
+    assert max(server.received.values()) == 1
     assert driver.tally.executed == 7
 
 
 def test_a_refused_call_that_may_fail_is_a_result(tmp_path: Path) -> None:
     """HTTP 400 for one line; its plan goes on."""
-    server = ChatServer(misbehave=lambda prompt, _: "moderated" if prompt == "bad" else None)
+    server = ChatServer(fault_rule=lambda prompt, _: "moderated" if prompt == "bad" else None)
     with server.serving() as url:
         engine = reader(url, tmp_path)
         good, bad = request("a"), replace(request("bad"), may_fail=True)
@@ -132,23 +132,23 @@ def test_a_refused_call_that_may_fail_is_a_result(tmp_path: Path) -> None:
 
 def test_lines_that_failed_are_sent_again(tmp_path: Path) -> None:
     """A 500 within a batch, and a line without an answer; those that came are kept."""
-    server = ChatServer(misbehave=lambda p, t: {"a": "500", "b": "stall"}.get(p) if t == 1 else None)  # type: ignore[arg-type, return-value]
+    server = ChatServer(fault_rule=lambda p, t: {"a": "500", "b": "stall"}.get(p) if t == 1 else None)  # type: ignore[arg-type, return-value]
     with server.serving() as url:
         outcomes, _ = sweep(reader(url, tmp_path), tmp_path, [plan(p) for p in "abc"])
     assert {o.result.text for o in outcomes.values()} == {"A", "B", "C"}
-    assert server.came == {"a": 2, "b": 2, "c": 1}
+    assert server.received == {"a": 2, "b": 2, "c": 1}
 
 
 def test_a_refused_line_ends_the_run_after_the_others_are_kept(tmp_path: Path) -> None:
     """A 401 within a batch: the two answers are in the ledger, the error is raised, and a rerun asks only for the rest."""
-    server = ChatServer(misbehave=lambda prompt, time: "refuse" if prompt == "bad" and time == 1 else None)
+    server = ChatServer(fault_rule=lambda prompt, time: "refuse" if prompt == "bad" and time == 1 else None)
     with server.serving() as url:
         with pytest.raises(ReaderError, match="HTTP 401"):
             sweep(reader(url, tmp_path), tmp_path, [plan(p) for p in ("a", "bad", "c")])
         with SqliteStore(tmp_path / "l.sqlite") as ledger:
             assert len(ledger) == 2
         sweep(reader(url, tmp_path), tmp_path, [plan(p) for p in ("a", "bad", "c")])
-    assert server.came == {"a": 1, "bad": 2, "c": 1}
+    assert server.received == {"a": 1, "bad": 2, "c": 1}
     assert not list((tmp_path / "batches").glob("*"))
 
 
@@ -168,7 +168,7 @@ def test_a_batch_of_another_sweep_is_merged_too(tmp_path: Path) -> None:
 
 def test_a_budget_counts_what_this_run_sent(tmp_path: Path) -> None:
     """Results of an earlier process settle nothing; failed lines give back what was set aside for them."""
-    server = ChatServer(misbehave=lambda prompt, time: "500" if prompt == "x" and time == 1 else None)
+    server = ChatServer(fault_rule=lambda prompt, time: "500" if prompt == "x" and time == 1 else None)
     with server.serving() as url:
         first = reader(url, tmp_path)
         first.submit([request(f"q{n}") for n in range(5)])
@@ -186,9 +186,9 @@ def test_a_budget_holds_for_batches(tmp_path: Path) -> None:
     with server.serving() as url:
         with pytest.raises(BudgetError):
             sweep(reader(url, tmp_path, Budget(tokens=27)), tmp_path, [plan(f"q{n}") for n in range(5)])
-        assert 0 < len(server.came) < 5
+        assert 0 < len(server.received) < 5
         _, driver = sweep(reader(url, tmp_path), tmp_path, [plan(f"q{n}") for n in range(5)])
-    assert set(server.came.values()) == {1}
+    assert set(server.received.values()) == {1}
     assert driver.tally.ledger_hits == 5 - driver.tally.executed
 
 

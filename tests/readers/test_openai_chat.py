@@ -46,19 +46,19 @@ FAULTS: tuple[Fault, ...] = ("429", "429 after", "500", "503", "close", "malform
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_failure_is_tried_again_until_it_is_answered(tmp_path: Path, fault: Fault) -> None:
     """Twelve prompts, each failing twice: all are answered, each came three times, each is stored once."""
-    server = ChatServer(misbehave=lambda _, time: fault if time <= 2 else None)
+    server = ChatServer(fault_rule=lambda _, time: fault if time <= 2 else None)
     with server.serving() as url:
         reader = OpenAIReader("m", "m", url, pacing=FAST)
         outcomes, driver = sweep(reader, tmp_path / "l.sqlite", [plan(request(f"q{n}")) for n in range(12)])
     assert {o.result.text for o in outcomes.values()} == {f"Q{n}/stop" for n in range(12)}
-    assert set(server.came.values()) == {3}
+    assert set(server.received.values()) == {3}
     assert driver.tally.executed == 12
 
 
 @pytest.mark.parametrize(("fault", "finish"), [("empty", "empty"), ("filter", "content_filter"), ("length", "length")])
 def test_outcomes_are_recorded_not_tried_again(tmp_path: Path, fault: Fault, finish: str) -> None:
     """No choice, a content filter's stop and a length stop are results; a replay gives them again."""
-    server = ChatServer(misbehave=lambda *_: fault)
+    server = ChatServer(fault_rule=lambda *_: fault)
     with server.serving() as url:
         for _ in range(2):
             outcomes, _ = sweep(OpenAIReader("m", "m", url, pacing=FAST), tmp_path / "l.sqlite", [plan(request("q"))])
@@ -70,7 +70,7 @@ def test_a_prompt_that_the_server_finds_too_long_is_shortened(tmp_path: Path) ->
     """The driver drops a passage and asks again; the first try is not stored."""
     short = request("short")
     long = Generate((Message("user", "long"),), Decoding(), shorter=lambda: short)
-    server = ChatServer(misbehave=lambda prompt, _: "too long" if prompt == "long" else None)
+    server = ChatServer(fault_rule=lambda prompt, _: "too long" if prompt == "long" else None)
     with server.serving() as url:
         outcomes, driver = sweep(OpenAIReader("m", "m", url), tmp_path / "l.sqlite", [plan(long)])
     assert (outcomes[0].result.text, outcomes[0].dropped, driver.tally.executed) == ("SHORT/stop", 1, 1)
@@ -78,20 +78,20 @@ def test_a_prompt_that_the_server_finds_too_long_is_shortened(tmp_path: Path) ->
 
 def test_a_refusal_stops_the_run_and_keeps_what_was_answered(tmp_path: Path) -> None:
     """A wrong key: one call, no retry; answers before it are in the ledger, and the next run makes only the rest."""
-    server = ChatServer(misbehave=lambda prompt, _: "refuse" if prompt == "q7" else None, latency=0.01)
+    server = ChatServer(fault_rule=lambda prompt, _: "refuse" if prompt == "q7" else None, latency=0.01)
     with server.serving() as url:
         with pytest.raises(ReaderError, match="HTTP 401"):
             sweep(OpenAIReader("m", "m", url, pacing=FAST), tmp_path / "l.sqlite", [plan(request(f"q{n}")) for n in range(10)])
-        assert server.came["q7"] == 1
-        server.misbehave = lambda *_: None
+        assert server.received["q7"] == 1
+        server.fault_rule = lambda *_: None
         sweep(OpenAIReader("m", "m", url, pacing=FAST), tmp_path / "l.sqlite", [plan(request(f"q{n}")) for n in range(10)])
-    assert server.came["q7"] == 2
-    assert all(count == 1 for prompt, count in server.came.items() if prompt != "q7")
+    assert server.received["q7"] == 2
+    assert all(count == 1 for prompt, count in server.received.items() if prompt != "q7")
 
 
 def test_answers_on_their_way_are_kept_when_another_is_refused(tmp_path: Path) -> None:
     """A refusal comes at once, the others take a third of a second: they are paid, and so they are stored."""
-    server = ChatServer(reply=lambda p: p.upper(), misbehave=lambda prompt, _: "refuse" if prompt == "q3" else None)
+    server = ChatServer(reply=lambda p: p.upper(), fault_rule=lambda prompt, _: "refuse" if prompt == "q3" else None)
     server.slow = lambda prompt: 0.0 if prompt == "q3" else 0.3
     with server.serving() as url, pytest.raises(ReaderError, match="HTTP 401"):
         sweep(OpenAIReader("m", "m", url, pacing=FAST), tmp_path / "l.sqlite", [plan(request(f"q{n}")) for n in range(4)])
@@ -103,7 +103,7 @@ def test_a_refusal_shows_no_key_even_in_its_chain(tmp_path: Path, monkeypatch: p
     """The server echoes the key; the whole traceback, causes and contexts included, does not hold it."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-of-the-test")
     for fault in ("refuse", "500"):
-        server = ChatServer(misbehave=lambda *_, fault=fault: fault)  # type: ignore[misc]
+        server = ChatServer(fault_rule=lambda *_, fault=fault: fault)  # type: ignore[misc]
         with server.serving() as url, pytest.raises(ReaderError) as caught:
             sweep(OpenAIReader("m", "m", url, pacing=FAST), tmp_path / "l.sqlite", [plan(request("q"))])
         assert "Bearer sk-secret-of-the-test" in server.keys
@@ -118,7 +118,7 @@ def test_a_probe_that_is_throttled_or_refused_hangs_nothing(tmp_path: Path) -> N
     """Failures pause the calls; the probe then meets a 503, later calls an answer; or a refusal ends the run."""
     pacing = Pacing(concurrency=2, trip=2, cooldown=0.05, first_wait=0.01, longest_wait=0.05, openings=5)
     faults: list[Fault | None] = ["500", "500", "503", "503", None]
-    server = ChatServer(misbehave=lambda *_: faults.pop(0) if len(faults) > 1 else faults[0])
+    server = ChatServer(fault_rule=lambda *_: faults.pop(0) if len(faults) > 1 else faults[0])
     with server.serving() as url:
         outcomes, _ = sweep(
             OpenAIReader("m", "m", url, pacing=pacing), tmp_path / "l.sqlite", [plan(request(f"q{n}")) for n in range(6)]
@@ -133,7 +133,7 @@ def test_a_probe_that_is_throttled_or_refused_hangs_nothing(tmp_path: Path) -> N
 
 def test_a_throttled_call_is_tried_for_as_long_as_patience_lasts(tmp_path: Path) -> None:
     """Twelve 429s are no failures of a call that may fail three times; without patience the run ends."""
-    server = ChatServer(misbehave=lambda _, time: "429" if time <= 12 else None)
+    server = ChatServer(fault_rule=lambda _, time: "429" if time <= 12 else None)
     quick = Pacing(attempts=3, first_wait=0.001, longest_wait=0.002)
     with server.serving() as url:
         assert len(sweep(OpenAIReader("m", "m", url, pacing=quick), tmp_path / "l.sqlite", [plan(request("q"))])[0]) == 1
@@ -145,7 +145,7 @@ def test_a_throttled_call_is_tried_for_as_long_as_patience_lasts(tmp_path: Path)
 def test_a_server_without_samples_is_named(tmp_path: Path) -> None:
     """One choice where three were asked for is not two empty answers."""
     hot = Decoding(temperature=0.7, samples=3)
-    server = ChatServer(most_choices=1)
+    server = ChatServer(max_choices=1)
     with server.serving() as url, pytest.raises(ReaderError, match="samples_per_call=1"):
         reader = OpenAIReader("m", "m", url, samples_per_call=3)
         sweep(reader, tmp_path / "l.sqlite", [plan(*(request("q", hot, n) for n in range(3)))])
@@ -153,7 +153,7 @@ def test_a_server_without_samples_is_named(tmp_path: Path) -> None:
 
 def test_a_server_that_only_fails_ends_the_run(tmp_path: Path) -> None:
     """A call's attempts run out, or the breaker gives up; the message says what failed last."""
-    with ChatServer(misbehave=lambda *_: "500").serving() as url, pytest.raises(ReaderError, match="HTTP 500"):
+    with ChatServer(fault_rule=lambda *_: "500").serving() as url, pytest.raises(ReaderError, match="HTTP 500"):
         sweep(OpenAIReader("m", "m", url, pacing=FAST), tmp_path / "l.sqlite", [plan(request("q"))])
     with pytest.raises(ReaderError, match="connection failed"):
         sweep(OpenAIReader("m", "m", "http://127.0.0.1:9/v1", pacing=FAST), tmp_path / "l.sqlite", [plan(request("q"))])
@@ -165,7 +165,7 @@ def test_concurrency_is_bounded_and_used(tmp_path: Path) -> None:
     with server.serving() as url:
         reader = OpenAIReader("m", "m", url, pacing=Pacing(concurrency=8))
         sweep(reader, tmp_path / "l.sqlite", [plan(request(f"q{n}")) for n in range(60)])
-    assert server.most_at_once == 8
+    assert server.max_concurrency == 8
 
 
 def test_requests_a_minute_are_kept(tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_a_budget_stops_cleanly_and_more_of_it_goes_on(tmp_path: Path) -> None:
         outcomes, driver = sweep(OpenAIReader("m", "m", url, budget=Budget(tokens=10_000)), tmp_path / "l.sqlite", plans[1])
     assert len(outcomes) == 10
     assert driver.tally.executed == 10 - first
-    assert set(server.came.values()) == {1}
+    assert set(server.received.values()) == {1}
 
 
 def test_log_probabilities_are_kept(tmp_path: Path) -> None:
@@ -231,13 +231,13 @@ def test_what_it_cannot_do_and_who_it_is(monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(ConfigError, match="has no price"):
         OpenAIReader("m", "m", budget=Budget(money=1.0))
     assert OpenAIReader("m", "m", budget=Budget(money=1.0), price=Price(1.0, 1.0)).spending.reserve(
-        reader.protocol.most(request("x"))
+        reader.protocol.max_usage(request("x"))
     )
 
 
 def test_a_refused_call_that_may_fail_is_a_result_and_another_stops_the_run(tmp_path: Path) -> None:
     """HTTP 400 for one prompt: with may_fail its plan receives Failed; without, the run stops."""
-    server = ChatServer(misbehave=lambda prompt, _: "moderated" if prompt == "bad" else None)
+    server = ChatServer(fault_rule=lambda prompt, _: "moderated" if prompt == "bad" else None)
     with server.serving() as url:
         outcomes, _ = sweep(
             OpenAIReader("m", "m", url, pacing=FAST), tmp_path / "a.sqlite", [failing(replace(request("bad"), may_fail=True))]

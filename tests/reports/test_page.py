@@ -35,7 +35,7 @@ def drawn() -> Report:
 
 
 def test_tables_hold_every_cell_with_intervals() -> None:
-    """One row a cell; the second table has the questions with a gold passage only; comparisons are paired."""
+    """One row per cell; the second table has the questions with a gold passage only; comparisons are paired."""
     images = drawn()
     every, gold, against = images.tables
     assert len(every.rows) == len(gold.rows) == len(CELLS)

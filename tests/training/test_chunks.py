@@ -58,7 +58,7 @@ def test_chunks_and_the_order_of_questions_change_nothing(make: Callable[[str], 
 
 
 def test_columns_are_spread_over_questions(small: SmallWorld) -> None:
-    """One row a question, in order; where a question has fewer contexts the mask says so."""
+    """One row per question, in order; where a question has fewer contexts the mask says so."""
     groups = [
         replace(small.train[0], contexts=small.train[0].contexts[:1]),
         replace(small.train[1], contexts=small.train[1].contexts[:3]),

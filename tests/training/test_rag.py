@@ -30,7 +30,7 @@ def test_the_loss_is_the_weighted_likelihood(small: SmallWorld) -> None:
 
 
 def test_chunks_hold_the_likelihood_of_the_drawn_answer(small: SmallWorld) -> None:
-    """One column, one row a pair, whatever the budget."""
+    """One column, one row per pair, whatever the budget."""
     method = rag(small.base)
     assert isinstance(method, Rag)
     method.generator.lm.model.eval()  # type: ignore[no-untyped-call]

@@ -12,7 +12,7 @@ from winnow.errors import DiskFullError
 
 @contextmanager
 def atomic_write(path: Path, *, needed: int = 64 * 2**20) -> Iterator[Path]:
-    """Give a path to write to that is renamed to `path` at the end; on failure it is removed.
+    """Provide a temporary path that is renamed to `path` at the end, or removed on failure.
 
     Raises:
         DiskFullError: before anything is written, if fewer than `needed` bytes are free, or when the disk fills up.
@@ -38,7 +38,7 @@ def atomic_write(path: Path, *, needed: int = 64 * 2**20) -> Iterator[Path]:
 
 
 def partial_path(path: Path, kind: str) -> Path:
-    """Return this process's name for a file that is being written, and remove those of processes that died at it."""
+    """Return this process's temporary name for a file, and remove those of processes that have ended."""
     for old in path.parent.glob(f".{path.name}.*.{kind}"):
         if not Path(f"/proc/{old.name.split('.')[-2]}").exists():
             shutil.rmtree(old) if old.is_dir() else old.unlink(missing_ok=True)
@@ -46,7 +46,7 @@ def partial_path(path: Path, kind: str) -> Path:
 
 
 def check_space(folder: Path, needed: int) -> None:
-    """Refuse to begin where fewer than `needed` bytes are free."""
+    """Raise DiskFullError if fewer than `needed` bytes are free."""
     free = shutil.disk_usage(folder).free
     if free < needed:
         raise DiskFullError(f"{folder} has {free / 2**20:.0f} MB free, {needed / 2**20:.0f} MB are needed. Free space first.")

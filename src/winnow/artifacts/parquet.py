@@ -1,4 +1,4 @@
-"""Parquet files under a contract: whatever is written or read is checked, and errors name file, row and column."""
+"""Parquet files under a contract: both directions are checked, and errors name file, row and column."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -40,13 +40,13 @@ class Appender:
         self.path, self.contract, self.group = path, contract, group
         self.partial = partial_path(path, "rows")
         self.rows = 0
-        self._rows_held: list[Row] = []
+        self._buffer: list[Row] = []
         self._writer: pq.ParquetWriter | None = None
 
     def add(self, row: Row) -> None:
         """Add one row."""
-        self._rows_held.append(row)
-        if len(self._rows_held) >= self.group:
+        self._buffer.append(row)
+        if len(self._buffer) >= self.group:
             self._flush()
 
     def finish(self, order: Sequence[str]) -> int:
@@ -59,23 +59,23 @@ class Appender:
             raise ArtifactError(f"{self.path} received {self.rows} rows for {len(order)} questions; nothing was written.")
         try:
             table = pq.read_table(self.partial) if self._writer else self.contract.schema.empty_table()
-            place = {one: n for n, one in enumerate(order)}
-            by = pa.array([place[one] for one in table[self.contract.unique[0]].to_pylist()], pa.int64())
+            position = {row_id: n for n, row_id in enumerate(order)}
+            positions = pa.array([position[row_id] for row_id in table[self.contract.unique[0]].to_pylist()], pa.int64())
             with atomic_write(self.path) as partial:
-                pq.write_table(table.take(pc.sort_indices(by)), partial, compression="zstd")
+                pq.write_table(table.take(pc.sort_indices(positions)), partial, compression="zstd")
         finally:
             self.partial.unlink(missing_ok=True)
         check_unique(self.path, self.contract)
         return self.rows
 
     def _flush(self) -> None:
-        if not self._rows_held:
+        if not self._buffer:
             return
         if self._writer is None:
             self._writer = pq.ParquetWriter(self.partial, self.contract.schema, compression="zstd")
-        self._writer.write_table(_table(self._rows_held, self.contract, self.path, self.rows))
-        self.rows += len(self._rows_held)
-        self._rows_held = []
+        self._writer.write_table(_table(self._buffer, self.contract, self.path, self.rows))
+        self.rows += len(self._buffer)
+        self._buffer = []
 
 
 def _table(batch: Sequence[Row], contract: Contract, path: Path, start: int) -> pa.Table:

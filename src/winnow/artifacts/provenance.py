@@ -13,14 +13,14 @@ from winnow.artifacts.files import atomic_write
 
 
 def write_manifest(folder: Path, *, key: str, settings: Mapping[str, Any], rows: int) -> None:
-    """Write what made an artifact beside it; its presence is what says that the artifact is done."""
+    """Write the record of how an artifact was made; its presence marks the artifact as finished."""
     body = {"key": key, "rows": rows, "git": git_revision(), "versions": versions(), "settings": settings}
     with atomic_write(folder / "manifest.json", needed=2**20) as partial:
         partial.write_text(json.dumps(body, indent=1, sort_keys=True) + "\n")
 
 
 def is_done(folder: Path, key: str) -> bool:
-    """Tell whether the folder holds the finished artifact of this key."""
+    """Return whether the folder contains the finished artifact of this key."""
     manifest = folder / "manifest.json"
     return manifest.is_file() and json.loads(manifest.read_text())["key"] == key
 
@@ -31,7 +31,7 @@ def key_of(*parts: Any) -> str:
 
 
 def file_digest(path: Path) -> str:
-    """Return the SHA-256 of a file, in hex; remembered while its size and time stay as they are."""
+    """Return the SHA-256 of a file, in hex; cached while its size and modification time are unchanged."""
     state = path.stat()
     return _digest(str(path.resolve()), state.st_size, state.st_mtime_ns)
 

@@ -62,7 +62,7 @@ def _read_passages(
     for question in questions:
         if question.question_id not in hits:
             raise ArtifactError(
-                f"{folder}/contexts.parquet holds no context for question {question.question_id!r} "
+                f"{folder}/contexts.parquet contains no context for question {question.question_id!r} "
                 f"({question.text!r}). Run `python -m flows.retrieve` again with the same dataset."
             )
         for hit in hits[question.question_id]:
@@ -87,7 +87,7 @@ def _read_log_odds(path: Path, ids: Collection[str]) -> dict[tuple[str, str], fl
     missing = next((question_id for question_id in ids if question_id not in scored), None)
     if missing is not None:
         raise ArtifactError(
-            f"{path} holds no log-odds for question {missing!r}. Run `python -m flows.score` with the same settings, and "
+            f"{path} contains no log-odds for question {missing!r}. Run `python -m flows.score` with the same settings, and "
             "score.limit large enough for the questions of the sweep."
         )
     return log_odds

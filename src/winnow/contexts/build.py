@@ -53,6 +53,6 @@ def build_contexts(
     for passage_id in question.gold_passage_ids:
         if passage_id not in retrieved:
             passage = passages[passage_id]
-            holds = any(has_answers([passage.text], question.answers))
-            contexts.append(Context(passage, 0, 0.0, holds, log_odds=log_odds.get(passage_id)))
+            has_answer = any(has_answers([passage.text], question.answers))
+            contexts.append(Context(passage, 0, 0.0, has_answer, log_odds=log_odds.get(passage_id)))
     return mark_gold(question, contexts)

@@ -1,1 +1,1 @@
-"""Corpus parsers: one file a public format, each an iterable of passages that streams."""
+"""Corpus parsers: one file per public format, each an iterable of passages that streams."""

@@ -1,4 +1,4 @@
-"""The passages that occur in a FiD JSON file, for work with retrieval results of others."""
+"""The passages of a FiD JSON file, for experiments on existing retrieval results."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

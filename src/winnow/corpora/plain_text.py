@@ -37,11 +37,11 @@ class PlainText:
 
 def split_words(words: Iterator[str], size: int) -> Iterator[str]:
     """Yield texts of `size` words, the last one shorter."""
-    held: list[str] = []
+    buffer: list[str] = []
     for word in words:
-        held.append(word)
-        if len(held) == size:
-            yield " ".join(held)
-            held = []
-    if held:
-        yield " ".join(held)
+        buffer.append(word)
+        if len(buffer) == size:
+            yield " ".join(buffer)
+            buffer = []
+    if buffer:
+        yield " ".join(buffer)

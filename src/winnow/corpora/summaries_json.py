@@ -12,7 +12,7 @@ from winnow.records import Passage
 
 @dataclass(frozen=True, slots=True)
 class SummariesJson:
-    """Yields one passage an article; ids are positions in the file (the file is small and read whole)."""
+    """Yields one passage per article, with its position in the file as the id; the file is read whole."""
 
     input_files: ClassVar[tuple[str, ...]] = ("path",)
 

@@ -1,4 +1,4 @@
-"""Wikipedia extracts as WikiExtractor --json writes them: a JSON object a line with id, title and text."""
+"""Wikipedia extracts as WikiExtractor --json writes them: one JSON object per line, with id, title and text."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from winnow.records import Passage
 
 @dataclass(frozen=True, slots=True)
 class WikiExtracts:
-    """Yields non-overlapping passages of `words` words a page; pages without text (redirects) have none."""
+    """Yields non-overlapping passages of `words` words per page; pages without text (redirects) have none."""
 
     input_files: ClassVar[tuple[str, ...]] = ("path",)
 

@@ -1,1 +1,1 @@
-"""Question parsers: one file a public format, each an iterable of questions that streams."""
+"""Question parsers: one file per public format, each an iterable of questions that streams."""

@@ -14,7 +14,7 @@ from winnow.records import Question
 class BeirQueries:
     """Yields the queries that have judgments of queries.jsonl or queries.tsv; qrels are BEIR's TSV or TREC's four columns.
 
-    BEIR has no short answers: `answers` holds the query itself, so that EM and F1 mean nothing here and recall is
+    BEIR has no short answers: `answers` contains the query itself, so EM and F1 are meaningless here, and recall is
     measured by gold passages.
     """
 

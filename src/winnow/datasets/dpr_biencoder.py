@@ -1,4 +1,4 @@
-"""DPR's training files (biencoder-nq-dev.json and its kin): questions with the passages that hold their answers."""
+"""DPR's training files (such as biencoder-nq-dev.json): questions with the passages that contain their answers."""
 
 import json
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from winnow.records import Question
 
 @dataclass(frozen=True, slots=True)
 class DprBiencoder:
-    """Yields the questions that have a positive passage, whose first is the gold passage; `meta` holds its title.
+    """Yields the questions that have a positive passage, the first of which is the gold passage; `meta` contains its title.
 
     A question whose gold passage DPR could not find in its dump of Wikipedia has none and is left out, as in its
     training.

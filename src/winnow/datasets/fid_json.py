@@ -11,7 +11,7 @@ from winnow.records import Question
 
 @dataclass(frozen=True, slots=True)
 class FidQuestions:
-    """Yields the questions of a FiD file, or of a folder with one a split."""
+    """Yields the questions of a FiD file, or of a folder with one file per split."""
 
     input_files: ClassVar[tuple[str, ...]] = ("path",)
 

@@ -1,4 +1,4 @@
-"""Red-Trivia's YAML lists: question: [answers], one file a topic."""
+"""Red-Trivia's YAML lists: question: [answers], one file per topic."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -15,9 +15,9 @@ from winnow.records import Question
 
 @dataclass(frozen=True, slots=True)
 class RedTrivia:
-    """Yields the questions of the named lists below `path`; a question met twice is taken once, `meta` holds the list.
+    """Yields the questions of the named lists below `path`; a repeated question is yielded once, and `meta` names its list.
 
-    Values are read as the text that stands in the file (YAML would turn the answer 007 into 7 and No into False).
+    Values are read as plain strings: YAML would turn the answer 007 into 7 and No into False.
     """
 
     input_files: ClassVar[tuple[str, ...]] = ("path",)

@@ -10,7 +10,7 @@ from winnow.records import Question
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Draws `test` and `dev` questions at random; the rest is train.
+    """Draws `test` and `dev` questions at random; the others are train.
 
     A data set that is one split has `all` set; one whose parser knows its splits (a folder of FiD files) has `given`.
     """
@@ -34,10 +34,10 @@ class Split:
         if self.all:
             yield from (replace(question, split=self.all) for question in questions)
             return
-        drawn = sorted(questions, key=lambda question: question.question_id)
-        if len(drawn) <= self.test + self.dev:
-            raise ConfigError(f"test ({self.test}) and dev ({self.dev}) leave no training question of {len(drawn)}.")
-        random.Random(self.seed).shuffle(drawn)
-        for number, question in enumerate(drawn):
+        shuffled = sorted(questions, key=lambda question: question.question_id)
+        if len(shuffled) <= self.test + self.dev:
+            raise ConfigError(f"test ({self.test}) and dev ({self.dev}) leave no training question of {len(shuffled)}.")
+        random.Random(self.seed).shuffle(shuffled)
+        for number, question in enumerate(shuffled):
             name = "test" if number < self.test else "dev" if number < self.test + self.dev else "train"
             yield replace(question, split=name)

@@ -13,7 +13,7 @@ from winnow.records import Question
 
 @dataclass(frozen=True, slots=True)
 class Squad:
-    """Yields the answerable questions; `meta` holds the article's title."""
+    """Yields the answerable questions; `meta` contains the article's title."""
 
     input_files: ClassVar[tuple[str, ...]] = ("path",)
 

@@ -24,7 +24,7 @@ class CrossEncoder(PairEstimator):
         head: "classes" is a classifier over the first token: log-odds are the difference of its two logits, or its one
             logit, as in the hub's rerankers; its weights are random if the folder has none.
             "pooled" is `scale` times the cosine between the mean vectors of the question's and of the passage's tokens,
-            each having attended to the other. A sentence encoder starts there with what it has learnt.
+            each having attended to the other. A sentence encoder needs no new weights for it.
         scale: of the pooled head's cosine.
         separate_layers: number of layers, from the first, in which question and passage do not attend to each other. With all
             layers separate and the pooled head this is the sentence encoder's cosine; with fewer it starts close to it, and

@@ -58,7 +58,9 @@ class EstimatorEngine:
         batch, self._pending = self._pending[: self.commit], self._pending[self.commit :]
         if not batch:
             return []
-        scores = self.estimator.score([(one.question, Passage(one.text, one.title, one.text)) for one in batch])
+        scores = self.estimator.score(
+            [(request.question, Passage(request.text, request.title, request.text)) for request in batch]
+        )
         return [(request, Score(value)) for request, value in zip(batch, scores.tolist(), strict=True)]
 
 

@@ -85,10 +85,10 @@ class PairEstimator(PairModel):
         if self._lm is None:
             keep_freed_memory()
         self._check_sizes()
-        place: dict[tuple[str, Passage], int] = {}
+        index: dict[tuple[str, Passage], int] = {}
         for pair in pairs:
-            place.setdefault(pair, len(place))
-        distinct = list(place)
+            index.setdefault(pair, len(index))
+        distinct = list(index)
         self.tokens.prepare(distinct)
         rows = [self.tokens.encode(*pair) for pair in distinct]
         starts = [self.tokens.passage_start(question) for question, _ in distinct]
@@ -104,7 +104,7 @@ class PairEstimator(PairModel):
             raise ModelError(
                 f"{self.path} gave NaN for question {question!r}, passage {passage.passage_id!r}; try dtype=float32."
             )
-        return scores[[place[pair] for pair in pairs]] if pairs else scores
+        return scores[[index[pair] for pair in pairs]] if pairs else scores
 
     def estimate(self, rows: Sequence[Sequence[int]], starts: Sequence[int]) -> PairScores:
         """Score a batch of token rows with PyTorch; `starts` are the positions at which the passages begin."""

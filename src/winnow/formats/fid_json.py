@@ -1,4 +1,4 @@
-"""FiD's exchange format: a JSON list (or a JSON object a line) of question, answers and ctxs."""
+"""FiD's exchange format: a JSON list (or one JSON object per line) of question, answers and ctxs."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -27,9 +27,9 @@ def read_fid(path: Path) -> Iterator[FidRow]:
     as their split, and before their id where that is only a number.
     """
     if path.is_dir():
-        files = sorted(one for one in path.iterdir() if ".json" in one.name and not one.name.startswith("."))
+        files = sorted(file for file in path.iterdir() if ".json" in file.name and not file.name.startswith("."))
         if not files:
-            raise InputError(f"The folder {path} holds no FiD file (train.json, dev.json, test.json, or .jsonl).")
+            raise InputError(f"The folder {path} contains no FiD file (train.json, dev.json, test.json, or .jsonl).")
         for file in files:
             yield from (_of_split(row, file.name.partition(".")[0]) for row in read_fid(file))
         return

@@ -47,7 +47,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def json_lines(path: Path, fields: Mapping[str, type | tuple[type, ...]]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (line number, object) for each line; every object must hold the fields with these types."""
+    """Yield (line number, object) for each line; every object must have these fields, of these types."""
     for number, line in numbered_lines(path):
         expected = "a JSON object with " + ", ".join(fields)
         try:
@@ -72,7 +72,7 @@ def tsv_rows(path: Path, columns: int, *, quoted: bool = False) -> Iterator[tupl
     reader = csv.reader(text(), delimiter="\t", quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE)
     for row in reader:
         if len(row) != columns:
-            content, expected = "\t".join(row), f"{columns} tab-separated fields, found {len(row)}"
+            content, expected = "\t".join(row), f"{columns} tab-separated fields, received {len(row)}"
             raise InputError.at(path, number, received=content, expected=expected)
         yield number, row
 

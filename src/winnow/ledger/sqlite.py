@@ -170,7 +170,7 @@ class SqliteStore:
             db.execute("UPDATE claims SET expires = ? WHERE owner = ?", (now + LEASE_SECONDS, self.owner))
 
     def claim(self, keys: Sequence[bytes]) -> set[bytes]:
-        """Claim calls and return those that this owner holds now; claims that have lapsed are taken over."""
+        """Claim calls, taking over expired claims; return those that this owner has now."""
         now = time.time()
         claimed: set[bytes] = set()
         with self.writing() as db:

@@ -21,7 +21,7 @@ class CitationScore:
 
 
 def score(reply: str, relevance: Sequence[bool], dialect: Dialect = "rage") -> CitationScore:
-    """Score the citations of a reply; `relevance` holds one bool a numbered document, document 1 first.
+    """Score the citations of a reply; `relevance` has one flag per numbered document, in their order.
 
     `rage` (as released): numbers out of range are dropped without penalty and duplicates collapse. `paper` (RAGE's
     text): precision is over all citations, repeated and out-of-range ones included. Where no relevant document is
@@ -33,8 +33,8 @@ def score(reply: str, relevance: Sequence[bool], dialect: Dialect = "rage") -> C
     valid = {n for n in cited if 1 <= n <= len(relevance)}
     hits = {n for n in valid if relevance[n - 1]}
     if dialect == "paper":
-        right = sum(n in hits for n in cited)
-        precision = right / len(cited) if cited else 0.0
+        correct = sum(n in hits for n in cited)
+        precision = correct / len(cited) if cited else 0.0
     else:
         precision = len(hits) / len(valid) if valid else 0.0
     recall = len(hits) / sum(relevance) if any(relevance) else 0.0

@@ -32,7 +32,7 @@ class Interval:
 class Comparison:
     """The mean difference (first minus second) with its paired-bootstrap interval and McNemar's exact p-value.
 
-    The test is for values of 0 and 1; of others `p_value` is NaN.
+    The test needs values of 0 and 1; otherwise `p_value` is NaN.
     """
 
     difference: float
@@ -71,7 +71,7 @@ def compare(first: ArrayLike, second: ArrayLike, *, seed: int = 0, resamples: in
 
 
 def mcnemar(first: ArrayLike, second: ArrayLike) -> float:
-    """Return the exact two-sided p-value of McNemar's test for two vectors of right (1) and wrong (0)."""
+    """Return the exact two-sided p-value of McNemar's test for two vectors of correct (1) and incorrect (0) answers."""
     from scipy.stats import binomtest
 
     left, right = _vector(first) > 0.5, _vector(second) > 0.5

@@ -1,4 +1,4 @@
-"""How often the vote misses an answer that it had: %NM of the Post-Fusion paper (section 5)."""
+"""How often a correct candidate loses the vote: %NM of the Post-Fusion paper (section 5)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ class NotMajority(MeanMetric):
     """A correct answer is among the candidates, and the final answer is wrong.
 
     Over all questions, as the paper counts; undefined for a cell in which no question has candidates. With `of_pools` over
-    the questions whose candidates hold a correct answer.
+    the questions whose candidates include a correct answer.
     """
 
     of_pools: bool = False

@@ -1,4 +1,4 @@
-"""Whether passages hold an answer, as in DPR and FiD, and recall@k."""
+"""Whether passages contain an answer, as in DPR and FiD, and recall@k."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -28,10 +28,10 @@ def _key(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Needle:
-    """An answer as it is looked for.
+    """An answer prepared for search.
 
-    `words` are its ASCII tokens, the longest first: a text that lacks one of them as a substring lacks the answer.
-    `literal` is set for answers of ASCII words between single spaces: found between characters that are no word's, it
+    `words` are its ASCII tokens, the longest first: a text without one of them as a substring does not contain the answer.
+    `literal` is set for answers of ASCII words between single spaces: where it occurs between non-word characters, it
     is a contiguous token match.
     """
 
@@ -40,7 +40,7 @@ class _Needle:
     literal: str
 
     def within(self, text: str, lowered: str) -> bool:
-        """Tell whether a text holds it; tokenise the text only where its characters cannot tell."""
+        """Return whether a text contains the answer; the text is tokenised only if its characters do not decide it."""
         for word in self.words:
             if word not in lowered:
                 return False
@@ -67,9 +67,9 @@ def _needle(answer: str) -> _Needle:
 
 
 def has_answer(text: str | None, answers: Sequence[str]) -> bool:
-    """Tell whether the passage's text holds an answer: NFD, Unicode word tokens, lower case, contiguous match.
+    """Return whether a passage's text contains an answer: NFD, Unicode word tokens, lower case, contiguous match.
 
-    As in DPR and FiD, an answer without any token is found everywhere, and a missing text holds nothing.
+    As in DPR and FiD, an answer without any token matches every text, and a missing text contains no answer.
     """
     return has_answers([text], answers)[0]
 
@@ -79,15 +79,15 @@ def has_answers(texts: Sequence[str | None], answers: Sequence[str]) -> list[boo
     needles = [_needle(answer) for answer in answers]
     if not all(needle.key for needle in needles):
         return [text is not None for text in texts]
-    return [text is not None and _holds(text, needles) for text in texts]
+    return [text is not None and _contains_any(text, needles) for text in texts]
 
 
-def _holds(text: str, needles: Sequence[_Needle]) -> bool:
+def _contains_any(text: str, needles: Sequence[_Needle]) -> bool:
     lowered = text.lower()
     return any(needle.within(text, lowered) for needle in needles)
 
 
-def shortest_held(text: str, answers: Sequence[str]) -> str:
+def shortest_contained_answer(text: str, answers: Sequence[str]) -> str:
     """Return the shortest answer that a passage contains, so that it can be read there; the first where it contains none."""
     return min((answer for answer in answers if answer.strip() and has_answer(text, [answer])), key=len, default=answers[0])
 

@@ -34,7 +34,7 @@ def fuse(lm: LanguageModel, rows: Sequence[Sequence[Sequence[int]]]) -> dict[str
     ends = iter(range(len(flat)))
     joined = [torch.cat([states[next(ends)] for _ in question]) for question in rows]
     hidden = torch.nn.utils.rnn.pad_sequence(joined, batch_first=True)
-    lengths = torch.tensor([len(one) for one in joined], device=hidden.device)
+    lengths = torch.tensor([len(states) for states in joined], device=hidden.device)
     mask = torch.arange(hidden.shape[1], device=hidden.device) < lengths[:, None]
     return {"encoder_outputs": BaseModelOutput(last_hidden_state=hidden), "attention_mask": mask.long()}
 

@@ -42,7 +42,7 @@ def first_hidden(model: Any, encoded_BTD: torch.Tensor, mask_BT: torch.Tensor) -
 
 
 def _attend(attention: Any, hidden: torch.Tensor, encoded_BTD: torch.Tensor, gap: torch.Tensor) -> torch.Tensor:
-    """Attend from one token a row (B, D) to the encoder's output; einsum's letters: h heads, w their width, d the model's."""
+    """Attend from one token per row (B, D) to the encoder's output. In einsum: h heads, w head width, d model width."""
     shape = (attention.n_heads, attention.key_value_proj_dim)
     query = attention.q(hidden).view(-1, *shape)
     key, value = (matrix.weight.view(*shape, -1) for matrix in (attention.k, attention.v))

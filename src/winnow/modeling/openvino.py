@@ -114,12 +114,12 @@ class CompiledFunction:
         self._request.output_tensors[0].data.reshape(-1)[:1] = _SENTINEL
         failure: Exception | None = None
         try:
-            self._request.infer([one.numpy() for one in inputs], share_inputs=True)
+            self._request.infer([tensor.numpy() for tensor in inputs], share_inputs=True)
         except RuntimeError as error:
             failure = error
         output = self._request.output_tensors[0].data
         if failure or len(output) != len(inputs[0]) or output.reshape(-1)[:1] == _SENTINEL:
-            shapes = [tuple(one.shape) for one in inputs]
+            shapes = [tuple(tensor.shape) for tensor in inputs]
             raise ModelError(
                 f"{self._name}: OpenVINO wrote no output for inputs of {shapes}. Set estimator.engine.runtime=torch."
             ) from failure

@@ -61,7 +61,7 @@ class SentenceEncoder:
         if self.pooling not in ("mean", "cls"):
             raise ConfigError(f"encoder.pooling must be mean or cls; received {self.pooling!r}.")
         if "{text}" not in self.form:
-            raise ConfigError(f"encoder.form must hold {{text}}; received {self.form!r}.")
+            raise ConfigError(f"encoder.form must contain {{text}}; received {self.form!r}.")
 
     @classmethod
     def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,9 +22,9 @@ class Budget:
 
 
 class Spending:
-    """Keeps a run within its budget: the most that a call may cost is reserved before it is made, and committed after.
+    """Keeps a run within its budget: an upper bound of a call's cost is reserved before it is made, and replaced after it.
 
-    The most is an estimate, because the tokenizers of remote models are not available: in scripts with many tokens per
+    This upper bound is an estimate, because the tokenizers of remote models are not available: in scripts with many tokens per
     character the last calls in flight may exceed the budget.
     """
 
@@ -38,26 +38,26 @@ class Spending:
         self.spent = Usage()
         self._reserved = Usage()
 
-    def reserve(self, most: Usage) -> bool:
+    def reserve(self, max_usage: Usage) -> bool:
         """Reserve the most that a call may take; return False if the budget does not cover it beside those in flight."""
-        total = self.spent + self._reserved + most
+        total = self.spent + self._reserved + max_usage
         money = self.price.of(total.tokens_in, total.tokens_out)
         tokens = total.tokens_in + total.tokens_out
         if (self.budget.money is not None and money > self.budget.money) or (
             self.budget.tokens is not None and tokens > self.budget.tokens
         ):
             return False
-        self._reserved += most
+        self._reserved += max_usage
         return True
 
-    def commit(self, most: Usage, actual: Usage) -> None:
+    def commit(self, max_usage: Usage, actual: Usage) -> None:
         """Replace what was reserved by what the call took."""
-        self._reserved += Usage(-most.tokens_in, -most.tokens_out)
+        self._reserved += Usage(-max_usage.tokens_in, -max_usage.tokens_out)
         self.spent += actual
 
-    def charge(self, most: Usage) -> None:
+    def charge(self, max_usage: Usage) -> None:
         """Count a call whose reply was lost but may be billed."""
-        self.spent += most
+        self.spent += max_usage
 
     def exhausted(self) -> BudgetError:
         """Return the error that ends the run."""
@@ -67,5 +67,5 @@ class Spending:
         return BudgetError(
             f"The next call might exceed the budget of {' and '.join(limits)}: {self.spent.tokens_in} tokens in and "
             f"{self.spent.tokens_out} out are spent{cost}. Every answer is in the ledger; raise "
-            "reader.engine.budget and run again to go on."
+            "reader.engine.budget and run again to continue."
         )

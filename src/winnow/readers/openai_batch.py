@@ -128,11 +128,11 @@ class OpenAIBatchReader(OpenAIEngine):
             if not entry.queued or key in in_progress:
                 entry.queued = False
                 continue
-            most = self.protocol.most(entry.request)
-            if self._error is not None or not self.spending.reserve(most):
+            max_usage = self.protocol.max_usage(entry.request)
+            if self._error is not None or not self.spending.reserve(max_usage):
                 self._error = self._error or self.spending.exhausted()
                 break
-            entry.queued, entry.reserved, entry.attempts = False, most, entry.attempts + 1
+            entry.queued, entry.reserved, entry.attempts = False, max_usage, entry.attempts + 1
             selected[key] = entry
         if selected:
             self._create({key: entry.request for key, entry in selected.items()})

@@ -33,7 +33,7 @@ class OpenAIReader(OpenAIEngine):
 
     Args (with those of OpenAIEngine):
         samples_per_call: samples of one prompt per call; 1 for servers without `n`.
-        pacing: concurrency, limits a minute, timeouts, retries.
+        pacing: concurrency, limits per minute, timeouts, retries.
 
     """
 
@@ -127,13 +127,13 @@ class OpenAIReader(OpenAIEngine):
         """Start as many calls as gate and budget allow; end the work once the budget is exhausted and nothing in flight."""
         while self._waiting and len(self._tasks) < int(self.gate.limit) and self._error is None:
             group = self._waiting[0]
-            most = self.protocol.most(group[0], len(group))
-            if not self.spending.reserve(most):
+            max_usage = self.protocol.max_usage(group[0], len(group))
+            if not self.spending.reserve(max_usage):
                 if not self._tasks:
                     self._error = self.spending.exhausted()
                 break
             self._waiting.popleft()
-            task = asyncio.get_running_loop().create_task(self._run_call(group, most))
+            task = asyncio.get_running_loop().create_task(self._run_call(group, max_usage))
             self._tasks.add(task)
             task.add_done_callback(self._task_ended)
         if self._error is not None and not self._tasks:
@@ -148,7 +148,7 @@ class OpenAIReader(OpenAIEngine):
                 other.cancel()
         self._dispatch()
 
-    async def _run_call(self, group: list[Generate], most: Usage) -> None:
+    async def _run_call(self, group: list[Generate], max_usage: Usage) -> None:
         """Make one call with its retries and queue its results."""
         actual = Usage()
         try:
@@ -165,7 +165,7 @@ class OpenAIReader(OpenAIEngine):
         else:
             return
         finally:
-            self.spending.commit(most, actual)
+            self.spending.commit(max_usage, actual)
         if not isinstance(failure, CallRefusedError) or not all(request.may_fail for request in group):
             raise failure
         self._finished.put([(request, Failed(str(failure))) for request in group])
@@ -214,7 +214,7 @@ class OpenAIReader(OpenAIEngine):
             outcomes = await self._post(group)
         except RetryableError as error:
             if error.billed:
-                self.spending.charge(self.protocol.most(group[0], len(group)))
+                self.spending.charge(self.protocol.max_usage(group[0], len(group)))
             if error.throttled:
                 self.gate.narrow()
                 self.breaker.record_reply()
@@ -257,8 +257,8 @@ class OpenAIReader(OpenAIEngine):
         if requests is not None:
             await requests.acquire()
         if tokens is not None:
-            most = self.protocol.most(group[0], len(group))
-            await tokens.acquire(min(most.tokens_in + most.tokens_out, tokens.max_rate))
+            max_usage = self.protocol.max_usage(group[0], len(group))
+            await tokens.acquire(min(max_usage.tokens_in + max_usage.tokens_out, tokens.max_rate))
 
     @cached_property
     def _limiters(self) -> tuple[aiolimiter.AsyncLimiter | None, aiolimiter.AsyncLimiter | None]:

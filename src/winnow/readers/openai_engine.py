@@ -32,7 +32,7 @@ class OpenAIEngine:
 
     remote: ClassVar[bool] = True
     speed_only: ClassVar[Mapping[str, str]] = {
-        "base_url": "the server's name stands for it",
+        "base_url": "the server's name identifies it",
         "key_variable": "where the key is, not what the model is",
         "budget": "it stops a run, and changes no reply",
     }

@@ -101,8 +101,8 @@ class ChatProtocol:
             body["logprobs"] = True
         return {name: value for name, value in (body | dict(self.extra)).items() if value is not None}
 
-    def most(self, request: Generate, samples: int = 1) -> Usage:
-        """Return what a call takes at most: its prompt at four characters a token, and full replies."""
+    def max_usage(self, request: Generate, samples: int = 1) -> Usage:
+        """Return an upper bound on the usage of a call: its prompt at four characters per token, and full replies."""
         return Usage(estimated_tokens(request), request.decoding.max_new_tokens * samples)
 
     def generations(self, text: str, requests: Sequence[Generate]) -> list[Generation]:

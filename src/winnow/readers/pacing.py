@@ -61,15 +61,15 @@ class Pacing:
 class Gate:
     """How many calls may be in flight: additive increase, multiplicative decrease, as in TCP."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, maximum: int) -> None:
         """Start wide open."""
-        self.most = most
-        self.limit = float(most)
+        self.maximum = maximum
+        self.limit = float(maximum)
         self._narrowed = -1.0
 
     def widen(self) -> None:
         """Record a reply: the limit grows by one per round of replies."""
-        self.limit = min(float(self.most), self.limit + 1 / self.limit)
+        self.limit = min(float(self.maximum), self.limit + 1 / self.limit)
 
     def narrow(self) -> None:
         """Record a throttled reply: halve the limit, at most once a second because they come in bursts."""

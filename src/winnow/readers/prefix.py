@@ -34,7 +34,7 @@ def collate(
     """Return the inputs of a batch, padded on the left, or after the prompts' common prefix, which then is in a cache.
 
     `targets` follow the prompts; they are never part of the prefix, so that their logits are computed. "input_ids" and
-    "attention_mask" are (rows, longest); "past_key_values" holds the common prefix, where it is long enough and the model
+    "attention_mask" are (rows, longest); "past_key_values" caches the common prefix, where it is long enough and the model
     keeps keys and values of every token.
     """
     pad = int(lm.tokenizer.pad_token_id)

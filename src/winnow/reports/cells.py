@@ -1,4 +1,4 @@
-"""The cells of a report: their labels, samples and metrics, and the tables made of them."""
+"""The cells of a report: their labels, samples and metrics, and their tables."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -104,7 +104,7 @@ def breakdown_table(cells: Sequence[CellResult], title: str, seed: int) -> Table
     metric = cells[0].metrics[0]
     groups = [[cell.group(name) for name in names] for cell in cells]
     rows = [
-        [*_label_values(cell, cells), *(f"{one.text(metric.name, seed)} ({len(one.samples)})" for one in row)]
+        [*_label_values(cell, cells), *(f"{group.text(metric.name, seed)} ({len(group.samples)})" for group in row)]
         for cell, row in zip(cells, groups, strict=True)
     ]
     caption = "in brackets: the number of questions in the cell's group"
@@ -130,14 +130,14 @@ def comparisons_table(cells: Sequence[CellResult], seed: int) -> TableView:
     rows = []
     for n, second in enumerate(cells):
         for first in cells[n + 1 :]:
-            one, other = first.labels, second.labels
-            if (one.k, one.gold) != (other.k, other.gold) or not paired(first, second):
+            left, right = first.labels, second.labels
+            if (left.k, left.gold) != (right.k, right.gold) or not paired(first, second):
                 continue
-            if one.strategy != other.strategy and one.setting != other.setting:
+            if left.strategy != right.strategy and left.setting != right.setting:
                 continue
             result = difference(first, second, metric.name, seed)
             if result is not None:
-                rows.append([one.line, other.line, str(one.k), one.gold, result.signed(scale_of(metric)), result.p_text])
+                rows.append([left.line, right.line, str(left.k), left.gold, result.signed(scale_of(metric)), result.p_text])
     caption = (
         "paired bootstrap, and McNemar's exact test where values are 0 or 1, on the same questions; p is not corrected for "
         "the number of pairs"
@@ -166,4 +166,4 @@ def difference(first: CellResult, second: CellResult, metric: str, seed: int) ->
     ids = [question_id for question_id in left if question_id in right]
     if not ids:
         return None
-    return compare([left[one] for one in ids], [right[one] for one in ids], seed=seed)
+    return compare([left[i] for i in ids], [right[i] for i in ids], seed=seed)

@@ -66,7 +66,7 @@ def load(paper: str, part: str, dataset: str, model: str) -> PaperPart:
     body = yaml.safe_load(_pick("paper", paper, {p.name[:-5]: p for p in _papers()}).read_text(encoding="utf-8"))
     entry = _pick("part", part, {k: v for k, v in body.items() if isinstance(v, Mapping) and "metrics" in v})
     at = entry["at"]
-    reported = [_value(one, at) for one in entry.get("reported", ())]
+    reported = [_value(row, at) for row in entry.get("reported", ())]
     source = f"{body['title']}, {entry['title']}"
     if "values" in entry:
         rows = _pick("model", model, _pick("dataset", dataset, entry["values"]))
@@ -79,18 +79,18 @@ def load(paper: str, part: str, dataset: str, model: str) -> PaperPart:
     elif "cells" in entry:
         source += f" ({dataset})"
     reported += [
-        _value({"metric": one.get("metric", "em"), "value": one[dataset], **one["where"]}, at)
-        for one in entry.get("cells", ())
-        if dataset in one
+        _value({"metric": row.get("metric", "em"), "value": row[dataset], **row["where"]}, at)
+        for row in entry.get("cells", ())
+        if dataset in row
     ]
     others = {who: values[dataset] for who, values in entry.get("others", {}).items() if dataset in values}
-    differences = [ReportedDifference(**one) for one in entry.get("differences", ())]
+    differences = [ReportedDifference(**row) for row in entry.get("differences", ())]
     questions, gold_only = body.get("questions", {}).get(dataset, ()), bool(entry.get("gold_only"))
     return PaperPart(entry["title"], source, at, entry["metrics"], reported, differences, others, questions, gold_only)
 
 
 def _papers() -> list[Any]:
-    return [one for one in (files("winnow.reports") / "papers").iterdir() if one.name.endswith(".yaml")]
+    return [file for file in (files("winnow.reports") / "papers").iterdir() if file.name.endswith(".yaml")]
 
 
 def _pick(what: str, name: str, known: Mapping[str, Any]) -> Any:
@@ -152,12 +152,12 @@ def _beside(cell: CellResult, name: str, reported: Sequence[ReportedValue], seed
     metric = cell.metric(name)
     assert metric is not None, name
     ours = cell.interval(name, seed)
-    theirs = next((value for value in reported if value.metric == name and _matches(cell, value.where)), None)
+    paper = next((value for value in reported if value.metric == name and _matches(cell, value.where)), None)
     text = metric.format(ours)
-    if theirs is None or not ours.n or math.isnan(theirs.low):
-        return [text, NOT_REPORTED if theirs is None else theirs.format(), "-"]
+    if paper is None or not ours.n or math.isnan(paper.low):
+        return [text, NOT_REPORTED if paper is None else paper.format(), "-"]
     value = scale_of(metric) * ours.mean
-    return [text, theirs.format(), f"{value - min(max(value, theirs.low), theirs.high):+.1f}"]
+    return [text, paper.format(), f"{value - min(max(value, paper.low), paper.high):+.1f}"]
 
 
 def _other_values(metric: str, value: float, metrics: Sequence[str]) -> list[str]:
@@ -171,18 +171,18 @@ def _differences_table(part: PaperPart, cells: Sequence[CellResult], seed: int) 
             [cell for cell in cells if _matches(cell, {**part.at, **side})] for side in (reported.of, reported.less)
         )
         pair = next(((a, b) for a in left for b in right if paired(a, b)), None)
-        theirs = reported.sign or f"{reported.value:+g}"
+        paper = reported.sign or f"{reported.value:+g}"
         metric = cells[0].metric(reported.metric)
         assert metric is not None, reported.metric
         labels = [metric.title, _selector_text(reported.of), _selector_text(reported.less)]
         if pair is None:
-            rows.append([*labels, "not run", "-", theirs, reported.note])
+            rows.append([*labels, "not run", "-", paper, reported.note])
             continue
         result = difference(*pair, reported.metric, seed)
         if result is None:
-            rows.append([*labels, "undefined", "-", theirs, reported.note])
+            rows.append([*labels, "undefined", "-", paper, reported.note])
             continue
-        rows.append([*labels, result.signed(scale_of(metric)), result.p_text, theirs, reported.note])
+        rows.append([*labels, result.signed(scale_of(metric)), result.p_text, paper, reported.note])
     caption = "paired by question: bootstrap intervals, and McNemar's exact test where values are 0 or 1"
     return TableView("Differences that the paper reports", caption, ["of", "A", "B", "A - B", "p", "paper", "its words"], rows)
 

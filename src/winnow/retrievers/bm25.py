@@ -29,7 +29,7 @@ class BM25:
             raise ConfigError(f"BM25 needs k1 > 0 and 0 <= b <= 1; received k1={self.k1}, b={self.b}.")
 
     def build(self, passages: PassageSource, folder: Path) -> None:
-        """Index the corpus; bm25s takes its texts and tokens into memory while it does (about 2 kB a passage)."""
+        """Index the corpus; bm25s keeps all texts and tokens in memory meanwhile (about 2 kB per passage)."""
         import bm25s
 
         ids: list[str] = []
@@ -67,7 +67,7 @@ class _BM25Searcher:
     ids: list[str]
 
     def search(self, questions: Sequence[Question], depth: int) -> list[list[Hit]]:
-        """Return the best `depth` passages a question; a passage that shares no term with it is no hit."""
+        """Return the best `depth` passages per question; passages that share no term with it are left out."""
         tokens = self.settings._tokens([question.text for question in questions])
         depth = min(depth, len(self.ids))
         rows, scores = self.index.retrieve(tokens, k=depth, show_progress=False, n_threads=-1)

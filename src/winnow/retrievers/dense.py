@@ -24,12 +24,12 @@ class Dense:
     """Searches vectors by inner product.
 
     Args:
-        encoder: makes the vectors; with normalise=True the inner product is the cosine.
+        encoder: of questions and passages; with normalise=True the inner product is the cosine.
         factory: "Flat", "HNSW32", "IVF4096,PQ64", ...: FAISS's index factory string.
-        nprobe: inverted lists visited a query (IVF only).
+        nprobe: inverted lists visited per query (IVF only).
         ef_search: breadth of the search (HNSW only).
         train_on: vectors that IVF and PQ are trained on, at most.
-        shard: passages encoded between two saves; a killed run goes on from the last one.
+        shard: passages per saved shard of vectors; an interrupted run resumes after the last one.
         gpu: search and train on the GPU (needs faiss-gpu).
 
     """
@@ -61,13 +61,13 @@ class Dense:
         with atomic_write(folder / "index.faiss") as partial:
             faiss.write_index(index, str(partial))
         ids = [json.loads(name.with_suffix(".json").read_text()) for name in names]
-        (folder / "passage_ids.json").write_text(json.dumps([one for part in ids for one in part]))
+        (folder / "passage_ids.json").write_text(json.dumps([passage_id for shard_ids in ids for passage_id in shard_ids]))
         for name in [*names, *(name.with_suffix(".json") for name in names)]:
             name.unlink()
         shards.rmdir()
 
     def open(self, folder: Path) -> Searcher:
-        """Open the index; what FAISS can map it maps into memory."""
+        """Open the index, memory-mapped where FAISS supports it."""
         import faiss
 
         index = faiss.read_index(str(folder / "index.faiss"), faiss.IO_FLAG_MMAP)
@@ -79,19 +79,19 @@ class Dense:
     def _encode_shard(self, shards: Path, number: int, rows: Sequence[Passage]) -> Path:
         name = shards / f"{number:05d}.npy"
         ids = [row.passage_id for row in rows]
-        listed = name.with_suffix(".json")
-        if name.is_file() and listed.is_file() and json.loads(listed.read_text()) == ids:
+        ids_file = name.with_suffix(".json")
+        if name.is_file() and ids_file.is_file() and json.loads(ids_file.read_text()) == ids:
             return name
         vectors = self.encoder.passages(rows)
         with atomic_write(name, needed=2 * vectors.nbytes) as partial, partial.open("wb") as stream:
             np.save(stream, vectors.astype(np.float16))
-        with atomic_write(listed, needed=2**20) as partial:
+        with atomic_write(ids_file, needed=2**20) as partial:
             partial.write_text(json.dumps(ids))
         return name
 
     def _sample(self, names: Sequence[Path]) -> NDArray[np.float32]:
-        each = max(1, self.train_on // len(names))
-        return np.concatenate([np.load(name, mmap_mode="r")[:each] for name in names]).astype(np.float32)
+        per_shard = max(1, self.train_on // len(names))
+        return np.concatenate([np.load(name, mmap_mode="r")[:per_shard] for name in names]).astype(np.float32)
 
     def _make(self, sample: NDArray[np.float32]) -> Any:
         import faiss
@@ -127,7 +127,7 @@ class _DenseSearcher:
     ids: list[str]
 
     def search(self, questions: Sequence[Question], depth: int) -> list[list[Hit]]:
-        """Return the best `depth` passages a question."""
+        """Return the best `depth` passages per question."""
         vectors = self.encoder.queries([question.text for question in questions])
         scores, rows = self.index.search(vectors, min(depth, len(self.ids)))
         return [list(self._hits(r, s)) for r, s in zip(rows, scores, strict=True)]

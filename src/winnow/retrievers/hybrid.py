@@ -1,4 +1,4 @@
-"""Hybrid retrieval: several rankings joined by reciprocal rank fusion (Cormack et al., 2009)."""
+"""Hybrid retrieval: several rankings combined by reciprocal rank fusion (Cormack et al., 2009)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ class Hybrid:
     constant: int = 60
 
     def __post_init__(self) -> None:
-        """Refuse a fusion of fewer than two."""
+        """Refuse fewer than two members."""
         if len(self.members) < 2:
             raise ConfigError(f"retriever.members needs two or more retrievers; received {sorted(self.members)}.")
 
     def build(self, passages: PassageSource, folder: Path) -> None:
-        """Build each member in its own folder; a member that is done is not built again."""
+        """Build each member in its own folder; finished members are skipped."""
         for name, member in self.members.items():
             done = folder / name / ".done"
             if not done.exists():
@@ -51,4 +51,4 @@ def fuse(rankings: Sequence[Sequence[Hit]], constant: int = 60) -> list[Hit]:
     for ranking in rankings:
         for rank, hit in enumerate(ranking, start=1):
             totals[hit.passage_id] = totals.get(hit.passage_id, 0.0) + 1 / (constant + rank)
-    return [Hit(one, score) for one, score in sorted(totals.items(), key=lambda item: (-item[1], item[0]))]
+    return [Hit(passage_id, score) for passage_id, score in sorted(totals.items(), key=lambda item: (-item[1], item[0]))]

@@ -1,4 +1,4 @@
-"""Retrieval results of others, from a FiD JSON file."""
+"""Existing retrieval results, read from a FiD JSON file."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from winnow.records import Hit, Question
 
 @dataclass(frozen=True, slots=True)
 class Provided:
-    """Serves the rankings that stand in a FiD file; nothing is indexed."""
+    """Serves the rankings of a FiD file; nothing is indexed."""
 
     input_files: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str
 
     def build(self, passages: PassageSource, folder: Path) -> None:  # noqa: ARG002 (the protocol)
-        """Do nothing: the file is the index."""
+        """Create an empty folder: the file is the index."""
         folder.mkdir(parents=True, exist_ok=True)
 
     def open(self, folder: Path) -> Searcher:  # noqa: ARG002 (the protocol)
@@ -37,7 +37,7 @@ class _ProvidedSearcher:
     rankings: dict[str, list[Hit]]
 
     def search(self, questions: Sequence[Question], depth: int) -> list[list[Hit]]:
-        """Return the first `depth` provided hits a question."""
+        """Return the first `depth` provided hits per question."""
         missing = [q.question_id for q in questions if q.question_id not in self.rankings]
         if missing:
             raise InputError(f"{self.path} has no contexts for question {missing[0]!r} (and {len(missing) - 1} more).")

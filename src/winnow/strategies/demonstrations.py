@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from winnow.errors import ConfigError
-from winnow.metrics.ranking import shortest_held
+from winnow.metrics.ranking import shortest_contained_answer
 from winnow.records import Context, Passage, Question
 
 
@@ -51,7 +51,7 @@ class Shots:
         for question, contexts in ranked:
             gold = next((context for context in contexts if context.rank and context.has_answer), None)
             if gold is not None and len(drawn) <= self.count:
-                answer = shortest_held(gold.passage.text, question.answers)
+                answer = shortest_contained_answer(gold.passage.text, question.answers)
                 drawn.append(Demonstration(question.question_id, question.text, gold.passage, answer))
         if len(drawn) <= self.count:
             raise ConfigError(

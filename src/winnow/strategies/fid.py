@@ -1,4 +1,4 @@
-"""Fusion-in-decoder as a strategy: one request that holds each passage's prompt; its reader fuses them (reader=fid)."""
+"""Fusion-in-decoder as a strategy: one request with a message per passage, which its reader fuses (reader=fid)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""PF + Concat: Post-Fusion finds candidates, concatenation distils them (Post-Fusion paper, section 3.3)."""
+"""PF + Concat: Post-Fusion proposes candidates, concatenation chooses among them (Post-Fusion paper, section 3.3)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

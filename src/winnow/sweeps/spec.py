@@ -39,7 +39,7 @@ class EngineSpec:
 
 @dataclass(frozen=True, slots=True)
 class QuestionSelection:
-    """Which questions a cell answers: of a split, kept by the closed-book filter (where there is one), the first `limit`."""
+    """Which questions a cell answers: the first `limit` of a split that pass the closed-book filter, if there is one."""
 
     path: Path
     split: str
@@ -89,7 +89,7 @@ class CellSpec:
         key: identifies its predictions.
         folder: of its predictions.
         labels: that name it in tables and MLflow.
-        settings: by which tables tell it from others.
+        settings: that tables print where cells differ in them.
         questions: that it answers.
         retrieval: folder of its rankings.
         relevance: file of log-odds, None where it uses none.

@@ -1,8 +1,8 @@
-"""A made world of templated facts, small enough to prove a method from random weights in minutes.
+"""A synthetic world of templated facts, small enough to prove a method from random weights in minutes.
 
-Each person has one value a relation; a passage contains one of them. A question's contexts are one passage that answers it and
-distractors: passages with other facts of the same person, and passages with the same relation of other people, so that
-neither the name nor the topic alone decides which is relevant. Test people do not occur in training.
+Each person has one value per relation, and each passage states one of them. A question's contexts are one passage that
+answers it and distractors: passages with other facts of the same person, and passages with the same relation of other
+people, so that neither the name nor the topic alone decides which is relevant. Test people do not occur in training.
 """
 
 import random
@@ -47,7 +47,7 @@ class FactsSettings:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A question with its contexts in random order, all with the score 0: no retriever has an opinion."""
+    """A question with its contexts in random order, all with the score 0."""
 
     question: Question
     contexts: tuple[Context, ...]
@@ -101,7 +101,7 @@ class Facts:
             yield Cloze(fact, passage, self.facts[person][relation])
 
     def texts(self) -> list[str]:
-        """Return texts that hold every word there is, for a tokenizer."""
+        """Return texts that contain every word of the world, for a tokenizer."""
         values = [" ".join(values) for values in self.values.values()]
         forms = [form.format(name="", value="") for pair in RELATIONS.values() for form in pair]
         return [*values, *forms, *self.facts, "question: title: context: true false"]
@@ -111,10 +111,10 @@ class Facts:
         passages = [self._passage(f"{name}-0", person, relation, people)]
         others = [r for r in RELATIONS if r != relation]
         for n in range(1, self.settings.contexts):
-            mine = n % 2 == 1  # odd: other facts of this person; even: this relation of another
-            subject = person if mine else self._other(people, person)
+            same_person = n % 2 == 1  # odd: other facts of this person; even: this relation of another
+            subject = person if same_person else self._other(people, person)
             passages.append(
-                self._passage(f"{name}-{n}", subject, self.rng.choice(others) if mine else relation, people, answer)
+                self._passage(f"{name}-{n}", subject, self.rng.choice(others) if same_person else relation, people, answer)
             )
         self.rng.shuffle(passages)
         contexts = tuple(
@@ -123,11 +123,11 @@ class Facts:
         wording = RELATIONS[relation][1].format(name=person)
         return Case(Question(name, wording, (answer,)), contexts)
 
-    def _passage(self, name: str, person: str, relation: str, people: Sequence[str], not_said: str = "") -> Passage:
-        """Return a fact of this person, or of another where this one's value must not occur."""
-        while self.facts[person][relation] == not_said:
+    def _passage(self, name: str, person: str, relation: str, people: Sequence[str], excluded_value: str = "") -> Passage:
+        """Return a fact of this person; of another person where this one has the excluded value."""
+        while self.facts[person][relation] == excluded_value:
             person = self._other(people, person)
         return Passage(name, "facts", RELATIONS[relation][0].format(name=person, value=self.facts[person][relation]))
 
     def _other(self, people: Sequence[str], person: str) -> str:
-        return self.rng.choice([one for one in self.rng.sample(people, 2) if one != person])
+        return self.rng.choice([name for name in self.rng.sample(people, 2) if name != person])

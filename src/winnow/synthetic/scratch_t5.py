@@ -1,4 +1,4 @@
-"""Small T5s from random weights, with a tokenizer of whole words, for worlds whose every word is known."""
+"""Small T5 models with random weights and a word-level tokenizer, for synthetic data with a known vocabulary."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SPECIAL = ("<pad>", "</s>", "<unk>", "<mask>")
 
 @dataclass(frozen=True, slots=True)
 class ScratchT5:
-    """The size of a T5 made from nothing; the defaults are 1.3 million parameters."""
+    """The size of a T5 with random weights; the defaults give 1.3 million parameters."""
 
     d_model: int = 128
     d_ff: int = 512
@@ -22,12 +22,12 @@ class ScratchT5:
 
 
 def word_tokenizer(texts: Iterable[str]) -> Any:
-    """Return a tokenizer whose pieces are the words of the texts."""
+    """Return a word-level tokenizer over the words of the texts."""
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
-    words = dict.fromkeys(word for text in texts for word in text.split())
-    vocabulary = {word: n for n, word in enumerate([*SPECIAL, *(w for w in words if w not in SPECIAL)])}
+    vocabulary_words = dict.fromkeys(word for text in texts for word in text.split())
+    vocabulary = {word: n for n, word in enumerate([*SPECIAL, *(w for w in vocabulary_words if w not in SPECIAL)])}
     inner = Tokenizer(models.WordLevel(vocabulary, unk_token=SPECIAL[2]))
     inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     wrapped: Any = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]

@@ -1,7 +1,7 @@
-"""A chat server on 127.0.0.1 that answers by a function, with a latency, and misbehaves on purpose.
+"""A chat server on 127.0.0.1 that replies by a function, with a latency and injected faults.
 
-For tests of readers and for benchmarks; speaks just enough HTTP to close a connection in mid-body. As a process of its
-own: python -m winnow.testing.chat_server --latency 0.02
+For tests of readers and for benchmarks; implements enough HTTP to close a connection in the middle of a body. As a
+separate process: python -m winnow.testing.chat_server --latency 0.02
 """
 
 import argparse
@@ -31,8 +31,8 @@ Fault = Literal[
     "moderated",
     "too long",
 ]
-Misbehave = Callable[[str, int], Fault | None]
-"""What goes wrong with a prompt when it comes for the n-th time (from 1); None is nothing."""
+FaultRule = Callable[[str, int], Fault | None]
+"""Returns the fault for a prompt when it arrives for the n-th time (from 1), None for a proper reply."""
 
 _FINISH = {"filter": "content_filter", "length": "length"}
 _ERRORS: dict[str, tuple[int, str, dict[str, str]]] = {
@@ -52,34 +52,34 @@ class ChatServer:
     """Serves /v1/chat/completions, /v1/files and /v1/batches.
 
     Attributes:
-        came: how often each prompt (the last message's text) came.
-        answered: how often each prompt was answered in full.
+        received: how often each prompt (the text of the last message) arrived.
+        answered: how often each prompt got a complete reply.
         keys: the Authorization headers seen.
-        most_at_once: the largest number of chat calls that were in the server together.
+        max_concurrency: the largest number of chat calls served at the same time.
 
     """
 
     reply: Callable[[str], str] = str.upper
     latency: float = 0.0
-    misbehave: Misbehave = lambda _prompt, _time: None
-    slow: Callable[[str], float] = lambda _prompt: 0.0
-    """Seconds more that a prompt takes."""
-    most_choices: int = 1000
-    """How many choices it gives at most, whatever `n` is."""
+    fault_rule: FaultRule = lambda _prompt, _time: None
+    extra_latency: Callable[[str], float] = lambda _prompt: 0.0
+    """Additional seconds for a prompt."""
+    max_choices: int = 1000
+    """Upper bound on the choices of a reply, whatever `n` is."""
     polls: int = 1
     """How often a batch is "in_progress" before it is completed."""
-    came: Counter[str] = field(default_factory=Counter)
+    received: Counter[str] = field(default_factory=Counter)
     answered: Counter[str] = field(default_factory=Counter)
     keys: set[str] = field(default_factory=set)
     calls: int = 0
-    most_at_once: int = 0
-    _at_once: int = 0
+    max_concurrency: int = 0
+    _concurrent: int = 0
     _files: dict[str, bytes] = field(default_factory=dict)
     _batches: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @contextmanager
     def serving(self) -> Iterator[str]:
-        """Serve from a thread of its own; gives the base URL."""
+        """Serve from a separate thread; provides the base URL."""
         loop = asyncio.new_event_loop()
         threading.Thread(target=loop.run_forever, daemon=True).start()
         server = asyncio.run_coroutine_threadsafe(self.start(), loop).result()
@@ -90,7 +90,7 @@ class ChatServer:
             loop.call_soon_threadsafe(loop.stop)
 
     async def start(self, port: int = 0) -> asyncio.Server:
-        """Begin to listen on 127.0.0.1; port 0 takes a free one."""
+        """Start listening on 127.0.0.1; port 0 means any free port."""
         return await asyncio.start_server(self._connection, "127.0.0.1", port, backlog=512)
 
     async def _stop(self, server: asyncio.Server) -> None:
@@ -135,12 +135,12 @@ class ChatServer:
     async def _chat(self, out: asyncio.StreamWriter, body: dict[str, Any]) -> bool:
         prompt = body["messages"][-1]["content"]
         self.calls += 1
-        self.came[prompt] += 1
-        self._at_once += 1
-        self.most_at_once = max(self.most_at_once, self._at_once)
+        self.received[prompt] += 1
+        self._concurrent += 1
+        self.max_concurrency = max(self.max_concurrency, self._concurrent)
         try:
-            await asyncio.sleep(self.latency + self.slow(prompt))
-            fault = self.misbehave(prompt, self.came[prompt])
+            await asyncio.sleep(self.latency + self.extra_latency(prompt))
+            fault = self.fault_rule(prompt, self.received[prompt])
             if fault in _ERRORS:
                 status, code, headers = _ERRORS[fault]
                 key = " ".join(self.keys)
@@ -156,13 +156,13 @@ class ChatServer:
             self.answered[prompt] += 1
             return self._send(out, 200, self.completion(body, fault))
         finally:
-            self._at_once -= 1
+            self._concurrent -= 1
 
     def completion(self, body: dict[str, Any], fault: str | None = None) -> dict[str, Any]:
         """Return the reply to a chat body."""
         prompt = body["messages"][-1]["content"]
         texts = ["" if fault == "filter" else self.reply(prompt)] * (
-            0 if fault == "empty" else min(self.most_choices, body.get("n", 1))
+            0 if fault == "empty" else min(self.max_choices, body.get("n", 1))
         )
         logprobs = {"content": [{"token": "x", "logprob": -0.5}]} if body.get("logprobs") else None
         choices = [
@@ -205,8 +205,8 @@ class ChatServer:
 
     def _line(self, row: dict[str, Any]) -> dict[str, Any] | None:
         prompt = row["body"]["messages"][-1]["content"]
-        self.came[prompt] += 1
-        fault = self.misbehave(prompt, self.came[prompt])
+        self.received[prompt] += 1
+        fault = self.fault_rule(prompt, self.received[prompt])
         if fault == "stall":
             return None
         if fault in _ERRORS:

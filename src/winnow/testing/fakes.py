@@ -1,4 +1,4 @@
-"""Fakes for your own tests: a reader that answers by a function, plans played by hand, small records."""
+"""Fakes for tests: a reader that replies by a function, plans run on given replies, small records."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -84,7 +84,7 @@ class ScriptedReader:
 
 
 def play(plan: Plan[T], replies: Sequence[Sequence[str]]) -> tuple[T, list[list[str]]]:
-    """Run a plan by hand, each round with its list of replies; return its result and the prompts of each round."""
+    """Run a plan on given replies, one list per round; return its result and the prompts of each round."""
     prompts: list[list[str]] = []
     rounds = iter(replies)
     try:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from winnow.errors import ConfigError
-from winnow.metrics.ranking import shortest_held
+from winnow.metrics.ranking import shortest_contained_answer
 from winnow.records import Context, Message, Question
 
 _UNKNOWN_RANKS = 5
@@ -87,7 +87,9 @@ def _retrieved(question: Question, contexts: Sequence[Context], render: Render) 
 def _answered(question: Question, contexts: Sequence[Context], render: Render) -> Example:
     gold = next(c for c in contexts if c.has_answer)
     return Example(
-        f"{question.question_id}/answered", render(question, [gold]), shortest_held(gold.passage.text, question.answers)
+        f"{question.question_id}/answered",
+        render(question, [gold]),
+        shortest_contained_answer(gold.passage.text, question.answers),
     )
 
 
@@ -101,5 +103,7 @@ def _crowded(question: Question, contexts: Sequence[Context], others: int, rende
     passages = [gold, *[c for c in contexts if not c.has_answer][:others]]
     rng.shuffle(passages)
     return Example(
-        f"{question.question_id}/crowded", render(question, passages), shortest_held(gold.passage.text, question.answers)
+        f"{question.question_id}/crowded",
+        render(question, passages),
+        shortest_contained_answer(gold.passage.text, question.answers),
     )

@@ -1,7 +1,7 @@
-"""RE-RAG's losses as pure functions of what the models said (paper: section 2.3); no model, no device, no state.
+"""RE-RAG's losses as pure functions of the models' outputs (paper: section 2.3); no model, no device, no state.
 
-Dimensions: Q questions, C contexts a question. `mask_QC` is True where a question has a context; a value elsewhere
-changes nothing. Losses are summed over a question's contexts as printed, and averaged over questions.
+Dimensions: Q questions, C contexts per question. `mask_QC` is True where a question has a context; values elsewhere
+are ignored. Losses are summed over a question's contexts as printed, and averaged over questions.
 """
 
 from dataclasses import dataclass

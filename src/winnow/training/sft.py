@@ -62,13 +62,13 @@ def fine_tune(base: str, examples: Sequence[Example], settings: SftSettings, out
     check_space(out.parent, _BYTES_PER_PARAMETER * lm.model.num_parameters())
     model: Any = _with_lora(lm.model, settings.lora_rank) if settings.lora_rank else lm.model
     rows = [encode(example, lm.tokenizer) for example in examples]
-    kept = [row for row in rows if len(row["input_ids"]) <= settings.max_length]
-    if not kept:
+    usable = [row for row in rows if len(row["input_ids"]) <= settings.max_length]
+    if not usable:
         raise ConfigError(f"All {len(rows)} training examples exceed training.max_length={settings.max_length} tokens.")
     trainer = ReplyTrainer(
         model=model,
-        args=_arguments(settings, checkpoints, device.type, len(kept)),
-        train_dataset=kept,
+        args=_arguments(settings, checkpoints, device.type, len(usable)),
+        train_dataset=usable,
         data_collator=LeftPad(int(lm.tokenizer.pad_token_id)),
     )
     trainer.add_callback(_Logger(trainer, log))
@@ -77,7 +77,7 @@ def fine_tune(base: str, examples: Sequence[Example], settings: SftSettings, out
     outcome = trainer.train(resume_from_checkpoint=resume)
     seconds = time.monotonic() - started
     rate = trainer.tokens_seen / seconds
-    report = SftReport(outcome.global_step, outcome.training_loss, seconds, rate, peak_memory(), len(rows) - len(kept))
+    report = SftReport(outcome.global_step, outcome.training_loss, seconds, rate, peak_memory(), len(rows) - len(usable))
     if trainer.is_world_process_zero():
         _save(trainer, model, lm.tokenizer, report, settings.lora_rank, out)
         shutil.rmtree(checkpoints, ignore_errors=True)
@@ -115,17 +115,17 @@ class LeftPad:
 
 
 class LengthGroups(torch.utils.data.Sampler[int]):
-    """Shuffled batches of like length, drawn by seed and epoch alone.
+    """Shuffled batches of similar length, drawn by seed and epoch alone.
 
     Trainer's own group_by_length draws from the global random state, so that a resumed run sees other batches.
     """
 
     def __init__(self, lengths: Sequence[int], batch: int, seed: int) -> None:
-        """Keep the lengths; `batch` examples stand together."""
+        """Keep the lengths and the batch size."""
         self.lengths, self.batch, self.seed, self.epoch = lengths, batch, seed, 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Choose the draw; accelerate calls it before each epoch."""
+        """Set the epoch that seeds the order; accelerate calls it before each epoch."""
         self.epoch = epoch
 
     def __len__(self) -> int:
@@ -140,8 +140,8 @@ class LengthGroups(torch.utils.data.Sampler[int]):
         pool = 16 * self.batch
         batches: list[list[int]] = []
         for start in range(0, len(order), pool):
-            near = sorted(order[start : start + pool], key=lambda n: self.lengths[n])
-            batches += [near[at : at + self.batch] for at in range(0, len(near), self.batch)]
+            by_length = sorted(order[start : start + pool], key=lambda n: self.lengths[n])
+            batches += [by_length[at : at + self.batch] for at in range(0, len(by_length), self.batch)]
         whole = [b for b in batches if len(b) == self.batch]
         rng.shuffle(whole)
         return iter([n for b in [*whole, *[b for b in batches if len(b) < self.batch]] for n in b])
@@ -224,12 +224,12 @@ def _with_lora(model: Any, rank: int) -> Any:
 def _save(
     trainer: Trainer, model: Any, tokenizer: PreTrainedTokenizerBase, report: SftReport, lora_rank: int, out: Path
 ) -> None:
-    plain = trainer.accelerator.unwrap_model(model)
+    unwrapped = trainer.accelerator.unwrap_model(model)
     if lora_rank:
-        plain = plain.merge_and_unload()
+        unwrapped = unwrapped.merge_and_unload()
     partial = out.with_name(out.name + ".partial")
     shutil.rmtree(partial, ignore_errors=True)
-    plain.to(torch.bfloat16).save_pretrained(partial)
+    unwrapped.to(torch.bfloat16).save_pretrained(partial)
     tokenizer.save_pretrained(partial)
     (partial / _REPORT).write_text(json.dumps(asdict(report)))
     shutil.rmtree(out, ignore_errors=True)

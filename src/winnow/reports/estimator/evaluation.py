@@ -27,7 +27,7 @@ class Evaluation:
         dev: questions on which thresholds and calibration are fitted.
         test: questions on which they are tried.
         k: contexts per set.
-        dataset: the paper's data set whose values stand beside ours.
+        dataset: the paper's data set whose values are printed beside ours.
         examples: contexts that table 3 shows.
         seed: of the bootstrap.
 
@@ -52,14 +52,14 @@ class Evaluation:
 
     def top_contexts(self) -> list[Context]:
         """Return the estimator's top k contexts of every test question."""
-        return [context for one in self.test for context in by_estimator(one)[: self.k]]
+        return [context for question in self.test for context in by_estimator(question)[: self.k]]
 
     def by_share(self) -> Iterator[tuple[str, int, Floats]]:
         """Yield source, fifth (0 to 4) of the share of relevant contexts among the top k, and the EMs of its questions."""
         ems = exact_matches(self.answered)
         names = ("retriever", "estimator", "estimator calibrated on dev")
         for name, source in zip(names, self.sources, strict=False):
-            tops = [source.ranking(one)[: self.k] for one in self.answered]
+            tops = [source.ranking(question)[: self.k] for question in self.answered]
             shares = np.array([np.mean([source.is_relevant(c) for c in top]) for top in tops])
             place = np.minimum((shares * 5).astype(int), 4)
             for fifth in range(5):

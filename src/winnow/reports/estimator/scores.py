@@ -1,4 +1,4 @@
-"""Score sources: what thresholds are chosen on, one record each; the retriever's scores are the baseline of every table."""
+"""Score sources: the scores on which thresholds are chosen. The retriever's are the baseline of every table."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -47,7 +47,7 @@ class ScoreSource:
 
     def sets(self, questions: Sequence[ScoredQuestion], k: int) -> tuple[Floats, Labels]:
         """Return the best score of each question's top k, and whether any of them has the answer."""
-        tops = [self.ranking(one)[:k] for one in questions]
+        tops = [self.ranking(question)[:k] for question in questions]
         best = np.array([max(self.score(c) for c in top) for top in tops], dtype=np.float64)
         return best, np.array([any(c.has_answer for c in top) for top in tops])
 
@@ -63,19 +63,19 @@ def log_odds(context: Context) -> float:
     return context.log_odds
 
 
-def by_retriever(one: ScoredQuestion) -> list[Context]:
+def by_retriever(question: ScoredQuestion) -> list[Context]:
     """Return the contexts as retrieved."""
-    return list(one.contexts)
+    return list(question.contexts)
 
 
-def by_estimator(one: ScoredQuestion) -> list[Context]:
+def by_estimator(question: ScoredQuestion) -> list[Context]:
     """Return the contexts by log-odds, best first."""
-    return sorted(one.contexts, key=lambda context: -log_odds(context))
+    return sorted(question.contexts, key=lambda context: -log_odds(context))
 
 
 def fit_calibration(dev: Sequence[ScoredQuestion]) -> Calibration:
     """Fit Platt scaling on every scored context of the development questions."""
-    contexts = [context for one in dev for context in one.contexts]
+    contexts = [context for question in dev for context in question.contexts]
     return calibrate(np.array([log_odds(c) for c in contexts]), np.array([c.has_answer for c in contexts]))
 
 
@@ -112,7 +112,7 @@ def score_sources(dev: Sequence[ScoredQuestion], middle: float) -> tuple[ScoreSo
 
 def median_score(questions: Sequence[ScoredQuestion], k: int) -> float:
     """Return the median retriever score of the top k contexts."""
-    return float(np.median([c.score for one in questions for c in one.contexts[:k]]))
+    return float(np.median([c.score for question in questions for c in question.contexts[:k]]))
 
 
 def probabilities(contexts: Sequence[Context], calibration: Calibration) -> Floats:
@@ -123,12 +123,12 @@ def probabilities(contexts: Sequence[Context], calibration: Calibration) -> Floa
 
 def exact_matches(questions: Sequence[ScoredQuestion]) -> Floats:
     """Return the EM of answered questions."""
-    return np.array([one.em or 0.0 for one in questions])
+    return np.array([question.em or 0.0 for question in questions])
 
 
 def answered(questions: Sequence[ScoredQuestion]) -> list[ScoredQuestion]:
     """Return the questions that a cell answered."""
-    return [one for one in questions if one.em is not None]
+    return [question for question in questions if question.em is not None]
 
 
 def _paper_log_odds(best: Floats) -> Sequence[float]:  # noqa: ARG001 (a ScoreSource's signature)

@@ -1,4 +1,4 @@
-"""The tables of an estimator's evaluation. Thresholds are chosen on development questions, and tried on test questions."""
+"""The tables of an estimator's evaluation. Thresholds are chosen on development questions, and evaluated on test questions."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -38,15 +38,15 @@ def reported(part: str, dataset: str) -> tuple[Sequence[str], Mapping[str, Seque
 def recall_table(e: Evaluation) -> TableView:
     """Return recall@k of both rankings, with a paired test (table 2)."""
     flags = {
-        "retriever": [[c.has_answer for c in one.contexts] for one in e.test],
-        "estimator": [[c.has_answer for c in by_estimator(one)] for one in e.test],
+        "retriever": [[c.has_answer for c in question.contexts] for question in e.test],
+        "estimator": [[c.has_answer for c in by_estimator(question)] for question in e.test],
     }
     rows = [
         [name, *(mean_interval(recall_at(ranked, k), seed=e.seed).percent() for k in KS)] for name, ranked in flags.items()
     ]
     tests = [compare(recall_at(flags["estimator"], k), recall_at(flags["retriever"], k), seed=e.seed) for k in KS]
     rows.append(["difference (p)", *(f"{test.signed()} ({test.p_value:.3f})" for test in tests)])
-    depth = max(len(one.contexts) for one in e.test)
+    depth = max(len(question.contexts) for question in e.test)
     caption = f"{len(e.test)} questions, the first {depth} contexts of each"
     columns = ["", *(f"recall@{k}" for k in KS)]
     return _beside("table2", e.dataset, "Recall@k before and after reranking", caption, columns, rows)
@@ -58,8 +58,8 @@ def examples_table(e: Evaluation) -> TableView:
     A high probability without an accepted answer in the text may be a relevant passage in other words; a low one beside
     the answer may be a chance match.
     """
-    best = [(one, c) for one in e.test for c in by_estimator(one)[:3]]
-    retrieved = [(one, c) for one in e.test for c in one.contexts[:10]]
+    best = [(question, c) for question in e.test for c in by_estimator(question)[:3]]
+    retrieved = [(question, c) for question in e.test for c in question.contexts[:10]]
     kinds = (
         ("true, no answer string", [pair for pair in best if not pair[1].has_answer], -1),
         ("false, answer string there", [pair for pair in retrieved if pair[1].has_answer], 1),
@@ -68,16 +68,16 @@ def examples_table(e: Evaluation) -> TableView:
     rows = []
     for kind, pairs, sign in kinds:
         extreme = sorted(pairs, key=lambda pair: sign * log_odds(pair[1]))[: max(1, e.examples // 3)]
-        rows += [[kind, *_example(one, context)] for one, context in extreme]
+        rows += [[kind, *_example(question, context)] for question, context in extreme]
     columns = ["kind", 'P("true")', "question", "answers", "context"]
     return TableView("Scored contexts (as RE-RAG's table 3)", "the most extreme of each kind", columns, rows)
 
 
-def _example(one: ScoredQuestion, context: Context) -> list[str]:
+def _example(scored: ScoredQuestion, context: Context) -> list[str]:
     passage = context.passage
     text = passage.text if len(passage.text) <= 240 else passage.text[:237] + "..."
     chance = float(probabilities([context], Calibration())[0])
-    return [f"{chance:.3f}", one.question.text, "; ".join(one.question.answers), f"{passage.title}: {text}"]
+    return [f"{chance:.3f}", scored.question.text, "; ".join(scored.question.answers), f"{passage.title}: {text}"]
 
 
 def detection_table(e: Evaluation) -> TableView:
@@ -128,8 +128,8 @@ def share_table(e: Evaluation) -> TableView:
 def _beside(
     part: str, dataset: str, title: str, caption: str, columns: Sequence[str], rows: list[list[str]], gap: int = 0
 ) -> TableView:
-    names, theirs = reported(part, dataset)
+    names, paper_rows = reported(part, dataset)
     assert list(names) == list(columns)[1 + gap :]
-    for model, values in theirs.items():
+    for model, values in paper_rows.items():
         rows.append([f"{model} (paper, {dataset})", *["-"] * gap, *(f"{value:g}" for value in values)])
     return TableView(f"{title} (RE-RAG, {part})", f"{caption}; % with 95 % intervals", columns, rows)
