@@ -13,7 +13,7 @@ from typing import Any
 from omegaconf import DictConfig
 
 from flows._identity import Pinned, slug
-from winnow.artifacts.provenance import is_done, key_of, write_manifest
+from winnow.artifacts.provenance import check_content, content_digest, is_done, key_of, write_manifest
 from winnow.errors import MissingArtifactError
 
 
@@ -32,13 +32,28 @@ class Artifact:
         return is_done(self.folder, self.key)
 
     def require(self) -> Path:
-        """Return its folder; raise MissingArtifactError, naming the command that makes it, unless it is finished."""
+        """Return its folder, after checking its content.
+
+        Raises:
+            MissingArtifactError: unless it is finished; the message names the command that makes it.
+            ArtifactError: if a file of it was changed since.
+
+        """
         if not self.done:
             raise MissingArtifactError(
                 f"There is no finished {self.folder}. Run `python -m flows.{self.stage}` with the same settings first "
                 "(`dvc repro` runs every stage that is due)."
             )
+        check_content(self.folder)
         return self.folder
+
+    @property
+    def identity(self) -> str:
+        """Return what identifies it as an input of others: its key and, once it is finished, the digest of its content.
+
+        A model that is trained again under the same key is another input.
+        """
+        return f"{self.key}:{content_digest(self.folder)}" if self.done else self.key
 
     def finish(self, rows: int) -> None:
         """Mark it as finished."""
@@ -70,13 +85,13 @@ class Project:
         """Return a retriever's index of the corpus; the configured one's by default."""
         node = self.cfg.retriever.engine if retriever is None else retriever
         name = str(node._target_).rpartition(".")[2].lower()
-        return self.artifact("index", "index", name, self.corpus.key, node)
+        return self.artifact("index", "index", name, self.corpus.identity, node)
 
     @cached_property
     def questions(self) -> Artifact:
         """The questions with their splits and labels."""
         cfg, label = self.cfg.dataset, self.cfg.answerable
-        labels = [self.index(label.retriever).key, label.depth, label.min_answer_chars]
+        labels = [self.index(label.retriever).identity, label.depth, label.min_answer_chars]
         return self.artifact("questions", "questions", cfg.name, cfg.parser, cfg.split, labels)
 
     @property
@@ -88,7 +103,7 @@ class Project:
         """Return the rankings of a retriever, the configured one by default, with the texts of their passages."""
         index = self.index(retriever)
         name = f"{self.cfg.dataset.name}-{index.folder.name.partition('-')[0]}"
-        return self.artifact("retrieve", "retrieval", name, [index.key, self.questions.key, self.cfg.depth])
+        return self.artifact("retrieve", "retrieval", name, [index.identity, self.questions.identity, self.cfg.depth])
 
     @cached_property
     def rankings(self) -> Artifact:

@@ -56,8 +56,8 @@ def resolve_cell(cfg: DictConfig) -> CellSpec:
 def cell_artifact(project: Project) -> Artifact:
     """Return the predictions of one cell."""
     cfg = project.cfg
-    relevance = _models.relevance(project).key if needs_relevance(cfg) else None
-    ranking = [project.rankings.key, cfg.rank_by, relevance]
+    relevance = _models.relevance(project).identity if needs_relevance(cfg) else None
+    ranking = [project.rankings.identity, cfg.rank_by, relevance]
     reader = [_models.reader_weights(project, cfg.reader, cfg.prompt), cfg.reader.engine]
     others = [[role, engine_spec(project, role).key] for role in cfg.strategy.get("engines", ()) if role != "reader"]
     choices = [cfg.strategy, cfg.prompt, cfg.decoding, cfg.k, cfg.placement, cfg.weighting]
@@ -69,7 +69,7 @@ def closed_book_artifact(project: Project) -> Artifact:
     """Return what the reader answers without passages."""
     cfg = project.cfg
     weights = _models.reader_weights(project, cfg.reader, cfg.prompt)
-    inputs = [project.questions.key, weights, cfg.reader.engine, cfg.prompt, cfg.closed_book]
+    inputs = [project.questions.identity, weights, cfg.reader.engine, cfg.prompt, cfg.closed_book]
     return project.artifact("closed_book", "closed_book", cfg.reader.name, *inputs)
 
 
@@ -98,8 +98,8 @@ def _validate(cfg: DictConfig) -> None:
 
 def _question_inputs(project: Project) -> Sequence[Any]:
     cfg = project.cfg
-    chosen = [project.questions.key, cfg.sweep.split, cfg.sweep.limit]
-    return [*chosen, closed_book_artifact(project).key] if cfg.sweep.closed_book_filter else chosen
+    chosen = [project.questions.identity, cfg.sweep.split, cfg.sweep.limit]
+    return [*chosen, closed_book_artifact(project).identity] if cfg.sweep.closed_book_filter else chosen
 
 
 def _selection(project: Project) -> QuestionSelection:

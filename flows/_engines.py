@@ -33,7 +33,7 @@ def engine_spec(project: Project, role: Role) -> EngineSpec:
         return EngineSpec(role, identity, lambda _: _estimator_engine(project, identity))
     if role == "search":
         index, corpus = project.index(), project.corpus
-        identity = f"{project.cfg.search.name}@{key_of(index.key, project.pinned.settings(project.cfg.search.engine))}"
+        identity = f"{project.cfg.search.name}@{key_of(index.identity, project.pinned.settings(project.cfg.search.engine))}"
         return EngineSpec(role, identity, lambda _: _search_engine(project, index.require, corpus.require, identity))
     if role not in ROLES:
         raise ConfigError(f"engines: there is no role {role!r}; the roles are {', '.join((*ROLES, 'estimator', 'search'))}.")

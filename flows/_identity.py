@@ -4,7 +4,7 @@ Each class declares which of its settings do not count (`winnow.identity`); of e
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,8 @@ from hydra.utils import get_class
 from omegaconf import DictConfig, OmegaConf
 
 from winnow import identity
-from winnow.artifacts.provenance import file_digest
+from winnow.artifacts.provenance import file_digest, key_of
+from winnow.assets import Asset, is_unchanged_asset
 from winnow.errors import ConfigError
 from winnow.modeling.loading import weights_digest
 
@@ -22,22 +23,31 @@ from winnow.modeling.loading import weights_digest
 class Pinned:
     """The assets of a configuration that are pinned by a SHA-256, by the folder they are unpacked to."""
 
-    folders: Mapping[Path, str]
+    sources: Mapping[Path, Sequence[Mapping[str, Any]]]
 
     @classmethod
     def of(cls, cfg: DictConfig) -> "Pinned":
         """Return the pinned assets that a configuration names, wherever it does."""
-        digests: dict[Path, list[str]] = {}
-        for asset in _assets(cfg):
-            if asset.get("sha256"):
-                digests.setdefault(Path(asset.path), []).append(f"{asset.address}#{asset.sha256}")
-        return cls({folder: " ".join(sorted(set(several))) for folder, several in digests.items()})
+        sources: dict[Path, list[Mapping[str, Any]]] = {}
+        for node in _assets(cfg):
+            if node.get("sha256"):
+                plain: Any = OmegaConf.to_container(node, resolve=True)
+                asset = Asset(**plain)
+                sources.setdefault(Path(asset.path), []).append(asset.source)
+        return cls(sources)
 
     def digest(self, path: str) -> str | None:
-        """Return the digest of the asset that contains a path, with the path inside it; None if none does."""
-        for folder, digest in self.folders.items():
-            if Path(path) == folder or folder in Path(path).parents:
-                return f"{digest}/{Path(path).relative_to(folder)}"
+        """Return what identifies a path inside an asset; None for one outside, or with files that are not the asset's.
+
+        An asset that is not unpacked yet is identified like an unpacked one, so that keys do not depend on it.
+        """
+        for folder, sources in self.sources.items():
+            if Path(path) != folder and folder not in Path(path).parents:
+                continue
+            below = str(Path(path).relative_to(folder))
+            if folder.is_dir() and not any(is_unchanged_asset(folder, source, below) for source in sources):
+                return None
+            return f"{key_of(sorted({key_of(source) for source in sources}))}/{below}"
         return None
 
     def model(self, path: str) -> str:

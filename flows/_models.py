@@ -19,7 +19,7 @@ def joint(project: Project) -> Artifact:
 def relevance(project: Project) -> Artifact:
     """Return the estimator's log-odds for the rankings."""
     cfg = project.cfg
-    inputs = [project.rankings.key, cfg.estimator.engine, cfg.score, estimator_weights(project)]
+    inputs = [project.rankings.identity, cfg.estimator.engine, cfg.score, estimator_weights(project)]
     return project.artifact("score", "relevance", cfg.estimator.name, *inputs)
 
 
@@ -33,13 +33,13 @@ def estimator_weights(project: Project) -> str:
             f"estimator={cfg.estimator.name} is a trained one, and joint={cfg.joint.name} trains none. Choose joint=frozen "
             "or re_rag; or rank and weight without it (rank_by=retriever weighting.by=none)."
         )
-    return joint(project).key if cfg.estimator.trained else project.pinned.model(str(cfg.estimator.base))
+    return joint(project).identity if cfg.estimator.trained else project.pinned.model(str(cfg.estimator.base))
 
 
 def _joint_inputs(project: Project) -> list[Any]:
     """Return everything that joint training depends on."""
     cfg = project.cfg
-    inputs = [project.rankings.key, *(cfg.joint[name] for name in ("method", "data", "settings"))]
+    inputs = [project.rankings.identity, *(cfg.joint[name] for name in ("method", "data", "settings"))]
     if "estimator" in cfg.joint.trainable:
         if "base" not in cfg.estimator:
             raise ConfigError(
@@ -61,19 +61,19 @@ def _joint_inputs(project: Project) -> list[Any]:
 def trained_reader(project: Project, reader: DictConfig, prompt: DictConfig) -> Artifact:
     """Return the fine-tuned reader."""
     cfg = project.cfg
-    inputs: list[Any] = [project.retrieval(cfg.answerable.retriever).key]
+    inputs: list[Any] = [project.retrieval(cfg.answerable.retriever).identity]
     inputs += [[cfg.training[name] for name in ("split", "seed", "mix", "settings")], prompt]
     inputs += [project.pinned.model(str(reader.base))]
     if prompt.get("shots"):
-        inputs.append(project.rankings.key)  # whose passages the demonstrations show
+        inputs.append(project.rankings.identity)  # whose passages the demonstrations show
     return project.artifact("train_reader", "reader", reader.name, *inputs, root="models")
 
 
 def reader_weights(project: Project, reader: DictConfig, prompt: DictConfig) -> str:
     """Return what identifies a reader's weights: its training's key, or its asset or digest."""
     if reader.get("joint"):
-        return _generator(project, reader).key
-    return trained_reader(project, reader, prompt).key if reader.tuned else project.pinned.model(str(reader.base))
+        return _generator(project, reader).identity
+    return trained_reader(project, reader, prompt).identity if reader.tuned else project.pinned.model(str(reader.base))
 
 
 def reader_path(project: Project, reader: DictConfig, prompt: DictConfig) -> str:

@@ -10,7 +10,7 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from flows._artifacts import Artifact, Project
-from winnow.artifacts.provenance import git_revision
+from winnow.artifacts.provenance import content_digest, git_revision
 from winnow.reports.cells import CellResult
 from winnow.sweeps.run import OpenCell
 from winnow.tracking import DatasetRef, Run, Tracker
@@ -43,11 +43,12 @@ def track(project: Project, stage: str, artifact: Artifact, params: Mapping[str,
 
 
 def log_cell(runs: Tracker, cell: OpenCell, result: CellResult, metrics: str) -> None:
-    """Log a finished cell; a cell logged before gets the metrics that it lacks, in the same run."""
+    """Log a finished cell; one that was logged before gets the metrics that it lacks or whose predictions were remade."""
     spec, labels = cell.spec, cell.spec.labels
     tags = _tags("sweep", spec.key, str(spec.config["sweep"]["name"]))
     known = runs.find(config_hash=spec.key, sweep=tags["sweep"])
-    if known is not None and known.tag("metrics") == metrics:
+    predictions = content_digest(spec.folder)
+    if known is not None and (known.tag("metrics"), known.tag("predictions")) == (metrics, predictions):
         return
     run = known
     if run is None:
@@ -57,10 +58,12 @@ def log_cell(runs: Tracker, cell: OpenCell, result: CellResult, metrics: str) ->
         params = {**_common_params(spec.config), **names, **settings}
         data = _dataset(str(spec.config["dataset"]["name"]), spec.questions.path.parent)
         run = runs.start(title, params=params, tags=tags, data=[data])
-        run.file(spec.predictions)
         run.text(yaml.safe_dump(json.loads(json.dumps(spec.config)), sort_keys=False), "config.yaml")
+    if run.tag("predictions") != predictions:
+        run.file(spec.predictions)
     run.metrics(_values(cell, result))
     run.set_tag("metrics", metrics)
+    run.set_tag("predictions", predictions)
     run.end()
 
 

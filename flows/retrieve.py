@@ -61,8 +61,9 @@ def _write(project: Project, retriever: DictConfig, artifact: Artifact, question
     texts = _write_texts(project, artifact.folder, parts, questions)
     hits = (row for part in parts for row in parquet.stream(part, contracts.HITS))
     rows = retrieval_rows(questions, hits, texts)
-    artifact.finish(parquet.write(artifact.folder / "contexts.parquet", contracts.RETRIEVAL, rows))
+    count = parquet.write(artifact.folder / "contexts.parquet", contracts.RETRIEVAL, rows)
     shutil.rmtree(shards)
+    artifact.finish(count)
 
 
 def _write_shard(path: Path, searcher: Searcher, batch: Sequence[Question], depth: int) -> Path:

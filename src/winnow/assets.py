@@ -13,18 +13,20 @@ import sys
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Any
 
 from winnow.artifacts.files import atomic_write, check_space
-from winnow.artifacts.provenance import file_digest
+from winnow.artifacts.provenance import FileRecord, describe_files, file_digest, is_unchanged
 from winnow.errors import AssetError, ConfigError
 
 Advance = Callable[[int], None]
+_STAMP = ".asset.json"
+"""Records what was unpacked to a folder, with the digest of every file."""
 SCHEMES = ("pypi", "hf", "https", "http", "file")
 
 
@@ -58,6 +60,11 @@ class Asset:
             raise ConfigError(f"{self.address} needs its sha256 (64 hex digits); received {self.sha256!r}.")
 
     @property
+    def source(self) -> dict[str, Any]:
+        """Return what determines the asset's files: address, checksum and members."""
+        return {"address": self.address, "sha256": self.sha256, "members": list(self.members)}
+
+    @property
     def scheme(self) -> str:
         """Return the part before the first colon."""
         return self.address.partition(":")[0]
@@ -72,13 +79,17 @@ def fetch(asset: Asset, downloads: Path, advance: Advance = lambda _: None) -> b
     """Fetch and unpack one asset unless it is present; return whether it was fetched now.
 
     Raises:
-        AssetError: if it cannot be fetched, is truncated, or its hash differs; an earlier copy stays as it is.
+        AssetError: if it cannot be fetched, is truncated, or its hash differs, or if its files were changed since they were
+            unpacked; an earlier copy stays as it is.
 
     """
     folder = Path(asset.path)
-    stamp = folder / ".asset.json"
-    record = {"address": asset.address, "sha256": asset.sha256, "members": list(asset.members)}
-    if stamp.is_file() and json.loads(stamp.read_text()) == record:
+    if _stamp(folder, asset.source):
+        if not is_unchanged_asset(folder, asset.source):
+            raise AssetError(
+                f"{folder} contains files that are not those of {asset.address}: they were changed, added or removed after "
+                "they were unpacked. Remove the folder to fetch it again, or give your own copy a folder of its own."
+            )
         return False
     folder.parent.mkdir(parents=True, exist_ok=True)
     check_space(folder.parent, asset.size)
@@ -93,13 +104,38 @@ def fetch(asset: Asset, downloads: Path, advance: Advance = lambda _: None) -> b
             _unpack(file, asset, fresh)
         if not any(fresh.iterdir()):
             raise AssetError(f"{asset.address} contains no file that matches {list(asset.members)}; correct `members`.")
-        (fresh / ".asset.json").write_text(json.dumps(record))
+        (fresh / _STAMP).write_text(json.dumps({**asset.source, "files": describe_files(fresh)}))
         shutil.rmtree(folder, ignore_errors=True)
     if asset.scheme == "hf":
         shutil.rmtree(snapshot)
     elif asset.scheme != "file":
         file.unlink()
     return True
+
+
+def is_unchanged_asset(folder: Path, source: Mapping[str, Any], below: str = ".") -> bool:
+    """Return whether a folder contains exactly the files that were unpacked from this source.
+
+    Args:
+        folder: of the asset.
+        source: see `Asset.source`.
+        below: restricts the check to a file or folder of the asset.
+
+    """
+    recorded = _stamp(folder, source)
+    expected = {name for name in recorded if PurePosixPath(below) in (path := PurePosixPath(name), *path.parents)}
+    part = folder / below
+    present = {str(file.relative_to(folder)) for file in part.rglob("*") if file.is_file()} if part.is_dir() else {below}
+    unchanged = all(is_unchanged(folder / name, recorded[name]) for name in expected)
+    return bool(expected) and unchanged and present - {_STAMP} == expected
+
+
+def _stamp(folder: Path, source: Mapping[str, Any]) -> Mapping[str, FileRecord]:
+    """Return the files that were unpacked to a folder, by name; empty if they came from another source."""
+    stamp = folder / _STAMP
+    body = json.loads(stamp.read_text()) if stamp.is_file() else {}
+    files: Mapping[str, FileRecord] = body.get("files", {})
+    return files if {name: body.get(name) for name in source} == dict(source) else {}
 
 
 def _download(asset: Asset, downloads: Path, advance: Advance) -> Path:

@@ -59,5 +59,5 @@ def test_two_encoders_as_in_dpr(tmp_path: Path) -> None:
     np.testing.assert_allclose(vectors, expected.numpy(), atol=1e-5)
     other = SentenceEncoder(str(show), form="{title} [SEP] {text}", normalise=False, dtype="float32")
     assert not np.allclose(encoder.queries(TEXTS), other.queries(TEXTS))
-    with pytest.raises(ConfigError, match="form must hold"):
+    with pytest.raises(ConfigError, match="form must contain"):
         SentenceEncoder("x", form="{title}")

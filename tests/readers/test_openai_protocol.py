@@ -65,7 +65,7 @@ def test_tokens_are_estimated_where_the_server_counts_none(caplog: pytest.LogCap
     """And it says so."""
     assert PROTOCOL.generations(reply(usage=None), [REQUEST])[0].usage.tokens_in == 16
     assert "estimated" in caplog.text
-    assert PROTOCOL.most(Generate((Message("user", "\u6771\u4eac" * 10),), Decoding(5))) == Usage(38, 5)
+    assert PROTOCOL.max_usage(Generate((Message("user", "\u6771\u4eac" * 10),), Decoding(5))) == Usage(38, 5)
 
 
 @pytest.mark.parametrize(

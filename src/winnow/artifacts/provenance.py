@@ -10,19 +10,91 @@ from pathlib import Path
 from typing import Any
 
 from winnow.artifacts.files import atomic_write
+from winnow.errors import ArtifactError
+
+FileRecord = Mapping[str, Any]
+"""Size, modification time and SHA-256 of a file."""
+
+
+MANIFEST = "manifest.json"
+_UNIDENTIFYING = (MANIFEST, "training.json")
+"""Files of an artifact that say how long it took and where, and so differ between equal runs."""
 
 
 def write_manifest(folder: Path, *, key: str, settings: Mapping[str, Any], rows: int) -> None:
-    """Write the record of how an artifact was made; its presence marks the artifact as finished."""
-    body = {"key": key, "rows": rows, "git": git_revision(), "versions": versions(), "settings": settings}
-    with atomic_write(folder / "manifest.json", needed=2**20) as partial:
+    """Write the record of how an artifact was made and what it contains; its presence marks the artifact as finished."""
+    files = describe_files(folder)
+    body = {
+        "key": key,
+        "rows": rows,
+        "git": git_revision(),
+        "versions": versions(),
+        "settings": settings,
+        "files": files,
+        "content": _content_digest(files),
+    }
+    with atomic_write(folder / MANIFEST, needed=2**20) as partial:
         partial.write_text(json.dumps(body, indent=1, sort_keys=True) + "\n")
 
 
 def is_done(folder: Path, key: str) -> bool:
     """Return whether the folder contains the finished artifact of this key."""
-    manifest = folder / "manifest.json"
-    return manifest.is_file() and json.loads(manifest.read_text())["key"] == key
+    body = read_manifest(folder)
+    return body.get("key") == key and "content" in body
+
+
+def read_manifest(folder: Path) -> Mapping[str, Any]:
+    """Return the record of an artifact, empty where there is none."""
+    manifest = folder / MANIFEST
+    body: Mapping[str, Any] = json.loads(manifest.read_text()) if manifest.is_file() else {}
+    return body
+
+
+def content_digest(folder: Path) -> str:
+    """Return the digest of a finished artifact's content, as its manifest records it; "" for an unfinished one."""
+    return str(read_manifest(folder).get("content", ""))
+
+
+def check_content(folder: Path) -> None:
+    """Check that the files of a finished artifact are those that its stage wrote.
+
+    A file of the recorded size and modification time is taken to be unchanged; others are read.
+
+    Raises:
+        ArtifactError: naming the first file that is missing or differs.
+
+    """
+    for name, record in read_manifest(folder).get("files", {}).items():
+        if not is_unchanged(folder / name, record):
+            what = "was changed" if (folder / name).is_file() else "was removed"
+            raise ArtifactError(
+                f"{folder / name} {what} after its stage had finished, so its numbers are not those of the settings. Restore "
+                f"the file, or remove the folder {folder} and run its stage again."
+            )
+
+
+def describe_files(folder: Path) -> dict[str, FileRecord]:
+    """Return size, modification time (ns) and SHA-256 of every file below a folder, by relative name."""
+    files = sorted(file for file in folder.rglob("*") if file.is_file() and file.name not in _UNIDENTIFYING)
+    return {
+        str(file.relative_to(folder)): {"size": s.st_size, "mtime_ns": s.st_mtime_ns, "sha256": file_digest(file)}
+        for file in files
+        for s in (file.stat(),)
+    }
+
+
+def is_unchanged(file: Path, record: FileRecord) -> bool:
+    """Return whether a file has the content that was recorded."""
+    if not file.is_file():
+        return False
+    state = file.stat()
+    if state.st_size != record["size"]:
+        return False
+    return bool(state.st_mtime_ns == record["mtime_ns"] or file_digest(file) == record["sha256"])
+
+
+def _content_digest(files: Mapping[str, FileRecord]) -> str:
+    return key_of({name: record["sha256"] for name, record in files.items()})
 
 
 def key_of(*parts: Any) -> str:
@@ -56,7 +128,7 @@ def versions() -> dict[str, str]:
 def git_revision() -> str:
     """Return the code's revision ("unknown" outside a checkout), marked where files were changed."""
     revision = _git("rev-parse", "--short=12", "HEAD")
-    changed = _git("status", "--porcelain", "--untracked-files=no", "--", "src", "flows", "conf")
+    changed = _git("status", "--porcelain", "--untracked-files=normal", "--", "src", "flows", "conf")
     return f"{revision}{'+changed' if changed else ''}" if revision else "unknown"
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from winnow.artifacts.provenance import check_content
 from winnow.artifacts.rankings import read_rankings
 from winnow.artifacts.tables import read_predictions, read_questions
 from winnow.contexts.build import contexts_of
@@ -14,7 +15,13 @@ from winnow.sweeps.spec import CellSpec
 
 
 def read_samples(spec: CellSpec, inputs: Collection[Input] = ()) -> list[Sample]:
-    """Return the samples of a finished cell, with what metrics and breakdowns need beside the predictions."""
+    """Return the samples of a finished cell, with what metrics and breakdowns need beside the predictions.
+
+    Raises:
+        ArtifactError: if the predictions were changed since they were written, or answer an unknown question.
+
+    """
+    check_content(spec.folder)
     predictions = read_predictions(spec.predictions)
     questions = {q.question_id: q for q in read_questions(spec.questions.path, [spec.questions.split])}
     missing = next((p.question_id for p in predictions if p.question_id not in questions), None)
