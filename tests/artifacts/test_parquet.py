@@ -82,15 +82,6 @@ def test_an_appender_orders_rows(tmp_path: Path) -> None:
     assert [p.name for p in sorted(tmp_path.iterdir())] == ["c.parquet", "e.parquet"]
 
 
-def test_what_a_dead_process_left_is_removed(tmp_path: Path) -> None:
-    """A partial file of a pid that is gone does not pile up; one of a living process stays."""
-    (tmp_path / ".x.999999999.partial").write_text("dead")
-    (tmp_path / ".x.1.partial").write_text("alive")
-    with atomic_write(tmp_path / "x") as partial:
-        partial.write_text("new")
-    assert sorted(p.name for p in tmp_path.iterdir()) == [".x.1.partial", "x"]
-
-
 def test_a_manifest_says_done(tmp_path: Path) -> None:
     """Only for its own key."""
     assert not is_done(tmp_path, "k")

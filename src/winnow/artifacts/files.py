@@ -1,13 +1,17 @@
 """Files that appear whole or not at all: atomic writes, and a check for free space before they begin."""
 
 import errno
-import os
+import glob
 import shutil
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from winnow.artifacts.owners import has_ended, this_process
 from winnow.errors import DiskFullError
+
+_ABANDONED_SECONDS = 7 * 24 * 3600
 
 
 @contextmanager
@@ -38,11 +42,22 @@ def atomic_write(path: Path, *, needed: int = 64 * 2**20) -> Iterator[Path]:
 
 
 def partial_path(path: Path, kind: str) -> Path:
-    """Return this process's temporary name for a file, and remove those of processes that have ended."""
-    for old in path.parent.glob(f".{path.name}.*.{kind}"):
-        if not Path(f"/proc/{old.name.split('.')[-2]}").exists():
-            shutil.rmtree(old) if old.is_dir() else old.unlink(missing_ok=True)
-    return path.with_name(f".{path.name}.{os.getpid()}.{kind}")
+    """Return this process's temporary name for a file, and remove abandoned ones: see `_is_abandoned`."""
+    prefix, suffix = f".{path.name}.", f".{kind}"
+    for file in path.parent.glob(f"{glob.escape(prefix)}*{suffix}"):
+        if _is_abandoned(file, file.name.removeprefix(prefix).removesuffix(suffix)):
+            shutil.rmtree(file, ignore_errors=True) if file.is_dir() else file.unlink(missing_ok=True)
+    return path.with_name(f"{prefix}{this_process()}{suffix}")
+
+
+def _is_abandoned(file: Path, owner: str) -> bool:
+    """Return whether a temporary file's process has ended, or, on another host, has not written to it for a week."""
+    ended = has_ended(owner)
+    if ended is not None:
+        return ended
+    with suppress(FileNotFoundError):
+        return time.time() - file.stat().st_mtime > _ABANDONED_SECONDS
+    return False
 
 
 def check_space(folder: Path, needed: int) -> None:

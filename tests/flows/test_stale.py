@@ -1,0 +1,161 @@
+"""What made a number changes after it was made: the number is made again, or the change is refused by name."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from conftest import Run
+from mlflow import MlflowClient
+from omegaconf import DictConfig
+
+from flows import _models
+from flows._artifacts import Artifact, Project
+from flows._cells import cell_artifact
+from flows._conf import compose
+from flows._engines import estimator_identity
+from winnow.artifacts.provenance import content_digest, write_manifest
+from winnow.assets import Asset, fetch
+from winnow.errors import AssetError
+
+
+def composed(*words: str) -> DictConfig:
+    return compose(["sweep.closed_book_filter=false", *words])
+
+
+def cell_key(*words: str) -> str:
+    return cell_artifact(Project(composed(*words))).key
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> list[str]:
+    """A fetched asset of two files, as the settings of a corpus."""
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "a.txt").write_text("one")
+    (source / "b.txt").write_text("two")
+    folder = tmp_path / "asset"
+    fetch(Asset(f"file:{source}", str(folder), "0" * 64, size=1), tmp_path / "downloads")
+    asset = f"+corpus.asset={{address: 'file:{source}', path: '{folder}', sha256: '{'0' * 64}'}}"
+    return ["corpus=plain_text", f"corpus.parser.path={folder}", asset]
+
+
+def test_an_edited_asset_is_another_input(texts: list[str], tmp_path: Path) -> None:
+    """Its archive's digest identifies its files only as long as they are those of the archive."""
+    before = cell_key(*texts)
+    file = tmp_path / "asset" / "a.txt"
+    file.write_text("uno")
+    assert cell_key(*texts) != before
+    file.write_text("one")
+    assert cell_key(*texts) == before
+    (tmp_path / "asset" / "c.txt").write_text("added")
+    assert cell_key(*texts) != before
+    (tmp_path / "asset" / "c.txt").unlink()
+    (tmp_path / "asset" / "b.txt").unlink()
+    assert cell_key(*texts) != before
+
+
+def test_an_edited_asset_is_not_fetched_over(texts: list[str], tmp_path: Path) -> None:
+    """`acquire` names the folder instead of overwriting it or passing it as complete."""
+    asset = Asset(f"file:{tmp_path / 'source'}", str(tmp_path / "asset"), "0" * 64, size=1)
+    assert not fetch(asset, tmp_path / "downloads")
+    (tmp_path / "asset" / "a.txt").write_text("uno")
+    with pytest.raises(AssetError, match=f"{tmp_path / 'asset'} contains files that are not those of"):
+        fetch(asset, tmp_path / "downloads")
+    assert (tmp_path / "asset" / "a.txt").read_text() == "uno"
+
+
+def test_the_members_of_an_asset_are_part_of_the_key() -> None:
+    """Other members of the same archive are other data."""
+    assert cell_key("corpus.asset.members=[x/*.json]") != cell_key()
+
+
+def test_another_base_model_is_another_cell(world: Path) -> None:
+    """Also one that does not exist, which never finds the first one's cell."""
+    keys = [
+        cell_key("reader=smollm2", *more) for more in ((), (f"reader.base={world / 'lm'}",), ("reader.base=/no/such/model",))
+    ]
+    assert len(set(keys)) == 3
+
+
+def finish(artifact: Artifact, weights: str) -> None:
+    """Write weights as a finished training."""
+    for part in ("estimator", "generator"):
+        (artifact.folder / part).mkdir(parents=True, exist_ok=True)
+        (artifact.folder / part / "model.safetensors").write_text(weights)
+    artifact.finish(1)
+
+
+def test_a_model_trained_again_is_another_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An estimator's scores, and a reader's cells, belong to the weights and not to the settings of the training."""
+    monkeypatch.chdir(tmp_path)
+    words = ["estimator=cross_encoder", "rank_by=estimator"]
+
+    def state() -> tuple[str, ...]:
+        project = Project(composed(*words))
+        return _models.relevance(project).key, estimator_identity(project), cell_artifact(project).key
+
+    finish(_models.joint(Project(composed(*words))), "one")
+    first = state()
+    finish(_models.joint(Project(composed(*words))), "two")
+    assert not set(first) & set(state())
+    finish(_models.joint(Project(composed(*words))), "one")
+    assert state() == first
+    project = Project(composed())
+    finish(_models.trained_reader(project, project.cfg.reader, project.cfg.prompt), "one")
+    before = cell_key()
+    finish(_models.trained_reader(project, project.cfg.reader, project.cfg.prompt), "two")
+    assert cell_key() != before
+
+
+def edit_answers(file: Path) -> None:
+    """Replace every answer."""
+    table = pq.read_table(file)
+    answers = pa.array(["edited"] * table.num_rows, pa.string())
+    pq.write_table(table.set_column(table.column_names.index("answer"), table.schema.field("answer"), answers), file)
+
+
+def test_edited_files_of_artifacts_are_refused(prepared: Run, tmp_path: Path) -> None:
+    """Predictions, questions and rankings: no report of what no stage wrote."""
+    prepared("sweep", "k=1")
+    (cell,) = (tmp_path / "data/predictions").iterdir()
+    before = (cell / "predictions.parquet").read_bytes()
+    edit_answers(cell / "predictions.parquet")
+    for stage in ("report", "sweep"):
+        failed = prepared(stage, "k=1", check=False)
+        assert failed.returncode
+        assert "predictions.parquet was changed after its stage had finished" in failed.stderr
+    (cell / "predictions.parquet").write_bytes(before)
+    (retrieval,) = (tmp_path / "data/retrieval").iterdir()
+    (retrieval / "passages.parquet").write_bytes((retrieval / "contexts.parquet").read_bytes())
+    assert "passages.parquet was changed" in prepared("sweep", "k=1", check=False).stderr
+
+
+def test_mlflow_follows_remade_predictions(prepared: Run, tmp_path: Path) -> None:
+    """The run of a cell shows the metrics of the predictions that are there, not of former ones."""
+    prepared("sweep", "k=1")
+    (cell,) = (tmp_path / "data/predictions").iterdir()
+    client = MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
+    experiment = client.get_experiment_by_name("winnow")
+    assert experiment is not None
+
+    def swept() -> tuple[float, str]:
+        (run,) = client.search_runs([experiment.experiment_id], "tags.stage = 'sweep'")
+        return run.data.metrics["accuracy"], run.data.tags["predictions"]
+
+    first = swept()
+    assert first[1] == content_digest(cell)
+    table = pq.read_table(cell / "predictions.parquet")
+    questions = {
+        row["question_id"]: row["answers"][0]
+        for row in pq.read_table(next((tmp_path / "data/questions").iterdir()) / "questions.parquet").to_pylist()
+    }
+    answers = pa.array([questions[i] for i in table["question_id"].to_pylist()], pa.string())
+    table = table.set_column(table.column_names.index("answer"), table.schema.field("answer"), answers)
+    pq.write_table(table, cell / "predictions.parquet")
+    body = json.loads((cell / "manifest.json").read_text())
+    write_manifest(cell, key=body["key"], settings=body["settings"], rows=body["rows"])
+    prepared("sweep", "k=1")
+    assert swept() == (1.0, content_digest(cell))
+    assert swept()[1] != first[1]
