@@ -8,6 +8,7 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from flows._conf import CONF, check_choices, compose, groups, options
+from flows._hub import use_recorded_commits
 from flows._overrides import check_overrides, from_params
 from flows._prefect import run_flow
 from flows._renames import current_overrides
@@ -20,7 +21,9 @@ _FLAGS_WITH_VALUE = frozenset(
 )
 
 
-def entry(stage: Stage, *, retries: int = 0, grid: bool = False, dry_run: bool = False) -> Callable[[], None]:
+def entry(
+    stage: Stage, *, retries: int = 0, grid: bool = False, dry_run: bool = False, uses_commits: bool = True
+) -> Callable[[], None]:
     """Return the `main` of a flow module; `stage` takes the configs of all jobs of the command (one, or a multirun's).
 
     Args:
@@ -28,12 +31,13 @@ def entry(stage: Stage, *, retries: int = 0, grid: bool = False, dry_run: bool =
         retries: of the Prefect flow.
         grid: whether the stage expands the settings' grid, so that no word may set an axis beside it.
         dry_run: whether the stage has a dry run; others refuse the setting.
+        uses_commits: whether names on the hub get the commits that `acquire` recorded.
 
     """
     name = stage.__name__
     if not dry_run:
         stage = _without_dry_run(stage)
-    stage = _with_checked_choices(stage)
+    stage = _with_checked_choices(_with_recorded_commits(stage) if uses_commits else stage)
 
     @functools.wraps(stage)
     def main() -> None:
@@ -62,6 +66,14 @@ def _with_checked_choices(stage: Stage) -> Stage:
         return stage(configs)
 
     return checked
+
+
+def _with_recorded_commits(stage: Stage) -> Stage:
+    @functools.wraps(stage)
+    def pinned(configs: Sequence[DictConfig]) -> Summary:
+        return stage([use_recorded_commits(cfg) for cfg in configs])
+
+    return pinned
 
 
 def _without_dry_run(stage: Stage) -> Stage:

@@ -3,6 +3,7 @@
 Each class declares which of its settings do not count (`winnow.identity`); of every other class every setting counts.
 """
 
+import glob
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from winnow.modeling.loading import weights_digest
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """The assets of a configuration that are pinned by a SHA-256, by the folder they are unpacked to."""
+    """The assets of a configuration that are pinned by a SHA-256 or a commit, by the folder they are unpacked to."""
 
     sources: Mapping[Path, Sequence[Mapping[str, Any]]]
 
@@ -30,7 +31,7 @@ class Pinned:
         """Return the pinned assets that a configuration names, wherever it does."""
         sources: dict[Path, list[Mapping[str, Any]]] = {}
         for node in _assets(cfg):
-            if node.get("sha256"):
+            if node.get("sha256") or str(node.get("address", "")).startswith("hf:"):
                 plain: Any = OmegaConf.to_container(node, resolve=True)
                 asset = Asset(**plain)
                 sources.setdefault(Path(asset.path), []).append(asset.source)
@@ -50,15 +51,45 @@ class Pinned:
             return f"{key_of(sorted({key_of(source) for source in sources}))}/{below}"
         return None
 
+    def covers(self, path: str) -> bool:
+        """Return whether a path is inside the folder of an asset."""
+        return any(folder in (Path(path), *Path(path).parents) for folder in self.sources)
+
     def model(self, path: str) -> str:
-        """Return what identifies a model: its asset, or the digest of its weights."""
+        """Return what identifies a model: its asset, the digest of its weights, or its commit on the hub.
+
+        Raises:
+            ConfigError: for a name on the hub without a commit.
+
+        """
+        name = None if self.covers(path) else identity.model_name(path)
+        if name is not None and not name.is_pinned:
+            raise ConfigError(_unpinned(str(name), f"Or is it a folder? There is none at {name}."))
         return self.digest(path) or weights_digest(path)
 
-    def files(self, path: str) -> Any:
-        """Return what identifies a file or folder: its asset, or the digests of its content."""
-        if pinned := self.digest(path):
+    def dataset(self, path: str) -> Any:
+        """Return what identifies a data set: the content of its files, or its commit on the hub.
+
+        Raises:
+            ConfigError: for a name on the hub without a commit.
+
+        """
+        name = None if self.covers(path) else identity.dataset_name(path)
+        if name is not None and not name.is_pinned:
+            raise ConfigError(_unpinned(str(name), ""))
+        return self.files(path)
+
+    def files(self, path: Any) -> Any:
+        """Return what identifies a file or folder: its asset, or the digests of its content; those of several in a list."""
+        if isinstance(path, list):
+            return [self.files(item) for item in path]
+        if isinstance(path, dict):
+            return {name: self.files(item) for name, item in path.items()}
+        if pinned := self.digest(str(path)):
             return pinned
         target = Path(path)
+        if not target.exists() and glob.has_magic(str(path)):
+            return [[name, self.files(name)] for name in sorted(glob.glob(str(path), recursive=True))]
         if target.is_dir():
             files = sorted(file for file in target.rglob("*") if file.is_file())
             return [[str(file.relative_to(target)), file_digest(file)] for file in files]
@@ -81,13 +112,19 @@ class Pinned:
         plain = identity.resolved(component, plain)
         for name in identity.speed_only(component):
             plain.pop(name, None)
-        for name in identity.input_files(component):
-            if plain.get(name) is not None:
-                plain[name] = self.files(str(plain[name]))
-        for name in identity.model_paths(component):
-            if plain.get(name) is not None:
-                plain[name] = self.model(str(plain[name]))
-        return {"_target_": target, **{name: self.settings(value) for name, value in plain.items()}}
+        contents: dict[str, Any] = {}
+        for names, identify in (
+            (identity.dataset_names(component), self.dataset),
+            (identity.input_files(component), self.files),
+            (identity.model_paths(component), self.model),
+        ):
+            for name in names:
+                value = _select(plain, name)
+                if value is not None:
+                    contents.setdefault(name, identify(value))
+        plain |= {name: value for name, value in contents.items() if name in plain}
+        nested = {name: value for name, value in contents.items() if name not in plain}
+        return {"_target_": target, **{name: self.settings(value) for name, value in plain.items()}, **nested}
 
 
 def _assets(node: Any) -> Iterator[DictConfig]:
@@ -97,6 +134,22 @@ def _assets(node: Any) -> Iterator[DictConfig]:
                 yield node.asset
             else:
                 yield from _assets(node._get_node(name))
+
+
+def _select(settings: Mapping[str, Any], name: str) -> Any:
+    """Return a setting by its dotted name, None if it is not set."""
+    value: Any = settings
+    for part in name.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def _unpinned(name: str, hint: str) -> str:
+    return (
+        f"{name} is a name on the Hugging Face hub without a commit, which does not identify its content. Run "
+        f"`python -m flows.acquire` with the same settings, which records the commit in hub.lock.json, or write "
+        f"{name.partition('@')[0]}@<commit>. {hint}".strip()
+    )
 
 
 def component_class(target: str) -> type:

@@ -5,6 +5,7 @@ from typing import Any
 from omegaconf import DictConfig
 
 from flows._artifacts import Artifact, Project
+from flows._hub import is_remote
 from winnow.errors import ConfigError
 
 _SCORING = ("dtype", "runtime")
@@ -73,7 +74,9 @@ def reader_weights(project: Project, reader: DictConfig, prompt: DictConfig) -> 
     """Return what identifies a reader's weights: its training's key, or its asset or digest."""
     if reader.get("joint"):
         return _generator(project, reader).identity
-    return trained_reader(project, reader, prompt).identity if reader.tuned else project.pinned.model(str(reader.base))
+    if reader.tuned:
+        return trained_reader(project, reader, prompt).identity
+    return str(reader.base) if is_remote(reader) else project.pinned.model(str(reader.base))
 
 
 def reader_path(project: Project, reader: DictConfig, prompt: DictConfig) -> str:

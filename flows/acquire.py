@@ -1,7 +1,8 @@
-"""Fetch the data and models that the settings name, checked by SHA-256, into assets/.
+"""Fetch the data and models that the settings name, checked by SHA-256, into assets/; record the commits of hub names.
 
 python -m flows.acquire
 python -m flows.acquire reader=smollm2 encoder=minilm
+python -m flows.acquire reader=folder reader.base=HuggingFaceTB/SmolLM2-360M-Instruct
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,6 +12,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from flows._entry import entry
+from flows._hub import LOCK, record_commits
 from flows._summary import Summary, progress
 from winnow.assets import Asset, fetch
 
@@ -24,6 +26,8 @@ def acquire(configs: Sequence[DictConfig]) -> Summary:
         with progress(f"fetching {asset.address}", None) as advance:
             fresh = fetch(asset, downloads, advance)
         rows.append({"asset": asset.address, "folder": asset.path, "": "fetched" if fresh else "present already"})
+    for cfg in configs:
+        rows += [{"asset": name, "folder": str(LOCK), "": f"commit {commit}"} for name, commit in record_commits(cfg).items()]
     return Summary("Assets", rows)
 
 
@@ -35,6 +39,6 @@ def assets_of(cfg: DictConfig) -> Iterator[Asset]:
             yield Asset(**plain)
 
 
-main = entry(acquire, retries=2)
+main = entry(acquire, retries=2, uses_commits=False)
 if __name__ == "__main__":
     main()
