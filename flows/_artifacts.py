@@ -68,31 +68,37 @@ class Project:
         self.cfg = cfg
         self.pinned = Pinned.of(cfg)
 
-    def artifact(self, stage: str, kind: str, name: str, *inputs: Any, root: str = "data") -> Artifact:
+    def artifact(self, stage: str, kind: str, name: str, inputs: Mapping[str, Any], root: str = "data") -> Artifact:
         """Return an artifact by its stage, its folder's name, and everything that it depends on."""
-        parts = [self.pinned.settings(part) for part in inputs]
-        settings = {"name": name, "parts": parts, "version": self.cfg.stage_versions[stage]}
-        key = key_of(stage, settings)
+        identified = {label: self.pinned.settings(value) for label, value in inputs.items()}
+        settings = {"stage": stage, "name": name, "inputs": identified, "version": self.cfg.stage_versions[stage]}
+        key = key_of(settings)
         return Artifact(Path(self.cfg.paths[root]) / kind / f"{slug(name)}-{key}", key, settings, stage)
 
     @cached_property
     def corpus(self) -> Artifact:
         """The passages."""
         cfg = self.cfg.corpus
-        return self.artifact("corpus", "corpus", cfg.name, cfg.parser)
+        return self.artifact("corpus", "corpus", cfg.name, {"parser": cfg.parser})
 
     def index(self, retriever: DictConfig | None = None) -> Artifact:
         """Return a retriever's index of the corpus; the configured one's by default."""
         node = self.cfg.retriever.engine if retriever is None else retriever
         name = str(node._target_).rpartition(".")[2].lower()
-        return self.artifact("index", "index", name, self.corpus.identity, node)
+        return self.artifact("index", "index", name, {"corpus": self.corpus.identity, "retriever": node})
 
     @cached_property
     def questions(self) -> Artifact:
         """The questions with their splits and labels."""
         cfg, label = self.cfg.dataset, self.cfg.answerable
-        labels = [self.index(label.retriever).identity, label.depth, label.min_answer_chars]
-        return self.artifact("questions", "questions", cfg.name, cfg.parser, cfg.split, labels)
+        inputs = {
+            "parser": cfg.parser,
+            "split": cfg.split,
+            "index": self.index(label.retriever).identity,
+            "depth": label.depth,
+            "min_answer_chars": label.min_answer_chars,
+        }
+        return self.artifact("questions", "questions", cfg.name, inputs)
 
     @property
     def questions_file(self) -> Path:
@@ -103,7 +109,8 @@ class Project:
         """Return the rankings of a retriever, the configured one by default, with the texts of their passages."""
         index = self.index(retriever)
         name = f"{self.cfg.dataset.name}-{index.folder.name.partition('-')[0]}"
-        return self.artifact("retrieve", "retrieval", name, [index.identity, self.questions.identity, self.cfg.depth])
+        inputs = {"index": index.identity, "questions": self.questions.identity, "depth": self.cfg.depth}
+        return self.artifact("retrieve", "retrieval", name, inputs)
 
     @cached_property
     def rankings(self) -> Artifact:

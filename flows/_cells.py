@@ -50,6 +50,7 @@ def resolve_cell(cfg: DictConfig) -> CellSpec:
         strategy=lambda: _strategy(project),
         engines=tuple(engine_spec(project, role) for role in roles),
         config=plain,
+        identity=artifact.settings,
     )
 
 
@@ -57,20 +58,31 @@ def cell_artifact(project: Project) -> Artifact:
     """Return the predictions of one cell."""
     cfg = project.cfg
     relevance = _models.relevance(project).identity if needs_relevance(cfg) else None
-    ranking = [project.rankings.identity, cfg.rank_by, relevance]
-    reader = [_models.reader_weights(project, cfg.reader, cfg.prompt), cfg.reader.engine]
-    others = [[role, engine_spec(project, role).key] for role in cfg.strategy.get("engines", ()) if role != "reader"]
-    choices = [cfg.strategy, cfg.prompt, cfg.decoding, cfg.k, cfg.placement, cfg.weighting]
-    inputs = [_question_inputs(project), ranking, reader, others, *choices]
-    return project.artifact("sweep", "predictions", cfg.strategy.name, *inputs)
+    roles = cfg.strategy.get("engines", ())
+    inputs = {
+        "questions": _question_inputs(project),
+        "rankings": project.rankings.identity,
+        "rank_by": cfg.rank_by,
+        "relevance": relevance,
+        "weights": _models.reader_weights(project, cfg.reader, cfg.prompt),
+        "reader": cfg.reader.engine,
+        "engines": {role: engine_spec(project, role).key for role in roles if role != "reader"},
+        **{name: cfg[name] for name in ("strategy", "prompt", "decoding", "k", "placement", "weighting")},
+    }
+    return project.artifact("sweep", "predictions", cfg.strategy.name, inputs)
 
 
 def closed_book_artifact(project: Project) -> Artifact:
     """Return what the reader answers without passages."""
     cfg = project.cfg
-    weights = _models.reader_weights(project, cfg.reader, cfg.prompt)
-    inputs = [project.questions.identity, weights, cfg.reader.engine, cfg.prompt, cfg.closed_book]
-    return project.artifact("closed_book", "closed_book", cfg.reader.name, *inputs)
+    inputs = {
+        "questions": project.questions.identity,
+        "weights": _models.reader_weights(project, cfg.reader, cfg.prompt),
+        "reader": cfg.reader.engine,
+        "prompt": cfg.prompt,
+        "closed_book": cfg.closed_book,
+    }
+    return project.artifact("closed_book", "closed_book", cfg.reader.name, inputs)
 
 
 def needs_relevance(cfg: DictConfig) -> bool:
@@ -96,10 +108,10 @@ def _validate(cfg: DictConfig) -> None:
         )
 
 
-def _question_inputs(project: Project) -> Sequence[Any]:
+def _question_inputs(project: Project) -> dict[str, Any]:
     cfg = project.cfg
-    chosen = [project.questions.identity, cfg.sweep.split, cfg.sweep.limit]
-    return [*chosen, closed_book_artifact(project).identity] if cfg.sweep.closed_book_filter else chosen
+    selection = {"artifact": project.questions.identity, "split": cfg.sweep.split, "limit": cfg.sweep.limit}
+    return {**selection, "filter": closed_book_artifact(project).identity} if cfg.sweep.closed_book_filter else selection
 
 
 def _selection(project: Project) -> QuestionSelection:

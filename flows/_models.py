@@ -14,14 +14,19 @@ _SCORING = ("dtype", "runtime")
 
 def joint(project: Project) -> Artifact:
     """Return the estimator and the generator that were trained together, or those of them that the method trains."""
-    return project.artifact("train_joint", "joint", project.cfg.joint.name, *_joint_inputs(project), root="models")
+    return project.artifact("train_joint", "joint", project.cfg.joint.name, _joint_inputs(project), root="models")
 
 
 def relevance(project: Project) -> Artifact:
     """Return the estimator's log-odds for the rankings."""
     cfg = project.cfg
-    inputs = [project.rankings.identity, cfg.estimator.engine, cfg.score, estimator_weights(project)]
-    return project.artifact("score", "relevance", cfg.estimator.name, *inputs)
+    inputs = {
+        "rankings": project.rankings.identity,
+        "estimator": cfg.estimator.engine,
+        "weights": estimator_weights(project),
+        "score": cfg.score,
+    }
+    return project.artifact("score", "relevance", cfg.estimator.name, inputs)
 
 
 def estimator_weights(project: Project) -> str:
@@ -37,10 +42,10 @@ def estimator_weights(project: Project) -> str:
     return joint(project).identity if cfg.estimator.trained else project.pinned.model(str(cfg.estimator.base))
 
 
-def _joint_inputs(project: Project) -> list[Any]:
+def _joint_inputs(project: Project) -> dict[str, Any]:
     """Return everything that joint training depends on."""
     cfg = project.cfg
-    inputs = [project.rankings.identity, *(cfg.joint[name] for name in ("method", "data", "settings"))]
+    inputs = {"rankings": project.rankings.identity, **{name: cfg.joint[name] for name in ("method", "data", "settings")}}
     if "estimator" in cfg.joint.trainable:
         if "base" not in cfg.estimator:
             raise ConfigError(
@@ -48,26 +53,30 @@ def _joint_inputs(project: Project) -> list[Any]:
                 "estimator=cross_encoder, t5 or causal, or joint=rag or fid."
             )
         engine = project.pinned.settings(cfg.estimator.engine)
-        inputs += [{name: value for name, value in engine.items() if name not in _SCORING}]
-        inputs += [project.pinned.model(str(cfg.estimator.base))]
+        inputs["estimator"] = {name: value for name, value in engine.items() if name not in _SCORING}
+        inputs["base"] = project.pinned.model(str(cfg.estimator.base))
     if cfg.joint.teacher is None:
-        return [*inputs, cfg.joint.generator]
+        return {**inputs, "generator": cfg.joint.generator}
     teacher = cfg.joint.teacher
     if teacher.reader.get("joint"):
         raise ConfigError("joint.teacher.reader is trained jointly itself; choose a reader that exists before.")
     weights = reader_weights(project, teacher.reader, teacher.prompt)
-    return [*inputs, weights, teacher.reader.engine, teacher.prompt, teacher.decoding]
+    choices = {"reader": teacher.reader.engine, "prompt": teacher.prompt, "decoding": teacher.decoding}
+    return {**inputs, "teacher": {"weights": weights, **choices}}
 
 
 def trained_reader(project: Project, reader: DictConfig, prompt: DictConfig) -> Artifact:
     """Return the fine-tuned reader."""
     cfg = project.cfg
-    inputs: list[Any] = [project.retrieval(cfg.answerable.retriever).identity]
-    inputs += [[cfg.training[name] for name in ("split", "seed", "mix", "settings")], prompt]
-    inputs += [project.pinned.model(str(reader.base))]
+    inputs = {
+        "rankings": project.retrieval(cfg.answerable.retriever).identity,
+        "training": {name: cfg.training[name] for name in ("split", "seed", "mix", "settings")},
+        "prompt": prompt,
+        "base": project.pinned.model(str(reader.base)),
+    }
     if prompt.get("shots"):
-        inputs.append(project.rankings.identity)  # whose passages the demonstrations show
-    return project.artifact("train_reader", "reader", reader.name, *inputs, root="models")
+        inputs["demonstrations"] = project.rankings.identity
+    return project.artifact("train_reader", "reader", reader.name, inputs, root="models")
 
 
 def reader_weights(project: Project, reader: DictConfig, prompt: DictConfig) -> str:

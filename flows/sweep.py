@@ -61,7 +61,7 @@ def _run(cfg: DictConfig, cells: Sequence[OpenCell]) -> str:
 
 
 def _finish(spec: CellSpec, rows: int) -> None:
-    write_manifest(spec.folder, key=spec.key, settings=spec.config, rows=rows)
+    write_manifest(spec.folder, key=spec.key, settings={**spec.identity, "config": spec.config}, rows=rows)
 
 
 def _log(cfg: DictConfig, cells: Sequence[OpenCell], results: Sequence[CellResult]) -> None:

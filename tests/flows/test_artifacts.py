@@ -120,7 +120,9 @@ def test_an_input_file_besides_the_asset_is_known_by_its_content(tmp_path: Path)
 
 def test_names_in_paths_are_slugs() -> None:
     """A reader that is named after its path writes inside the data folder."""
-    artifact = closed_book_artifact(Project(compose(["reader=folder", "reader.name=/models/a b", "reader.base=owner/name"])))
+    artifact = closed_book_artifact(
+        Project(compose(["reader=folder", "reader.name=/models/a b", f"reader.base=owner/name@{'0' * 40}"]))
+    )
     assert artifact.folder.parent == Path("data/closed_book")
     assert artifact.folder.name.startswith("models-a-b-")
 

@@ -159,3 +159,19 @@ def test_mlflow_follows_remade_predictions(prepared: Run, tmp_path: Path) -> Non
     prepared("sweep", "k=1")
     assert swept() == (1.0, content_digest(cell))
     assert swept()[1] != first[1]
+
+
+def test_why_names_what_made_a_cell_and_what_differs(prepared: Run, tmp_path: Path) -> None:
+    """Down to the corpus file; a differing setting, a changed input file, another artifact's stage."""
+    prepared("sweep", "k=1")
+    output = prepared("why", "k=1").stdout
+    for stage in ("sweep", "closed_book", "questions", "retrieve", "index", "corpus"):
+        assert f"made by flows.{stage}," in output
+    assert "no difference" in output
+    (cell,) = (tmp_path / "data/predictions").iterdir()
+    changed = prepared("why", f"artifact={cell}", "k=1", "decoding.max_new_tokens=8").stdout
+    assert "no difference" not in changed
+    assert "decoding.max_new_tokens" in changed
+    (corpus,) = (tmp_path / "data/corpus").iterdir()
+    assert "no difference" in prepared("why", f"artifact={corpus}").stdout
+    assert "no finished artifact" in prepared("why", "artifact=data", check=False).stderr

@@ -98,6 +98,7 @@ class CellSpec:
         strategy: builds the strategy; called where plans are run.
         engines: one per role.
         config: the composed settings as plain values, for the record.
+        identity: what the key is computed from.
 
     """
 
@@ -113,6 +114,7 @@ class CellSpec:
     strategy: Callable[[], Strategy] = field(compare=False)
     engines: tuple[EngineSpec, ...] = ()
     config: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    identity: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     @property
     def rank_by(self) -> RankBy:
