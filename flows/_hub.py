@@ -39,7 +39,7 @@ def use_recorded_commits(cfg: DictConfig) -> DictConfig:
         return cfg
     pinned = OmegaConf.create(OmegaConf.to_container(cfg, resolve=False))
     assert isinstance(pinned, DictConfig)
-    for reference in list(_references(pinned)):
+    for reference in list(references(pinned)):
         if commit := commits.get(str(reference.name)):
             reference.node[reference.key] = str(HubName(reference.name.name, commit))
     return pinned
@@ -53,7 +53,7 @@ def record_commits(cfg: DictConfig) -> dict[str, str]:
 
     """
     commits = _read()
-    names = {str(reference.name): reference for reference in _references(cfg) if not reference.name.is_pinned}
+    names = {str(reference.name): reference for reference in references(cfg) if not reference.name.is_pinned}
     added = {text: _latest_commit(reference) for text, reference in names.items() if text not in commits}
     if added:
         with atomic_write(LOCK, needed=2**20) as partial:
@@ -66,12 +66,13 @@ def _read() -> dict[str, str]:
     return commits
 
 
-def _references(cfg: DictConfig) -> Iterator[Reference]:
+def references(cfg: DictConfig) -> Iterator[Reference]:
+    """Yield the settings that name repositories on the hub."""
     pinned = Pinned.of(cfg)
     for node in _nodes(cfg):
         for key, kind in _naming_settings(node):
             path = node.get(key)
-            if not isinstance(path, str) or pinned.covers(path) or path == "owner/name":
+            if not isinstance(path, str) or pinned.covers(path):
                 continue
             name = identity.model_name(path) if kind == "model" else identity.dataset_name(path)
             if name is not None:

@@ -82,6 +82,8 @@ def trained_reader(project: Project, reader: DictConfig, prompt: DictConfig) -> 
 def reader_weights(project: Project, reader: DictConfig, prompt: DictConfig) -> str:
     """Return what identifies a reader's weights: its training's key, or its asset or digest."""
     if reader.get("joint"):
+        if reader.tuned:
+            raise ConfigError(f"reader={reader.name} is trained jointly and cannot be fine-tuned; set reader.tuned=false.")
         return _generator(project, reader).identity
     if reader.tuned:
         return trained_reader(project, reader, prompt).identity

@@ -1,0 +1,198 @@
+"""Every setting of every configuration is part of a key, or is declared as one that changes no result."""
+
+import copy
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from omegaconf import DictConfig, OmegaConf
+
+from flows import _models
+from flows._artifacts import Project
+from flows._cells import cell_artifact, closed_book_artifact
+from flows._conf import compose, groups, options
+from flows._hub import references
+from flows._identity import component_class
+from winnow import identity
+from winnow.errors import WinnowError
+
+NO_RESULT = {
+    "artifact": "names what flows.why explains",
+    "breakdown": "groups stored predictions when they are read",
+    "dry_run": "prints an estimate",
+    "evaluate_estimator": "a page over stored scores",
+    "facts": "has an artifact and a key of its own",
+    "grid": "expands into cells, each with its own key",
+    "hydra": "how Hydra runs",
+    "metric": "computed from stored predictions when they are read",
+    "paths": "where artifacts are",
+    "prices": "computed from stored usage when it is read",
+    "question": "names what flows.show prints",
+    "report": "a page over stored predictions",
+    "runner": "where jobs run",
+    "sweep.name": "names a group of runs",
+    "tracking": "where runs are logged",
+    "training.evaluation": "a table of the log; the weights do not depend on it",
+    "training.name": "names the choice",
+    "joint.trainable": "which models the method has, which is the method's own setting",
+    "strategy.uses_passages": "k and placement, which it removes, are part of the key",
+    "rewriter": "a role that the strategy does not use",
+    "judge": "metrics are computed when they are read",
+    "verifier": "a role that the strategy does not use",
+    "search": "a role that the strategy does not use",
+}
+"""Settings outside components that change no artifact, with the reason."""
+LABELS = {"name", "price_factor", "size"}
+"""Names of choices, which head tables and folders, prices, and the disk space that an asset needs."""
+
+STAGES: dict[str, Callable[[Project], Any]] = {
+    "corpus": lambda p: p.corpus,
+    "index": lambda p: p.index(),
+    "questions": lambda p: p.questions,
+    "retrieve": lambda p: p.rankings,
+    "score": _models.relevance,
+    "train_reader": lambda p: _models.trained_reader(p, p.cfg.reader, p.cfg.prompt),
+    "train_joint": _models.joint,
+    "closed_book": closed_book_artifact,
+    "sweep": cell_artifact,
+}
+BEHIND = {
+    "corpus": ("index", "questions", "retrieve", "score", "train_joint", "closed_book", "sweep"),
+    "index": ("retrieve", "score", "train_joint", "sweep"),
+    "questions": ("retrieve", "score", "train_joint", "closed_book", "sweep"),
+    "retrieve": ("score", "train_joint", "sweep"),
+    "train_joint": ("score", "sweep"),
+    "score": ("sweep",),
+    "closed_book": ("sweep",),
+}
+"""The stages whose keys change with a stage's key."""
+BASES = {
+    "trained estimator": ["estimator=cross_encoder", "rank_by=estimator", "retriever=dense"],
+    "jointly trained reader": ["estimator=t5", "joint=re_rag", "reader=joint", "rank_by=estimator", "retriever=dense"],
+}
+
+
+def keys(cfg: DictConfig) -> dict[str, str]:
+    """The key of every stage; a stage that these settings do not have, or refuse, has the message instead."""
+    try:
+        project = Project(cfg)
+    except WinnowError as error:
+        return dict.fromkeys(STAGES, f"refused: {error}")
+    found = {}
+    for stage, artifact in STAGES.items():
+        try:
+            found[stage] = artifact(project).key
+        except (WinnowError, AttributeError) as error:
+            found[stage] = f"refused: {error}"
+    return found
+
+
+def leaves(node: Any, path: str = "", component: type | None = None, exempt: bool = False) -> Iterator[tuple[str, bool]]:
+    """Every leaf that has a value of its own, and whether it is declared as changing no result."""
+    if not isinstance(node, DictConfig):
+        return
+    if "_target_" in node:
+        component = component_class(str(node._target_))
+    for key in map(str, node):
+        inner, name = node._get_node(key), f"{path}.{key}" if path else key
+        if OmegaConf.is_interpolation(node, key) or key == "_target_":
+            continue
+        declared = exempt or is_exempt(name, component)
+        if isinstance(inner, DictConfig) and inner:
+            yield from leaves(inner, name, component, declared)
+        else:
+            yield name, declared
+
+
+def changed(value: Any) -> Any:
+    """Another value of the same type."""
+    match value:
+        case bool():
+            return not value
+        case int() | float():
+            return value + 1
+        case str():
+            return f"{value}x"
+        case None:
+            return 1
+        case dict():
+            return {"other": 1}
+        case list():
+            return [*value, "other"]
+    raise AssertionError(value)
+
+
+def is_exempt(name: str, component: type | None) -> bool:
+    if any(name == prefix or name.startswith(f"{prefix}.") for prefix in NO_RESULT):
+        return True
+    parts = name.split(".")
+    if component is None:
+        return parts[-1] in LABELS or parts[-2:] == ["asset", "path"]
+    return parts[-1] in identity.speed_only(component)
+
+
+def unnoticed(words: list[str], prefix: str = "") -> list[str]:
+    """The settings that no key notices, and those that a stage notices but not every stage behind it."""
+    cfg = compose(words)
+    OmegaConf.set_struct(cfg, False)
+    for reference in references(cfg):
+        reference.node[reference.key] = f"{reference.name.name}@{'0' * 40}"
+    before, faults = keys(cfg), []
+    absent = set() if cfg.rank_by == "estimator" else {("train_joint", "score"), ("score", "sweep")}
+    for name, exempt in leaves(cfg):
+        if exempt or not name.startswith(prefix):
+            continue
+        other = copy.deepcopy(cfg)
+        OmegaConf.update(
+            other, name, changed(OmegaConf.to_container(OmegaConf.create({"v": OmegaConf.select(cfg, name)}))["v"])
+        )
+        after = keys(other)
+        stages = [stage for stage in STAGES if after[stage] != before[stage]]
+        if not stages:
+            faults.append(name)
+        faults += [
+            f"{name}: {stage} but not {b}"
+            for stage in stages
+            for b in BEHIND.get(stage, ())
+            if b not in stages and (stage, b) not in absent
+        ]
+    return faults
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_every_setting_is_part_of_a_key(base: str) -> None:
+    """Changing it changes the key of the stage that reads it and of every stage behind that."""
+    assert unnoticed(BASES[base]) == []
+
+
+COMPONENTS = [
+    g
+    for g in groups()
+    if g
+    in (
+        "corpus",
+        "dataset",
+        "encoder",
+        "retriever",
+        "estimator",
+        "reader",
+        "prompt",
+        "decoding",
+        "strategy",
+        "placement",
+        "training",
+        "joint",
+    )
+]
+
+
+@pytest.mark.parametrize(("group", "choice"), [(group, choice) for group in COMPONENTS for choice in options(group)])
+def test_every_setting_of_every_choice_is_part_of_a_key(group: str, choice: str) -> None:
+    """Each choice of each group that a stage reads."""
+    base = BASES["trained estimator"] if group != "estimator" else ["rank_by=estimator"]
+    words = [word for word in base if not word.startswith(f"{group}=")]
+    if choice in ("joint", "fid") and group == "reader":
+        words += ["joint=re_rag", "estimator=t5"]
+    if group == "joint" and choice in ("rag", "fid"):  # their estimator is not trained
+        words = ["reader=joint"]
+    assert unnoticed([*words, f"{group}={choice}"], f"{group}.") == []
