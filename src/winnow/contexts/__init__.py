@@ -1,1 +1,1 @@
-"""The contexts of a question: built from rankings, placed in a prompt, weighted, marginalized over."""
+"""Contexts of questions: built from rankings, placed in a prompt, weighted, and marginalised over."""

@@ -1,4 +1,4 @@
-"""A question's contexts from its ranking: reranked by log-odds if requested, gold passages added and marked."""
+"""Builds the contexts of a question: the ranking, optionally reranked by log-odds, with gold passages added and marked."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -12,12 +12,12 @@ RankBy = Literal["retriever", "estimator"]
 
 
 def contexts_of(rankings: Rankings, question: Question, rank_by: RankBy = "retriever") -> tuple[Context, ...]:
-    """Return a question's contexts from stored rankings."""
+    """Build the contexts of a question from stored rankings."""
     hits = rankings.hits[question.question_id]
-    ids = {hit.passage_id for hit in hits} | set(question.gold_passage_ids)
+    passage_ids = {hit.passage_id for hit in hits} | set(question.gold_passage_ids)
     log_odds = {
         passage_id: rankings.log_odds[key]
-        for passage_id in ids
+        for passage_id in passage_ids
         if (key := (question.question_id, passage_id)) in rankings.log_odds
     }
     return build_contexts(question, hits, rankings.passages, log_odds, rank_by)
@@ -30,21 +30,23 @@ def build_contexts(
     log_odds: Mapping[str, float],
     rank_by: RankBy = "retriever",
 ) -> tuple[Context, ...]:
-    """Return a question's contexts, best first, gold passages marked; a gold passage not retrieved comes last, with rank 0.
+    """Build the contexts of a question, best first, with gold passages marked.
+
+    A gold passage that was not retrieved comes last, with rank 0.
 
     Args:
-        question: whose contexts they are.
-        hits: its ranking by the retriever.
-        passages: the texts, by passage id.
-        log_odds: the estimator's, by passage id; possibly of the first hits alone.
-        rank_by: "estimator" puts the scored hits first, by log-odds, and the others behind them as retrieved.
+        question: Question to which the contexts belong.
+        hits: Hits of the retriever, best first.
+        passages: Passages by id.
+        log_odds: Log-odds of the estimator by passage id; they may cover only the first hits.
+        rank_by: "retriever" keeps the order of the hits. "estimator" puts the hits with log-odds first, in the order of these,
+            and keeps the order of the others.
 
     """
     if rank_by == "estimator":
         scored = [hit for hit in hits if hit.passage_id in log_odds]
-        ids = {hit.passage_id for hit in scored}
-        best = sorted(scored, key=lambda hit: -log_odds[hit.passage_id])
-        hits = [*best, *(hit for hit in hits if hit.passage_id not in ids)]
+        unscored = [hit for hit in hits if hit.passage_id not in log_odds]
+        hits = [*sorted(scored, key=lambda hit: -log_odds[hit.passage_id]), *unscored]
     contexts = [
         Context(passages[hit.passage_id], rank, hit.score, hit.has_answer, log_odds=log_odds.get(hit.passage_id))
         for rank, hit in enumerate(hits, start=1)

@@ -1,8 +1,10 @@
-"""Placement: which k contexts go into the prompt, in which order, and at which position the gold passage is.
+"""Placement: which k contexts the prompt shows, in which order, and at which position the gold passage is.
 
-`keep` leaves the top k as retrieved; `insert` replaces the k-th by a missing gold passage; `remove` takes gold passages out
-and refills from below. Then `order` moves the gold passage: `first`, `last`, `random` (seeded by question), a 1-based
-position, or `retrieved` (unchanged). Under `retrieved` an inserted gold passage gets a seeded random position
+`gold` selects the contexts. `keep` takes the top k as retrieved. `insert` replaces the k-th context by the gold passage if the
+top k do not include it. `remove` skips gold passages and takes the next contexts instead.
+
+`order` then moves the gold passage: to the `first`, the `last` or a `random` position (seeded by question), or to a given
+position, counted from 1. `retrieved` does not move it; an inserted gold passage is then at a seeded random position
 (Post-Fusion paper, section 4).
 """
 
@@ -21,14 +23,14 @@ Gold = Literal["keep", "insert", "remove"]
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """How contexts are chosen and ordered; `seed` matters for random positions only."""
+    """Rules that select and order the contexts of a prompt. `seed` affects only random positions."""
 
     gold: Gold = "keep"
     order: Order = "retrieved"
     seed: int = 13
 
     def __post_init__(self) -> None:
-        """Refuse unknown rules."""
+        """Raise ConfigError if a rule is unknown."""
         if self.gold not in ("keep", "insert", "remove"):
             raise ConfigError(f"placement.gold must be keep, insert or remove; received {self.gold!r}.")
         is_named = self.order in ("retrieved", "first", "last", "random")
@@ -38,15 +40,15 @@ class Placement:
             )
 
     def place(self, question: Question, contexts: Sequence[Context], k: int) -> PlacedContexts:
-        """Return k contexts of a question (fewer if the ranking is shorter) in prompt order.
+        """Select k contexts of a question, or fewer if the ranking is shorter, and put them in prompt order.
 
         Args:
-            question: decides the seed of random positions.
-            contexts: the ranking, best first; gold passages are marked, a gold that was not retrieved has rank 0.
-            k: how many contexts the prompt shows.
+            question: Question, whose id is part of the seed of random positions.
+            contexts: Contexts, best first, with gold passages marked; those that were not retrieved have rank 0.
+            k: Number of contexts that the prompt shows.
 
         Raises:
-            ConfigError: if `order` is a position beyond k.
+            ConfigError: If `order` is a position beyond k.
 
         """
         if isinstance(self.order, int) and self.order > k:
@@ -66,17 +68,17 @@ class Placement:
         gold = next((c for c in contexts if c.is_gold), None)
         if gold is None or self.order == "retrieved":
             return contexts
-        rest = [c for c in contexts if c is not gold]
+        others = [c for c in contexts if c is not gold]
         match self.order:
             case "first":
                 index = 0
             case "last":
-                index = len(rest)
+                index = len(others)
             case "random":
-                index = _rng(self.seed, question, "order").randint(0, len(rest))
+                index = _rng(self.seed, question, "order").randint(0, len(others))
             case position:
-                index = min(position - 1, len(rest))
-        return _insert(rest, gold, index)
+                index = min(position - 1, len(others))
+        return _insert(others, gold, index)
 
 
 def _insert(contexts: Sequence[Context], gold: Context, index: int) -> list[Context]:

@@ -1,4 +1,4 @@
-"""Weights of contexts in votes and marginalization: uniform, by the retriever's scores, or by the estimator's log-odds."""
+"""Weights of contexts in votes and marginalisation: uniform, by the retriever's scores, or by the estimator's log-odds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,11 +10,11 @@ from winnow.records import Context
 
 @dataclass(frozen=True, slots=True)
 class ContextWeighting:
-    """Assigns each context the softmax of `scale` times its score over the contexts of a prompt (RE-RAG eqs. 1 and 5).
+    """Weights the contexts of a prompt by the softmax of their scores times `scale` (RE-RAG eqs. 1 and 5).
 
     Args:
-        by: "none" for uniform weights, "retriever" for the retriever's scores, "estimator" for the log-odds.
-        scale: factor of the scores; those of BM25 and of inner products differ by orders of magnitude.
+        by: "none" for uniform weights, "retriever" for the retriever's scores, "estimator" for the estimator's log-odds.
+        scale: Factor of the scores. Scores of BM25 and inner products differ by orders of magnitude.
 
     """
 
@@ -22,12 +22,12 @@ class ContextWeighting:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        """Refuse an unknown kind."""
+        """Raise ConfigError if `by` is unknown."""
         if self.by not in ("none", "retriever", "estimator"):
             raise ConfigError(f"weighting.by must be none, retriever or estimator; received {self.by!r}.")
 
     def apply(self, contexts: Sequence[Context]) -> tuple[Context, ...]:
-        """Return the contexts with their log-weights; one that was not retrieved gets the lowest score among them."""
+        """Set the log-weights of the contexts. One that was not retrieved gets the lowest retriever score of the others."""
         if self.by == "none":
             return tuple(contexts)
         if self.by == "retriever":

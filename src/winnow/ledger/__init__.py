@@ -1,1 +1,1 @@
-"""The ledger: every finished call, addressed by its request. `open_store` opens it by URL."""
+"""The ledger: a store of all finished calls, keyed by request. `open_store` opens it by URL."""

@@ -1,4 +1,4 @@
-"""The rows of a ledger: their schema, results as JSON, and the checksum that guards each value."""
+"""The rows of a ledger: the schema, the JSON encoding of results, and the checksum that protects each value."""
 
 import json
 import zlib
@@ -22,12 +22,12 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def checksum(key: bytes, value: str) -> int:
-    """Return the CRC-32 of a row: SQLite does not notice a flipped bit inside a text."""
+    """Compute the CRC-32 of a row, because SQLite does not detect a flipped bit in a text."""
     return zlib.crc32(value.encode(), zlib.crc32(key))
 
 
 def encode(result: Result) -> str:
-    """Return a result as JSON."""
+    """Encode a result as JSON."""
     match result:
         case Generation():
             body: dict[str, Any] = {
@@ -50,11 +50,11 @@ def encode(result: Result) -> str:
 
 
 def decode(value: str, seconds: float = 0.0) -> Result:
-    """Return the result that `encode` wrote."""
+    """Decode a result from the JSON that `encode` wrote; `seconds` becomes part of its usage."""
     try:
         body: Mapping[str, Any] = orjson.loads(value)
     except orjson.JSONDecodeError:
-        body = json.loads(value)  # infinite log-probabilities, which JSON does not have
+        body = json.loads(value)  # infinite log-probabilities, which standard JSON does not allow
     if "text" in body:
         logprobs = tuple(body["logprobs"]) if "logprobs" in body else None
         usage = Usage(body["in"], body["out"], seconds)

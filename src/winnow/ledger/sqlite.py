@@ -1,6 +1,6 @@
-"""A call store in an SQLite file; the only module that reads or writes one.
+"""A call store in an SQLite file.
 
-SQLite in WAL mode, because it is on every machine, survives kill -9 at any moment and serves several processes at once.
+SQLite in WAL mode is available on every machine, survives `kill -9` at any moment, and serves several processes at once.
 Requests contain no secrets, so neither does the file.
 """
 
@@ -30,27 +30,28 @@ if TYPE_CHECKING:
 
 LEASE_SECONDS = 600.0
 _BUSY_SECONDS = 60.0
-_OWNERS = itertools.count()
-_CHUNK = 500
+_OWNER_NUMBERS = itertools.count()
+_KEYS_PER_QUERY = 500
 _log = logging.getLogger(__name__)
 
 
 class SqliteStore:
-    """A ledger file, used as a context manager. Safe for several processes, each with its own SqliteStore.
+    """A ledger file, used as a context manager.
 
-    Opening detects a truncated or corrupt file: its readable calls are copied to a new file of the same name, the damaged
-    one is kept beside it, and a warning is logged (see `winnow.ledger.recovery`).
+    Several processes can use the same file, each with its own SqliteStore. Opening the file recovers it if it is truncated
+    or corrupt: readable calls are copied to a new file of the same name, the damaged file is kept beside it, and a warning
+    is logged (see `winnow.ledger.recovery`).
     """
 
     def __init__(self, path: Path | str) -> None:
-        """Keep the path; the file is opened on entry."""
+        """Store the path. The file is opened on entering the context."""
         self.path = Path(path)
-        self.owner = f"{socket.gethostname()}:{os.getpid()}:{_start_time(os.getpid())}:{next(_OWNERS)}"
+        self.owner = f"{socket.gethostname()}:{os.getpid()}:{_start_time(os.getpid())}:{next(_OWNER_NUMBERS)}"
         self._connection: sqlite3.Connection | None = None
         self._lock_file: int | None = None
 
     def __enter__(self) -> SqliteStore:
-        """Open the file; create it and its folder if missing."""
+        """Open the file, and create it and its folder if they do not exist."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._lock_file = os.open(self.path.with_name(self.path.name + ".lock"), os.O_CREAT | os.O_RDWR, 0o644)
         try:
@@ -61,7 +62,7 @@ class SqliteStore:
         except sqlite3.DatabaseError as error:
             os.close(self._lock_file)
             raise LedgerError(
-                f"The ledger {self.path} cannot be opened ({error}). Move it away to begin a new one."
+                f"The ledger {self.path} cannot be opened ({error}). Move it away to start a new ledger."
             ) from error
         except BaseException:
             os.close(self._lock_file)
@@ -111,7 +112,7 @@ class SqliteStore:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """Provide the database within one transaction, committed as a whole or not at all."""
+        """Open a transaction on the database, which is committed as a whole or rolled back on any exception."""
         db = self.connection
         try:
             db.execute("BEGIN IMMEDIATE")
@@ -119,8 +120,11 @@ class SqliteStore:
             db.execute("COMMIT")
         except sqlite3.Error as error:
             self._roll_back()
-            kind = DiskFullError if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL else LedgerError
-            raise kind(f"The ledger {self.path} could not be written ({error}). Its content is intact; run again.") from error
+            disk_full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+            error_type = DiskFullError if disk_full else LedgerError
+            raise error_type(
+                f"The ledger {self.path} could not be written ({error}). Its content is intact; run again."
+            ) from error
         except BaseException:
             self._roll_back()
             raise
@@ -130,12 +134,12 @@ class SqliteStore:
             self.connection.execute("ROLLBACK")
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Result]:
-        """Return the results stored under any of the keys; rows that fail their checksum are deleted, with a warning."""
+        """Return the stored results by key. Rows that fail their checksum are deleted, with a warning."""
         results: dict[bytes, Result] = {}
         damaged: list[bytes] = []
         try:
-            for start in range(0, len(keys), _CHUNK):
-                chunk = keys[start : start + _CHUNK]
+            for start in range(0, len(keys), _KEYS_PER_QUERY):
+                chunk = keys[start : start + _KEYS_PER_QUERY]
                 placeholders = ",".join("?" * len(chunk))
                 query = f"SELECT key, value, seconds, crc FROM calls WHERE key IN ({placeholders})"  # noqa: S608 (only "?")
                 rows = self.connection.execute(query, chunk)
@@ -158,19 +162,19 @@ class SqliteStore:
             db.executemany("DELETE FROM calls WHERE key = ?", [(key,) for key in keys])
 
     def put(self, engine: str, rows: Iterable[tuple[bytes, Request, Result, float]]) -> None:
-        """Store (key, request, result, seconds) rows in one commit, release the claims on them, renew the others."""
+        """Store (key, request, result, seconds) rows in one commit, release their claims and renew the remaining claims."""
         now = time.time()
-        packed = []
+        rows_to_insert = []
         for key, request, result, seconds in rows:
             value = encode(result)
-            packed.append((key, type(request).__name__, engine, value, seconds, now, checksum(key, value)))
+            rows_to_insert.append((key, type(request).__name__, engine, value, seconds, now, checksum(key, value)))
         with self.writing() as db:
-            db.executemany("INSERT OR IGNORE INTO calls VALUES (?,?,?,?,?,?,?)", packed)
-            db.executemany("DELETE FROM claims WHERE key = ?", [(row[0],) for row in packed])
+            db.executemany("INSERT OR IGNORE INTO calls VALUES (?,?,?,?,?,?,?)", rows_to_insert)
+            db.executemany("DELETE FROM claims WHERE key = ?", [(row[0],) for row in rows_to_insert])
             db.execute("UPDATE claims SET expires = ? WHERE owner = ?", (now + LEASE_SECONDS, self.owner))
 
     def claim(self, keys: Sequence[bytes]) -> set[bytes]:
-        """Claim calls, taking over expired claims; return those that this owner has now."""
+        """Claim the calls that are neither stored nor under a valid claim of another owner, and return their keys."""
         now = time.time()
         claimed: set[bytes] = set()
         with self.writing() as db:
@@ -189,7 +193,7 @@ class SqliteStore:
             db.executemany("DELETE FROM claims WHERE key = ? AND owner = ?", [(key, self.owner) for key in keys])
 
     def release_dead(self) -> int:
-        """Release the claims of processes that have ended, and expired ones of other hosts; return how many."""
+        """Release the claims of ended processes on this host and expired claims of other hosts; return how many."""
         now = time.time()
         with self.writing() as db:
             rows = db.execute("SELECT key, owner, expires FROM claims").fetchall()
@@ -198,32 +202,34 @@ class SqliteStore:
         return len(lapsed)
 
     def __len__(self) -> int:
-        """Return how many calls are stored."""
+        """Return the number of stored calls."""
         return int(self.connection.execute("SELECT COUNT(*) FROM calls").fetchone()[0])
 
     def mean_seconds(self, engine: str) -> float | None:
-        """Return the mean seconds of a stored call of this engine, or None where there is none yet."""
+        """Compute the mean seconds of the stored calls of an engine, or return None if there are none."""
         value = self.connection.execute("SELECT AVG(seconds) FROM calls WHERE engine = ?", (engine,)).fetchone()[0]
         return None if value is None else float(value)
 
 
 def _has_lapsed(owner: str, expires: float, now: float) -> bool:
-    """Return whether a claim no longer counts: its process has ended or, on another host, its lease has expired."""
+    """Return whether a claim has lapsed: its process on this host has ended, or its lease on another host has expired."""
     host, pid, start, _ = owner.rsplit(":", 3)
     return _start_time(int(pid)) != start if host == socket.gethostname() else expires < now
 
 
 def _retry_while_locked(operation: Callable[[], None]) -> None:
-    """Retry an operation that SQLite's busy timeout does not cover: opening a file that others open or close."""
-    locked = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+    """Retry an operation that SQLite's busy timeout does not cover: opening a file while others open or close it."""
+    locked_codes = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
     retry = retry_if_exception(
-        lambda error: isinstance(error, sqlite3.OperationalError) and getattr(error, "sqlite_errorcode", 0) & 0xFF in locked
+        lambda error: (
+            isinstance(error, sqlite3.OperationalError) and getattr(error, "sqlite_errorcode", 0) & 0xFF in locked_codes
+        )
     )
     Retrying(retry=retry, wait=wait_random(0.01, 0.1), stop=stop_after_delay(_BUSY_SECONDS), reraise=True)(operation)
 
 
 def _start_time(pid: int) -> str:
-    """Return when a process started, in ticks since boot, to detect a reused process id; "" if it has ended."""
+    """Return when a process started, in clock ticks since boot, or "" if it has ended; it detects reused process ids."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except OSError:

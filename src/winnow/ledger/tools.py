@@ -1,4 +1,4 @@
-"""Tools for a ledger between runs: size, prune, export, import and merge."""
+"""Maintenance of a ledger between runs: size, prune, export, import and merge."""
 
 import json
 import sqlite3
@@ -23,7 +23,18 @@ _FIELDS: Mapping[str, type | tuple[type, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The part of a ledger that belongs to one engine and request kind; `bytes` counts the stored results."""
+    """Totals of the calls of one engine and request kind in a ledger.
+
+    Attributes:
+        engine: Identity of the engine.
+        kind: Kind of the requests, such as "Generate".
+        calls: Number of calls.
+        bytes: Length of the stored results, as SQLite counts it in characters.
+        tokens_in: Number of tokens read.
+        tokens_out: Number of tokens written.
+        seconds: Time that the engine spent on the calls.
+
+    """
 
     engine: str
     kind: str
@@ -35,26 +46,26 @@ class Share:
 
 
 def size(ledger: SqliteStore) -> list[Share]:
-    """Return the shares of a ledger, the largest first."""
+    """Compute the totals per engine and request kind, those with the most calls first."""
     tokens = "COALESCE(SUM(CASE WHEN json_valid(value) THEN json_extract(value, '$.{}') END), 0)"
     rows = ledger.connection.execute(
-        f"SELECT engine, kind, COUNT(*), SUM(LENGTH(value)), {tokens.format('in')}, {tokens.format('out')}, SUM(seconds) "  # noqa: S608 (constants)
+        f"SELECT engine, kind, COUNT(*), SUM(LENGTH(CAST(value AS BLOB))), {tokens.format('in')}, {tokens.format('out')}, SUM(seconds) "  # noqa: S608 (constants)
         "FROM calls GROUP BY engine, kind ORDER BY 3 DESC"
     )
     return [Share(*row) for row in rows]
 
 
 def prune(ledger: SqliteStore, *, engine: str | None = None, before: float | None = None, failed: bool = False) -> int:
-    """Delete the calls that match every given condition, and return how many; the file shrinks accordingly.
+    """Delete the calls that match all given conditions, shrink the file, and return the number of deleted calls.
 
     Args:
-        ledger: an open store.
-        engine: the identity of the calls' engine.
-        before: calls stored before this time (seconds since 1970).
-        failed: recorded failures only, so that they are requested again.
+        ledger: Open store.
+        engine: Identity of the engine; delete only its calls.
+        before: Time in seconds since 1970; delete only calls stored before it.
+        failed: Whether to delete only recorded failures, so that they are requested again.
 
     Raises:
-        LedgerError: without any condition, which would delete every call.
+        LedgerError: If no condition is given, because this would delete every call.
 
     """
     if engine is None and before is None and not failed:
@@ -70,10 +81,10 @@ def prune(ledger: SqliteStore, *, engine: str | None = None, before: float | Non
 
 
 def export(ledger: SqliteStore, path: Path) -> int:
-    """Write every call as a line of JSON, in the order of the keys; return how many. Damaged calls are left out."""
+    """Write each call as a line of JSON, ordered by key, and return the number of calls. Damaged calls are left out."""
     count = 0
     with atomic_write(path) as partial, partial.open("w", encoding="utf-8") as file:
-        for row in _intact(ledger.connection.execute(f"SELECT {COLUMNS} FROM calls ORDER BY key")):  # noqa: S608 (constants)
+        for row in _drop_damaged(ledger.connection.execute(f"SELECT {COLUMNS} FROM calls ORDER BY key")):  # noqa: S608 (constants)
             line = dict(zip(_FIELDS, (row[0].hex(), *row[1:6]), strict=True))
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
             count += 1
@@ -81,31 +92,31 @@ def export(ledger: SqliteStore, path: Path) -> int:
 
 
 def import_lines(ledger: SqliteStore, path: Path) -> int:
-    """Add the calls of an exported file that the ledger lacks; return how many. A bad line stops it with nothing added."""
-    return _add(ledger, _rows(path))
+    """Add the missing calls from an exported file and return their number. If a line is invalid, nothing is added."""
+    return _insert_missing(ledger, _parse_rows(path))
 
 
 def merge(ledger: SqliteStore, other: Path) -> int:
-    """Add the calls of another ledger that this one lacks; return how many. The other is only read."""
+    """Add the missing calls from another ledger, which is opened read-only, and return their number."""
     if not other.is_file():
         raise LedgerError(f"There is no ledger at {other}.")
     with closing(sqlite3.connect(f"file:{quote(str(other))}?mode=ro", uri=True)) as source:
-        return _add(ledger, _intact(source.execute(f"SELECT {COLUMNS} FROM calls")))  # noqa: S608 (constants)
+        return _insert_missing(ledger, _drop_damaged(source.execute(f"SELECT {COLUMNS} FROM calls")))  # noqa: S608 (constants)
 
 
-def _intact(rows: Iterable[Sequence[Any]]) -> Iterator[Sequence[Any]]:
-    """Leave out rows that fail their checksum."""
+def _drop_damaged(rows: Iterable[Sequence[Any]]) -> Iterator[Sequence[Any]]:
+    """Filter out rows that fail their checksum."""
     return (row for row in rows if checksum(row[0], row[3]) == row[-1])
 
 
-def _add(ledger: SqliteStore, rows: Iterable[Sequence[Any]]) -> int:
-    before = len(ledger)
+def _insert_missing(ledger: SqliteStore, rows: Iterable[Sequence[Any]]) -> int:
+    count_before = len(ledger)
     with ledger.writing() as db:
         db.executemany("INSERT OR IGNORE INTO calls VALUES (?,?,?,?,?,?,?)", rows)
-    return len(ledger) - before
+    return len(ledger) - count_before
 
 
-def _rows(path: Path) -> Iterator[Sequence[Any]]:
+def _parse_rows(path: Path) -> Iterator[Sequence[Any]]:
     for number, line in json_lines(path, _FIELDS):
         try:
             key, value = bytes.fromhex(line["key"]), line["value"]

@@ -1,1 +1,1 @@
-"""Metrics: pure functions, and the components that give a row per question and aggregates with intervals."""
+"""Metrics: pure scoring functions, and components that compute a row per question and aggregates with intervals."""

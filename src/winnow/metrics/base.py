@@ -1,7 +1,7 @@
 """The base classes of metrics: one row per question, and an aggregate of the rows with its interval.
 
-Metrics are components (conf/metric/<name>.yaml). They are computed when predictions are read, so a new one needs no new
-prediction; the same objects give the reward of a single reply in training.
+Metrics are components (conf/metric/<name>.yaml). They are computed from stored predictions, so that adding a metric does not
+require new predictions. The same objects compute the reward of a single reply in training.
 """
 
 import math
@@ -24,8 +24,15 @@ Row = Mapping[str, float]
 class Sample:
     """The inputs of a metric for one question.
 
-    `contexts` are the placed ones in prompt order, and `ranking` the retriever's, best first, as deep as it is stored; both
-    are present only where a metric or breakdown declares that input.
+    `contexts` and `ranking` are empty unless a metric or breakdown declares that input.
+
+    Attributes:
+        question: Question with its accepted answers.
+        prediction: Prediction for the question.
+        contexts: Contexts of the prompt, in prompt order.
+        prices: Price of the model of each role, if it has one.
+        ranking: Contexts as ranked by the retriever, best first, to the depth that is stored.
+
     """
 
     question: Question
@@ -37,19 +44,19 @@ class Sample:
 
 @dataclass(frozen=True)
 class Metric(ABC):
-    """One column of every table.
+    """Base class of metrics. Each metric is a column of every table.
 
     Attributes:
-        name: identifies the metric in metrics.json and MLflow.
-        title: heads its column.
+        name: Identifier of the metric in metrics.json and MLflow.
+        title: Column heading.
         unit: "percent" for shares between 0 and 1, "number" for anything else.
-        digits: decimals of a number.
-        headline: whether the terminal's closing table shows it; reports and MLflow always do.
+        digits: Number of decimals if the unit is "number".
+        headline: Whether the table that a sweep prints includes the metric; reports and MLflow always do.
 
     """
 
     inputs: ClassVar[frozenset[Input]] = frozenset({"prediction"})
-    """Inputs that it needs in addition to the question; contexts and ranking are read only if a metric needs them."""
+    """Inputs that the metric needs besides the question. Contexts and rankings are read only if a metric needs them."""
 
     name: str
     title: str
@@ -59,23 +66,23 @@ class Metric(ABC):
 
     @abstractmethod
     def row(self, sample: Sample) -> Row | None:
-        """Return the question's values, None where the metric is undefined for it."""
+        """Compute the values of one question, or return None if the metric is undefined for it."""
 
     @abstractmethod
     def aggregate(self, rows: Sequence[Row], seed: int = 0) -> Interval:
-        """Return the metric over these rows with its 95 % interval; over no rows, `undefined_interval()`."""
+        """Aggregate the rows into one value with its 95 % interval, or `undefined_interval()` if there are no rows."""
 
     def value(self, row: Row) -> float:
-        """Return the question's single number, for rewards and paired comparisons."""
+        """Return the single value of a question that rewards and paired comparisons use."""
         return row[self.name]
 
     def reward(self, sample: Sample) -> float:
-        """Return the value of one sample, 0 where the metric is undefined for it."""
+        """Compute the value of one sample, or 0 if the metric is undefined for it."""
         row = self.row(sample)
         return 0.0 if row is None else self.value(row)
 
     def format(self, interval: Interval) -> str:
-        """Return an interval as text, "-" where it is undefined."""
+        """Format an interval as text, or as "-" if it is undefined."""
         if not interval.n:
             return "-"
         return interval.percent() if self.unit == "percent" else interval.plain(self.digits)
@@ -83,33 +90,36 @@ class Metric(ABC):
 
 @dataclass(frozen=True)
 class MeanMetric(Metric):
-    """A metric that is the mean of one number per question."""
+    """Base class of metrics that average one score per question."""
 
     @abstractmethod
     def score(self, sample: Sample) -> float | None:
-        """Return the question's number, None where it is undefined."""
+        """Compute the score of one question, or return None if it is undefined."""
 
     def row(self, sample: Sample) -> Row | None:
-        """Return the number under the metric's name."""
+        """Return the score under the metric's name, or None if it is undefined."""
         score = self.score(sample)
         return None if score is None else {self.name: float(score)}
 
     def aggregate(self, rows: Sequence[Row], seed: int = 0) -> Interval:
-        """Return the mean with its bootstrap interval."""
+        """Compute the mean score with its bootstrap interval."""
         values = np.array([row[self.name] for row in rows], dtype=np.float64)
         return mean_interval(values, seed=seed) if len(values) else undefined_interval()
 
 
 @dataclass(frozen=True)
 class JudgedMetric(MeanMetric):
-    """A metric that a model computes: a plan whose requests have the role "judge", run by the driver into the ledger."""
+    """Base class of metrics that a model computes.
+
+    Each sample has a plan whose requests have the role "judge". The driver runs it and stores the results in the ledger.
+    """
 
     @abstractmethod
     def plan(self, sample: Sample) -> Plan[float | None]:
-        """Start the plan that judges one sample; it returns the number, None where the reply gives none."""
+        """Start the plan that judges one sample. The plan returns the score, or None if the reply contains none."""
 
     def score(self, sample: Sample) -> float | None:
-        """Raise: the number comes from the plan."""
+        """Raise TypeError, because only the plan can compute the score."""
         raise TypeError(f"{self.name}: question {sample.question.question_id!r} is scored by a judge; run its plan.")
 
 
@@ -119,21 +129,23 @@ def undefined_interval() -> Interval:
 
 
 def rows_by_metric(metrics: Sequence[Metric], samples: Sequence[Sample]) -> dict[str, list[Row | None]]:
-    """Return each metric's rows, one per sample, by its name; judged metrics are left out."""
-    return {m.name: [m.row(sample) for sample in samples] for m in metrics if not isinstance(m, JudgedMetric)}
+    """Compute one row per sample for each metric, keyed by metric name; judged metrics are left out."""
+    return {
+        metric.name: [metric.row(sample) for sample in samples] for metric in metrics if not isinstance(metric, JudgedMetric)
+    }
 
 
 def aggregate(metric: Metric, rows: Sequence[Row | None], seed: int = 0) -> Interval:
-    """Return a metric over the rows where it is defined."""
+    """Aggregate a metric over the rows in which it is defined."""
     return metric.aggregate([row for row in rows if row is not None], seed)
 
 
 def evaluate(metrics: Sequence[Metric], samples: Sequence[Sample], seed: int = 0) -> dict[str, Interval]:
-    """Compute all metrics on some samples, by metric name."""
+    """Compute the metrics over the samples, keyed by metric name; judged metrics are left out."""
     rows = rows_by_metric(metrics, samples)
     return {metric.name: aggregate(metric, rows[metric.name], seed) for metric in metrics if metric.name in rows}
 
 
 def required_inputs(components: Sequence[Any]) -> frozenset[Input]:
-    """Return the inputs that some metrics and breakdowns declare."""
+    """Collect the inputs that the metrics and breakdowns declare."""
     return frozenset().union(*(component.inputs for component in components))

@@ -1,4 +1,4 @@
-"""Breakdowns: groups of questions for which tables show each cell separately (conf/breakdown/<name>.yaml)."""
+"""Breakdowns divide the questions into groups, so that a table can show every cell by group (conf/breakdown/<name>.yaml)."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from winnow.metrics.base import Input, Sample
 
 @dataclass(frozen=True)
 class Breakdown(ABC):
-    """Assigns every question to a group."""
+    """Base class of breakdowns. A breakdown assigns every question to one group."""
 
     inputs: ClassVar[frozenset[Input]] = frozenset()
 
@@ -30,55 +30,69 @@ class Breakdown(ABC):
 
 @dataclass(frozen=True)
 class MetaField(Breakdown):
-    """By a field of the questions' meta, such as "list" (trivia) or "prop" (PopQA)."""
+    """Group questions by a metadata field of their data set, such as "list" (trivia) or "prop" (PopQA)."""
 
     field: str = ""
 
     def groups(self, samples: Sequence[Sample]) -> list[str]:
-        """Return the field's values, "none" where a question lacks it; raise ConfigError if all do."""
+        """Return the field's value for each sample, or "none" if the question lacks the field.
+
+        Raises:
+            ConfigError: If no question has the field.
+
+        """
         metas = [json.loads(sample.question.meta) for sample in samples]
         if not any(self.field in meta for meta in metas):
-            known = sorted({key for meta in metas for key in meta})
-            raise ConfigError(f"breakdown.field={self.field!r}: the questions' meta has {known or 'no fields'}.")
+            fields = sorted({key for meta in metas for key in meta})
+            raise ConfigError(f"breakdown.field={self.field!r}: the questions' meta has {fields or 'no fields'}.")
         return [str(meta.get(self.field, "none")) for meta in metas]
 
 
 @dataclass(frozen=True)
 class GoldRank(Breakdown):
-    """By the retriever's rank of the best gold passage: 1, up to 5, ..., not retrieved, no gold passage."""
+    """Group questions by the rank at which the retriever returned the best gold passage.
+
+    The groups are the rank ranges that end at each of `edges`, a range over the last edge, "not retrieved", and "no gold
+    passage".
+    """
 
     inputs: ClassVar[frozenset[Input]] = frozenset({"ranking"})
     edges: Sequence[int] = (1, 5, 20, 100)
 
     def groups(self, samples: Sequence[Sample]) -> list[str]:
-        """Return names such as "2-5"."""
-        return [self._group([c.rank for c in sample.ranking if c.is_gold]) for sample in samples]
+        """Return the group of each sample, such as "2-5"."""
+        return [self._group_of([c.rank for c in sample.ranking if c.is_gold]) for sample in samples]
 
-    def _group(self, ranks: Sequence[int]) -> str:
+    def _group_of(self, ranks: Sequence[int]) -> str:
         if not ranks:
             return "no gold passage"
-        best = min((rank for rank in ranks if rank), default=0)
-        if not best:
+        best_rank = min((rank for rank in ranks if rank), default=0)
+        if not best_rank:
             return "not retrieved"
-        place = bisect_left(self.edges, best)
-        if place == len(self.edges):
+        index = bisect_left(self.edges, best_rank)
+        if index == len(self.edges):
             return f"over {self.edges[-1]}"
-        low, high = (self.edges[place - 1] + 1 if place else 1), self.edges[place]
+        low, high = (self.edges[index - 1] + 1 if index else 1), self.edges[index]
         return str(high) if low == high else f"{low}-{high}"
 
 
 @dataclass(frozen=True)
 class RetrievalScore(Breakdown):
-    """By the best retriever score of a question, in equally large groups; questions of equal score share one."""
+    """Group questions by their best retriever score into bins of equal size. Questions of equal score share a bin.
+
+    Questions without a retrieved passage are a group of their own.
+    """
 
     inputs: ClassVar[frozenset[Input]] = frozenset({"ranking"})
     bins: int = 4
 
     def groups(self, samples: Sequence[Sample]) -> list[str]:
-        """Return names such as "2 of 4", the lowest scores first."""
-        best = np.array([max((c.score for c in sample.ranking if c.rank), default=-np.inf) for sample in samples])
-        edges = np.quantile(best, np.linspace(0, 1, self.bins + 1)[1:-1]) if len(best) else np.zeros(0)
-        return [f"{int(place) + 1} of {self.bins}" for place in np.searchsorted(edges, best, side="left")]
+        """Return the group of each sample, such as "2 of 4", counted from the lowest scores."""
+        scores = np.array([max((c.score for c in sample.ranking if c.rank), default=-np.inf) for sample in samples])
+        retrieved = np.isfinite(scores)
+        edges = np.quantile(scores[retrieved], np.linspace(0, 1, self.bins + 1)[1:-1]) if retrieved.any() else np.zeros(0)
+        names = [f"{int(index) + 1} of {self.bins}" for index in np.searchsorted(edges, scores, side="left")]
+        return [name if known else "nothing retrieved" for name, known in zip(names, retrieved, strict=True)]
 
 
 _NUMBER = re.compile(r"^[\d.,\s%$€£-]*\d[\d.,\s%$€£-]*$")
@@ -88,15 +102,15 @@ _PARTICLES = frozenset({"of", "the", "and", "de", "van", "von"})
 
 @dataclass(frozen=True)
 class AnswerType(Breakdown):
-    """By the form of the first accepted answer: yes/no, year, number, name (capitalised words), other text."""
+    """Group questions by the form of their first accepted answer; see `answer_type`."""
 
     def groups(self, samples: Sequence[Sample]) -> list[str]:
-        """Return one of "yes/no", "year", "number", "name", "text"."""
+        """Return the form of the first accepted answer of each sample."""
         return [answer_type(sample.question.answers[0]) for sample in samples]
 
 
 def answer_type(answer: str) -> str:
-    """Return the form of an answer."""
+    """Classify an answer as "yes/no", "year", "number", "name" (capitalised words) or "text" (anything else)."""
     text = answer.strip()
     if text.lower() in ("yes", "no"):
         return "yes/no"

@@ -1,4 +1,4 @@
-"""Calibration of relevance scores: reliability, expected calibration error, Platt scaling, and ranking errors."""
+"""Calibration of relevance scores: reliability, expected calibration error, Platt scaling and misranking rate."""
 
 import math
 from dataclasses import dataclass
@@ -13,7 +13,14 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """One bin of a reliability curve: mean confidence, share of correct items, and their number."""
+    """One bin of a reliability diagram.
+
+    Attributes:
+        confidence: Mean confidence of the items.
+        accuracy: Share of correct items.
+        n: Number of items.
+
+    """
 
     confidence: float
     accuracy: float
@@ -21,27 +28,24 @@ class Bin:
 
 
 def probability(log_odds: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return P("true") of log-odds, without overflow."""
+    """Convert log-odds to P("true"), without overflow."""
     odds: NDArray[np.float32] = np.exp(-np.abs(log_odds))
     return np.where(log_odds >= 0, 1 / (1 + odds), odds / (1 + odds)).astype(np.float32)
 
 
 def reliability(confidence: Floats, correct: NDArray[np.bool_], bins: int = 10) -> list[Bin]:
-    """Return equal-width bins of probabilities with the accuracy of each, without empty ones."""
+    """Group probabilities into bins of equal width and compute the accuracy of each; empty bins are left out."""
     if ((confidence < 0) | (confidence > 1)).any():
         raise InputError(f"Reliability needs probabilities; received {confidence.min()} to {confidence.max()}.")
-    place = np.minimum((confidence * bins).astype(int), bins - 1)
-    return [
-        Bin(float(confidence[place == n].mean()), float(correct[place == n].mean()), int((place == n).sum()))
-        for n in range(bins)
-        if (place == n).any()
-    ]
+    bin_index = np.minimum((confidence * bins).astype(int), bins - 1)
+    masks = [bin_index == index for index in range(bins)]
+    return [Bin(float(confidence[mask].mean()), float(correct[mask].mean()), int(mask.sum())) for mask in masks if mask.any()]
 
 
 def misranking_rate(scores: Floats, correct: NDArray[np.bool_]) -> float:
-    """Return the probability that a correct item scores below an incorrect one (1 - AUROC); NaN if all are of one kind.
+    """Compute the probability that a correct item scores below an incorrect one (1 - AUROC); NaN if all have one label.
 
-    The calibration error does not measure this: predicting the base rate for every item has no calibration error.
+    The calibration error does not measure this: it is zero for a model that predicts the base rate for every item.
     """
     from sklearn.metrics import roc_auc_score
 
@@ -50,27 +54,28 @@ def misranking_rate(scores: Floats, correct: NDArray[np.bool_]) -> float:
 
 
 def expected_calibration_error(confidence: Floats, correct: NDArray[np.bool_], bins: int = 10) -> float:
-    """Return the mean distance of confidence and accuracy over bins, weighted by their size (Naeini et al. 2015)."""
-    parts = reliability(confidence, correct, bins)
-    return sum(part.n * abs(part.confidence - part.accuracy) for part in parts) / len(confidence)
+    """Compute the mean gap between confidence and accuracy over bins, weighted by bin size (Naeini et al. 2015)."""
+    curve = reliability(confidence, correct, bins)
+    return sum(point.n * abs(point.confidence - point.accuracy) for point in curve) / len(confidence)
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A linear map of log-odds; the default is the identity."""
+    """A linear map of log-odds. The default is the identity."""
 
     slope: float = 1.0
     offset: float = 0.0
 
     def __call__(self, log_odds: Floats) -> Floats:
-        """Return calibrated log-odds."""
+        """Calibrate log-odds."""
         return self.slope * log_odds + self.offset
 
 
 def calibrate(log_odds: Floats, correct: NDArray[np.bool_]) -> Calibration:
-    """Fit Platt scaling (1999), a logistic regression of correctness on log-odds; the identity if all labels are equal.
+    """Fit Platt scaling (1999): a logistic regression of correctness on log-odds.
 
-    A negative slope, of scores that rank in reverse, becomes a constant: calibration never reverses a ranking.
+    If all labels are equal, the result is the identity. A negative slope means that the scores rank in reverse; the result
+    is then a constant, so that calibration never reverses a ranking.
     """
     from sklearn.linear_model import LogisticRegression
 
@@ -81,11 +86,11 @@ def calibrate(log_odds: Floats, correct: NDArray[np.bool_]) -> Calibration:
     slope = float(model.coef_[0, 0])
     if slope > 0:
         return Calibration(slope, float(model.intercept_[0]))
-    share = float(correct.mean())
-    return Calibration(0.0, math.log(share / (1 - share)))
+    base_rate = float(correct.mean())
+    return Calibration(0.0, math.log(base_rate / (1 - base_rate)))
 
 
 def check_labels(scores: Floats, labels: NDArray[np.bool_]) -> None:
-    """Raise InputError unless every score has a label."""
+    """Raise InputError if scores and labels differ in number, or if there are none."""
     if len(scores) != len(labels) or not len(scores):
         raise InputError(f"Each item needs a score and a label; received {len(scores)} scores and {len(labels)} labels.")

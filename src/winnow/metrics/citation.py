@@ -21,19 +21,22 @@ class CitationScore:
 
 
 def score(reply: str, relevance: Sequence[bool], dialect: Dialect = "rage") -> CitationScore:
-    """Score the citations of a reply; `relevance` has one flag per numbered document, in their order.
+    """Score the citations of a reply. Recall is 0 if no document is relevant; RAGE's released code crashes in that case.
 
-    `rage` (as released): numbers out of range are dropped without penalty and duplicates collapse. `paper` (RAGE's
-    text): precision is over all citations, repeated and out-of-range ones included. Where no relevant document is
-    shown recall is 0 (the released code crashes there).
+    Args:
+        reply: Reply that cites documents as [n], from 1.
+        relevance: Whether each numbered document is relevant, in their order.
+        dialect: "rage", as released, ignores numbers out of range and counts repeated citations once. "paper", as RAGE's
+            text describes it, computes precision over all citations, including repeated and out-of-range ones.
+
     """
     if dialect not in get_args(Dialect):
         raise ConfigError(f"dialect must be one of {', '.join(get_args(Dialect))}; received {dialect!r}.")
     cited = [int(number) for number in _CITATION.findall(reply)]
-    valid = {n for n in cited if 1 <= n <= len(relevance)}
-    hits = {n for n in valid if relevance[n - 1]}
+    valid = {number for number in cited if 1 <= number <= len(relevance)}
+    hits = {number for number in valid if relevance[number - 1]}
     if dialect == "paper":
-        correct = sum(n in hits for n in cited)
+        correct = sum(number in hits for number in cited)
         precision = correct / len(cited) if cited else 0.0
     else:
         precision = len(hits) / len(valid) if valid else 0.0

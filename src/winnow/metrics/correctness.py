@@ -1,4 +1,4 @@
-"""Whether the answer is right: exact match, F1 and accuracy, in the dialects of published implementations."""
+"""Correctness of the answer: exact match, F1 and accuracy, in the dialects of published implementations."""
 
 from dataclasses import dataclass
 
@@ -8,32 +8,32 @@ from winnow.metrics.base import MeanMetric, Sample
 
 @dataclass(frozen=True)
 class ExactMatch(MeanMetric):
-    """The normalised answer equals a normalised accepted answer."""
+    """Whether the normalised answer equals a normalised accepted answer."""
 
     dialect: Dialect = "squad"
 
     def score(self, sample: Sample) -> float:
-        """Return 1.0 or 0.0."""
+        """Return 1.0 for an exact match, else 0.0."""
         return exact_match(sample.prediction.answer, sample.question.answers, self.dialect)
 
 
 @dataclass(frozen=True)
 class F1(MeanMetric):
-    """Token overlap with the most similar accepted answer."""
+    """Token F1 against the most similar accepted answer."""
 
     dialect: Dialect = "squad"
 
     def score(self, sample: Sample) -> float:
-        """Return the highest token F1, 0 to 1."""
+        """Compute the highest token F1 (0 to 1)."""
         return f1(sample.prediction.answer, sample.question.answers, self.dialect)
 
 
 @dataclass(frozen=True)
 class Accuracy(MeanMetric):
-    """An accepted answer is contained in the answer."""
+    """Whether the answer contains an accepted answer."""
 
     dialect: Dialect = "squad"
 
     def score(self, sample: Sample) -> float:
-        """Return 1.0 or 0.0."""
+        """Return 1.0 if the answer contains an accepted answer, else 0.0."""
         return accuracy(sample.prediction.answer, sample.question.answers, self.dialect)

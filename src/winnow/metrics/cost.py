@@ -1,4 +1,4 @@
-"""What a question costs, counted as if it had run alone: tokens, calls, seconds, dollars."""
+"""Cost of a question in tokens, calls, seconds and dollars, counted as if the question had been run alone."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,12 +8,12 @@ from winnow.metrics.base import MeanMetric, Sample
 
 @dataclass(frozen=True)
 class Consumption(MeanMetric):
-    """A count of the prediction, over all roles; "tokens" are those read and written together."""
+    """Resources that a prediction used, summed over all roles. "tokens" is the sum of "tokens_in" and "tokens_out"."""
 
     of: Literal["tokens_in", "tokens_out", "tokens", "calls", "seconds"] = "tokens"
 
     def score(self, sample: Sample) -> float:
-        """Return the count."""
+        """Return the amount that the prediction used."""
         prediction = sample.prediction
         if self.of == "tokens":
             return float(prediction.tokens_in + prediction.tokens_out)
@@ -22,13 +22,13 @@ class Consumption(MeanMetric):
 
 @dataclass(frozen=True)
 class Cost(MeanMetric):
-    """Dollars for `questions` questions, each role at its own model's price; undefined where no model has one."""
+    """Dollars per `questions` questions, with each role at the price of its model. Undefined if no model has a price."""
 
     questions: int = 1000
 
     def score(self, sample: Sample) -> float | None:
-        """Return the dollars."""
+        """Compute the dollars; roles without a price are not counted."""
         if not sample.prices:
             return None
-        prices = [(part, sample.prices[part.role]) for part in sample.prediction.usage if part.role in sample.prices]
-        return self.questions * sum(price.of(part.tokens_in, part.tokens_out) for part, price in prices)
+        priced = [usage for usage in sample.prediction.usage if usage.role in sample.prices]
+        return self.questions * sum(sample.prices[usage.role].of(usage.tokens_in, usage.tokens_out) for usage in priced)

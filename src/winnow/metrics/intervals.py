@@ -1,4 +1,4 @@
-"""95 % bootstrap intervals, and paired tests between two cells on the same questions."""
+"""95 % bootstrap intervals, and paired tests of two cells on the same questions."""
 
 import math
 from collections.abc import Sequence
@@ -20,19 +20,24 @@ class Interval:
     n: int
 
     def percent(self) -> str:
-        """Return text such as "41.7 [30.0, 53.3]", in percent."""
+        """Format the interval in percent, such as "41.7 [30.0, 53.3]"."""
         return f"{100 * self.mean:.1f} [{100 * self.low:.1f}, {100 * self.high:.1f}]"
 
     def plain(self, digits: int = 0) -> str:
-        """Return text such as "812 [790, 833]", without a unit."""
+        """Format the interval without a unit, such as "812 [790, 833]"."""
         return f"{self.mean:.{digits}f} [{self.low:.{digits}f}, {self.high:.{digits}f}]"
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The mean difference (first minus second) with its paired-bootstrap interval and McNemar's exact p-value.
+    """Result of a paired comparison of two cells.
 
-    The test needs values of 0 and 1; otherwise `p_value` is NaN.
+    Attributes:
+        difference: Mean difference, first minus second.
+        low: Lower bound of the 95 % paired-bootstrap interval.
+        high: Upper bound of the 95 % paired-bootstrap interval.
+        p_value: Exact p-value of McNemar's test, or NaN unless all values are 0 or 1.
+
     """
 
     difference: float
@@ -42,46 +47,57 @@ class Comparison:
 
     @property
     def p_text(self) -> str:
-        """Return the p-value as text, "-" where there is none."""
+        """Return the p-value as text, or "-" if it is NaN."""
         return "-" if math.isnan(self.p_value) else f"{self.p_value:.3f}"
 
     def signed(self, scale: float = 100.0) -> str:
-        """Return the difference with its interval as text, in percentage points by default."""
+        """Format the difference with its interval, in percentage points by default."""
         return f"{scale * self.difference:+.1f} [{scale * self.low:+.1f}, {scale * self.high:+.1f}]"
 
 
 def mean_interval(values: ArrayLike, *, seed: int = 0, resamples: int = 2000) -> Interval:
-    """Return the mean of per-question values with its interval; the same seed gives the same interval."""
-    data = _vector(values)
+    """Compute the mean of per-question values with its bootstrap interval. The same seed gives the same interval."""
+    data = _as_vector(values)
     means = _resampled_means(data, seed, resamples)
     low, high = np.quantile(means, [0.025, 0.975])
     return Interval(float(data.mean()), float(low), float(high), len(data))
 
 
 def compare(first: ArrayLike, second: ArrayLike, *, seed: int = 0, resamples: int = 2000) -> Comparison:
-    """Compare two cells question by question; both are (questions,) in the same order."""
-    left, right = _vector(first), _vector(second)
-    if len(left) != len(right):
-        raise InputError(f"A paired comparison needs the same questions; received {len(left)} and {len(right)} rows.")
-    means = _resampled_means(left - right, seed, resamples)
+    """Compare two cells question by question.
+
+    Args:
+        first: (questions,) Values of the first cell.
+        second: (questions,) Values of the second cell, in the same order of questions.
+        seed: Seed of the bootstrap.
+        resamples: Number of bootstrap resamples.
+
+    """
+    first_values, second_values = _as_vector(first), _as_vector(second)
+    if len(first_values) != len(second_values):
+        raise InputError(
+            f"A paired comparison needs the same questions; received {len(first_values)} and {len(second_values)} rows."
+        )
+    differences = first_values - second_values
+    means = _resampled_means(differences, seed, resamples)
     low, high = np.quantile(means, [0.025, 0.975])
-    binary = bool(np.isin(np.concatenate([left, right]), (0.0, 1.0)).all())
-    p_value = mcnemar(left, right) if binary else math.nan
-    return Comparison(float((left - right).mean()), float(low), float(high), p_value)
+    binary = bool(np.isin(np.concatenate([first_values, second_values]), (0.0, 1.0)).all())
+    p_value = mcnemar(first_values, second_values) if binary else math.nan
+    return Comparison(float(differences.mean()), float(low), float(high), p_value)
 
 
 def mcnemar(first: ArrayLike, second: ArrayLike) -> float:
-    """Return the exact two-sided p-value of McNemar's test for two vectors of correct (1) and incorrect (0) answers."""
+    """Compute the exact two-sided p-value of McNemar's test for two vectors of correct (1) and incorrect (0) answers."""
     from scipy.stats import binomtest
 
-    left, right = _vector(first) > 0.5, _vector(second) > 0.5
-    only_left, only_right = int((left & ~right).sum()), int((~left & right).sum())
-    if only_left + only_right == 0:
+    first_correct, second_correct = _as_vector(first) > 0.5, _as_vector(second) > 0.5
+    only_first, only_second = int((first_correct & ~second_correct).sum()), int((~first_correct & second_correct).sum())
+    if only_first + only_second == 0:
         return 1.0
-    return float(binomtest(only_left, only_left + only_right, 0.5).pvalue)
+    return float(binomtest(only_first, only_first + only_second, 0.5).pvalue)
 
 
-def _vector(values: ArrayLike | Sequence[float]) -> NDArray[np.float64]:
+def _as_vector(values: ArrayLike | Sequence[float]) -> NDArray[np.float64]:
     data = np.asarray(values, dtype=np.float64)
     if data.ndim != 1 or not len(data):
         raise InputError(f"An interval needs one value per question; received an array of shape {data.shape}.")

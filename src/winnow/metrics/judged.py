@@ -1,6 +1,5 @@
-"""LLM-judged accuracy: whether the answer means the same as an accepted one."""
+"""LLM-judged accuracy: whether the answer means the same as an accepted answer."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from winnow.errors import ConfigError
@@ -10,11 +9,11 @@ from winnow.records import Decoding, Generate, Message, Plan
 
 @dataclass(frozen=True)
 class JudgedAccuracy(JudgedMetric):
-    """Asks the judge for "yes" or "no"; if the reply starts with neither, the metric is undefined for the question.
+    """Accuracy by the verdict of a judge, "yes" or "no". It is undefined if the reply starts with neither word.
 
     Args:
-        template: of the judge's prompt, with the placeholders {question}, {answers} and {answer}.
-        max_new_tokens: limit of the judge's reply.
+        template: Template of the judge's prompt, with the placeholders {question}, {answers} and {answer}.
+        max_new_tokens: Maximum length of the judge's reply.
 
     """
 
@@ -28,14 +27,15 @@ class JudgedAccuracy(JudgedMetric):
                 raise ConfigError(f"metric.{self.name}.template must contain {{{name}}}; received {self.template!r}.")
 
     def plan(self, sample: Sample) -> Plan[float | None]:
-        """Send one request."""
+        """Request one verdict."""
         answers = "; ".join(sample.question.answers)
         prompt = self.template.format(question=sample.question.text, answers=answers, answer=sample.prediction.answer)
         decoding = Decoding(max_new_tokens=self.max_new_tokens)
         (reply,) = yield [Generate((Message("user", prompt.strip()),), decoding, role="judge")]
-        return _verdict(reply.text.split())
+        return _parse_verdict(reply.text)
 
 
-def _verdict(words: Sequence[str]) -> float | None:
-    first = words[0].strip(".,:;!*\"'").lower() if words else ""
-    return {"yes": 1.0, "no": 0.0}.get(first)
+def _parse_verdict(reply: str) -> float | None:
+    words = reply.split()
+    first_word = words[0].strip(".,:;!*\"'").lower() if words else ""
+    return {"yes": 1.0, "no": 0.0}.get(first_word)

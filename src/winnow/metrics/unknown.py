@@ -7,8 +7,8 @@ from winnow.metrics.base import MeanMetric, Sample
 
 @dataclass(frozen=True)
 class Unknown(MeanMetric):
-    """The final answer is "unknown" (%Unk)."""
+    """Share of questions whose final answer is "unknown" (%Unk)."""
 
     def score(self, sample: Sample) -> float:
-        """Return 1.0 or 0.0."""
+        """Return 1.0 if the final answer is "unknown", else 0.0."""
         return float(sample.prediction.unknown)

@@ -1,1 +1,1 @@
-"""Reports: predictions to tables, plots, one HTML page and Markdown."""
+"""Reports: tables and plots of predictions, as one HTML page and as Markdown."""

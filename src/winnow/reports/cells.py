@@ -1,4 +1,4 @@
-"""The cells of a report: their labels, samples and metrics, and their tables."""
+"""The cells of a report, with their labels, samples and metrics, and the tables built from them."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -15,12 +15,12 @@ class CellResult:
     """The samples of one cell with their metrics.
 
     Attributes:
-        labels: of the cell.
-        samples: its questions with their predictions.
-        metrics: the columns of its tables; comparisons use the first.
-        judged: rows of the metrics that a model judged, by name.
-        hidden: further metrics that a paper's table or a plot needs.
-        groups: the breakdown's group of each sample, where there is one.
+        labels: Labels that identify the cell.
+        samples: Questions of the cell with their predictions.
+        metrics: Metrics that are columns of the tables. Comparisons use the first.
+        judged: Rows of the judged metrics, by metric name.
+        hidden: Further metrics that a paper's table or a plot needs.
+        groups: Group of each sample in the breakdown, or empty without a breakdown.
 
     """
 
@@ -33,15 +33,15 @@ class CellResult:
 
     @cached_property
     def rows(self) -> Mapping[str, Sequence[Row | None]]:
-        """Return each metric's rows, one per sample."""
+        """Return the rows of each metric, one per sample, by metric name."""
         return {**rows_by_metric([*self.metrics, *self.hidden], self.samples), **self.judged}
 
     def metric(self, name: str) -> Metric | None:
-        """Return a metric by name, None where the cell does not have it."""
+        """Return the metric of this name, or None if the cell does not have it."""
         return next((metric for metric in (*self.metrics, *self.hidden) if metric.name == name), None)
 
     def interval(self, name: str, seed: int) -> Interval:
-        """Return a metric of the cell with its 95 % interval."""
+        """Compute a metric over the cell with its 95 % interval, and cache it."""
         if (name, seed) not in self._intervals:
             metric = self.metric(name)
             assert metric is not None, name
@@ -53,37 +53,45 @@ class CellResult:
         return {}
 
     def text(self, name: str, seed: int) -> str:
-        """Return a metric of the cell as text, "-" where it is undefined."""
+        """Format a metric of the cell, or return "-" if it is undefined or the cell does not have it."""
         metric = self.metric(name)
         return "-" if metric is None else metric.format(self.interval(name, seed))
 
     def values(self, name: str) -> dict[str, float]:
-        """Return the metric's number of each question where it is defined, by question id."""
+        """Return the metric's value for each question for which it is defined, by question id."""
         metric = self.metric(name)
         assert metric is not None, name
         pairs = zip(self.samples, self.rows[name], strict=True)
         return {sample.question.question_id: metric.value(row) for sample, row in pairs if row is not None}
 
     def subset(self, keep: Callable[[Sample], bool]) -> "CellResult":
-        """Return the cell with the samples that are kept."""
-        return self._select([n for n, sample in enumerate(self.samples) if keep(sample)])
+        """Return the cell restricted to the samples for which `keep` is true."""
+        return self._select([index for index, sample in enumerate(self.samples) if keep(sample)])
 
     def group(self, name: str) -> "CellResult":
-        """Return the cell with the samples of one group."""
-        return self._select([n for n, group in enumerate(self.groups) if group == name])
+        """Return the cell restricted to the samples of one group."""
+        return self._select([index for index, group in enumerate(self.groups) if group == name])
 
-    def _select(self, positions: Sequence[int]) -> "CellResult":
+    def _select(self, indices: Sequence[int]) -> "CellResult":
         return replace(
             self,
-            samples=[self.samples[n] for n in positions],
-            judged={name: [rows[n] for n in positions] for name, rows in self.judged.items()},
-            groups=[self.groups[n] for n in positions] if self.groups else (),
+            samples=[self.samples[index] for index in indices],
+            judged={name: [rows[index] for index in indices] for name, rows in self.judged.items()},
+            groups=[self.groups[index] for index in indices] if self.groups else (),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class TableView:
-    """A table as text: its title, what it covers, its column names and its cells."""
+    """A table as text.
+
+    Attributes:
+        title: Heading of the table.
+        caption: What the table covers.
+        columns: Column names.
+        rows: Values of each row, as text.
+
+    """
 
     title: str
     caption: str
@@ -92,23 +100,26 @@ class TableView:
 
 
 def metrics_table(title: str, caption: str, cells: Sequence[CellResult], seed: int) -> TableView:
-    """Return every cell with every metric and its 95 % interval."""
+    """Build a table of all metrics with their 95 % intervals, with a row per cell."""
     metrics = cells[0].metrics
     rows = [[*_label_values(cell, cells), *(cell.text(metric.name, seed) for metric in metrics)] for cell in cells]
     return TableView(title, caption, [*_label_names(cells), *(metric.title for metric in metrics)], rows)
 
 
 def breakdown_table(cells: Sequence[CellResult], title: str, seed: int) -> TableView:
-    """Return the first metric of every cell by group, the largest groups first; each value with its number of questions."""
-    names = [name for name, _ in Counter(group for cell in cells for group in cell.groups).most_common()]
+    """Build a table of the first metric by group, with a row per cell and the largest groups first.
+
+    Each value is followed by its number of questions.
+    """
+    group_names = [name for name, _ in Counter(group for cell in cells for group in cell.groups).most_common()]
     metric = cells[0].metrics[0]
-    groups = [[cell.group(name) for name in names] for cell in cells]
+    groups = [[cell.group(name) for name in group_names] for cell in cells]
     rows = [
-        [*_label_values(cell, cells), *(f"{group.text(metric.name, seed)} ({len(group.samples)})" for group in row)]
-        for cell, row in zip(cells, groups, strict=True)
+        [*_label_values(cell, cells), *(f"{group.text(metric.name, seed)} ({len(group.samples)})" for group in cell_groups)]
+        for cell, cell_groups in zip(cells, groups, strict=True)
     ]
-    caption = "in brackets: the number of questions in the cell's group"
-    return TableView(f"{metric.title} by {title}", caption, [*_label_names(cells), *names], rows)
+    caption = "number of questions of each group in brackets"
+    return TableView(f"{metric.title} by {title}", caption, [*_label_names(cells), *group_names], rows)
 
 
 def _label_names(cells: Sequence[CellResult]) -> list[str]:
@@ -122,24 +133,24 @@ def _label_values(cell: CellResult, cells: Sequence[CellResult]) -> list[str]:
 
 
 def comparisons_table(cells: Sequence[CellResult], seed: int) -> TableView:
-    """Return each pair of cells that differ in strategy alone, or in setting alone, by the first metric.
+    """Build a table that compares the first metric of cells that differ only in their strategy or only in their setting.
 
-    Pairs without a question in common, or where the metric is undefined, are left out.
+    Pairs of cells are left out if they have no question in common, or if the metric is undefined for either.
     """
     metric = cells[0].metrics[0]
     rows = []
-    for n, second in enumerate(cells):
-        for first in cells[n + 1 :]:
-            left, right = first.labels, second.labels
-            if (left.k, left.gold) != (right.k, right.gold) or not paired(first, second):
+    for index, second in enumerate(cells):
+        for first in cells[index + 1 :]:
+            a, b = first.labels, second.labels
+            if (a.k, a.gold) != (b.k, b.gold) or not paired(first, second):
                 continue
-            if left.strategy != right.strategy and left.setting != right.setting:
+            if a.strategy != b.strategy and a.setting != b.setting:
                 continue
-            result = difference(first, second, metric.name, seed)
-            if result is not None:
-                rows.append([left.line, right.line, str(left.k), left.gold, result.signed(scale_of(metric)), result.p_text])
+            comparison = difference(first, second, metric.name, seed)
+            if comparison is not None:
+                rows.append([a.line, b.line, str(a.k), a.gold, comparison.signed(scale_of(metric)), comparison.p_text])
     caption = (
-        "paired bootstrap, and McNemar's exact test where values are 0 or 1, on the same questions; p is not corrected for "
+        "paired bootstrap, and McNemar's exact test if values are 0 or 1, on the same questions; p is not corrected for "
         "the number of pairs"
     )
     columns = ["A", "B", "k", "gold", f"{metric.title}: A - B", "p"]
@@ -147,23 +158,23 @@ def comparisons_table(cells: Sequence[CellResult], seed: int) -> TableView:
 
 
 def scale_of(metric: Metric) -> float:
-    """Return the factor from a metric's values to its unit: 100 for shares."""
+    """Return the factor that converts a metric's values to its unit: 100 for shares, else 1."""
     return 100.0 if metric.unit == "percent" else 1.0
 
 
 def paired(first: CellResult, second: CellResult) -> bool:
-    """Return whether two cells answered the same questions, and have answers to some in common."""
-    ids = {sample.question.question_id for sample in first.samples}
-    same = first.labels.questions == second.labels.questions
-    return same and not ids.isdisjoint(sample.question.question_id for sample in second.samples)
+    """Return whether two cells can be compared: they have the same question selection and at least one common question."""
+    first_ids = {sample.question.question_id for sample in first.samples}
+    same_selection = first.labels.questions == second.labels.questions
+    return same_selection and not first_ids.isdisjoint(sample.question.question_id for sample in second.samples)
 
 
 def difference(first: CellResult, second: CellResult, metric: str, seed: int) -> Comparison | None:
-    """Compare a metric of two cells on the questions where both define it, matched by id; None if there are none."""
+    """Compare a metric of two cells on the questions for which both define it, or return None if there are none."""
     if not (first.interval(metric, seed).n and second.interval(metric, seed).n):
         return None
-    left, right = first.values(metric), second.values(metric)
-    ids = [question_id for question_id in left if question_id in right]
-    if not ids:
+    first_values, second_values = first.values(metric), second.values(metric)
+    common_ids = [question_id for question_id in first_values if question_id in second_values]
+    if not common_ids:
         return None
-    return compare([left[i] for i in ids], [right[i] for i in ids], seed=seed)
+    return compare([first_values[i] for i in common_ids], [second_values[i] for i in common_ids], seed=seed)

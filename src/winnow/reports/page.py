@@ -1,4 +1,4 @@
-"""One self-contained HTML page, and the same tables as Markdown."""
+"""The report of a sweep: one self-contained HTML page, and the same tables as Markdown."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,12 +12,12 @@ from winnow.reports.paper import PaperPart, paper_tables
 from winnow.reports.plots import against_k, against_position, against_samples, tokens_by_strategy
 
 PLOTTED = ("em", "unk", "nm", "tokens")
-"""The metrics that the page plots, where a cell has them."""
+"""Metrics that the page plots if all cells have them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Tables, plots (SVG) and their provenance."""
+    """A report: tables, plots as SVG, and the provenance of both."""
 
     title: str
     tables: Sequence[TableView]
@@ -25,18 +25,18 @@ class Report:
     provenance: Mapping[str, str]
 
     def html(self) -> str:
-        """Return the page; it refers to nothing outside itself."""
+        """Render a self-contained HTML page."""
         environment = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True)
         return environment.get_template("page.html").render(report=self)
 
     def markdown(self) -> str:
-        """Return the tables and their provenance."""
-        parts = [f"# {self.title}"]
+        """Render the tables and their provenance as Markdown."""
+        sections = [f"# {self.title}"]
         for table in self.tables:
             lines = [f"| {' | '.join(row)} |" for row in (table.columns, ["---"] * len(table.columns), *table.rows)]
-            parts.append(f"## {table.title}\n\n{table.caption}\n\n" + "\n".join(lines))
+            sections.append(f"## {table.title}\n\n{table.caption}\n\n" + "\n".join(lines))
         provenance = "\n".join(f"- {name}: {value}" for name, value in self.provenance.items())
-        return "\n\n".join([*parts, f"## Provenance\n\n{provenance}"]) + "\n"
+        return "\n\n".join([*sections, f"## Provenance\n\n{provenance}"]) + "\n"
 
 
 def build_report(
@@ -49,16 +49,16 @@ def build_report(
     part: PaperPart | None = None,
     filtered: tuple[int, int] | None = None,
 ) -> Report:
-    """Build the report of a sweep: all questions, those with a gold passage, paired comparisons, plots.
+    """Build the report of a sweep: metrics on all questions and on those with a gold passage, comparisons and plots.
 
     Args:
-        title: of the page.
-        cells: the sweep's.
-        provenance: which data, models, seeds and code the numbers come from.
-        seed: of the bootstrap.
-        breakdown: the title of the cells' groups, for a table by group.
-        part: a paper's table or figure, whose values come first, beside ours.
-        filtered: questions before and after the closed-book filter, if there was one.
+        title: Title of the page.
+        cells: Cells of the sweep.
+        provenance: Data, models, seeds and code that produced the numbers.
+        seed: Seed of the bootstrap.
+        breakdown: Title of the breakdown, for a table by group; empty for none.
+        part: Table or figure of a paper, to be compared with our cells in the first tables.
+        filtered: Number of questions before and after the closed-book filter, or None without the filter.
 
     """
     total = len(cells[0].samples)
@@ -66,7 +66,7 @@ def build_report(
     tables = [metrics_table("All questions", f"{total} questions; % and means with 95 % bootstrap intervals", cells, seed)]
     if gold and gold[0].samples:
         count = len(gold[0].samples)
-        caption = f"the {count} of {total} questions whose top 100 hold an answer (or whose gold passage is annotated)"
+        caption = f"the {count} of {total} questions with an annotated gold passage or an answer in the retrieved passages"
         tables.append(metrics_table("Questions with a gold passage", caption, gold, seed))
     comparisons = comparisons_table(cells, seed)
     tables += [comparisons] if comparisons.rows else []
@@ -79,16 +79,21 @@ def build_report(
 
 def _plots(cells: Sequence[CellResult], gold: Sequence[CellResult], seed: int) -> list[str]:
     with_passages = [cell for cell in cells if cell.labels.k]
-    known = {name for name in PLOTTED if all(cell.metric(name) for cell in cells)}
+    available = {name for name in PLOTTED if all(cell.metric(name) for cell in cells)}
     placements = list(dict.fromkeys(cell.labels.gold for cell in with_passages))
     ks = sorted({cell.labels.k for cell in with_passages})
-    plots = [against_k(with_passages, name, place, seed) for place in placements for name in ("em", "unk") if name in known]
-    plots += [against_k(with_passages, "nm", place, seed) for place in placements if "nm" in known]
-    if "em" in known:
+    plots = [
+        against_k(with_passages, name, placement, seed)
+        for placement in placements
+        for name in ("em", "unk")
+        if name in available
+    ]
+    plots += [against_k(with_passages, "nm", placement, seed) for placement in placements if "nm" in available]
+    if "em" in available:
         plots += [against_position(gold or with_passages, k, seed) for k in ks]
         if len({cell.labels.samples for cell in with_passages}) > 1:
             plots += [against_samples(with_passages, k, seed) for k in ks]
-    return [*plots, tokens_by_strategy(cells, seed)] if "tokens" in known else plots
+    return [*plots, tokens_by_strategy(cells, seed)] if "tokens" in available else plots
 
 
 def _has_gold(sample: Sample) -> bool:
@@ -96,15 +101,20 @@ def _has_gold(sample: Sample) -> bool:
 
 
 def _with_provenance(cells: Sequence[CellResult]) -> list[CellResult]:
-    """Return cells whose every prediction has the question's gold provenance; closed-book cells get it from the others."""
-    known = {
+    """Copy the gold provenance of each question from the other cells to the closed-book cells.
+
+    The result is empty if all cells are closed-book.
+    """
+    provenances = {
         sample.question.question_id: sample.prediction.provenance for cell in cells if cell.labels.k for sample in cell.samples
     }
-    if not known:
+    if not provenances:
         return []
 
-    def informed(sample: Sample) -> Sample:
-        provenance = known.get(sample.question.question_id, "none")
+    def add_provenance(sample: Sample) -> Sample:
+        provenance = provenances.get(sample.question.question_id, "none")
         return replace(sample, prediction=replace(sample.prediction, provenance=provenance))
 
-    return [cell if cell.labels.k else replace(cell, samples=[informed(sample) for sample in cell.samples]) for cell in cells]
+    return [
+        cell if cell.labels.k else replace(cell, samples=[add_provenance(sample) for sample in cell.samples]) for cell in cells
+    ]

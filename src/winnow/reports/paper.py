@@ -1,4 +1,4 @@
-"""Our cells beside the values that a paper reports; those are in papers/<paper>.yaml, each with its source."""
+"""Tables that compare our cells with the values that a paper reports (papers/<paper>.yaml, each value with its source)."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,17 +17,25 @@ _SELECTORS = ("strategy", "k", "gold", "samples", "rank_by", "weight_by")
 
 @dataclass(frozen=True, slots=True)
 class ReportedValue:
-    """One value of a paper, in its unit (percent for shares): a point, a range if it gives no more, NaN for a dash."""
+    """A value that a paper reports, in the unit of the metric (percent for shares).
+
+    Attributes:
+        metric: Name of the metric.
+        low: The value, the lower end if the paper gives a range, or NaN if it prints a dash.
+        high: The upper end of the range; equal to `low` for a single value.
+        where: Labels of the cells that the value belongs to.
+        note: What the paper says about the value.
+
+    """
 
     metric: str
     low: float
     high: float
     where: Mapping[str, Any]
-    """Which cells it belongs to: strategy, and k, gold, samples, ranking or weights where they matter."""
     note: str = ""
 
     def format(self) -> str:
-        """Return the value as text."""
+        """Format the value or range, or return "-" for a dash."""
         if math.isnan(self.low):
             return "-"
         return f"{self.low:g}" if self.low == self.high else f"{self.low:g} to {self.high:g}"
@@ -35,7 +43,17 @@ class ReportedValue:
 
 @dataclass(frozen=True, slots=True)
 class ReportedDifference:
-    """A difference between two cells that a paper reports: a value, or only its sign."""
+    """A difference between two cells that a paper reports.
+
+    Attributes:
+        metric: Name of the metric.
+        of: Labels of the first cell.
+        less: Labels of the cell that is subtracted from the first.
+        value: The difference, or None if the paper reports only its sign.
+        sign: "+" or "-" if the paper reports only the sign, else empty.
+        note: What the paper says about the difference.
+
+    """
 
     metric: str
     of: Mapping[str, Any]
@@ -47,7 +65,20 @@ class ReportedDifference:
 
 @dataclass(frozen=True, slots=True)
 class PaperPart:
-    """A table or figure of a paper, for one of its data sets and models."""
+    """A table or figure of a paper, for one of its data sets and models.
+
+    Attributes:
+        title: Title of the table or figure.
+        source: The paper and the part, for the title of our table.
+        at: Labels of the part's cells, unless a value states others.
+        metrics: Names of the metrics that the part reports.
+        reported: Values of the part.
+        differences: Differences between its cells that the paper reports.
+        others: Results of other systems, by their name.
+        questions: Number of questions before and after the paper's closed-book filter, or empty if not reported.
+        gold_only: Whether the part covers only questions with a gold passage.
+
+    """
 
     title: str
     source: str
@@ -58,48 +89,55 @@ class PaperPart:
     others: Mapping[str, float]
     questions: Sequence[int]
     gold_only: bool
-    """Whether only questions with a gold passage count."""
 
 
 def load(paper: str, part: str, dataset: str, model: str) -> PaperPart:
-    """Read one part of papers/<paper>.yaml; raise ConfigError for names that the file does not have."""
-    body = yaml.safe_load(_pick("paper", paper, {p.name[:-5]: p for p in _papers()}).read_text(encoding="utf-8"))
-    entry = _pick("part", part, {k: v for k, v in body.items() if isinstance(v, Mapping) and "metrics" in v})
+    """Load a table or figure from papers/<paper>.yaml.
+
+    Raises:
+        ConfigError: If there is no such paper, part, data set or model.
+
+    """
+    file = _lookup("paper", paper, {path.name.removesuffix(".yaml"): path for path in _paper_files()})
+    body = yaml.safe_load(file.read_text(encoding="utf-8"))
+    entry = _lookup(
+        "part", part, {key: value for key, value in body.items() if isinstance(value, Mapping) and "metrics" in value}
+    )
     at = entry["at"]
-    reported = [_value(row, at) for row in entry.get("reported", ())]
+    reported = [_parse_value(row, at) for row in entry.get("reported", ())]
     source = f"{body['title']}, {entry['title']}"
     if "values" in entry:
-        rows = _pick("model", model, _pick("dataset", dataset, entry["values"]))
+        rows = _lookup("model", model, _lookup("dataset", dataset, entry["values"]))
         source += f" ({dataset}, {model})"
         reported += [
-            _value({"metric": metric, "value": math.nan if value is None else value, "strategy": strategy}, at)
+            _parse_value({"metric": metric, "value": math.nan if value is None else value, "strategy": strategy}, at)
             for strategy, values in rows.items()
             for metric, value in zip(entry["metrics"], values, strict=True)
         ]
     elif "cells" in entry:
         source += f" ({dataset})"
     reported += [
-        _value({"metric": row.get("metric", "em"), "value": row[dataset], **row["where"]}, at)
+        _parse_value({"metric": row.get("metric", "em"), "value": row[dataset], **row["where"]}, at)
         for row in entry.get("cells", ())
         if dataset in row
     ]
-    others = {who: values[dataset] for who, values in entry.get("others", {}).items() if dataset in values}
+    others = {system: values[dataset] for system, values in entry.get("others", {}).items() if dataset in values}
     differences = [ReportedDifference(**row) for row in entry.get("differences", ())]
     questions, gold_only = body.get("questions", {}).get(dataset, ()), bool(entry.get("gold_only"))
     return PaperPart(entry["title"], source, at, entry["metrics"], reported, differences, others, questions, gold_only)
 
 
-def _papers() -> list[Any]:
-    return [file for file in (files("winnow.reports") / "papers").iterdir() if file.name.endswith(".yaml")]
+def _paper_files() -> list[Any]:
+    return [path for path in (files("winnow.reports") / "papers").iterdir() if path.name.endswith(".yaml")]
 
 
-def _pick(what: str, name: str, known: Mapping[str, Any]) -> Any:
-    if name not in known:
-        raise ConfigError(f"report.paper.{what}={name!r}: there are {', '.join(known)}." + nearest(name, known))
-    return known[name]
+def _lookup(setting: str, name: str, entries: Mapping[str, Any]) -> Any:
+    if name not in entries:
+        raise ConfigError(f"report.paper.{setting}={name!r}: there are {', '.join(entries)}." + nearest(name, entries))
+    return entries[name]
 
 
-def _value(entry: Mapping[str, Any], at: Mapping[str, Any]) -> ReportedValue:
+def _parse_value(entry: Mapping[str, Any], at: Mapping[str, Any]) -> ReportedValue:
     where = {key: entry[key] for key in _SELECTORS if key in entry}
     low, high = entry.get("value", entry.get("low")), entry.get("value", entry.get("high"))
     assert low is not None
@@ -108,13 +146,13 @@ def _value(entry: Mapping[str, Any], at: Mapping[str, Any]) -> ReportedValue:
 
 
 def paper_tables(part: PaperPart, cells: Sequence[CellResult], seed: int, filtered: tuple[int, int] | None) -> list[TableView]:
-    """Return our cells beside the paper's values, its differences beside ours, and the question counts of both.
+    """Build the tables that compare our values, differences and numbers of questions with those of the paper.
 
     Args:
-        part: what the paper reports.
-        cells: ours, without the questions that the part leaves out.
-        seed: of the bootstrap.
-        filtered: our questions before and after the closed-book filter, if there was one.
+        part: Table or figure of the paper.
+        cells: Our cells, without the questions that the part leaves out.
+        seed: Seed of the bootstrap.
+        filtered: Our number of questions before and after the closed-book filter, or None without the filter.
 
     """
     tables = [_values_table(part, cells, seed)]
@@ -122,7 +160,9 @@ def paper_tables(part: PaperPart, cells: Sequence[CellResult], seed: int, filter
         tables.append(_differences_table(part, cells, seed))
     if part.questions and filtered:
         rows = [["ours", *map(str, filtered)], ["paper", *map(str, part.questions)]]
-        caption = "questions left after those that the reader answers without passages (the paper's: section 4)"
+        caption = (
+            "number of questions before and after removing those that the reader answers without passages (paper: section 4)"
+        )
         tables.append(TableView("Closed-book filter", caption, ["", "before", "after"], rows))
     return tables
 
@@ -133,11 +173,11 @@ def _values_table(part: PaperPart, cells: Sequence[CellResult], seed: int) -> Ta
         labels = cell.labels
         row = [labels.line, str(labels.k), labels.gold, str(labels.samples)]
         for name in part.metrics:
-            row += _beside(cell, name, part.reported, seed)
+            row += _compare_with_paper(cell, name, part.reported, seed)
         rows.append(row)
     rows += [
-        [f"{who} (others' result)", "", "", "", *_other_values("em", value, part.metrics)]
-        for who, value in part.others.items()
+        [f"{system} (others' result)", "", "", "", *_other_values("em", value, part.metrics)]
+        for system, value in part.others.items()
     ]
     titles = [metric.title if (metric := cells[0].metric(name)) else name for name in part.metrics]
     columns = ["strategy", "k", "gold", "samples"]
@@ -147,17 +187,17 @@ def _values_table(part: PaperPart, cells: Sequence[CellResult], seed: int) -> Ta
     return TableView(f"Beside the paper: {part.source}", caption, columns, rows)
 
 
-def _beside(cell: CellResult, name: str, reported: Sequence[ReportedValue], seed: int) -> list[str]:
-    """Return our value, the paper's, and the difference to the nearest end of its range."""
+def _compare_with_paper(cell: CellResult, name: str, reported: Sequence[ReportedValue], seed: int) -> list[str]:
+    """Return our value, the paper's, and the difference to the nearest value in the paper's range, as text."""
     metric = cell.metric(name)
     assert metric is not None, name
     ours = cell.interval(name, seed)
     paper = next((value for value in reported if value.metric == name and _matches(cell, value.where)), None)
-    text = metric.format(ours)
+    ours_text = metric.format(ours)
     if paper is None or not ours.n or math.isnan(paper.low):
-        return [text, NOT_REPORTED if paper is None else paper.format(), "-"]
-    value = scale_of(metric) * ours.mean
-    return [text, paper.format(), f"{value - min(max(value, paper.low), paper.high):+.1f}"]
+        return [ours_text, NOT_REPORTED if paper is None else paper.format(), "-"]
+    mean = scale_of(metric) * ours.mean
+    return [ours_text, paper.format(), f"{mean - min(max(mean, paper.low), paper.high):+.1f}"]
 
 
 def _other_values(metric: str, value: float, metrics: Sequence[str]) -> list[str]:
@@ -167,10 +207,10 @@ def _other_values(metric: str, value: float, metrics: Sequence[str]) -> list[str
 def _differences_table(part: PaperPart, cells: Sequence[CellResult], seed: int) -> TableView:
     rows = []
     for reported in part.differences:
-        left, right = (
-            [cell for cell in cells if _matches(cell, {**part.at, **side})] for side in (reported.of, reported.less)
+        first_cells, second_cells = (
+            [cell for cell in cells if _matches(cell, {**part.at, **where})] for where in (reported.of, reported.less)
         )
-        pair = next(((a, b) for a in left for b in right if paired(a, b)), None)
+        pair = next(((first, second) for first in first_cells for second in second_cells if paired(first, second)), None)
         paper = reported.sign or f"{reported.value:+g}"
         metric = cells[0].metric(reported.metric)
         assert metric is not None, reported.metric
@@ -178,13 +218,14 @@ def _differences_table(part: PaperPart, cells: Sequence[CellResult], seed: int) 
         if pair is None:
             rows.append([*labels, "not run", "-", paper, reported.note])
             continue
-        result = difference(*pair, reported.metric, seed)
-        if result is None:
+        comparison = difference(*pair, reported.metric, seed)
+        if comparison is None:
             rows.append([*labels, "undefined", "-", paper, reported.note])
             continue
-        rows.append([*labels, result.signed(scale_of(metric)), result.p_text, paper, reported.note])
-    caption = "paired by question: bootstrap intervals, and McNemar's exact test where values are 0 or 1"
-    return TableView("Differences that the paper reports", caption, ["of", "A", "B", "A - B", "p", "paper", "its words"], rows)
+        rows.append([*labels, comparison.signed(scale_of(metric)), comparison.p_text, paper, reported.note])
+    caption = "paired by question: bootstrap intervals, and McNemar's exact test if values are 0 or 1"
+    columns = ["metric", "A", "B", "A - B", "p", "paper", "the paper's statement"]
+    return TableView("Differences that the paper reports", caption, columns, rows)
 
 
 def _matches(cell: CellResult, where: Mapping[str, Any]) -> bool:
@@ -192,4 +233,4 @@ def _matches(cell: CellResult, where: Mapping[str, Any]) -> bool:
 
 
 def _selector_text(where: Mapping[str, Any]) -> str:
-    return ", ".join(str(v) if k == "strategy" else f"{k} {v}" for k, v in where.items())
+    return ", ".join(str(value) if label == "strategy" else f"{label} {value}" for label, value in where.items())

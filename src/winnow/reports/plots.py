@@ -1,4 +1,4 @@
-"""Plots as SVG text for a page: EM and %Unk against k, EM against the gold passage's position."""
+"""Plots of a report, as SVG text."""
 
 import io
 from collections.abc import Callable, Mapping, Sequence
@@ -12,43 +12,43 @@ Points = list[tuple[float, Interval]]
 
 
 def against_k(cells: Sequence[CellResult], metric: str, gold: str, seed: int) -> str:
-    """Return a line per strategy over k, at one placement, with 95 % intervals."""
-    drawn = sorted((c for c in cells if c.labels.gold == gold and c.labels.k), key=lambda c: c.labels.k)
-    ticks = sorted({cell.labels.k for cell in drawn})
+    """Plot a metric against k at one placement, a line per strategy, with 95 % intervals."""
+    selected = sorted((c for c in cells if c.labels.gold == gold and c.labels.k), key=lambda c: c.labels.k)
+    ticks = sorted({cell.labels.k for cell in selected})
     lines: dict[str, Points] = {}
     for name in dict.fromkeys(cell.labels.line for cell in cells if cell.labels.gold == gold and cell.labels.k):
         lines[name] = [
-            (float(ticks.index(cell.labels.k)), cell.interval(metric, seed)) for cell in drawn if cell.labels.line == name
+            (float(ticks.index(cell.labels.k)), cell.interval(metric, seed)) for cell in selected if cell.labels.line == name
         ]
     title = f"{_title(cells, metric)} against k (gold: {gold})"
     return _error_bars(title, "k", lines, [str(tick) for tick in ticks])
 
 
 def against_position(cells: Sequence[CellResult], k: int, seed: int) -> str:
-    """Return EM over placements at one k, a line per strategy, with 95 % intervals."""
-    drawn = [cell for cell in cells if cell.labels.k == k]
-    places = sorted({cell.labels.gold for cell in drawn}, key=_placement_order)
+    """Plot EM against the placement at one k, a line per strategy, with 95 % intervals."""
+    selected = [cell for cell in cells if cell.labels.k == k]
+    placements = sorted({cell.labels.gold for cell in selected}, key=_placement_order)
     lines: dict[str, Points] = {}
-    for cell in drawn:
-        point = (float(places.index(cell.labels.gold)), cell.interval("em", seed))
+    for cell in selected:
+        point = (float(placements.index(cell.labels.gold)), cell.interval("em", seed))
         lines.setdefault(cell.labels.line, []).append(point)
     ordered = {name: sorted(points, key=lambda point: point[0]) for name, points in lines.items()}
-    return _error_bars(f"EM against the gold passage's position (k = {k})", "gold passage", ordered, places)
+    return _error_bars(f"EM against the gold passage's position (k = {k})", "gold passage", ordered, placements)
 
 
 def against_samples(cells: Sequence[CellResult], k: int, seed: int) -> str:
-    """Return EM over samples per prompt at one k, a line per strategy and placement, with 95 % intervals."""
-    drawn = sorted((cell for cell in cells if cell.labels.k == k), key=lambda cell: cell.labels.samples)
-    ticks = sorted({cell.labels.samples for cell in drawn})
+    """Plot EM against samples per prompt at one k, a line per strategy and placement, with 95 % intervals."""
+    selected = sorted((cell for cell in cells if cell.labels.k == k), key=lambda cell: cell.labels.samples)
+    ticks = sorted({cell.labels.samples for cell in selected})
     lines: dict[str, Points] = {}
-    for cell in drawn:
+    for cell in selected:
         point = (float(ticks.index(cell.labels.samples)), cell.interval("em", seed))
         lines.setdefault(f"{cell.labels.strategy}, {cell.labels.gold}", []).append(point)
     return _error_bars(f"EM against samples per prompt (k = {k})", "samples", lines, [str(tick) for tick in ticks])
 
 
 def tokens_by_strategy(cells: Sequence[CellResult], seed: int) -> str:
-    """Return the tokens per question, a line per k and placement over the strategies, with 95 % intervals."""
+    """Plot the tokens per question against the strategies, a line per k and placement, with 95 % intervals."""
     names = list(dict.fromkeys(cell.labels.line for cell in cells))
     lines: dict[str, Points] = {}
     for cell in cells:
@@ -59,7 +59,7 @@ def tokens_by_strategy(cells: Sequence[CellResult], seed: int) -> str:
 
 
 def curve(title: str, x_label: str, y_label: str, lines: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> str:
-    """Return lines over two shares, both from 0 to 1."""
+    """Plot lines whose x and y values are shares between 0 and 1."""
 
     def draw(axes: Any) -> None:
         for name, (x, y) in lines.items():
@@ -76,7 +76,7 @@ def _title(cells: Sequence[CellResult], name: str) -> str:
 
 
 def _placement_order(name: str) -> tuple[int, int]:
-    """Order the named placements first, then the numbered ones."""
+    """Return a sort key that orders the named placements first, then the numbered ones."""
     if name in _PLACEMENTS:
         return _PLACEMENTS.index(name), 0
     number = name.rpartition("_")[2]
@@ -92,11 +92,13 @@ def _error_bars(
     scale: int = 100,
 ) -> str:
     def draw(axes: Any) -> None:
-        for number, (name, points) in enumerate(lines.items()):
-            shift = 0.05 * (number - (len(lines) - 1) / 2)
-            means = [scale * e.mean for _, e in points]
-            bars = [[scale * (e.mean - e.low) for _, e in points], [scale * (e.high - e.mean) for _, e in points]]
-            axes.errorbar([x + shift for x, _ in points], means, yerr=bars, marker="o", capsize=3, label=name)
+        for index, (name, points) in enumerate(lines.items()):
+            offset = 0.05 * (index - (len(lines) - 1) / 2)
+            intervals = [interval for _, interval in points]
+            means = [scale * interval.mean for interval in intervals]
+            below = [scale * (interval.mean - interval.low) for interval in intervals]
+            above = [scale * (interval.high - interval.mean) for interval in intervals]
+            axes.errorbar([x + offset for x, _ in points], means, yerr=[below, above], marker="o", capsize=3, label=name)
         axes.set(title=title, xlabel=x_label, ylabel=unit, xticks=range(len(ticks)), xticklabels=ticks, ylim=(0, None))
         axes.grid(axis="y", alpha=0.3)
 
@@ -112,6 +114,6 @@ def _svg(draw: Callable[[Any], None]) -> str:
         axes: Any = figure.add_subplot()
         draw(axes)
         axes.legend(fontsize="small")
-        out = io.StringIO()
-        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
-    return out.getvalue()[out.getvalue().index("<svg") :]
+        buffer = io.StringIO()
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    return buffer.getvalue()[buffer.getvalue().index("<svg") :]

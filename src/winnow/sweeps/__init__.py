@@ -1,1 +1,1 @@
-"""Sweeps: the specification of a cell, running many cells on one driver, and reading their samples back."""
+"""Sweeps: specifying cells, running many of them on one driver, and reading back their samples."""

@@ -1,21 +1,22 @@
-"""The labels of a cell."""
+"""The labels of cells."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class CellLabels:
-    """What identifies a cell in tables, plots and MLflow.
+    """Labels that identify a cell in tables, plots and MLflow.
 
     Attributes:
-        strategy: its name.
-        k: how many contexts a prompt shows, 0 without passages.
-        gold: the placement's name.
-        setting: what else distinguishes the cell from others, such as "retriever=dense".
-        samples: replies per prompt.
-        rank_by: what ranks the contexts.
-        weight_by: what weights them.
-        questions: which questions these are; cells of different ones are never paired, whatever ids they share.
+        strategy: Name of the strategy.
+        k: Number of contexts that a prompt shows; 0 without passages.
+        gold: Name of the placement.
+        setting: Other settings that distinguish the cell, such as "retriever=dense".
+        samples: Number of replies per prompt.
+        rank_by: Source of the ranking, "retriever" or "estimator".
+        weight_by: Source of the context weights, "none", "retriever" or "estimator".
+        questions: Identifier of the question selection. Cells with different selections are never compared, even if they
+            share question ids.
 
     """
 
@@ -30,5 +31,5 @@ class CellLabels:
 
     @property
     def line(self) -> str:
-        """Return the name of the cell's line in a plot."""
+        """Return the name of the line to which the cell belongs in a plot."""
         return f"{self.strategy} ({self.setting})" if self.setting else self.strategy

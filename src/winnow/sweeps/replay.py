@@ -1,4 +1,4 @@
-"""Replays one plan from the ledger, without a model: every prompt and reply of every round, and the result."""
+"""Replays a plan from the ledger, without a model, and records the prompts and replies of each round and the result."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from winnow.records import Generate, Plan, Request, Result, Role, T
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request as it was served, with its result; `dropped` counts the passages that its prompt had to leave out."""
+    """A request as it was served, with its result. `dropped` is the number of passages that were left out of the prompt."""
 
     request: Request
     result: Result
@@ -21,22 +21,22 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Replay(Generic[T]):
-    """A finished plan with its rounds of calls."""
+    """The result of a finished plan, with its calls by round."""
 
     rounds: Sequence[Sequence[Call]]
     result: T
 
 
 def replay(plan: Plan[T], identities: Mapping[Role, str], ledger: CallStore) -> Replay[T]:
-    """Run a plan to its end on stored calls.
+    """Run a plan to its end with stored results.
 
     Args:
-        plan: a fresh one.
-        identities: the engines' identities by role.
-        ledger: an open store.
+        plan: Plan that has not been started.
+        identities: Identity of the engine of each role.
+        ledger: Open store.
 
     Raises:
-        LedgerError: if the ledger lacks a call, with its round and what to run.
+        LedgerError: If the ledger lacks a call. The message names its round and the command to run.
 
     """
     rounds: list[list[Call]] = []
@@ -50,19 +50,19 @@ def replay(plan: Plan[T], identities: Mapping[Role, str], ledger: CallStore) -> 
         results = [call.result for call in rounds[-1]]
 
 
-def _find(request: Request, identities: Mapping[Role, str], ledger: CallStore, number: int) -> Call:
-    """Return the stored call of a request, or of its next shorter version, as the driver shortens prompts."""
+def _find(request: Request, identities: Mapping[Role, str], ledger: CallStore, round_number: int) -> Call:
+    """Find the stored call of a request or, because the driver shortens long prompts, of its longest shortened version."""
     identity = identities.get(request.role, "")
-    current: Request | None = request
+    candidate: Request | None = request
     dropped = 0
-    while current is not None:
-        key = request_key(identity, current)
-        stored = ledger.get([key])
-        if stored:
-            return Call(current, stored[key], dropped)
-        current = current.shortened() if isinstance(current, Generate) else None
+    while candidate is not None:
+        key = request_key(identity, candidate)
+        results = ledger.get([key])
+        if results:
+            return Call(candidate, results[key], dropped)
+        candidate = candidate.shortened() if isinstance(candidate, Generate) else None
         dropped += 1
     raise LedgerError(
-        f"The ledger lacks a call of round {number} ({type(request).__name__}, role {request.role!r}, engine "
+        f"The ledger lacks a call of round {round_number} ({type(request).__name__}, role {request.role!r}, engine "
         f"{identity or 'none'}). Run `python -m flows.sweep` with the same settings first."
     )

@@ -1,4 +1,4 @@
-"""Runs cells: places contexts, starts plans, and writes each cell's predictions when its last question is answered."""
+"""Runs cells: places contexts, starts plans, and writes the predictions of a cell once all its questions are answered."""
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,14 +16,21 @@ from winnow.records import Answer, Outcome, PlacedContexts, Question, prediction
 from winnow.sweeps.spec import CellSpec
 
 RunJobs = Callable[[Iterable[Job[Answer]], int], Iterable[Outcome[Answer]]]
-"""Runs jobs and yields their outcomes; the total is for a progress bar."""
+"""Runs jobs and yields their outcomes. The second argument is the number of jobs, for a progress bar."""
 
 
 @dataclass
 class OpenCell:
-    """A cell with its strategy, questions and rankings in memory.
+    """A cell with its inputs in memory.
 
-    `short_rankings` is the number of questions with fewer than k retrieved contexts; their prompts contain all of these.
+    Attributes:
+        spec: Specification of the cell.
+        strategy: Strategy that answers the questions.
+        questions: Questions to be answered.
+        rankings: Rankings that cover the questions.
+        short_rankings: Number of questions with fewer than k retrieved contexts; their prompts show all of them.
+        placed: Placed contexts of the questions whose plans are active, by question id.
+
     """
 
     spec: CellSpec
@@ -32,10 +39,9 @@ class OpenCell:
     rankings: Rankings
     short_rankings: int
     placed: dict[str, PlacedContexts] = field(default_factory=dict)
-    """Contexts of the questions whose plans are active."""
 
     def place(self, question: Question) -> PlacedContexts:
-        """Return the weighted contexts of a question in prompt order."""
+        """Build the weighted contexts of a question in prompt order."""
         spec = self.spec
         contexts = contexts_of(self.rankings, question, spec.rank_by) if spec.labels.k else ()
         placed = spec.placement.place(question, contexts, spec.labels.k)
@@ -49,7 +55,7 @@ class OpenCell:
 
 
 def open_cells(specs: Iterable[CellSpec]) -> list[OpenCell]:
-    """Read what the cells need; questions and rankings are read once for all cells that share them."""
+    """Read the inputs of the cells. Cells that share questions or rankings share one copy; equal cells are opened once."""
     questions: dict[object, list[Question]] = {}
     rankings: dict[object, Rankings] = {}
     cells: dict[str, OpenCell] = {}
@@ -66,7 +72,7 @@ def open_cells(specs: Iterable[CellSpec]) -> list[OpenCell]:
 
 
 def jobs_of(cells: Sequence[OpenCell]) -> Iterator[Job[Answer]]:
-    """Yield the plans question by question, so that cells which share calls are active together."""
+    """Start the plans of all cells question by question, so that plans which share calls are active at the same time."""
     for questions in itertools.zip_longest(*(cell.questions for cell in cells)):
         for cell, question in zip(cells, questions, strict=True):
             if question is not None:
@@ -74,7 +80,14 @@ def jobs_of(cells: Sequence[OpenCell]) -> Iterator[Job[Answer]]:
 
 
 def run_cells(cells: Sequence[OpenCell], run_jobs: RunJobs, finish: Callable[[CellSpec, int], None]) -> None:
-    """Execute the plans of all cells with one driver; `finish` receives each finished cell with its number of rows."""
+    """Run the plans of all cells on one driver and write their predictions.
+
+    Args:
+        cells: Cells to run.
+        run_jobs: Function that runs the jobs on the driver.
+        finish: Callback that receives the specification of each finished cell and its number of rows.
+
+    """
     by_key = {cell.spec.key: cell for cell in cells}
     questions = {key: {q.question_id: q for q in cell.questions} for key, cell in by_key.items()}
     writers = {key: Appender(cell.spec.predictions, contracts.PREDICTIONS) for key, cell in by_key.items()}

@@ -1,4 +1,4 @@
-"""Finished cells as samples: questions, predictions and, where a metric needs them, contexts."""
+"""Reads finished cells as samples: questions, predictions and, if a metric needs them, contexts."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -15,10 +15,10 @@ from winnow.sweeps.spec import CellSpec
 
 
 def read_samples(spec: CellSpec, inputs: Collection[Input] = ()) -> list[Sample]:
-    """Return the samples of a finished cell, with what metrics and breakdowns need beside the predictions.
+    """Read the samples of a finished cell, with the inputs that metrics and breakdowns need besides the predictions.
 
     Raises:
-        ArtifactError: if the predictions were changed since they were written, or answer an unknown question.
+        ArtifactError: If the predictions were changed after they were written, or if they answer an unknown question.
 
     """
     check_content(spec.folder)
@@ -28,20 +28,20 @@ def read_samples(spec: CellSpec, inputs: Collection[Input] = ()) -> list[Sample]
     if missing is not None:
         raise ArtifactError(f"{spec.predictions} answers question {missing!r}, which {spec.questions.path} lacks.")
     answered = [questions[p.question_id] for p in predictions]
-    placed = _placed(spec, answered) if "contexts" in inputs and spec.labels.k else {}
-    rankings = _rankings(spec, answered) if "ranking" in inputs else {}
+    contexts = _read_placed_contexts(spec, answered) if "contexts" in inputs and spec.labels.k else {}
+    rankings = _read_ranked_contexts(spec, answered) if "ranking" in inputs else {}
     return [
-        Sample(question, p, placed.get(p.question_id, ()), spec.prices, rankings.get(p.question_id, ()))
+        Sample(question, p, contexts.get(p.question_id, ()), spec.prices, rankings.get(p.question_id, ()))
         for question, p in zip(answered, predictions, strict=True)
     ]
 
 
-def _rankings(spec: CellSpec, questions: Sequence[Question]) -> Mapping[str, Sequence[Context]]:
+def _read_ranked_contexts(spec: CellSpec, questions: Sequence[Question]) -> Mapping[str, Sequence[Context]]:
     rankings = read_rankings(spec.retrieval, questions)
     return {question.question_id: contexts_of(rankings, question) for question in questions}
 
 
-def _placed(spec: CellSpec, questions: Sequence[Question]) -> Mapping[str, Sequence[Context]]:
+def _read_placed_contexts(spec: CellSpec, questions: Sequence[Question]) -> Mapping[str, Sequence[Context]]:
     rankings = read_rankings(spec.retrieval, questions, spec.relevance)
     return {
         question.question_id: spec.placement.place(
@@ -52,24 +52,24 @@ def _placed(spec: CellSpec, questions: Sequence[Question]) -> Mapping[str, Seque
 
 
 def judge_jobs(metrics: Iterable[Metric], samples: Mapping[str, Sequence[Sample]]) -> list[Job[float | None]]:
-    """Return the plans of judged metrics for the samples of each cell; tags are (metric, cell key, position)."""
+    """Build a job per judged metric and sample of each cell. Its tag is (metric name, cell key, index of the sample)."""
     return [
-        Job((metric.name, key, n), metric.plan(sample))
+        Job((metric.name, key, index), metric.plan(sample))
         for metric in metrics
         if isinstance(metric, JudgedMetric)
-        for key, rows in samples.items()
-        for n, sample in enumerate(rows)
+        for key, cell_samples in samples.items()
+        for index, sample in enumerate(cell_samples)
     ]
 
 
 def judged_rows(
     outcomes: Iterable[Outcome[float | None]], samples: Mapping[str, Sequence[Sample]]
 ) -> dict[str, dict[str, list[Row | None]]]:
-    """Return the rows of judged metrics by cell key and metric."""
+    """Collect the rows of judged metrics by cell key and metric name; a sample without a verdict has no row."""
     rows: dict[str, dict[str, list[Row | None]]] = {key: {} for key in samples}
     for outcome in outcomes:
         tag: Any = outcome.tag
-        name, key, n = tag
-        column = rows[key].setdefault(name, [None] * len(samples[key]))
-        column[n] = None if outcome.result is None else {name: outcome.result}
+        name, key, index = tag
+        metric_rows = rows[key].setdefault(name, [None] * len(samples[key]))
+        metric_rows[index] = None if outcome.result is None else {name: outcome.result}
     return rows

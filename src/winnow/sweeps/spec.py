@@ -1,6 +1,6 @@
-"""The specification of a cell: everything that the stages behind the configuration need, resolved once.
+"""The specification of a cell: everything that later stages need from the configuration, resolved once.
 
-The sweep, the manifest, MLflow, the report and `flows.show` are all given the same specification.
+The sweep, the manifest, MLflow, the report and `flows.show` all use the same specification.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,13 +21,13 @@ from winnow.sweeps.labels import CellLabels
 
 @dataclass(frozen=True, slots=True)
 class EngineSpec:
-    """How one role's engine is opened; engines of equal key are one engine.
+    """How to open the engine of one role. Roles with the same key share one engine.
 
     Attributes:
-        role: whose requests it serves.
-        key: identifies the engine and its settings.
-        open: makes the engine; with False nothing is checked, for dry runs.
-        price: of its model.
+        role: Role whose requests the engine serves.
+        key: Identifier of the engine and its settings.
+        open: Function that opens the engine. With False it checks nothing, for dry runs.
+        price: Price of the model.
 
     """
 
@@ -39,7 +39,7 @@ class EngineSpec:
 
 @dataclass(frozen=True, slots=True)
 class QuestionSelection:
-    """Which questions a cell answers: the first `limit` of a split that pass the closed-book filter, if there is one."""
+    """Selects the questions of a cell: the first `limit` questions of a split, after the closed-book filter if one is set."""
 
     path: Path
     split: str
@@ -47,10 +47,10 @@ class QuestionSelection:
     closed_book: Path | None = None
 
     def read(self) -> list[Question]:
-        """Return the questions.
+        """Read the selected questions.
 
         Raises:
-            ConfigError: if none is left, or the filter covers fewer than the limit needs.
+            ConfigError: If no question remains, or if the closed-book filter covers too few questions for the limit.
 
         """
         questions = read_questions(self.path, [self.split])
@@ -61,44 +61,44 @@ class QuestionSelection:
         return questions[: self.limit]
 
     def counts(self) -> tuple[int, int] | None:
-        """Return how many questions there were before and after the filter, None without one."""
+        """Count the questions before and after the closed-book filter, or return None without a filter."""
         if self.closed_book is None:
             return None
-        kept = parquet.read(self.closed_book, contracts.CLOSED_BOOK, columns=["kept"])["kept"].to_pylist()
-        return len(kept), sum(kept)
+        flags = parquet.read(self.closed_book, contracts.CLOSED_BOOK, columns=["kept"])["kept"].to_pylist()
+        return len(flags), sum(flags)
 
     def _filter(self, questions: Sequence[Question], path: Path) -> list[Question]:
         rows = parquet.read(path, contracts.CLOSED_BOOK, columns=["question_id", "kept"]).to_pylist()
-        kept = {row["question_id"]: row["kept"] for row in rows}
-        known = [question for question in questions if kept.get(question.question_id)]
-        missing = sum(question.question_id not in kept for question in questions)
-        if missing and (self.limit is None or len(known) < self.limit):
+        is_kept = {row["question_id"]: row["kept"] for row in rows}
+        kept = [question for question in questions if is_kept.get(question.question_id)]
+        missing = sum(question.question_id not in is_kept for question in questions)
+        if missing and (self.limit is None or len(kept) < self.limit):
             raise ConfigError(
-                f"sweep.limit={self.limit} needs more questions than the closed-book filter covers: it kept {len(known)}, "
+                f"sweep.limit={self.limit} needs more questions than the closed-book filter covers: it kept {len(kept)}, "
                 f"{missing} of split {self.split!r} have no closed-book answer. Raise closed_book.limit (null means all), set "
                 "closed_book.split to the same split, or switch the filter off with sweep.closed_book_filter=false."
             )
-        return known
+        return kept
 
 
 @dataclass(frozen=True, slots=True)
 class CellSpec:
-    """One cell: what identifies it, what it reads, its components and engines.
+    """Specification of one cell: its identity, inputs, components and engines.
 
     Attributes:
-        key: identifies its predictions.
-        folder: of its predictions.
-        labels: that name it in tables and MLflow.
-        settings: that tables print where cells differ in them.
-        questions: that it answers.
-        retrieval: folder of its rankings.
-        relevance: file of log-odds, None where it uses none.
-        placement: of its contexts.
-        weighting: of its contexts.
-        strategy: builds the strategy; called where plans are run.
-        engines: one per role.
-        config: the composed settings as plain values, for the record.
-        identity: what the key is computed from.
+        key: Identifier of the predictions.
+        folder: Folder of the predictions.
+        labels: Labels that identify the cell in tables and MLflow.
+        settings: Settings that tables show if the cells differ in them.
+        questions: Selection of the questions to answer.
+        retrieval: Folder of the rankings.
+        relevance: File of the estimator's log-odds, or None if the cell does not use them.
+        placement: Placement of the contexts.
+        weighting: Weighting of the contexts.
+        strategy: Function that builds the strategy; called only if plans are run.
+        engines: Specifications of the engines, one per role.
+        config: Composed settings as plain values, stored for reference.
+        identity: Settings and inputs from which the key is computed.
 
     """
 
@@ -118,21 +118,21 @@ class CellSpec:
 
     @property
     def rank_by(self) -> RankBy:
-        """Return what ranks the contexts."""
+        """Return the source of the ranking."""
         return "estimator" if self.labels.rank_by == "estimator" else "retriever"
 
     @property
     def predictions(self) -> Path:
-        """Return the file of its predictions."""
+        """Return the path of the predictions file."""
         return self.folder / "predictions.parquet"
 
     @property
     def prices(self) -> dict[Role, Price]:
-        """Return the prices of the roles that have one."""
+        """Return the prices by role, without roles that have no price."""
         return {engine.role: engine.price for engine in self.engines if engine.price != Price()}
 
 
 def varying_settings(cells: Sequence[CellSpec]) -> list[str]:
-    """Return, for each cell, the settings in which it differs from others, as "retriever=dense"; "" where none does."""
+    """Return for each cell the settings that vary between cells, such as "retriever=dense", or "" if none vary."""
     names = [name for name in cells[0].settings if len({cell.settings[name] for cell in cells}) > 1] if cells else []
     return [", ".join(f"{name}={cell.settings[name]}" for name in names) for cell in cells]

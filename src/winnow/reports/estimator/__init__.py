@@ -1,1 +1,1 @@
-"""The evaluation of an estimator: tables 2 to 5 and figures 3 and 4 of RE-RAG, with calibration curves of our own."""
+"""The evaluation of an estimator: tables 2 to 5 and figures 3 and 4 of RE-RAG, and calibration curves, which are ours."""

@@ -1,4 +1,4 @@
-"""The table of an estimator's calibration and of how its scores rank contexts."""
+"""The table of an estimator's calibration and of the ranking errors of its scores."""
 
 import numpy as np
 
@@ -10,7 +10,10 @@ from winnow.reports.estimator.scores import exact_matches, fit_calibration, prob
 
 
 def calibration_table(e: Evaluation) -> TableView:
-    """Return the calibration error of P("true"), and the area under the risk-coverage curve where there are answers."""
+    """Build a table of the estimator's calibration error and of ranking errors of retriever and estimator.
+
+    Areas under the risk-coverage curve are included if there are answered questions.
+    """
     contexts = e.top_contexts()
     labels = np.array([c.has_answer for c in contexts])
     rows = []

@@ -1,4 +1,4 @@
-"""The questions of an evaluation with their score sources, prepared once for all tables and plots."""
+"""The questions of an evaluation with their score sources, which are computed once for all tables and plots."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,15 +21,15 @@ from winnow.reports.estimator.scores import (
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What an estimator is evaluated on.
+    """The questions and settings with which an estimator is evaluated.
 
     Attributes:
-        dev: questions on which thresholds and calibration are fitted.
-        test: questions on which they are tried.
-        k: contexts per set.
-        dataset: the paper's data set whose values are printed beside ours.
-        examples: contexts that table 3 shows.
-        seed: of the bootstrap.
+        dev: Questions on which thresholds and calibration are fitted.
+        test: Questions on which they are evaluated.
+        k: Number of contexts per set.
+        dataset: Data set of the paper whose values are printed beside ours.
+        examples: Number of contexts that table 3 shows.
+        seed: Seed of the bootstrap.
 
     """
 
@@ -55,13 +55,18 @@ class Evaluation:
         return [context for question in self.test for context in by_estimator(question)[: self.k]]
 
     def by_share(self) -> Iterator[tuple[str, int, Floats]]:
-        """Yield source, fifth (0 to 4) of the share of relevant contexts among the top k, and the EMs of its questions."""
+        """Group the answered questions by the share of relevant contexts among their top k, for each score source.
+
+        Yields:
+            Name of the score source, fifth of the share (0 to 4), and EMs of the questions in it; empty fifths are skipped.
+
+        """
         ems = exact_matches(self.answered)
         names = ("retriever", "estimator", "estimator calibrated on dev")
         for name, source in zip(names, self.sources, strict=False):
-            tops = [source.ranking(question)[: self.k] for question in self.answered]
-            shares = np.array([np.mean([source.is_relevant(c) for c in top]) for top in tops])
-            place = np.minimum((shares * 5).astype(int), 4)
+            top_contexts = [source.ranking(question)[: self.k] for question in self.answered]
+            shares = np.array([np.mean([source.is_relevant(c) for c in contexts]) for contexts in top_contexts])
+            fifths = np.minimum((shares * 5).astype(int), 4)
             for fifth in range(5):
-                if (place == fifth).any():
-                    yield name, fifth, ems[place == fifth]
+                if (fifths == fifth).any():
+                    yield name, fifth, ems[fifths == fifth]

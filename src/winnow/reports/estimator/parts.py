@@ -1,4 +1,4 @@
-"""The parts of an estimator's page: each table and plot by name, in the paper's order."""
+"""The parts of an estimator's report: tables and plots by name, in the order of the paper."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,13 +19,13 @@ from winnow.reports.plots import curve
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A table of the page, with its plots.
+    """A table of the report with its plots.
 
     Attributes:
-        names: by which it is chosen: a table or figure of the paper.
-        table: builds it.
-        plots: drawn with it.
-        needs_answers: whether it covers answered questions only.
+        names: Names by which the part is selected, such as the tables and figures of the paper that it reproduces.
+        table: Function that builds the table.
+        plots: Functions that draw the plots; an empty string is no plot.
+        needs_answers: Whether the part covers only questions that a cell answered.
 
     """
 
@@ -36,19 +36,19 @@ class Part:
 
 
 def reliability_plot(e: Evaluation) -> str:
-    """Return the reliability diagram of P("true"), before and after calibration."""
+    """Draw the reliability diagram of P("true"), before and after calibration."""
     contexts = e.top_contexts()
     labels = np.array([c.has_answer for c in contexts])
     lines: dict[str, tuple[Sequence[float], Sequence[float]]] = {"perfect": ([0, 1], [0, 1])}
     for name, calibration in (("estimator", Calibration()), ("calibrated on dev", fit_calibration(e.dev))):
         bins = reliability(probabilities(contexts, calibration), labels)
-        lines[name] = ([b.confidence for b in bins], [b.accuracy for b in bins])
+        lines[name] = ([point.confidence for point in bins], [point.accuracy for point in bins])
     title = f'Reliability of P("true") over the top {e.k}'
     return curve(title, 'mean P("true") of a bin', "share with an answer", lines)
 
 
 def risk_coverage_plot(e: Evaluation) -> str:
-    """Return risk against coverage by the best score of retriever and estimator; empty where there are no answers."""
+    """Draw risk against coverage by the best score of retriever and estimator; without answers, return an empty string."""
     if not e.answered:
         return ""
     lines = {}
@@ -59,7 +59,7 @@ def risk_coverage_plot(e: Evaluation) -> str:
 
 
 def share_plot(e: Evaluation) -> str:
-    """Return EM by the share of relevant contexts."""
+    """Draw EM against the share of relevant contexts."""
     lines: dict[str, tuple[list[float], list[float]]] = {}
     for name, fifth, ems in e.by_share():
         x, y = lines.setdefault(name, ([], []))
@@ -80,20 +80,20 @@ NAMES = tuple(name for part in PARTS for name in part.names)
 
 
 def choose_parts(names: Sequence[str] | None, evaluation: Evaluation) -> list[Part]:
-    """Return the named parts (all if None), without those that need answers where there are none.
+    """Select the named parts, or all if `names` is None. Without answers, the parts that need them are left out.
 
     Raises:
-        ConfigError: if a name is unknown, or nothing is left.
+        ConfigError: If a name is unknown, or if no part remains.
 
     """
-    wanted = NAMES if names is None else names
-    for name in wanted or [""]:
+    requested = NAMES if names is None else names
+    for name in requested or [""]:
         if name not in NAMES:
             raise ConfigError(f"evaluate_estimator.show={name!r}: there are {', '.join(NAMES)}." + nearest(name, NAMES))
-    chosen = [part for part in PARTS if set(part.names) & set(wanted) and (evaluation.answered or not part.needs_answers)]
-    if not chosen:
+    parts = [part for part in PARTS if set(part.names) & set(requested) and (evaluation.answered or not part.needs_answers)]
+    if not parts:
         raise ConfigError(
-            f"evaluate_estimator.show=[{', '.join(wanted)}] needs answers, and the cell of these settings is missing. Run "
+            f"evaluate_estimator.show=[{', '.join(requested)}] needs answers, and the cell of these settings is missing. Run "
             "`python -m flows.sweep` with the same settings, rank_by=estimator and k=evaluate_estimator.k first."
         )
-    return chosen
+    return parts
