@@ -1,4 +1,4 @@
-"""Calls in flight: the plans that wait for each, and the queue of each engine. Internal to the driver."""
+"""Calls without a result, the plans that wait for them, and the queue of each engine. Internal to the driver."""
 
 import enum
 from collections.abc import Hashable
@@ -24,7 +24,7 @@ class ActivePlan:
 
 @dataclass(slots=True, eq=False)
 class Waiter:
-    """One place that waits for a result: a slot of a plan, and how many passages its prompt had to drop so far."""
+    """A slot of a plan that waits for a result. `dropped` counts the passages dropped from the prompt so far."""
 
     active: ActivePlan
     slot: int
@@ -33,7 +33,7 @@ class Waiter:
 
 
 class CallState(enum.Enum):
-    """Where a call is; ELSEWHERE is in another process."""
+    """State of a call. ELSEWHERE means that another process has claimed it."""
 
     QUEUED = enum.auto()
     SUBMITTED = enum.auto()
@@ -43,7 +43,7 @@ class CallState(enum.Enum):
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """A distinct request without a result yet, and the plans that wait for it."""
+    """A distinct request that has no result yet, and the plans that wait for it."""
 
     key: bytes
     request: Request
@@ -55,31 +55,34 @@ class Call:
 
 @dataclass(slots=True, eq=False)
 class Lane:
-    """An engine, the calls queued for it, and the number in flight."""
+    """An engine, its queue of calls, and the number of calls in flight."""
 
     engine: Engine
     identity: str
     queue: list[Call] = field(default_factory=list)
-    """Sorted by length up to the last refill; the longest are taken first, from the end."""
+    """Sorted by length unless calls were added since (see `unsorted`). The longest are taken first, from the end."""
     unsorted: bool = False
     in_flight: int = 0
     since: float = 0.0
-    """When a server last returned results, or became busy."""
+    """Time at which a server last returned results or became busy."""
     failed: bool = False
 
     @property
     def remote(self) -> bool:
-        """Return whether the engine waits for a server; one that computes here works only while it is collected."""
+        """Return whether the engine waits for a server. An engine in this process computes only during `collect`."""
         return getattr(self.engine, "remote", False)
 
     def add(self, call: Call) -> None:
-        """Queue a call."""
+        """Add a call to the queue."""
         call.state = CallState.QUEUED
         self.queue.append(call)
         self.unsorted = True
 
     def take(self) -> list[Call]:
-        """Take as many calls as fit, once a quarter of the capacity is free, which saves commits."""
+        """Take as many calls from the queue as the engine has capacity for.
+
+        While calls are in flight, none is taken until a quarter of the capacity is free. This saves commits.
+        """
         free = self.engine.capacity - self.in_flight
         if not self.queue or (self.in_flight and free < self.engine.capacity / 4) or free <= 0:
             return []

@@ -1,6 +1,6 @@
-"""Every error that Winnow raises on purpose, under one root.
+"""All errors that Winnow raises deliberately, with a common base class.
 
-A message says what was wrong, the value received, where, and what to do.
+A message says what is wrong, where, which value was received, and what to do.
 """
 
 from difflib import get_close_matches
@@ -11,64 +11,64 @@ if TYPE_CHECKING:
 
 
 class WinnowError(Exception):
-    """Root of all errors that Winnow raises on purpose."""
+    """Base class of all errors that Winnow raises deliberately."""
 
 
 class ConfigError(WinnowError, ValueError):
-    """A setting that is unknown, missing or out of range."""
+    """Raised when a setting is unknown, missing or out of range."""
 
 
 class InputError(WinnowError, ValueError):
-    """An input file that violates its format."""
+    """Raised when an input file violates its format."""
 
     @classmethod
-    def at(cls, where: object, line: int, *, received: str, expected: str) -> "InputError":
-        """Build the message for one bad line of a file."""
+    def at(cls, path: object, line: int, *, received: str, expected: str) -> "InputError":
+        """Build the error for a malformed line of a file."""
         excerpt = received if len(received) <= 120 else received[:117] + "..."
-        return cls(f"{where}, line {line}: expected {expected}; received {excerpt!r}. Correct that line or remove it.")
+        return cls(f"{path}, line {line}: expected {expected}; received {excerpt!r}. Correct that line or remove it.")
 
 
 class ArtifactError(WinnowError, ValueError):
-    """An artifact with a missing column, a duplicate id, a null, a NaN or a dangling passage id."""
+    """Raised when an artifact has a missing column, a duplicate id, a null, a NaN or a dangling passage id."""
 
 
 class MissingArtifactError(WinnowError, FileNotFoundError):
-    """A stage that was run before the stage it depends on."""
+    """Raised when a stage is run before the stage that it depends on."""
 
 
 class AssetError(WinnowError, OSError):
-    """An asset that cannot be fetched, is truncated or differs from its SHA-256."""
+    """Raised when an asset cannot be fetched, is truncated or does not match its SHA-256."""
 
 
 class ModelError(WinnowError, ValueError):
-    """A model that cannot be used (no tokenizer, no weights, wrong architecture)."""
+    """Raised when a model cannot be used (no tokenizer, no weights, wrong architecture)."""
 
 
 class PromptTooLongError(WinnowError, ValueError):
-    """A prompt that exceeds the model's context length even with a single passage."""
+    """Raised when a prompt exceeds the model's context length even with a single passage."""
 
 
 class ReaderError(WinnowError, RuntimeError):
-    """A model server that refuses every call, fails repeatedly, or sends unreadable replies."""
+    """Raised when a model server refuses every call, fails repeatedly or sends unreadable replies."""
 
 
 class CallRefusedError(ReaderError):
-    """A prompt that a server refuses permanently, for example by moderation; plans with `may_fail` continue without it."""
+    """Raised when a server permanently refuses a prompt, e.g. by moderation. Plans with `may_fail` continue without it."""
 
 
 class BudgetError(WinnowError, RuntimeError):
-    """A run that would spend more than its budget."""
+    """Raised when a run would exceed its budget."""
 
 
 class LedgerError(WinnowError, OSError):
-    """A ledger file that cannot be read or written."""
+    """Raised when a ledger file cannot be read or written."""
 
 
 class DiskFullError(WinnowError, OSError):
-    """Too little free space for what a stage needs to write."""
+    """Raised when the disk has too little free space for the output of a stage."""
 
 
 def nearest(name: str, known: "Iterable[str]") -> str:
-    """Return " Did you mean 'x'?" for the closest known name, or "" where none is close."""
+    """Build the hint " Did you mean 'x'?" for the closest known name, or "" if no name is close."""
     matches = get_close_matches(name, list(known), n=1, cutoff=0.5)
     return f" Did you mean {matches[0]!r}?" if matches else ""

@@ -1,4 +1,4 @@
-"""The interfaces of components; any class with these members fits, no base class is needed."""
+"""Interfaces of the components. They are protocols: a class implements one by its members and needs no base class."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,30 +13,30 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 PassageSource = Callable[[], Iterator[Passage]]
-"""Starts a fresh pass over a corpus; called as often as an index needs passes."""
+"""Returns a new iterator over the corpus. It is called once for each pass that an index needs."""
 
 
 class CorpusParser(Protocol):
-    """Parses a public format into passages, one at a time."""
+    """Parses a corpus in a public format into passages, one at a time."""
 
     def __iter__(self) -> Iterator[Passage]:
-        """Yield every passage; raise InputError with file and line for a malformed one."""
+        """Yield every passage; raise InputError with the file and line if one is malformed."""
         ...
 
 
 class DatasetParser(Protocol):
-    """Parses a public format into questions, one at a time."""
+    """Parses a dataset in a public format into questions, one at a time."""
 
     def __iter__(self) -> Iterator[Question]:
-        """Yield every question; raise InputError with file and line for a malformed one."""
+        """Yield every question; raise InputError with the file and line if one is malformed."""
         ...
 
 
 class Searcher(Protocol):
-    """An opened index."""
+    """An index that is open for search."""
 
     def search(self, questions: Sequence[Question], depth: int) -> list[list[Hit]]:
-        """Return up to `depth` hits per question, best first."""
+        """Search for up to `depth` hits per question, best first."""
         ...
 
 
@@ -44,11 +44,11 @@ class Retriever(Protocol):
     """Builds an index of a corpus in a folder and opens it for search."""
 
     def build(self, passages: PassageSource, folder: Path) -> None:
-        """Write the index; continue if the folder contains a finished part of it."""
+        """Write the index to the folder; resume if the folder already contains a finished part of it."""
         ...
 
     def open(self, folder: Path) -> Searcher:
-        """Open a finished index, memory-mapped."""
+        """Open a finished index with memory mapping."""
         ...
 
 
@@ -57,42 +57,42 @@ class Estimator(Protocol):
 
     @property
     def truncated(self) -> int:
-        """Return how many texts were cut to the model's context length so far."""
+        """Return the number of inputs truncated to the maximum length so far."""
         ...
 
     def score(self, pairs: Sequence[tuple[str, Passage]]) -> "NDArray[np.float32]":
-        """Return (pairs,) float32 log-odds of "true" against "false"."""
+        """Compute the (pairs,) float32 log-odds of "true" against "false"."""
         ...
 
 
 class Engine(Protocol):
-    """Serves requests of some kinds, in batches of its own choosing; the driver's only view of a model or a server."""
+    """Serves one or more kinds of requests and chooses its own batches. The driver uses models and servers only through it."""
 
     @property
     def identity(self) -> str:
-        """Return what the ledger files results under: model, revision or weights digest, and precision."""
+        """Return the identity under which the ledger stores results: model, revision or weights digest, and precision."""
         ...
 
     @property
     def capacity(self) -> int:
-        """Return how many requests are worth submitting at once."""
+        """Return the number of requests that are worth submitting at once."""
         ...
 
     @property
     def serves(self) -> tuple[type[Request], ...]:
-        """Return the kinds of requests that it serves."""
+        """Return the kinds of requests that this engine serves."""
         ...
 
     def refusal(self, request: Request) -> str | None:
-        """Return why a request of a served kind cannot be served, with what to do; None if it can."""
+        """Return why a request of a served kind cannot be served and what to do, or None if it can be."""
         ...
 
     def check(self) -> None:
-        """Raise before the first request if something is missing: weights, a key."""
+        """Raise an error, before the first request, if something is missing, such as weights or an API key."""
         ...
 
     def close(self) -> None:
-        """Release connections and weights; no further request comes."""
+        """Release connections and weights. No further requests follow."""
         ...
 
     def fits(self, request: Request) -> bool:
@@ -100,47 +100,48 @@ class Engine(Protocol):
         ...
 
     def size(self, request: Request) -> int:
-        """Return the request's length in prompt tokens, or an estimate."""
+        """Return the length of the request in prompt tokens, or an estimate of it."""
         ...
 
     def submit(self, requests: Sequence[Request]) -> None:
-        """Queue requests; later calls of `collect` return their results."""
+        """Queue requests. Later calls of `collect` return their results."""
         ...
 
     def collect(self, timeout: float) -> Sequence[tuple[Request, Result | TooLong]]:
-        """Return finished requests, possibly none.
+        """Return finished requests with their results, possibly none.
 
         An engine that waits for a server has the attribute `remote = True` and waits at most `timeout` seconds for the
-        first result. One that computes in this process runs one batch, however long that takes; calls are timed
-        accordingly.
+        first result. An engine that computes in this process runs one batch, however long that takes. The driver times
+        calls accordingly.
 
-        Each call implies that all results returned before are stored. Results of an earlier run may be among them. An
-        engine that cannot continue (a refused key, an exhausted budget) first returns what is finished, then raises.
+        Each call implies that all previously returned results have been stored. The results may include those of an
+        earlier run. An engine that cannot continue (rejected key, exhausted budget) first returns all finished requests
+        and then raises an error.
         """
         ...
 
 
 Engines = Mapping[tuple[type, Role], Engine]
-"""The engines of a run by request kind and role."""
+"""The engines of a run, keyed by kind of request and role."""
 
 
 def engines_for(engine: Engine, *roles: Role) -> dict[tuple[type, Role], Engine]:
-    """Return the entries of an engine that serves these roles ("reader" if none is named).
+    """Build the `Engines` entries of an engine that serves these roles ("reader" by default).
 
-    Estimate and Search requests have one role each, which counts instead.
+    Estimate and Search requests have a fixed role, which takes precedence over `roles`.
     """
     entries: dict[tuple[type, Role], Engine] = {}
     for kind in engine.serves:
-        fixed = getattr(kind, "role", None)
-        names = (fixed,) if isinstance(fixed, str) else roles or ("reader",)
-        entries |= {(kind, name): engine for name in names}
+        fixed_role = getattr(kind, "role", None)
+        kind_roles = (fixed_role,) if isinstance(fixed_role, str) else roles or ("reader",)
+        entries |= {(kind, role): engine for role in kind_roles}
     return entries
 
 
 class CallStore(Protocol):
-    """Stores the result of every call under its key, and lets processes share work by claiming keys.
+    """Stores the result of every call under its key. Processes share work by claiming keys.
 
-    A context manager: entering opens it, leaving releases this owner's claims and closes it.
+    A store is a context manager: entering opens it, and leaving releases this owner's claims and closes it.
     """
 
     def __enter__(self) -> "CallStore":
@@ -152,19 +153,22 @@ class CallStore(Protocol):
         ...
 
     def __len__(self) -> int:
-        """Return how many calls are stored."""
+        """Return the number of stored calls."""
         ...
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Result]:
-        """Return the results stored under any of the keys."""
+        """Return the stored results of these keys. Keys without a result are omitted."""
         ...
 
     def put(self, engine: str, rows: Sequence[tuple[bytes, Request, Result, float]]) -> None:
-        """Store (key, request, result, seconds) rows in one commit, release the claims on them, renew this owner's others."""
+        """Store (key, request, result, seconds) rows in one commit.
+
+        The claims on these rows are released, and this owner's other claims are renewed.
+        """
         ...
 
     def claim(self, keys: Sequence[bytes]) -> set[bytes]:
-        """Claim the calls that are neither stored nor claimed by a live owner; return those that this owner has now."""
+        """Claim calls that are neither stored nor claimed by a live owner, and return those that this owner now holds."""
         ...
 
     def release(self, keys: Sequence[bytes]) -> None:
@@ -172,17 +176,17 @@ class CallStore(Protocol):
         ...
 
     def release_dead(self) -> int:
-        """Release the claims of owners that have ended, or whose lease has expired; return how many."""
+        """Release the claims of owners that have ended or whose lease has expired, and return the number of these claims."""
         ...
 
     def mean_seconds(self, engine: str) -> float | None:
-        """Return the mean seconds of an engine's stored calls, None where there is none."""
+        """Return the mean time of an engine's stored calls in seconds, or None if there are none."""
         ...
 
 
 class Strategy(Protocol):
-    """Builds prompts from passages, and one answer from the replies."""
+    """Builds prompts from contexts, and one answer from the replies."""
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
-        """Start the plan for one question; see `winnow.records.Plan`."""
+        """Start the plan for one question (see `winnow.records.Plan`)."""
         ...

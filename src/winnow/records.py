@@ -1,4 +1,4 @@
-"""The frozen records that travel between stages, one class for each term of the design's vocabulary."""
+"""Immutable records that stages exchange: passages, questions, contexts, requests, results and predictions."""
 
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,15 +9,15 @@ from winnow.errors import ConfigError
 T = TypeVar("T")
 
 Provenance = Literal["annotated", "distant", "none"]
-"""How a question's gold passage is known: annotated, distantly (the best-ranked that has_answer), or not at all."""
+"""Source of a question's gold passage: annotation, distant supervision (the best-ranked with has_answer), or none."""
 
 Role = str
-"""What a model is used for: "reader", "rewriter", "judge", "verifier"; "estimator" and "search" for their own requests."""
+"""Purpose of an engine: "reader", "rewriter", "judge", "verifier", or, for Estimate and Search, "estimator" and "search"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A titled piece of text of the corpus."""
+    """A passage of the corpus with its title."""
 
     passage_id: str
     title: str
@@ -26,7 +26,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question with every accepted answer and, where the data names them, its gold passages."""
+    """A question with its accepted answers and, if the dataset annotates them, its gold passages."""
 
     question_id: str
     text: str
@@ -44,7 +44,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One search result: a passage id and the retriever's score, higher is better."""
+    """One search result: a passage id and the retriever's score (higher is better)."""
 
     passage_id: str
     score: float
@@ -52,7 +52,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class RankedHit:
-    """One row of a stored ranking; `rank` starts at 1."""
+    """One row of a stored ranking. `rank` starts at 1."""
 
     passage_id: str
     rank: int
@@ -62,7 +62,7 @@ class RankedHit:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """A passage as retrieved for one question; `rank` starts at 1 and is 0 for one that was not retrieved."""
+    """A passage as retrieved for one question. `rank` starts at 1; it is 0 if the passage was not retrieved."""
 
     passage: Passage
     rank: int
@@ -71,7 +71,7 @@ class Context:
     is_gold: bool = False
     log_odds: float | None = None
     log_weight: float = 0.0
-    """Its weight in votes and marginalization, up to a constant of the question; equal for all without a weighting."""
+    """Log weight in votes and marginalization, up to a constant per question. Without a weighting, all are equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +84,16 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """How the reader generates: temperature 0 is greedy; `seed` matters for sampling only.
+    """Generation settings.
 
-    `samples` replies are drawn for every prompt and vote (self-consistency); `logprobs` requests the log-probabilities
-    of the generated tokens from readers that have them.
+    Attributes:
+        max_new_tokens: Maximum number of generated tokens.
+        temperature: Sampling temperature; 0 means greedy decoding.
+        top_p: Probability mass of the tokens to sample from (nucleus sampling).
+        seed: Seed of sampling. Greedy decoding ignores it.
+        samples: Number of replies to each prompt, which vote (self-consistency).
+        logprobs: Whether to request the log-probabilities of the generated tokens, from readers that support it.
+
     """
 
     max_new_tokens: int = 16
@@ -98,7 +104,7 @@ class Decoding:
     logprobs: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse settings that no engine can serve."""
+        """Raise ConfigError for settings that no engine can serve."""
         if self.max_new_tokens < 1:
             raise ConfigError(f"decoding.max_new_tokens must be at least 1; received {self.max_new_tokens}.")
         if self.temperature < 0:
@@ -114,43 +120,44 @@ class Decoding:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens read and written by one or more calls, and the engine's time for them, shared equally within a batch."""
+    """Token counts and engine time of one or more calls. The time of a batch is divided equally among its calls."""
 
     tokens_in: int = 0
     tokens_out: int = 0
     seconds: float = field(default=0.0, compare=False)
 
     def __add__(self, other: "Usage") -> "Usage":
-        """Return the sum of both."""
+        """Add up tokens and time."""
         return Usage(self.tokens_in + other.tokens_in, self.tokens_out + other.tokens_out, self.seconds + other.seconds)
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a model costs, in dollars per million tokens."""
+    """Price of a model in dollars per million tokens."""
 
     input: float = 0.0
     output: float = 0.0
 
     def of(self, tokens_in: float, tokens_out: float) -> float:
-        """Return the dollars that these tokens cost."""
+        """Compute the cost of these tokens in dollars."""
         return (tokens_in * self.input + tokens_out * self.output) / 1e6
 
 
 @dataclass(frozen=True, slots=True)
 class Generate:
-    """Request a text from a language model; the result is a Generation.
+    """Request a text from a language model. The result is a Generation.
 
     Attributes:
-        messages: the chat prompt.
-        decoding: how the reply is generated.
-        sample: the number of this sample among those of the same prompt.
-        role: which of the run's models serves the request. It is not part of the key: the engine's identity is.
-        token_logprobs: tokens whose log-probabilities are reported at every generated position, each a single token of
-            the model's vocabulary (Self-RAG's reflection tokens, "true" and "false").
-        passages: what the prompt shows, in its order; for the plan's own use.
-        may_fail: whether the plan handles a refused call: it then receives Failed, and the run does not stop.
-        shorter: returns the prompt with one passage fewer, or None when only one is left; see `shortened`.
+        messages: Chat prompt.
+        decoding: Generation settings.
+        sample: Number of this sample among those of the same prompt.
+        role: Role of the engine that serves the request. It is not part of the key, because the engine's identity is.
+        token_logprobs: Tokens whose log-probabilities are reported at every generated position. Each is a single token
+            of the model's vocabulary (Self-RAG's reflection tokens, "true" and "false").
+        passages: Passages in the prompt, in prompt order, for the plan's own use.
+        may_fail: Whether the plan handles a refused call. It then receives Failed, and the run continues.
+        shorter: Function that builds the request with one passage fewer, or returns None if only one passage is left (see
+            `shortened`).
 
     """
 
@@ -164,7 +171,7 @@ class Generate:
     shorter: "Callable[[], Generate | None] | None" = field(default=None, compare=False, repr=False)
 
     def shortened(self) -> "Generate | None":
-        """Return this request with one passage fewer, for a prompt beyond the context length; None if none can go."""
+        """Drop one passage of a prompt that exceeds the context length; return None if no passage can be dropped."""
         shorter = self.shorter() if self.shorter else None
         if shorter is None:
             return None
@@ -173,18 +180,18 @@ class Generate:
 
 @dataclass(frozen=True, slots=True)
 class Likelihood:
-    """Request log P(continuation | prompt) from a language model; the result is a Score in nats."""
+    """Request log P(continuation | prompt) from a language model. The result is a Score in nats."""
 
     messages: tuple[Message, ...]
     continuation: str
     include_eos: bool = True
-    """Whether the end of the reply is scored too, so that "Paris" is not favoured for being a prefix of longer answers."""
+    """Whether to score the end of the reply too. Otherwise "Paris" is favoured, because longer answers begin with it."""
     role: Role = field(default="reader", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Request the log-odds that one passage or strip is relevant to a question; the result is a Score."""
+    """Request the log-odds that one passage or strip is relevant to a question. The result is a Score."""
 
     role: ClassVar[Role] = "estimator"
 
@@ -195,7 +202,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Request the best `n` pages or passages from a search engine; the result is Pages, or Failed."""
+    """Request the best `n` pages or passages from a search engine. The result is Pages or Failed."""
 
     role: ClassVar[Role] = "search"
 
@@ -205,16 +212,17 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """The text that a model generated.
+    """A text generated by a model.
 
     Attributes:
-        text: the reply.
-        finish: "stop", "length" (cut at max_new_tokens), "content_filter" or "empty" (the server returned no choice).
-        usage: tokens and time of this call.
-        dropped: how many passages the driver left out of the prompt to make it fit.
-        logprobs: natural log-probabilities of the generated tokens, where requested and available.
-        token_logprobs: of each token that the request names, its log-probability at every generated position.
-        passages: what the prompt showed where passages were dropped; otherwise the request's own count.
+        text: Reply.
+        finish: Reason why generation ended: "stop", "length" (cut at max_new_tokens), "content_filter" or "empty" (the
+            server returned no choice).
+        usage: Tokens and time of this call.
+        dropped: Number of passages that the driver dropped to make the prompt fit.
+        logprobs: Natural log-probabilities of the generated tokens, if requested and available.
+        token_logprobs: Log-probabilities of each token named in the request, at every generated position.
+        passages: Passages in the prompt, if some were dropped. Otherwise those of the request apply.
 
     """
 
@@ -229,28 +237,28 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """One number: a log-likelihood in nats or a relevance log-odds."""
+    """A single number: a log-likelihood in nats, or the log-odds of relevance."""
 
     value: float
 
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """The results of a search, best first."""
+    """Results of a search, best first."""
 
     passages: tuple[Passage, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The result of a search or call that failed without ending its plan; it is recorded, so that replays agree."""
+    """The result of a search or call that failed without ending its plan. It is stored, so that replays agree."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class TooLong:
-    """A server's refusal of a prompt beyond its context length; the driver retries with one passage fewer."""
+    """A server's refusal of a prompt that exceeds the context length. The driver retries with one passage fewer."""
 
     reason: str
 
@@ -264,12 +272,12 @@ class Answer:
     """The result of a strategy.
 
     Attributes:
-        text: the answer.
-        unknown: whether it means "unknown".
-        candidates: the pool that it was chosen from.
-        used: passages, strips or pages in the order in which the final prompt showed them.
-        reply: the final reply as the model wrote it.
-        trace: what the strategy did, briefly: actions, fallbacks, votes.
+        text: Answer.
+        unknown: Whether the answer means "unknown".
+        candidates: Pool of candidates from which the answer was selected.
+        used: Passages, strips or pages of the final prompt, in prompt order.
+        reply: Final reply as the model wrote it.
+        trace: Short record of what the strategy did: actions, fallbacks, votes.
 
     """
 
@@ -282,12 +290,12 @@ class Answer:
 
 
 Plan = Generator[Sequence[Request], Sequence[Any], T]
-"""A plan for one question: yields requests to be served together, receives their results in order, returns a T."""
+"""A plan for one question. It yields requests to be served together, receives their results in order, and returns a T."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoleUsage:
-    """What a plan requested of one role: how many calls, and their tokens and time, counted as if it had run alone."""
+    """Calls, tokens and time that a plan requested of one role. They are counted as if the plan had run alone."""
 
     role: Role
     calls: int
@@ -298,7 +306,7 @@ class RoleUsage:
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[T]):
-    """A finished plan: its result, its usage by role, and how many passages were dropped; `tag` identifies the job."""
+    """The outcome of a plan: result, usage by role and number of dropped passages. `tag` identifies the job."""
 
     tag: Hashable
     result: T
@@ -308,21 +316,21 @@ class Outcome(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class PlacedContexts:
-    """The k contexts of one question in prompt order, and the gold passage's position (from 1; 0 means absent)."""
+    """The k contexts of one question in prompt order. The gold passage's position starts at 1; 0 means that it is absent."""
 
     contexts: tuple[Context, ...]
     gold_position: int
     provenance: Provenance
 
     def with_position(self) -> "PlacedContexts":
-        """Return a copy whose `gold_position` is read off the contexts."""
-        position = next((n for n, context in enumerate(self.contexts, start=1) if context.is_gold), 0)
+        """Return a copy with `gold_position` computed from the contexts."""
+        position = next((index for index, context in enumerate(self.contexts, start=1) if context.is_gold), 0)
         return replace(self, gold_position=position)
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """One row of a cell: the answer to one question and how it came about. Metrics are computed from it when it is read."""
+    """One row of a cell: the answer to one question and how it was obtained. Metrics are computed when it is read."""
 
     question_id: str
     answer: str
@@ -331,9 +339,9 @@ class Prediction:
     reply: str = ""
     trace: tuple[str, ...] = ()
     passage_ids: tuple[str, ...] = ()
-    """The placed contexts, in prompt order."""
+    """Ids of the placed contexts, in prompt order."""
     used_ids: tuple[str, ...] = ()
-    """What the final prompt showed, in its order."""
+    """Ids of the passages in the final prompt, in prompt order."""
     gold_position: int = 0
     provenance: Provenance = "none"
     truncated_passages: int = 0
@@ -341,27 +349,27 @@ class Prediction:
 
     @property
     def calls(self) -> int:
-        """Return how many calls were requested, of all roles."""
-        return sum(part.calls for part in self.usage)
+        """Return the number of calls to all roles."""
+        return sum(role_usage.calls for role_usage in self.usage)
 
     @property
     def tokens_in(self) -> int:
-        """Return the tokens read, by all roles."""
-        return sum(part.tokens_in for part in self.usage)
+        """Return the number of tokens that all roles read."""
+        return sum(role_usage.tokens_in for role_usage in self.usage)
 
     @property
     def tokens_out(self) -> int:
-        """Return the tokens written, by all roles."""
-        return sum(part.tokens_out for part in self.usage)
+        """Return the number of tokens that all roles wrote."""
+        return sum(role_usage.tokens_out for role_usage in self.usage)
 
     @property
     def seconds(self) -> float:
-        """Return the engines' time, of all roles."""
-        return sum(part.seconds for part in self.usage)
+        """Return the engine time of all roles in seconds."""
+        return sum(role_usage.seconds for role_usage in self.usage)
 
 
 def prediction(question: Question, placed: PlacedContexts, outcome: Outcome[Answer]) -> Prediction:
-    """Return the row that a finished plan leaves."""
+    """Build the prediction from the outcome of a plan."""
     answer = outcome.result
     return Prediction(
         question_id=question.question_id,

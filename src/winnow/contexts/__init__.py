@@ -1,1 +1,1 @@
-"""Contexts of questions: built from rankings, placed in a prompt, weighted, and marginalised over."""
+"""Contexts of questions: built from rankings, placed in a prompt, weighted, and marginalized over."""

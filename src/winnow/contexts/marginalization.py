@@ -1,4 +1,4 @@
-"""Answer marginalisation: P(y) = sum over contexts of weight times P_G(y | question, context) (RE-RAG eqs. 2 and 6)."""
+"""Answer marginalization: P(y) = sum over contexts of weight times P_G(y | question, context) (RE-RAG eqs. 2 and 6)."""
 
 import math
 from collections.abc import Mapping, Sequence

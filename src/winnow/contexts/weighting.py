@@ -1,4 +1,4 @@
-"""Weights of contexts in votes and marginalisation: uniform, by the retriever's scores, or by the estimator's log-odds."""
+"""Weights of contexts in votes and marginalization: uniform, by the retriever's scores, or by the estimator's log-odds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

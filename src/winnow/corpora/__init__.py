@@ -1,1 +1,1 @@
-"""Corpus parsers: one file per public format, each an iterable of passages that streams."""
+"""Corpus parsers, one module per public format. Each parser is an iterable that yields passages one at a time."""

@@ -1,4 +1,4 @@
-"""A BEIR corpus.jsonl(.gz): _id, title and text."""
+"""BEIR's corpus.jsonl(.gz): JSON lines with _id, title and text."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from winnow.records import Passage
 
 @dataclass(frozen=True, slots=True)
 class BeirCorpus:
-    """Yields the documents of a BEIR set as passages."""
+    """Parses each document of a BEIR data set into a passage. A document without text is represented by its title."""
 
     input_files: ClassVar[tuple[str, ...]] = ("path",)
 

@@ -1,4 +1,4 @@
-"""DPR's psgs_w100.tsv(.gz): id, text and title, tab-separated, with a header."""
+"""DPR's psgs_w100.tsv(.gz): tab-separated id, text and title, with an optional header."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from winnow.records import Passage
 
 @dataclass(frozen=True, slots=True)
 class DprTsv:
-    """Yields the passages of a DPR dump, 21 million for Wikipedia, one at a time."""
+    """Parses a DPR dump, such as the 21 million passages of Wikipedia, one passage at a time."""
 
     input_files: ClassVar[tuple[str, ...]] = ("path",)
 

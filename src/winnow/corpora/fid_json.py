@@ -1,4 +1,4 @@
-"""The passages of a FiD JSON file, for experiments on existing retrieval results."""
+"""Passages of a FiD JSON file, for experiments with existing retrieval results."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from winnow.records import Passage
 
 @dataclass(frozen=True, slots=True)
 class FidCorpus:
-    """Yields every passage of a FiD file once."""
+    """Parses the distinct passages of a FiD file, or of a folder with one file per split."""
 
     input_files: ClassVar[tuple[str, ...]] = ("path",)
 

@@ -1,4 +1,4 @@
-"""A corpus from the Hugging Face hub, or any files `datasets` reads, streamed."""
+"""A corpus from the Hugging Face Hub, or from files that `datasets` can load, streamed."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -6,15 +6,27 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from winnow.errors import InputError
+from winnow.formats.hub import load_hub_rows
 from winnow.formats.text import require_text
 from winnow.records import Passage
 
 
 @dataclass(frozen=True, slots=True)
 class HubCorpus:
-    """Yields passages from a `datasets` data set; `options` go to `datasets.load_dataset`."""
+    """Parses the rows of a Hugging Face data set into passages.
 
-    input_files: ClassVar[tuple[str, ...]] = ("path",)
+    Args:
+        path: Name on the Hub with its commit ("owner/name@<commit>"), a folder, or a file format with `data_files`.
+        split: Split to load.
+        id_column: Column with the passage id.
+        title_column: Column with the title.
+        text_column: Column with the text.
+        options: Further arguments of `datasets.load_dataset`.
+
+    """
+
+    dataset_names: ClassVar[tuple[str, ...]] = ("path",)
+    input_files: ClassVar[tuple[str, ...]] = ("options.data_files", "options.data_dir")
 
     path: str
     split: str = "train"
@@ -25,9 +37,7 @@ class HubCorpus:
 
     def __iter__(self) -> Iterator[Passage]:
         """Yield the passages in the data set's order."""
-        from datasets import load_dataset
-
-        rows = load_dataset(self.path, split=self.split, streaming=True, **self.options)
+        rows = load_hub_rows(self.path, self.split, self.options)
         for number, row in enumerate(rows, start=1):
             missing = {self.id_column, self.title_column, self.text_column} - row.keys()
             if missing:

@@ -1,4 +1,4 @@
-"""Plain text files, split into non-overlapping passages of 100 words as in DrQA and DPR."""
+"""Plain text files, split into non-overlapping passages, by default of 100 words as in DPR."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +12,14 @@ from winnow.records import Passage
 
 @dataclass(frozen=True, slots=True)
 class PlainText:
-    """Yields passages of `words` words from every file that matches `pattern` below `path`; the title is the stem."""
+    """Splits text files into passages, with the file's stem as the title.
+
+    Args:
+        path: File, or folder that is searched recursively.
+        pattern: Glob pattern of the files in the folder.
+        words: Number of words in a passage; the last passage of a file may be shorter.
+
+    """
 
     input_files: ClassVar[tuple[str, ...]] = ("path",)
 
@@ -21,12 +28,12 @@ class PlainText:
     words: int = 100
 
     def __post_init__(self) -> None:
-        """Refuse an impossible length."""
+        """Validate the passage length."""
         if self.words < 1:
             raise ConfigError(f"corpus.words must be at least 1; received {self.words}.")
 
     def __iter__(self) -> Iterator[Passage]:
-        """Yield the passages of the files in the order of their names."""
+        """Yield the passages of the files, sorted by path."""
         root = Path(self.path)
         for file in files_below(root, self.pattern):
             words = (word for _, line in numbered_lines(file) for word in line.split())
@@ -36,7 +43,7 @@ class PlainText:
 
 
 def split_words(words: Iterator[str], size: int) -> Iterator[str]:
-    """Yield texts of `size` words, the last one shorter."""
+    """Yield texts of `size` words; the last one may be shorter."""
     buffer: list[str] = []
     for word in words:
         buffer.append(word)

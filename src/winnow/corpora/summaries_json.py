@@ -1,4 +1,4 @@
-"""A JSON object of article summaries ({title: {title, extract, ...}}), as the `vital` corpus comes."""
+"""Article summaries in one JSON object, {title: {title, extract, ...}}, the format of the `vital` corpus."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from winnow.records import Passage
 
 @dataclass(frozen=True, slots=True)
 class SummariesJson:
-    """Yields one passage per article, with its position in the file as the id; the file is read whole."""
+    """Parses each article's summary into a passage. Its id is the article's position in the file, which is read at once."""
 
     input_files: ClassVar[tuple[str, ...]] = ("path",)
 

@@ -1,4 +1,4 @@
-"""Wikipedia extracts as WikiExtractor --json writes them: one JSON object per line, with id, title and text."""
+"""Output of `WikiExtractor --json`: JSON lines with the id, title and text of a Wikipedia page."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import ClassVar
 
 from winnow.corpora.plain_text import split_words
+from winnow.errors import ConfigError
 from winnow.formats.text import files_below, json_lines
 from winnow.records import Passage
 
 
 @dataclass(frozen=True, slots=True)
 class WikiExtracts:
-    """Yields non-overlapping passages of `words` words per page; pages without text (redirects) have none."""
+    """Splits each page into non-overlapping passages of `words` words. Pages without text, such as redirects, have none."""
 
     input_files: ClassVar[tuple[str, ...]] = ("path",)
 
@@ -20,8 +21,13 @@ class WikiExtracts:
     pattern: str = "wiki_*"
     words: int = 100
 
+    def __post_init__(self) -> None:
+        """Raise ConfigError for an impossible length."""
+        if self.words < 1:
+            raise ConfigError(f"corpus.words must be at least 1; received {self.words}.")
+
     def __iter__(self) -> Iterator[Passage]:
-        """Yield the passages of all files below the path, page by page."""
+        """Yield the passages of all files below `path`, page by page."""
         for file in files_below(Path(self.path), self.pattern):
             for _, page in json_lines(file, {"id": (str, int), "title": str, "text": str}):
                 for number, text in enumerate(split_words(iter(page["text"].split()), self.words)):

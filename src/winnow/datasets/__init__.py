@@ -1,1 +1,1 @@
-"""Question parsers: one file per public format, each an iterable of questions that streams."""
+"""Question parsers, one module per public format. Each parser is an iterable that yields questions one at a time."""

@@ -1,4 +1,4 @@
-"""BEIR queries with relevance judgments: the relevant documents are the gold passages."""
+"""BEIR queries with relevance judgments. The relevant documents are the gold passages."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,10 +12,15 @@ from winnow.records import Question
 
 @dataclass(frozen=True, slots=True)
 class BeirQueries:
-    """Yields the queries that have judgments of queries.jsonl or queries.tsv; qrels are BEIR's TSV or TREC's four columns.
+    """Parses the queries that have at least one relevant document.
 
-    BEIR has no short answers: `answers` contains the query itself, so EM and F1 are meaningless here, and recall is
+    BEIR has no short answers. `answers` contains the query itself, so that exact match and F1 are meaningless. Recall is
     measured by gold passages.
+
+    Args:
+        path: File of queries, queries.jsonl or queries.tsv.
+        qrels: File of relevance judgments, in BEIR's TSV format or with TREC's four columns.
+
     """
 
     input_files: ClassVar[tuple[str, ...]] = ("path", "qrels")
@@ -24,15 +29,15 @@ class BeirQueries:
     qrels: str
 
     def __iter__(self) -> Iterator[Question]:
-        """Yield the queries that have a relevant document, in file order."""
-        relevant = self._relevant(Path(self.qrels))
+        """Yield the queries in file order."""
+        relevant_ids = self._read_qrels(Path(self.qrels))
         path = Path(self.path)
-        for number, query_id, query in self._queries(path):
-            if query_id in relevant:
+        for number, query_id, query in self._read_queries(path):
+            if query_id in relevant_ids:
                 text = require_text(query, path, number, "query")
-                yield Question(query_id, text, (text,), tuple(relevant[query_id]))
+                yield Question(query_id, text, (text,), tuple(relevant_ids[query_id]))
 
-    def _queries(self, path: Path) -> Iterator[tuple[int, str, str]]:
+    def _read_queries(self, path: Path) -> Iterator[tuple[int, str, str]]:
         if path.name.removesuffix(".gz").endswith(".jsonl"):
             for number, row in json_lines(path, {"_id": str, "text": str}):
                 yield number, row["_id"], row["text"]
@@ -40,8 +45,9 @@ class BeirQueries:
             for number, (query_id, text) in tsv_rows(path, 2):
                 yield number, query_id, text
 
-    def _relevant(self, path: Path) -> dict[str, list[str]]:
-        relevant: dict[str, list[str]] = {}
+    def _read_qrels(self, path: Path) -> dict[str, list[str]]:
+        """Read the ids of the relevant documents by query id."""
+        relevant_ids: dict[str, list[str]] = {}
         for number, line in numbered_lines(path):
             fields = line.split()
             if fields[:2] in (["query-id", "corpus-id"], ["query_id", "corpus_id"]):
@@ -49,5 +55,5 @@ class BeirQueries:
             if len(fields) not in (3, 4) or not fields[-1].lstrip("-").isdigit():
                 raise InputError.at(path, number, received=line, expected="query, document, score (or TREC's four columns)")
             if int(fields[-1]) > 0:
-                relevant.setdefault(fields[0], []).append(fields[-2])
-        return relevant
+                relevant_ids.setdefault(fields[0], []).append(fields[-2])
+        return relevant_ids

@@ -1,4 +1,4 @@
-"""DPR's training files (such as biencoder-nq-dev.json): questions with the passages that contain their answers."""
+"""DPR's training files, such as biencoder-nq-dev.json: questions with passages that contain their answers."""
 
 import json
 from collections.abc import Iterator
@@ -13,20 +13,20 @@ from winnow.records import Question
 
 @dataclass(frozen=True, slots=True)
 class DprBiencoder:
-    """Yields the questions that have a positive passage, the first of which is the gold passage; `meta` contains its title.
+    """Parses the questions that have a positive passage.
 
-    A question whose gold passage DPR could not find in its dump of Wikipedia has none and is left out, as in its
-    training.
+    The first positive passage is the gold passage, whose title is stored in `meta`. Questions whose gold passage DPR could
+    not find in its Wikipedia dump have no positive passage. They are skipped, as in DPR's training.
     """
 
     input_files: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str
     gold: bool = True
-    """False leaves the ids of the gold passages out, for a corpus other than DPR's."""
+    """Whether to store the ids of the gold passages. They are valid only with DPR's corpus."""
 
     def __iter__(self) -> Iterator[Question]:
-        """Yield the questions in file order; ids are their numbers in the file."""
+        """Yield the questions in file order; their ids are their positions in the file, from 1."""
         path = Path(self.path)
         rows = load_json(path)
         if not isinstance(rows, list):

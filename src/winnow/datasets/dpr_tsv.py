@@ -1,4 +1,4 @@
-"""DPR's question files: a question, a tab, and a Python list of answers (sometimes as a quoted CSV field)."""
+"""DPR's question files: tab-separated questions and Python lists of answers, sometimes as quoted CSV fields."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from winnow.records import Question
 
 @dataclass(frozen=True, slots=True)
 class DprQuestions:
-    """Yields one question per line; ids are line numbers."""
+    """Parses each line into a question, with the line number as its id."""
 
     input_files: ClassVar[tuple[str, ...]] = ("path",)
 
@@ -21,5 +21,5 @@ class DprQuestions:
         """Yield the questions in file order."""
         path = Path(self.path)
         for number, (text, answers) in tsv_rows(path, 2, quoted=True):
-            listed = parse_answers(python_list(answers, path, number), path, number)
-            yield Question(str(number), require_text(text, path, number, "question"), listed)
+            parsed_answers = parse_answers(python_list(answers, path, number), path, number)
+            yield Question(str(number), require_text(text, path, number, "question"), parsed_answers)

@@ -1,4 +1,4 @@
-"""The questions of a FiD JSON file; its contexts come in through `winnow.retrievers.provided`."""
+"""Questions of a FiD JSON file. `winnow.retrievers.provided` reads the contexts of the same file."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from winnow.records import Question
 
 @dataclass(frozen=True, slots=True)
 class FidQuestions:
-    """Yields the questions of a FiD file, or of a folder with one file per split."""
+    """Parses the questions of a FiD file, or of a folder with one file per split."""
 
     input_files: ClassVar[tuple[str, ...]] = ("path",)
 

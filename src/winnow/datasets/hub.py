@@ -1,4 +1,4 @@
-"""Questions from the Hugging Face hub, or any files `datasets` reads."""
+"""Questions from the Hugging Face Hub, or from files that `datasets` can load, streamed."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -7,15 +7,29 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from winnow.errors import InputError
+from winnow.formats.hub import load_hub_rows
 from winnow.formats.text import parse_answers, require_text
 from winnow.records import Question
 
 
 @dataclass(frozen=True, slots=True)
 class HubQuestions:
-    """Yields questions of a `datasets` data set; a dotted column ("answer.aliases") reaches into nested ones."""
+    """Parses the rows of a Hugging Face data set into questions.
 
-    input_files: ClassVar[tuple[str, ...]] = ("path",)
+    Column names with dots, such as "answer.aliases", address nested fields.
+
+    Args:
+        path: Name on the Hub with its commit ("owner/name@<commit>"), a folder, or a file format with `data_files`.
+        split: Split to load.
+        id_column: Column with the question id, or None for row numbers.
+        question_column: Column with the question.
+        answers_column: Column with the answer or the list of answers.
+        options: Further arguments of `datasets.load_dataset`.
+
+    """
+
+    dataset_names: ClassVar[tuple[str, ...]] = ("path",)
+    input_files: ClassVar[tuple[str, ...]] = ("options.data_files", "options.data_dir")
 
     path: str
     split: str = "test"
@@ -26,16 +40,16 @@ class HubQuestions:
 
     def __iter__(self) -> Iterator[Question]:
         """Yield the questions in the data set's order."""
-        from datasets import load_dataset
-
-        rows = load_dataset(self.path, split=self.split, streaming=True, **self.options)
+        rows = load_hub_rows(self.path, self.split, self.options)
         for number, row in enumerate(rows, start=1):
-            text, value = self._pick(row, self.question_column, number), self._pick(row, self.answers_column, number)
+            text = self._field(row, self.question_column, number)
+            value = self._field(row, self.answers_column, number)
             answers = parse_answers(value if isinstance(value, list) else [value], Path(self.path), number)
-            question_id = str(self._pick(row, self.id_column, number)) if self.id_column else str(number)
+            question_id = str(self._field(row, self.id_column, number)) if self.id_column else str(number)
             yield Question(question_id, require_text(text, Path(self.path), number, "question"), answers)
 
-    def _pick(self, row: dict[str, Any], column: str, number: int) -> Any:
+    def _field(self, row: dict[str, Any], column: str, number: int) -> Any:
+        """Return the value of a column, which may be nested."""
         try:
             return reduce(lambda value, name: value[name], column.split("."), row)
         except (KeyError, TypeError) as error:

@@ -1,4 +1,4 @@
-"""NQ-open's JSON lines: question and answer (a list). DPR's SQuAD file has the same shape."""
+"""NQ-open's JSON lines, each with a question and a list of answers. DPR's SQuAD file has the same format."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from winnow.records import Question
 
 @dataclass(frozen=True, slots=True)
 class NqOpen:
-    """Yields one question per line; ids are line numbers."""
+    """Parses each line into a question, with the line number as its id."""
 
     input_files: ClassVar[tuple[str, ...]] = ("path",)
 

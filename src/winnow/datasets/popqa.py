@@ -1,4 +1,4 @@
-"""PopQA's TSV: id, ..., question, possible_answers (a Python list), with a header."""
+"""PopQA's TSV with a header: id, ..., question, possible_answers (a Python list)."""
 
 import json
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from winnow.records import Question
 
 @dataclass(frozen=True, slots=True)
 class PopQa:
-    """Yields one question per line; `meta` stores the relation (`prop`) and the subject's popularity (`s_pop`) if present."""
+    """Parses each line into a question. `meta` stores relation (`prop`) and subject popularity (`s_pop`), if present."""
 
     input_files: ClassVar[tuple[str, ...]] = ("path",)
 
@@ -34,7 +34,7 @@ class PopQa:
                 continue
             if len(row) != len(columns):
                 raise InputError.at(path, number, received=line, expected=f"{len(columns)} tab-separated fields")
-            cells = dict(zip(columns, row, strict=True))
-            answers = parse_answers(python_list(cells["possible_answers"], path, number), path, number)
-            meta = json.dumps({name: cells[name] for name in ("prop", "s_pop") if name in cells})
-            yield Question(cells["id"], require_text(cells["question"], path, number, "question"), answers, meta=meta)
+            fields = dict(zip(columns, row, strict=True))
+            answers = parse_answers(python_list(fields["possible_answers"], path, number), path, number)
+            meta = json.dumps({name: fields[name] for name in ("prop", "s_pop") if name in fields})
+            yield Question(fields["id"], require_text(fields["question"], path, number, "question"), answers, meta=meta)

@@ -1,4 +1,4 @@
-"""Red-Trivia's YAML lists: question: [answers], one file per topic."""
+"""Red-Trivia's YAML files, one per topic: each maps questions to lists of answers."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -15,9 +15,14 @@ from winnow.records import Question
 
 @dataclass(frozen=True, slots=True)
 class RedTrivia:
-    """Yields the questions of the named lists below `path`; a repeated question is yielded once, and `meta` names its list.
+    """Parses the questions of several lists. `meta` stores the list of each question; repeated questions are skipped.
 
-    Values are read as plain strings: YAML would turn the answer 007 into 7 and No into False.
+    All values are read as strings, because YAML would turn the answer 007 into 7 and No into False.
+
+    Args:
+        path: Folder of the YAML files.
+        lists: Names of the lists: the files' names without .yaml.
+
     """
 
     input_files: ClassVar[tuple[str, ...]] = ("path",)
@@ -32,10 +37,10 @@ class RedTrivia:
             path = Path(self.path) / f"{name}.yaml"
             with open_text(path) as stream:
                 try:
-                    body = yaml.load(stream, Loader=yaml.BaseLoader)  # noqa: S506 (BaseLoader builds strings only)
+                    entries = yaml.load(stream, Loader=yaml.BaseLoader)  # noqa: S506 (BaseLoader builds strings only)
                 except yaml.YAMLError as error:
                     raise InputError(f"{path}: not valid YAML ({error}). Fetch the file again.") from error
-            for number, (text, answers) in enumerate(body.items(), start=1):
+            for number, (text, answers) in enumerate(entries.items(), start=1):
                 if text == "AUTHOR" or text in seen:
                     continue
                 if not isinstance(answers, list):

@@ -1,4 +1,4 @@
-"""Train, dev and test by a seed."""
+"""Assignment of questions to the train, dev and test splits."""
 
 import random
 from collections.abc import Iterable, Iterator
@@ -10,9 +10,15 @@ from winnow.records import Question
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Draws `test` and `dev` questions at random; the others are train.
+    """Assigns questions to splits: at random, all to one split, or as given by the parser.
 
-    A data set that is one split has `all` set; one whose parser knows its splits (a folder of FiD files) has `given`.
+    Args:
+        test: Number of test questions to draw.
+        dev: Number of dev questions to draw. The remaining questions are the train split.
+        seed: Seed of the draw.
+        all: Split of all questions, for a data set that is a single split.
+        given: Whether the parser has assigned the splits, as for a folder of FiD files.
+
     """
 
     test: int = 0
@@ -22,12 +28,12 @@ class Split:
     given: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse contradictory splits."""
+        """Validate the sizes, and that only one kind of assignment is set."""
         if min(self.test, self.dev) < 0 or bool(self.all) + bool(self.test or self.dev) + self.given > 1:
             raise ConfigError(f"dataset.split needs sizes of 0 or more, or `all` alone, or `given` alone; received {self}.")
 
     def assign(self, questions: Iterable[Question]) -> Iterator[Question]:
-        """Yield the questions with their split; in a random order of the seed, unless all are one split."""
+        """Yield the questions with their split, in random order if the splits are drawn."""
         if self.given:
             yield from questions
             return
@@ -39,5 +45,5 @@ class Split:
             raise ConfigError(f"test ({self.test}) and dev ({self.dev}) leave no training question of {len(shuffled)}.")
         random.Random(self.seed).shuffle(shuffled)
         for number, question in enumerate(shuffled):
-            name = "test" if number < self.test else "dev" if number < self.test + self.dev else "train"
-            yield replace(question, split=name)
+            split = "test" if number < self.test else "dev" if number < self.test + self.dev else "train"
+            yield replace(question, split=split)

@@ -1,4 +1,4 @@
-"""SQuAD's JSON: articles with paragraphs with questions; unanswerable ones (version 2) are left out."""
+"""SQuAD's JSON: articles, which contain paragraphs, which contain questions."""
 
 import json
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from winnow.records import Question
 
 @dataclass(frozen=True, slots=True)
 class Squad:
-    """Yields the answerable questions; `meta` contains the article's title."""
+    """Parses the questions, with the article's title in `meta`. Unanswerable questions of version 2 are skipped."""
 
     input_files: ClassVar[tuple[str, ...]] = ("path",)
 
@@ -22,10 +22,10 @@ class Squad:
     def __iter__(self) -> Iterator[Question]:
         """Yield the questions in file order."""
         path = Path(self.path)
-        body = load_json(path)
-        if not isinstance(body, dict) or not isinstance(body.get("data"), list):
+        content = load_json(path)
+        if not isinstance(content, dict) or not isinstance(content.get("data"), list):
             raise InputError(f"{path}: expected an object with a list `data`, as in SQuAD.")
-        for number, article in enumerate(body["data"], start=1):
+        for number, article in enumerate(content["data"], start=1):
             meta = json.dumps({"title": article.get("title", "")})
             for row in (qa for paragraph in article["paragraphs"] for qa in paragraph["qas"]):
                 if row.get("is_impossible"):

@@ -1,4 +1,4 @@
-"""TriviaQA's unfiltered JSON: an object whose `Data` lists questions with an Answer and its aliases."""
+"""TriviaQA's unfiltered JSON: an object whose `Data` is a list of questions with an answer and its aliases."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from winnow.records import Question
 
 @dataclass(frozen=True, slots=True)
 class TriviaQa:
-    """Yields the questions with Answer.Value and every alias as answers (the file is one object, read whole)."""
+    """Parses the questions, with Answer.Value and all aliases as answers. The file is read at once."""
 
     input_files: ClassVar[tuple[str, ...]] = ("path",)
 
@@ -21,12 +21,12 @@ class TriviaQa:
     def __iter__(self) -> Iterator[Question]:
         """Yield the questions in file order."""
         path = Path(self.path)
-        body = load_json(path)
-        if not isinstance(body, dict) or not isinstance(body.get("Data"), list):
+        content = load_json(path)
+        if not isinstance(content, dict) or not isinstance(content.get("Data"), list):
             raise InputError(f"{path}: expected an object with a list `Data`, as in TriviaQA's unfiltered files.")
-        for number, row in enumerate(body["Data"], start=1):
+        for number, row in enumerate(content["Data"], start=1):
             if not {"QuestionId", "Question", "Answer"} <= row.keys():
                 raise InputError.at(path, number, received=str(row), expected="QuestionId, Question and Answer")
-            listed = [row["Answer"].get("Value", ""), *row["Answer"].get("Aliases", [])]
+            answers = [row["Answer"].get("Value", ""), *row["Answer"].get("Aliases", [])]
             text = require_text(row["Question"], path, number, "question")
-            yield Question(str(row["QuestionId"]), text, parse_answers(listed, path, number))
+            yield Question(str(row["QuestionId"]), text, parse_answers(answers, path, number))

@@ -1,1 +1,1 @@
-"""Relevance estimators: log-odds that a passage is relevant to a question."""
+"""Relevance estimators, which compute the log-odds that a passage is relevant to a question."""

@@ -1,4 +1,4 @@
-"""The simplest estimator: a scaled cosine of question and passage vectors."""
+"""The simplest estimator: the scaled cosine similarity of question and passage vectors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from winnow.records import Passage
 
 @dataclass(frozen=True)
 class BiEncoder:
-    """Scores `scale` times the cosine as log-odds; each distinct passage is encoded once per estimator."""
+    """Uses `scale` times the cosine similarity as log-odds. Each distinct passage is encoded only once."""
 
     encoder: SentenceEncoder
     scale: float = 20.0
@@ -21,15 +21,15 @@ class BiEncoder:
 
     @property
     def truncated(self) -> int:
-        """Return how many texts were cut to the encoder's length so far."""
+        """Return the number of texts truncated to the encoder's maximum length so far."""
         return self.encoder.truncated
 
     def score(self, pairs: Sequence[tuple[str, Passage]]) -> NDArray[np.float32]:
-        """Return (pairs,) float32 log-odds."""
-        new = list(dict.fromkeys(p for _, p in pairs if p not in self._vectors))
-        for passage, vector in zip(new, self.encoder.passages(new, self.advance), strict=True):
+        """Compute the (pairs,) float32 log-odds."""
+        new_passages = list(dict.fromkeys(p for _, p in pairs if p not in self._vectors))
+        for passage, vector in zip(new_passages, self.encoder.passages(new_passages, self.advance), strict=True):
             self._vectors[passage] = vector.astype(np.float16)
-        texts = list(dict.fromkeys(question for question, _ in pairs))
-        questions = dict(zip(texts, self.encoder.queries(texts), strict=True))
-        cosines = [float(questions[q] @ self._vectors[p].astype(np.float32)) for q, p in pairs]
+        questions = list(dict.fromkeys(question for question, _ in pairs))
+        question_vectors = dict(zip(questions, self.encoder.queries(questions), strict=True))
+        cosines = [float(question_vectors[q] @ self._vectors[p].astype(np.float32)) for q, p in pairs]
         return np.array(cosines, dtype=np.float32) * self.scale

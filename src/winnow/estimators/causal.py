@@ -1,4 +1,4 @@
-"""A decoder-only estimator: the token after the pair, "true" or "false"."""
+"""A decoder-only estimator, which predicts "true" or "false" after the pair."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ from winnow.modeling.pair_model import causal_tokens
 
 @dataclass
 class CausalEstimator(WordEstimator):
-    """Scores by the logits at the last position, the only ones computed; loads GGUF files too."""
+    """Scores pairs by the logits at the last position, and computes no others. GGUF files are supported too."""
 
     form: PairForm = field(default_factory=lambda: PairForm(suffix=" relevant:"))
     words: Sequence[str] = (" true", " false")
 
     def __post_init__(self) -> None:
-        """Refuse OpenVINO, whose attention gives NaN for rows padded on the left."""
+        """Raise ConfigError for OpenVINO, whose attention gives NaN for rows padded on the left."""
         super().__post_init__()
         if self.runtime == "openvino":
             raise ConfigError("A causal estimator supports runtime=torch only; received 'openvino'.")
         self.runtime = "torch"
 
     def load(self) -> LanguageModel:
-        """Load model and tokenizer."""
+        """Load the model and its tokenizer."""
         return load_causal_lm(self.path, self.dtype, self.device)
 
     def pair_tokenizer(self) -> PairTokens:
-        """Return a tokenizer that ends each pair with the form's suffix."""
+        """Create a tokenizer that ends each pair with the form's suffix."""
         return causal_tokens(self)
 
-    def collate(self, rows: Sequence[Sequence[int]], starts: Sequence[int]) -> Batch:  # noqa: ARG002 (one text)
-        """Return token ids and mask, padded on the left."""
+    def collate(self, rows: Sequence[Sequence[int]], starts: Sequence[int]) -> Batch:  # noqa: ARG002 (a pair is one text)
+        """Pad token ids and mask on the left."""
         ids, mask = padded(rows, int(self.lm.tokenizer.pad_token_id), left=True)
         return ids.to(self.lm.device), mask.to(self.lm.device)
 
     def encode(self, *inputs: torch.Tensor) -> torch.Tensor:
-        """Return the (B, V) logits after the last token."""
+        """Compute the (B, V) logits of the token after the pair."""
         ids, mask = inputs
         output = self.lm.model(
             input_ids=ids,
@@ -55,5 +55,5 @@ class CausalEstimator(WordEstimator):
         return logits
 
     def compute_log_odds(self, encoded: torch.Tensor, *inputs: torch.Tensor) -> PairScores:  # noqa: ARG002 (the logits suffice)
-        """Return the scores of the two words."""
+        """Compute the scores from the logits of the two words."""
         return self.scores_from_logits(encoded)

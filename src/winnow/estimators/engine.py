@@ -1,4 +1,4 @@
-"""An estimator as an engine: each estimate is computed once, kept in the ledger, and shared by all plans."""
+"""An engine that runs an estimator. Each estimate is computed once, stored in the ledger and shared by all plans."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,13 +10,14 @@ from winnow.records import Estimate, Passage, Request, Result, Score
 
 @dataclass
 class EstimatorEngine:
-    """Serves Estimate requests.
+    """Serves Estimate requests with an estimator.
 
     Args:
-        estimator: computes the log-odds.
-        identity: the ledger files estimates under it: name, digest of the weights and all that determines a score.
-        capacity: pairs queued at once, which are batched by length.
-        commit: pairs per commit to the ledger; a kill may lose as many.
+        estimator: Estimator that computes the log-odds.
+        identity: Identity under which the ledger stores estimates: name, digest of the weights and all that determines a
+            score.
+        capacity: Maximum number of pairs in the queue, which are batched by length.
+        commit: Number of pairs per commit to the ledger. If the process is killed, as many may be lost.
 
     """
 
@@ -28,32 +29,32 @@ class EstimatorEngine:
 
     @property
     def serves(self) -> tuple[type[Request], ...]:
-        """Return the one kind."""
+        """Return Estimate, the only kind of request that it serves."""
         return (Estimate,)
 
     def check(self) -> None:
-        """Pass: nothing can be checked before the weights are loaded."""
+        """Do nothing: nothing can be checked before the weights are loaded."""
 
     def close(self) -> None:
-        """Pass: nothing is open."""
+        """Do nothing: nothing is open."""
 
     def refusal(self, request: Request) -> str | None:  # noqa: ARG002 (the protocol)
-        """Return None: every estimate is served."""
+        """Return None, because every estimate is served."""
         return None
 
-    def fits(self, request: Request) -> bool:  # noqa: ARG002 (the protocol; long texts are cut and counted)
-        """Return True: longer texts are cut."""
+    def fits(self, request: Request) -> bool:  # noqa: ARG002 (the protocol)
+        """Return True, because long texts are truncated and counted."""
         return True
 
     def size(self, request: Request) -> int:
-        """Return the text's length in characters."""
+        """Return the length of the text in characters."""
         return len(_estimate(request).text)
 
     def submit(self, requests: Sequence[Request]) -> None:
         """Queue requests."""
         self._pending += [_estimate(request) for request in requests]
 
-    def collect(self, timeout: float) -> Sequence[tuple[Request, Result]]:  # noqa: ARG002 (it computes, nothing is awaited)
+    def collect(self, timeout: float) -> Sequence[tuple[Request, Result]]:  # noqa: ARG002 (nothing to wait for)
         """Score up to `commit` pairs."""
         batch, self._pending = self._pending[: self.commit], self._pending[self.commit :]
         if not batch:

@@ -1,6 +1,6 @@
-"""Shared by estimators that read question and passage together: distinct pairs, token-budget batches, scoring and training.
+"""Base classes of estimators that read question and passage together: distinct pairs, token-budget batches, scoring.
 
-The same functions score and are trained (with gradients). Where OpenVINO runs them, results agree up to rounding.
+Scoring and training (with gradients) use the same functions. If OpenVINO runs them, results agree up to rounding.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _WORDS_HINT = "Choose two other words in estimator.engine.words, for example [yes, no]."
 Advance = Callable[[int], None]
 Batch = tuple[torch.Tensor, ...]
-"""The inputs of an estimator's functions: (B, T) token ids, (B, T) mask, and what else a kind of model needs."""
+"""The inputs of an estimator's functions: (B, T) token ids, (B, T) mask, and further tensors that a model needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,28 +37,28 @@ class PairScores:
 
     log_odds: torch.Tensor
     other: torch.Tensor
-    """(pairs,) probability of all other tokens (RE-RAG eq. 11); zero for a classifier with two classes."""
+    """(pairs,) total probability of all other tokens (RE-RAG eq. 11). It is zero for a classifier."""
 
 
 @dataclass
 class PairEstimator(PairModel):
-    """An estimator over weights on this machine; subclasses define loading, collation, the layers and the log-odds.
+    """Base class of estimators on this machine. Subclasses define loading, collation, the layers and the log-odds.
 
     Args:
-        batch_tokens: padded tokens per batch, at most.
-        runtime: what scores: "torch", "openvino" (on a CPU), or "auto" (openvino there if it is installed).
-        advance: receives how many more pairs are scored.
+        batch_tokens: Maximum number of padded tokens per batch.
+        runtime: "torch", "openvino" (CPU only) or "auto" (openvino on a CPU if it is installed, except in float16).
+        advance: Progress callback, which receives the number of pairs in each scored batch.
 
     """
 
-    speed_only: ClassVar[Mapping[str, str]] = {"batch_tokens": "batches change no score but by rounding"}
+    speed_only: ClassVar[Mapping[str, str]] = {"batch_tokens": "batches affect scores only by rounding"}
 
     batch_tokens: int = 4096
     runtime: str = "torch"
     advance: Advance | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse settings out of range."""
+        """Raise ConfigError if a size is below 1."""
         if min(self.max_length, self.batch_tokens) < 1:
             raise ConfigError(
                 f"estimator: max_length and batch_tokens start at 1; received {self.max_length}, {self.batch_tokens}."
@@ -66,7 +66,7 @@ class PairEstimator(PairModel):
 
     @classmethod
     def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the settings with the precision and the runtime that "auto" means on this machine."""
+        """Return the settings with "auto" resolved for this machine, in dtype and runtime."""
         settings = super().resolve_settings(settings)
         name, device = str(settings.get("runtime", cls.runtime)), str(settings.get("device", "auto"))
         runtime = resolve_runtime(name, device, settings["dtype"])
@@ -74,13 +74,13 @@ class PairEstimator(PairModel):
 
     @property
     def loading_dtype(self) -> str:
-        """Return the precision in which the weights are loaded: OpenVINO converts from float32."""
+        """Return the precision of the loaded weights, which is float32 for OpenVINO, because it converts them itself."""
         return "float32" if self._uses_openvino else self.dtype
 
     def score(self, pairs: Sequence[tuple[str, Passage]]) -> NDArray[np.float32]:
-        """Return (pairs,) float32 log-odds; equal pairs are scored once.
+        """Compute the (pairs,) float32 log-odds. Equal pairs are scored once.
 
-        OpenVINO keeps the weights of the first call.
+        With OpenVINO, later calls use the weights of the first call.
         """
         if self._lm is None:
             keep_freed_memory()
@@ -107,21 +107,21 @@ class PairEstimator(PairModel):
         return scores[[index[pair] for pair in pairs]] if pairs else scores
 
     def estimate(self, rows: Sequence[Sequence[int]], starts: Sequence[int]) -> PairScores:
-        """Score a batch of token rows with PyTorch; `starts` are the positions at which the passages begin."""
+        """Score a batch of token rows with PyTorch. `starts` are the positions at which the passages start."""
         inputs = self.collate(rows, starts)
         return self.compute_log_odds(self.encode(*inputs), *inputs)
 
     @abstractmethod
     def collate(self, rows: Sequence[Sequence[int]], starts: Sequence[int]) -> Batch:
-        """Pad a batch of token rows, and move it to the device."""
+        """Pad a batch of token rows and move it to the device."""
 
     @abstractmethod
     def encode(self, *inputs: torch.Tensor) -> torch.Tensor:
-        """Run the layers: a function of tensors alone, valid for any batch size and length."""
+        """Run the layers. The function depends only on its tensors, and is valid for any batch size and length."""
 
     @abstractmethod
     def compute_log_odds(self, encoded: torch.Tensor, *inputs: torch.Tensor) -> PairScores:
-        """Return the scores from the output of the layers, in float32."""
+        """Compute the scores from the output of the layers, in float32."""
 
     def _log_odds(self, inputs: Batch) -> torch.Tensor:
         if self._uses_openvino:
@@ -134,20 +134,20 @@ class PairEstimator(PairModel):
         return resolve_runtime(self.runtime, self.device, self.dtype) == "openvino"
 
     def _check_sizes(self) -> None:
-        """Refuse inputs beyond the model's tables; PyTorch would raise for them, OpenVINO would not."""
+        """Raise an error for inputs beyond the embedding tables. PyTorch would raise one too, but OpenVINO would not."""
         if self.max_length > self.lm.window:
             raise ConfigError(f"estimator: max_length={self.max_length}, and {self.path} reads {self.lm.window} tokens.")
-        table: Any = self.lm.model.get_input_embeddings()
-        size = table.weight.shape[0]
-        if self._uses_openvino and len(self.lm.tokenizer) > size:
+        embeddings: Any = self.lm.model.get_input_embeddings()
+        vocabulary_size = embeddings.weight.shape[0]
+        if self._uses_openvino and len(self.lm.tokenizer) > vocabulary_size:
             raise ModelError(
-                f"The tokenizer of {self.path} has {len(self.lm.tokenizer)} tokens, the model {size}. "
+                f"The tokenizer of {self.path} has {len(self.lm.tokenizer)} tokens, the model {vocabulary_size}. "
                 "Set estimator.engine.runtime=torch."
             )
 
     @cached_property
     def _compiled(self) -> tuple[CompiledFunction, CompiledFunction]:
-        """Return `encode` and `compute_log_odds` compiled by OpenVINO, the latter always in float32."""
+        """Compile `encode` and `compute_log_odds` with OpenVINO, the latter always in float32."""
         longest = self.max_length
         example, other = (
             self.collate([[1] * length for length in lengths], [3] * len(lengths))
@@ -155,36 +155,36 @@ class PairEstimator(PairModel):
         )
         model, name = self.lm.model, self.path
         layers = CompiledFunction(model, self.encode, example, other, resolve_dtype(self.dtype, "cpu"), name)
-        encoded, encoded_other = ((self.encode(*batch), *batch) for batch in (example, other))
+        head_example, head_other = ((self.encode(*batch), *batch) for batch in (example, other))
 
         def head(*inputs: torch.Tensor) -> torch.Tensor:
             return self.compute_log_odds(*inputs).log_odds
 
-        return layers, CompiledFunction(model, head, encoded, encoded_other, "float32", name)
+        return layers, CompiledFunction(model, head, head_example, head_other, "float32", name)
 
 
 @dataclass
 class WordEstimator(PairEstimator):
-    """An estimator that classifies by a generated word: `words` are the tokens for relevant and not relevant."""
+    """Base class of estimators that generate a word: `words` are the tokens for relevant and not relevant passages."""
 
     words: Sequence[str] = ("true", "false")
 
     @cached_property
     def _word_ids(self) -> tuple[int, int]:
-        true, false = (single_token(self.lm.tokenizer, word, _WORDS_HINT) for word in self.words)
-        return true, false
+        true_id, false_id = (single_token(self.lm.tokenizer, word, _WORDS_HINT) for word in self.words)
+        return true_id, false_id
 
     def scores_from_logits(self, logits_BV: torch.Tensor) -> PairScores:
-        """Return the scores in the logits of the position at which the word is generated."""
+        """Compute the scores from the logits at the position of the generated word."""
         return word_scores(logits_BV, *self._word_ids)
 
 
-def word_scores(logits_BV: torch.Tensor, true: int, false: int) -> PairScores:
-    """Return the scores in a vocabulary's logits at one position (RE-RAG eqs. 3, 4 and 11).
+def word_scores(logits_BV: torch.Tensor, true_id: int, false_id: int) -> PairScores:
+    """Compute the scores from the vocabulary's logits at one position (RE-RAG eqs. 3, 4 and 11).
 
-    log(RE / (1 - RE)) of eq. 4 is the difference of the two logits, which stays finite where RE rounds to 0 or 1.
+    The log-odds log(RE / (1 - RE)) of eq. 4 equal the difference of the two logits. It stays finite when RE rounds to 0 or 1.
     """
     logits: Any = logits_BV.float()
-    both = torch.logsumexp(logits[:, [true, false]], dim=-1)
-    other = 1 - torch.exp(both - torch.logsumexp(logits, dim=-1))
-    return PairScores(logits[:, true] - logits[:, false], other)
+    log_mass = torch.logsumexp(logits[:, [true_id, false_id]], dim=-1)
+    other = 1 - torch.exp(log_mass - torch.logsumexp(logits, dim=-1))
+    return PairScores(logits[:, true_id] - logits[:, false_id], other)

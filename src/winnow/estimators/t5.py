@@ -1,4 +1,4 @@
-"""RE-RAG's estimator: a T5 whose first generated token is "true" or "false" (eq. 3, after monoT5)."""
+"""RE-RAG's estimator: a T5 that generates "true" or "false" as its first token (eq. 3, after monoT5)."""
 
 from __future__ import annotations
 
@@ -17,32 +17,33 @@ from winnow.modeling.pair_model import seq2seq_tokens
 
 @dataclass
 class T5Estimator(WordEstimator):
-    """Scores by one pass of the encoder and one step of the decoder.
+    """Scores pairs in one pass of the encoder and one step of the decoder.
 
-    `dtype` applies to the encoder's layers, which take most of the time. Embeddings, and with them the residual stream, and
-    the decoder stay in float32: the rank correlation with float32 is then 0.9999, against 0.998 with everything in bfloat16.
+    `dtype` applies to the layers of the encoder, which take most of the time. The decoder and the embeddings, and therefore
+    the residual stream, stay in float32. The rank correlation with float32 is then 0.9999, instead of 0.998 with everything
+    in bfloat16.
     """
 
     def load(self) -> LanguageModel:
-        """Load model and tokenizer."""
+        """Load the model and its tokenizer."""
         lm = load_seq2seq(self.path, self.loading_dtype, self.device)
         if first_step.supports(lm.model):
             model: Any = lm.model
-            for part in (model.decoder, model.shared, model.lm_head):
-                part.float()
+            for module in (model.decoder, model.shared, model.lm_head):
+                module.float()
         return lm
 
     def pair_tokenizer(self) -> PairTokens:
-        """Return a tokenizer that ends each pair with the end token."""
+        """Create a tokenizer that ends each pair with the end token."""
         return seq2seq_tokens(self)
 
-    def collate(self, rows: Sequence[Sequence[int]], starts: Sequence[int]) -> Batch:  # noqa: ARG002 (one text)
-        """Return token ids and mask."""
+    def collate(self, rows: Sequence[Sequence[int]], starts: Sequence[int]) -> Batch:  # noqa: ARG002 (a pair is one text)
+        """Pad token ids and build their mask."""
         ids, mask = padded(rows, int(self.lm.tokenizer.pad_token_id))
         return ids.to(self.lm.device), mask.to(self.lm.device)
 
     def encode(self, *inputs: torch.Tensor) -> torch.Tensor:
-        """Return the encoder's (B, T, D) output, or, for decoders unlike T5's, the (B, V) logits of the first step."""
+        """Compute the (B, T, D) output of the encoder or, for decoders unlike T5's, the (B, V) logits of the first step."""
         ids, mask = inputs
         model: Any = self.lm.model
         if first_step.supports(model):
@@ -53,7 +54,7 @@ class T5Estimator(WordEstimator):
         return logits[:, 0]
 
     def compute_log_odds(self, encoded: torch.Tensor, *inputs: torch.Tensor) -> PairScores:
-        """Return the scores of the two words at the first decoder position."""
+        """Compute the scores of the two words at the first decoder position."""
         model: Any = self.lm.model
         if not first_step.supports(model):
             return self.scores_from_logits(encoded)

@@ -1,1 +1,1 @@
-"""File formats: text, JSON lines and TSV with line numbers in every error; FiD's exchange format."""
+"""File formats: text, JSON lines and TSV, with line numbers in error messages, and FiD's exchange format."""

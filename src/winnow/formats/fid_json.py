@@ -1,4 +1,4 @@
-"""FiD's exchange format: a JSON list (or one JSON object per line) of question, answers and ctxs."""
+"""FiD's exchange format: a JSON list, or JSON lines, of objects with question, answers and ctxs."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -14,24 +14,24 @@ from winnow.records import Context, Passage, Question
 
 @dataclass(frozen=True, slots=True)
 class FidRow:
-    """One question with its retrieved passages and their scores, best first."""
+    """A question with its retrieved passages and their scores, best first."""
 
     question: Question
     contexts: tuple[tuple[Passage, float], ...]
 
 
 def read_fid(path: Path) -> Iterator[FidRow]:
-    """Yield the rows of a FiD file; a .jsonl file streams, a .json file is one list.
+    """Yield the rows of a FiD file, or of a folder with one file per split.
 
-    A folder is read file by file, as FiD's data comes (train.json, dev.json, test.json); its questions have the file's name
-    as their split, and before their id where that is only a number.
+    A .jsonl file is read line by line, a .json file at once. The files of a folder (train.json, dev.json, test.json in FiD's
+    data) give the questions their split. The split is also prefixed to ids that are only numbers.
     """
     if path.is_dir():
         files = sorted(file for file in path.iterdir() if ".json" in file.name and not file.name.startswith("."))
         if not files:
             raise InputError(f"The folder {path} contains no FiD file (train.json, dev.json, test.json, or .jsonl).")
         for file in files:
-            yield from (_of_split(row, file.name.partition(".")[0]) for row in read_fid(file))
+            yield from (_with_split(row, file.name.partition(".")[0]) for row in read_fid(file))
         return
     name = path.name.removesuffix(".gz")
     if name.endswith(".jsonl"):
@@ -39,16 +39,17 @@ def read_fid(path: Path) -> Iterator[FidRow]:
     else:
         rows = enumerate(load_json(path), start=1)
     for number, row in rows:
-        yield _row(path, number, row)
+        yield _parse_row(path, number, row)
 
 
-def _of_split(row: FidRow, split: str) -> FidRow:
-    name = row.question.question_id
-    question_id = f"{split}-{name}" if name.isdigit() else name
+def _with_split(row: FidRow, split: str) -> FidRow:
+    question_id = row.question.question_id
+    if question_id.isdigit():
+        question_id = f"{split}-{question_id}"
     return FidRow(replace(row.question, question_id=question_id, split=split), row.contexts)
 
 
-def _row(path: Path, number: int, row: Any) -> FidRow:
+def _parse_row(path: Path, number: int, row: Any) -> FidRow:
     if not isinstance(row, dict) or not isinstance(row.get("ctxs"), list) or "question" not in row:
         raise InputError.at(path, number, received=str(row), expected="an object with question, answers and ctxs")
     answers = parse_answers(row.get("answers") or [row.get("target", "")], path, number)
@@ -65,25 +66,25 @@ def _row(path: Path, number: int, row: Any) -> FidRow:
 
 
 def write_fid(path: Path, rows: Iterable[tuple[Question, Iterable[Context]]]) -> int:
-    """Write questions with their contexts as a FiD JSON list, one question at a time; return how many."""
+    """Write questions with their contexts as a FiD JSON list; return the number of questions."""
     count = 0
     with atomic_write(path) as partial, partial.open("w", encoding="utf-8") as stream:
         stream.write("[")
         for question, contexts in rows:
-            body = {
+            row = {
                 "id": question.question_id,
                 "question": question.text,
                 "answers": list(question.answers),
-                "ctxs": [_ctx(context) for context in contexts],
+                "ctxs": [_format_context(context) for context in contexts],
             }
             stream.write(",\n" if count else "\n")
-            json.dump(body, stream, ensure_ascii=False)
+            json.dump(row, stream, ensure_ascii=False)
             count += 1
         stream.write("\n]\n")
     return count
 
 
-def _ctx(context: Context) -> dict[str, Any]:
+def _format_context(context: Context) -> dict[str, Any]:
     passage = context.passage
     return {
         "id": passage.passage_id,

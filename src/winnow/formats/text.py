@@ -1,4 +1,4 @@
-"""Lines, JSON objects and TSV rows of (possibly gzipped) files, each with its line number; errors name both."""
+"""Lines, JSON objects and TSV rows of text files, gzipped or not. Errors state the file and the line number."""
 
 import ast
 import csv
@@ -12,11 +12,16 @@ from typing import IO, Any
 
 from winnow.errors import InputError
 
-_LONGEST_FIELD = 2**31 - 1
+_MAX_FIELD_LENGTH = 2**31 - 1
 
 
 def open_text(path: Path) -> IO[str]:
-    """Open a UTF-8 text file, with or without a byte-order mark or .gz; raise InputError where there is none."""
+    """Open a UTF-8 text file, gzipped or not, with or without a byte-order mark.
+
+    Raises:
+        InputError: If the file does not exist.
+
+    """
     if not path.is_file():
         raise InputError(
             f"There is no file {path}. Run `python -m flows.acquire` for the quick start's files, or correct the path."
@@ -27,7 +32,12 @@ def open_text(path: Path) -> IO[str]:
 
 
 def files_below(root: Path, pattern: str) -> list[Path]:
-    """Return the file itself, or the files below a folder that match, by name; raise InputError where there is none."""
+    """Return the files below a folder that match a glob pattern, sorted, or the path itself if it is a file.
+
+    Raises:
+        InputError: If no file matches.
+
+    """
     files = [root] if root.is_file() else sorted(root.rglob(pattern))
     if not files:
         raise InputError(f"No file matches {pattern!r} below {root}. Correct corpus.path or corpus.pattern.")
@@ -35,7 +45,12 @@ def files_below(root: Path, pattern: str) -> list[Path]:
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield (line number from 1, line without its end), skipping blank lines; name a truncated gzip file."""
+    """Yield the number (from 1) and the text of each line that is not blank.
+
+    Raises:
+        InputError: If the file is truncated, corrupt, or not UTF-8.
+
+    """
     number = 0
     try:
         with open_text(path) as stream:
@@ -47,7 +62,16 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def json_lines(path: Path, fields: Mapping[str, type | tuple[type, ...]]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (line number, object) for each line; every object must have these fields, of these types."""
+    """Yield the line number and the object of each line that is not blank.
+
+    Args:
+        path: File of JSON lines.
+        fields: Required fields of every object, with their types.
+
+    Raises:
+        InputError: If a line is not a JSON object with these fields.
+
+    """
     for number, line in numbered_lines(path):
         expected = "a JSON object with " + ", ".join(fields)
         try:
@@ -60,16 +84,26 @@ def json_lines(path: Path, fields: Mapping[str, type | tuple[type, ...]]) -> Ite
 
 
 def tsv_rows(path: Path, columns: int, *, quoted: bool = False) -> Iterator[tuple[int, list[str]]]:
-    """Yield (line number, fields) of a tab-separated file; `quoted` undoes CSV quoting inside fields."""
+    """Yield the line number and the fields of each row of a tab-separated file.
+
+    Args:
+        path: Tab-separated file.
+        columns: Required number of fields.
+        quoted: Whether fields may be quoted as in CSV.
+
+    Raises:
+        InputError: If a row has another number of fields.
+
+    """
     number = 0
 
-    def text() -> Iterator[str]:
+    def lines() -> Iterator[str]:
         nonlocal number
         for number, line in numbered_lines(path):  # noqa: B007 (read below)
             yield line + "\n"
 
-    csv.field_size_limit(_LONGEST_FIELD)
-    reader = csv.reader(text(), delimiter="\t", quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE)
+    csv.field_size_limit(_MAX_FIELD_LENGTH)
+    reader = csv.reader(lines(), delimiter="\t", quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE)
     for row in reader:
         if len(row) != columns:
             content, expected = "\t".join(row), f"{columns} tab-separated fields, received {len(row)}"
@@ -78,7 +112,7 @@ def tsv_rows(path: Path, columns: int, *, quoted: bool = False) -> Iterator[tupl
 
 
 def load_json(path: Path) -> Any:
-    """Load a whole JSON file; for formats that are one object."""
+    """Load a JSON file at once, for formats that are a single value."""
     with open_text(path) as stream:
         try:
             return json.load(stream)
@@ -87,7 +121,7 @@ def load_json(path: Path) -> Any:
 
 
 def python_list(text: str, path: Path, number: int) -> list[str]:
-    """Read the Python or JSON list of strings that DPR and PopQA print into their TSV files."""
+    """Parse a Python or JSON list of strings, as in the TSV files of DPR and PopQA."""
     try:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError):
@@ -98,7 +132,12 @@ def python_list(text: str, path: Path, number: int) -> list[str]:
 
 
 def parse_answers(values: Sequence[object], path: Path, line: int) -> tuple[str, ...]:
-    """Return the distinct, stripped answers in their order; an empty list is an error, never a silent 0."""
+    """Strip the answers and remove duplicates, in order.
+
+    Raises:
+        InputError: If no answer remains: the question could never be answered correctly.
+
+    """
     answers = dict.fromkeys(text for value in values if (text := str(value).strip()))
     if not answers:
         raise InputError.at(path, line, received=str(list(values)), expected="at least one non-empty answer")
@@ -106,7 +145,7 @@ def parse_answers(values: Sequence[object], path: Path, line: int) -> tuple[str,
 
 
 def require_text(value: object, path: Path, line: int, what: str) -> str:
-    """Return a stripped text that must not be empty."""
+    """Strip a text; raise InputError if it is empty."""
     text = str(value).strip()
     if not text:
         raise InputError.at(path, line, received=str(value), expected=f"a non-empty {what}")

@@ -48,8 +48,9 @@ class Share:
 def size(ledger: SqliteStore) -> list[Share]:
     """Compute the totals per engine and request kind, those with the most calls first."""
     tokens = "COALESCE(SUM(CASE WHEN json_valid(value) THEN json_extract(value, '$.{}') END), 0)"
+    size_in_bytes = "SUM(LENGTH(CAST(value AS BLOB)))"
     rows = ledger.connection.execute(
-        f"SELECT engine, kind, COUNT(*), SUM(LENGTH(CAST(value AS BLOB))), {tokens.format('in')}, {tokens.format('out')}, SUM(seconds) "  # noqa: S608 (constants)
+        f"SELECT engine, kind, COUNT(*), {size_in_bytes}, {tokens.format('in')}, {tokens.format('out')}, SUM(seconds) "  # noqa: S608 (constants)
         "FROM calls GROUP BY engine, kind ORDER BY 3 DESC"
     )
     return [Share(*row) for row in rows]

@@ -1,1 +1,1 @@
-"""Models on this machine: loading, sentence encoders, pair models, and what runs them."""
+"""Local models: loading, sentence encoders, pair models and inference runtimes."""

@@ -1,9 +1,9 @@
-"""The first decoder step of a T5, without computing keys and values of every context token.
+"""The first decoder step of a T5, without computing keys and values for every encoder position.
 
-A decoder's first token attends to the encoder's output only. Multiplying its query by the key matrix once replaces the keys of
-all context tokens (q·(Kh) = (Kᵀq)·h), and the value matrix is applied once to the weighted mean of the vectors: the same
-result up to rounding. With six decoder layers of T5-small this saves a sixth of the multiplications of a score.
-transformers' decoder does not offer this.
+The first decoder token attends only to itself and to the encoder's output. Multiplying its query by the key matrix once
+replaces the keys of all encoder positions (q·(Kh) = (Kᵀq)·h). The value matrix is applied once, to the weighted mean of the
+encoder's vectors. The result is the same up to rounding. With the six decoder layers of T5-small, this saves a sixth of the
+multiplications of a score. transformers' decoder does not offer this optimisation.
 """
 
 from __future__ import annotations
@@ -17,37 +17,38 @@ if TYPE_CHECKING:
 
 
 def supports(model: PreTrainedModel) -> bool:
-    """Return whether a model has T5's decoder."""
+    """Return whether the model has the decoder of T5."""
     from transformers import MT5ForConditionalGeneration, T5ForConditionalGeneration
 
     return isinstance(model, (T5ForConditionalGeneration, MT5ForConditionalGeneration))
 
 
 def first_hidden(model: Any, encoded_BTD: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
-    """Return the (B, D) input of the vocabulary matrix at the first position; dropout follows the model's mode."""
+    """Compute the (B, D) input of the LM head at the first position. Dropout is applied if the model is in training mode."""
     decoder, config = model.decoder, model.config
     start = torch.full((encoded_BTD.shape[0],), config.decoder_start_token_id, device=encoded_BTD.device)
     hidden = decoder.dropout(decoder.embed_tokens(start))
-    gap = torch.zeros(mask_BT.shape, device=encoded_BTD.device).masked_fill(mask_BT == 0, float("-inf"))
+    bias = torch.zeros(mask_BT.shape, device=encoded_BTD.device).masked_fill(mask_BT == 0, float("-inf"))
     for block in decoder.block:
-        own, across, forward = block.layer
-        attention = own.SelfAttention  # a single token attends to its own value
-        value = attention.o(_head_dropout(attention, attention.v(own.layer_norm(hidden))))
-        hidden = hidden + own.dropout(value)
-        attended = _attend(across.EncDecAttention, across.layer_norm(hidden), encoded_BTD, gap)
-        hidden = forward(hidden + across.dropout(attended))
+        self_attention, cross_attention, feed_forward = block.layer
+        attention = self_attention.SelfAttention  # a single token attends only to its own value
+        value = attention.o(_head_dropout(attention, attention.v(self_attention.layer_norm(hidden))))
+        hidden = hidden + self_attention.dropout(value)
+        normed = cross_attention.layer_norm(hidden)
+        attended = _cross_attend(cross_attention.EncDecAttention, normed, encoded_BTD, bias)
+        hidden = feed_forward(hidden + cross_attention.dropout(attended))
     hidden = decoder.dropout(decoder.final_layer_norm(hidden))
     scaled: torch.Tensor = hidden * config.d_model**-0.5 if getattr(config, "scale_decoder_outputs", False) else hidden
     return scaled
 
 
-def _attend(attention: Any, hidden: torch.Tensor, encoded_BTD: torch.Tensor, gap: torch.Tensor) -> torch.Tensor:
-    """Attend from one token per row (B, D) to the encoder's output. In einsum: h heads, w head width, d model width."""
+def _cross_attend(attention: Any, hidden: torch.Tensor, encoded_BTD: torch.Tensor, bias_BT: torch.Tensor) -> torch.Tensor:
+    """Attend from one (B, D) token per row to the encoder's output. In einsum: h heads, w head width, d model width."""
     shape = (attention.n_heads, attention.key_value_proj_dim)
     query = attention.q(hidden).view(-1, *shape)
     key, value = (matrix.weight.view(*shape, -1) for matrix in (attention.k, attention.v))
     query = torch.einsum("bhw,hwd->bhd", query, key)
-    scores = (query @ encoded_BTD.transpose(1, 2)).float() + gap[:, None]
+    scores = (query @ encoded_BTD.transpose(1, 2)).float() + bias_BT[:, None]
     weights = torch.nn.functional.dropout(scores.softmax(dim=-1), attention.dropout, attention.training)
     mean = weights.to(encoded_BTD.dtype) @ encoded_BTD
     values = torch.einsum("bhd,hwd->bhw", mean, value)
@@ -56,7 +57,7 @@ def _attend(attention: Any, hidden: torch.Tensor, encoded_BTD: torch.Tensor, gap
 
 
 def _head_dropout(attention: Any, values_BD: torch.Tensor) -> torch.Tensor:
-    """Drop out a head's only attention weight, as attention does in training."""
+    """Apply dropout to the single attention weight of each head, as attention does in training."""
     if not attention.training or not attention.dropout:
         return values_BD
     heads = values_BD.view(len(values_BD), attention.n_heads, -1)

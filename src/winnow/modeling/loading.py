@@ -1,6 +1,7 @@
-"""Loads models and resolves devices and precisions; shared by readers, estimators and training.
+"""Loading of models and selection of devices, precisions and runtimes, for readers, estimators and training.
 
-Weights are loaded from safetensors or GGUF only: both are pure data, so loading a model never runs its author's code.
+Weights are loaded only from safetensors and GGUF files. Both contain only data, so that loading a model never runs its
+author's code.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from winnow.artifacts.provenance import file_digest
 from winnow.errors import ConfigError, ModelError
+from winnow.identity import model_name
 from winnow.records import Message
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ RUNTIMES = ("auto", "torch", "openvino")
 
 @dataclass(frozen=True)
 class LanguageModel:
-    """A loaded model with its tokenizer on its device."""
+    """A loaded model with its tokenizer and its device."""
 
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
@@ -35,23 +37,23 @@ class LanguageModel:
 
     @property
     def window(self) -> int:
-        """Return how many tokens it can attend to; T5's relative positions set no limit."""
+        """Return the maximum number of tokens that the model can attend to. T5's relative positions set no limit."""
         return int(getattr(self.model.config, "max_position_embeddings", None) or 2**31)
 
     @property
     def ends(self) -> set[int]:
-        """Return the tokens that end a reply."""
-        listed = getattr(self.model.generation_config, "eos_token_id", None)
-        several = listed if isinstance(listed, list) else [listed]
-        return {t for t in [*several, self.tokenizer.eos_token_id, self.tokenizer.pad_token_id] if t is not None}
+        """Return the ids of the tokens that end a reply."""
+        eos = getattr(self.model.generation_config, "eos_token_id", None)
+        eos_ids = eos if isinstance(eos, list) else [eos]
+        return {t for t in [*eos_ids, self.tokenizer.eos_token_id, self.tokenizer.pad_token_id] if t is not None}
 
     def prompt_width(self, input_ids: torch.Tensor) -> int:
-        """Return how many columns of `generate`'s output come before the reply: the prompt's, or T5's start token."""
+        """Return the number of columns before the reply in the output of `generate`: the prompt, or T5's start token."""
         return 1 if self.model.config.is_encoder_decoder else int(input_ids.shape[1])
 
 
 def pick_device(name: str) -> torch.device:
-    """Return the torch device of "auto", "cpu" or "cuda[:n]"; "auto" means the GPU where there is one."""
+    """Convert "auto", "cpu" or "cuda[:n]" to a torch device. "auto" means the GPU if one is available."""
     import torch
 
     if name == "auto":
@@ -66,7 +68,7 @@ def pick_device(name: str) -> torch.device:
 
 
 def resolve_dtype(name: str, device: str) -> str:
-    """Return the name of a precision; "auto" is bfloat16 where the hardware multiplies it, and float32 elsewhere.
+    """Resolve the name of a precision. "auto" means bfloat16 if the hardware supports it natively, and float32 otherwise.
 
     A CPU without AVX512-BF16 or AMX emulates bfloat16, at a quarter of the speed of float32.
     """
@@ -79,20 +81,23 @@ def resolve_dtype(name: str, device: str) -> str:
     if pick_device(device).type == "cuda":
         native = torch.cuda.is_bf16_supported(including_emulation=False)
     else:
-        has = torch.cpu.get_capabilities()
-        native = bool(has.get("avx512_bf16") or has.get("amx_bf16"))
+        capabilities = torch.cpu.get_capabilities()
+        native = bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
     return "bfloat16" if native else "float32"
 
 
 def pick_dtype(name: str, device: str) -> torch.dtype:
-    """Turn the name of a precision into a torch dtype."""
+    """Convert the name of a precision to a torch dtype."""
     import torch
 
     return cast("torch.dtype", getattr(torch, resolve_dtype(name, device)))
 
 
 def resolve_runtime(name: str, device: str, dtype: str = "auto") -> str:
-    """Return what runs a model; "auto" is OpenVINO on a CPU where it is installed (not in float16), and PyTorch elsewhere."""
+    """Resolve the name of a runtime.
+
+    "auto" means OpenVINO if it is installed, the device is a CPU and the precision is not float16. Otherwise it means PyTorch.
+    """
     if name not in RUNTIMES:
         raise ConfigError(f"runtime must be one of {', '.join(RUNTIMES)}; received {name!r}.")
     if name == "torch":
@@ -109,9 +114,9 @@ def resolve_runtime(name: str, device: str, dtype: str = "auto") -> str:
 
 
 def check_model(path: str) -> None:
-    """Refuse, before anything is loaded, a local model that lacks a tokenizer, a config or safe weights.
+    """Raise ModelError, before anything is loaded, if a local model lacks a tokenizer, a config or safe weights.
 
-    A path that does not exist locally is a hub name if it looks like one ("owner/name").
+    A path that does not exist locally is accepted as a hub name if it looks like one ("owner/name").
     """
     folder = Path(path)
     if path.endswith(".gguf"):
@@ -134,9 +139,9 @@ def check_model(path: str) -> None:
 
 
 def keep_freed_memory() -> None:
-    """Make glibc keep freed memory: returning and zeroing pages takes a tenth of inference time on a CPU.
+    """Make glibc keep freed memory, because returning and zeroing pages takes a tenth of inference time on a CPU.
 
-    Training small models gains a third; large ones, whose mixed sizes fragment the heap, are better without.
+    Training of small models gains a third. Large models, whose mixed sizes fragment the heap, train better without it.
     """
     import ctypes
 
@@ -150,56 +155,69 @@ def keep_freed_memory() -> None:
 
 
 def load_causal_lm(path: str, dtype: str, device: str, quantize: str = "none") -> LanguageModel:
-    """Load a causal LM from a safetensors folder, a hub name or a GGUF file (unpacked to dense weights)."""
+    """Load a causal language model from a safetensors folder, the hub or a GGUF file (dequantised to dense weights)."""
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
-    where, extra = path, {}
+    source, source_options = hub_arguments(path)
     options: dict[str, Any] = {"use_safetensors": True}
     if path.endswith(".gguf"):
-        where, extra = str(Path(path).parent), {"gguf_file": Path(path).name}
+        source, source_options = str(Path(path).parent), {"gguf_file": Path(path).name}
         options = {"quantization_config": GgufConfig(dequantize=True)}
         if quantize != "none":
             raise ConfigError(f"reader.quantize={quantize} needs safetensors; {path} is a GGUF file.")
-    target = _prepare(path, device)
-    tokenizer = AutoTokenizer.from_pretrained(where, **extra)
+    torch_device = _prepare(path, device)
+    tokenizer = AutoTokenizer.from_pretrained(source, **source_options)
     tokenizer.padding_side = "left"
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
-    options |= _quantization(quantize, dtype, target)
-    model: Any = AutoModelForCausalLM.from_pretrained(where, dtype=pick_dtype(dtype, device), **extra, **options)
-    return LanguageModel(model.to(target).eval(), tokenizer, target)
+    options |= _quantization(quantize, dtype, torch_device)
+    model: Any = AutoModelForCausalLM.from_pretrained(source, dtype=pick_dtype(dtype, device), **source_options, **options)
+    return LanguageModel(model.to(torch_device).eval(), tokenizer, torch_device)
 
 
 def load_seq2seq(path: str, dtype: str, device: str, quantize: str = "none") -> LanguageModel:
-    """Load a T5-like encoder-decoder from a safetensors folder or a hub name."""
+    """Load a T5-like encoder-decoder from a safetensors folder or the hub."""
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-    target = _prepare(path, device)
-    options = _quantization(quantize, dtype, target)
-    model: Any = AutoModelForSeq2SeqLM.from_pretrained(path, dtype=pick_dtype(dtype, device), use_safetensors=True, **options)
-    return LanguageModel(model.to(target).eval(), AutoTokenizer.from_pretrained(path), target)
+    torch_device = _prepare(path, device)
+    source, hub_options = hub_arguments(path)
+    options = _quantization(quantize, dtype, torch_device)
+    model: Any = AutoModelForSeq2SeqLM.from_pretrained(
+        source, **hub_options, dtype=pick_dtype(dtype, device), use_safetensors=True, **options
+    )
+    return LanguageModel(model.to(torch_device).eval(), AutoTokenizer.from_pretrained(source, **hub_options), torch_device)
 
 
 def load_encoder(path: str, dtype: str, device: str, *, classes: int = 0) -> LanguageModel:
-    """Load an encoder of the BERT kind, with a classifier if `classes` is not 0.
+    """Load a BERT-like encoder, with a classifier if `classes` is not 0.
 
-    A folder with a classifier keeps it; otherwise its weights are drawn from torch's random state.
+    If the folder contains a classifier, it is loaded. Otherwise its weights are drawn from torch's random state.
     """
     from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, AutoTokenizer
 
-    target = _prepare(path, device)
+    torch_device = _prepare(path, device)
+    source, hub_options = hub_arguments(path)
     options: dict[str, Any] = {"dtype": pick_dtype(dtype, device), "use_safetensors": True}
     if classes:
-        architecture = (AutoConfig.from_pretrained(path).architectures or [""])[0]
+        architecture = (AutoConfig.from_pretrained(source, **hub_options).architectures or [""])[0]
         if not architecture.endswith("ForSequenceClassification"):
             options["num_labels"] = classes
-        model: Any = AutoModelForSequenceClassification.from_pretrained(path, **options)
+        model: Any = AutoModelForSequenceClassification.from_pretrained(source, **hub_options, **options)
     else:
-        model = AutoModel.from_pretrained(path, **options)
-    return LanguageModel(model.to(target).eval(), AutoTokenizer.from_pretrained(path), target)
+        model = AutoModel.from_pretrained(source, **hub_options, **options)
+    return LanguageModel(model.to(torch_device).eval(), AutoTokenizer.from_pretrained(source, **hub_options), torch_device)
+
+
+def hub_arguments(path: str) -> tuple[str, dict[str, str]]:
+    """Return the arguments of `from_pretrained` for a path, or for a name on the hub with its commit."""
+    name = model_name(path)
+    if name is None:
+        return path, {}
+    return name.name, {"revision": name.revision} if name.revision else {}
 
 
 def _prepare(path: str, device: str) -> torch.device:
+    """Check the model, disable progress bars and pick the device."""
     from transformers.utils import logging as hf_logging
 
     check_model(path)
@@ -208,7 +226,7 @@ def _prepare(path: str, device: str) -> torch.device:
 
 
 def _quantization(quantize: str, dtype: str, device: torch.device) -> dict[str, Any]:
-    """Return the options that load weights in 4 bits (NF4, bitsandbytes), or none."""
+    """Build the options for weights in 4 bits (NF4, bitsandbytes), or none if `quantize` is "none"."""
     if quantize == "none":
         return {}
     if device.type != "cuda":
@@ -221,7 +239,7 @@ def _quantization(quantize: str, dtype: str, device: torch.device) -> dict[str, 
 
 
 def chat_text(tokenizer: PreTrainedTokenizerBase, messages: Sequence[Message]) -> str:
-    """Return the prompt in the model's chat template, or as plain text where it has none."""
+    """Render the prompt with the model's chat template, or as plain text if the model has none."""
     if tokenizer.chat_template is None:
         return (tokenizer.bos_token or "") + "\n\n".join(message.content for message in messages) + "\n"
     turns = [{"role": message.role, "content": message.content} for message in messages]
@@ -229,15 +247,15 @@ def chat_text(tokenizer: PreTrainedTokenizerBase, messages: Sequence[Message]) -
 
 
 def weights_digest(path: str) -> str:
-    """Return the SHA-256 (first 16 hex digits) over a local model's weights, config and tokenizer, or the hub name.
+    """Compute the SHA-256 (first 16 hex digits) of a local model's weights, config and tokenizer, or return the hub name.
 
-    It is part of every key, so that a model retrained into the same folder is another model.
+    The digest is part of every key, so that a model retrained into the same folder counts as another model.
     """
-    target = Path(path)
-    if not target.exists():
+    model_path = Path(path)
+    if not model_path.exists():
         return path
-    keep = {".safetensors", ".gguf", ".json", ".jinja", ".model", ".txt"}
-    files = [target] if target.is_file() else sorted(f for f in target.iterdir() if f.suffix in keep)
+    suffixes = {".safetensors", ".gguf", ".json", ".jinja", ".model", ".txt"}
+    files = [model_path] if model_path.is_file() else sorted(f for f in model_path.iterdir() if f.suffix in suffixes)
     digest = hashlib.sha256()
     for file in files:
         if file.name in ("manifest.json", "training.json"):

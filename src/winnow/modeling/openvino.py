@@ -1,8 +1,8 @@
-"""Inference on a CPU with OpenVINO: functions of a model, traced and compiled.
+"""CPU inference with OpenVINO: functions of a model are traced and compiled.
 
-PyTorch runs a layer operation by operation. OpenVINO fuses attention, activations and norms with the products around them, and
-keeps the weights in the processor's preferred layout; bench/bench_estimator.py measures the gain. Training needs gradients and
-uses PyTorch.
+PyTorch runs a layer operation by operation. OpenVINO fuses attention, activations and norms with the matrix products around
+them, and keeps the weights in the processor's preferred layout. bench/bench_estimator.py measures the gain. Training needs
+gradients and therefore uses PyTorch.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ import torch
 from winnow.errors import ConfigError, ModelError
 
 Inputs = tuple[torch.Tensor, ...]
-_HINTS = {"float32": "f32", "bfloat16": "bf16"}
+_PRECISION_HINTS = {"float32": "f32", "bfloat16": "bf16"}
 _SENTINEL = np.float32(-1.2345679e37)
-"""Written to the start of an output before a call: no layer produces it, so finding it means that nothing was written."""
+"""Written to the start of the output before each call. No layer produces this value: if it remains, there is no output."""
 
 
 @contextmanager
 def _silenced() -> Iterator[None]:
-    """Suppress warnings about traced constants (`other` checks them), and restore the root logger.
+    """Suppress warnings about traced constants, and restore the root logger.
 
-    A failed conversion leaves the process's root logger at ERROR.
+    The constants are checked with the inputs `other`. A failed conversion leaves the root logger at ERROR.
     """
     from transformers.utils import logging as hf_logging
 
@@ -47,7 +47,7 @@ def _silenced() -> Iterator[None]:
 
 
 class _Traceable(torch.nn.Module):
-    """A function over a model's weights as a module, which can be traced."""
+    """Wraps a function of a model as a module, so that it can be traced with the model's weights."""
 
     def __init__(self, model: torch.nn.Module, function: Callable[..., Any]) -> None:
         super().__init__()
@@ -59,33 +59,33 @@ class _Traceable(torch.nn.Module):
 
 
 class CompiledFunction:
-    """A function of tensors, traced and run by OpenVINO.
+    """A function of tensors that is traced and then run by OpenVINO.
 
     Args:
-        model: whose current weights the function uses; in float32, from which OpenVINO converts.
-        function: of tensors; it returns a tensor. The model is set to inference first.
-        example: inputs for tracing; rows of two lengths, so that the mask is not optimised away.
-        other: inputs of another batch size and length, for which trace and function must agree: some models (Longformer,
+        model: Model whose current weights the function uses. They are in float32, from which OpenVINO converts.
+        function: Function of tensors that returns a tensor. The model is set to evaluation mode before tracing.
+        example: Inputs for tracing. Their rows have two lengths, so that the mask is not optimised away.
+        other: Inputs of another batch size and length, for which trace and function must agree. Some models (Longformer,
             LongT5) branch on the size of their input.
-        dtype: float32 or bfloat16, of the products.
-        name: of the model, for messages.
+        dtype: Precision of the matrix products: float32 or bfloat16.
+        name: Name of the model in error messages.
 
     Raises:
-        ModelError: if OpenVINO lacks an operation, or the trace is only valid for the example's size.
-        ConfigError: if this CPU does not compute in `dtype`.
+        ModelError: If OpenVINO lacks an operation, or if the trace is only valid for the size of the example.
+        ConfigError: If this CPU does not compute in `dtype`.
 
     """
 
     def __init__(
         self, model: torch.nn.Module, function: Callable[..., Any], example: Inputs, other: Inputs, dtype: str, name: str
     ) -> None:
-        if dtype not in _HINTS:
+        if dtype not in _PRECISION_HINTS:
             raise ConfigError(f"runtime=openvino computes in float32 or bfloat16; received dtype={dtype}. Use runtime=torch.")
         sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]  # its converter would send telemetry
         import openvino
 
         settings = {
-            "INFERENCE_PRECISION_HINT": _HINTS[dtype],
+            "INFERENCE_PRECISION_HINT": _PRECISION_HINTS[dtype],
             "INFERENCE_NUM_THREADS": str(torch.get_num_threads()),
             "NUM_STREAMS": "1",
             "ENABLE_CPU_PINNING": "NO",  # several processes may share the machine
@@ -100,15 +100,15 @@ class CompiledFunction:
             raise ModelError(
                 f"OpenVINO cannot run {name}: {' '.join(str(error).split())}. Set estimator.engine.runtime=torch."
             ) from error
-        if compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name() != _HINTS[dtype]:
+        if compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name() != _PRECISION_HINTS[dtype]:
             raise ConfigError(f"This CPU does not compute in {dtype}. Use dtype=float32 or auto, or runtime=torch.")
         self._request, self._name = compiled.create_infer_request(), name
 
     def __call__(self, *inputs: torch.Tensor) -> torch.Tensor:
-        """Return the function's output, which the next call overwrites.
+        """Compute the output of the function. The next call overwrites it.
 
         Raises:
-            ModelError: if OpenVINO wrote no output, as it does for inputs for which PyTorch raises.
+            ModelError: If OpenVINO wrote no output. This happens for inputs for which PyTorch raises an error.
 
         """
         self._request.output_tensors[0].data.reshape(-1)[:1] = _SENTINEL

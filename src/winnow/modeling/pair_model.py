@@ -1,4 +1,4 @@
-"""Shared by estimators and generators: a model on this machine that reads question and passage together."""
+"""Base class of local estimators and generators, which read question and passage together."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 @dataclass
 class PairModel(ABC):
-    """A model that is loaded on first use, with its tokenizer of pairs.
+    """A model with a tokenizer of question-passage pairs. It is loaded on first use.
 
     Args:
-        path: a safetensors folder or a hub name.
-        form: how question and passage are written; in RE-RAG estimator and generator read the same (section 2.2).
-        max_length: tokens read of a pair; the passage is cut to fit, and the pair counted.
-        dtype: float32, bfloat16, float16, or auto (bfloat16 where the hardware has it).
-        device: auto, cpu or cuda.
+        path: Safetensors folder or hub name.
+        form: Templates of question and passage. In RE-RAG, estimator and generator have the same input (section 2.2).
+        max_length: Maximum number of tokens of a pair. The passage is truncated to fit, and the pair is counted.
+        dtype: "float32", "bfloat16", "float16" or "auto" (bfloat16 if the hardware supports it).
+        device: "auto", "cpu" or "cuda".
 
     """
 
-    speed_only: ClassVar[Mapping[str, str]] = {"device": "the same computation on another device"}
+    speed_only: ClassVar[Mapping[str, str]] = {"device": "every device computes the same up to rounding"}
     model_paths: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str
@@ -40,13 +40,13 @@ class PairModel(ABC):
 
     @classmethod
     def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the settings with the precision that "auto" means on this machine."""
+        """Return the settings with dtype "auto" resolved for this machine."""
         dtype = resolve_dtype(str(settings.get("dtype", cls.dtype)), str(settings.get("device", "auto")))
         return {**settings, "dtype": dtype}
 
     @property
     def lm(self) -> LanguageModel:
-        """Return the model, loaded on first use."""
+        """Return the model, which is loaded on first use."""
         if self._lm is None:
             self._lm = self.load()
         return self._lm
@@ -60,25 +60,25 @@ class PairModel(ABC):
 
     @property
     def truncated(self) -> int:
-        """Return how many pairs were cut to the window so far."""
+        """Return the number of pairs truncated to `max_length` so far."""
         return self._tokens.truncated if self._tokens else 0
 
     @abstractmethod
     def load(self) -> LanguageModel:
-        """Load model and tokenizer."""
+        """Load the model and its tokenizer."""
 
     @abstractmethod
     def pair_tokenizer(self) -> PairTokens:
-        """Return this kind of model's tokenizer of pairs."""
+        """Create the tokenizer of pairs for this kind of model."""
 
 
 def seq2seq_tokens(model: PairModel) -> PairTokens:
-    """Return a T5's pairs, each followed by the end token."""
+    """Create a tokenizer of pairs for a T5, which appends the end token."""
     return PairTokens(model.lm.tokenizer, model.form, model.max_length, tail=[int(model.lm.tokenizer.eos_token_id)])
 
 
 def causal_tokens(model: PairModel) -> PairTokens:
-    """Return a decoder's pairs, preceded by the start token where the model has one, and ended by the form's suffix."""
+    """Create a tokenizer of pairs for a decoder-only model, which adds the start token, if any, and the form's suffix."""
     tokenizer = model.lm.tokenizer
     start = [] if tokenizer.bos_token_id is None else [int(tokenizer.bos_token_id)]
     tail = tokenizer(model.form.suffix, add_special_tokens=False)["input_ids"] if model.form.suffix else []

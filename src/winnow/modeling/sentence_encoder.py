@@ -1,4 +1,4 @@
-"""Sentence encoders: texts to vectors, for dense retrieval and the bi-encoder estimator."""
+"""Sentence encoders, which map texts to vectors for dense retrieval and the bi-encoder estimator."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from winnow.errors import ConfigError
-from winnow.modeling.loading import check_model, pick_device, pick_dtype, resolve_dtype
+from winnow.modeling.loading import check_model, hub_arguments, pick_device, pick_dtype, resolve_dtype
 from winnow.modeling.pair_inputs import budget_batches
 from winnow.records import Passage
 
@@ -22,23 +22,27 @@ Advance = Callable[[int], None]
 
 @dataclass
 class SentenceEncoder:
-    """Encodes texts with any BERT-like model, loaded on first use.
+    """Encodes texts with any BERT-like model, which is loaded on first use.
 
     Args:
-        path: a safetensors folder or a hub name.
-        query_path: another model for the queries, as DPR has; None means the same.
-        form: how a passage is written as a text, with the fields {title} and {text} (DPR: "{title} [SEP] {text}").
-        pooling: "mean" over tokens, or "cls" for the first one. DPR's models have their own pooling.
-        normalise: unit vectors, so that the inner product is the cosine; False leaves the dot product.
-        query_prefix: precedes every query ("query: " for E5).
-        passage_prefix: precedes every passage.
-        max_length: tokens read of a text; longer texts are cut, and counted in `truncated`.
+        path: Safetensors folder or hub name.
+        query_path: Separate model for queries, as in DPR; None means that queries use the same model as passages.
+        form: Template of a passage with the fields {title} and {text} (DPR: "{title} [SEP] {text}").
+        pooling: "mean" for the mean over all tokens, or "cls" for the first token. DPR's models have their own pooling.
+        normalise: Whether to scale vectors to unit length, so that inner products are cosines.
+        query_prefix: Text before every query ("query: " for E5).
+        passage_prefix: Text before every passage.
+        max_length: Maximum number of tokens of a text. Longer texts are truncated, and counted in `truncated`.
+        dtype: "float32", "bfloat16", "float16" or "auto" (bfloat16 if the hardware supports it).
+        device: "auto", "cpu" or "cuda".
+        batch_tokens: Maximum number of padded tokens per batch.
+        truncated: Number of texts truncated so far.
 
     """
 
     speed_only: ClassVar[Mapping[str, str]] = {
-        "device": "the same computation on another device",
-        "batch_tokens": "batches change no vector but by rounding",
+        "device": "every device computes the same up to rounding",
+        "batch_tokens": "batches affect vectors only by rounding",
     }
     model_paths: ClassVar[tuple[str, ...]] = ("path", "query_path")
 
@@ -57,7 +61,7 @@ class SentenceEncoder:
     _loaded: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse an unknown pooling."""
+        """Raise ConfigError if `pooling` is unknown or `form` lacks the field {text}."""
         if self.pooling not in ("mean", "cls"):
             raise ConfigError(f"encoder.pooling must be mean or cls; received {self.pooling!r}.")
         if "{text}" not in self.form:
@@ -65,41 +69,41 @@ class SentenceEncoder:
 
     @classmethod
     def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the settings with the precision that "auto" means on this machine."""
+        """Return the settings with dtype "auto" resolved for this machine."""
         dtype = resolve_dtype(str(settings.get("dtype", "auto")), str(settings.get("device", "auto")))
         return {**settings, "dtype": dtype}
 
     def queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return (texts, dimensions) vectors of queries."""
+        """Encode queries as (texts, dimensions) vectors."""
         return self._encode([self.query_prefix + text for text in texts], self.query_path or self.path)
 
     def passages(self, passages: Sequence[Passage], advance: Advance | None = None) -> NDArray[np.float32]:
-        """Return (passages, dimensions) vectors; `advance` receives how many more are done."""
+        """Encode passages as (passages, dimensions) vectors. `advance` receives the size of each finished batch."""
         texts = [self.passage_prefix + self.form.format(title=p.title, text=p.text) for p in passages]
         return self._encode(texts, self.path, advance)
 
     def _encode(self, texts: Sequence[str], path: str, advance: Advance | None = None) -> NDArray[np.float32]:
-        """Encode in token-budget batches sorted by length, and return the vectors in the order of the texts."""
+        """Encode texts in token-budget batches sorted by length. The vectors are in the order of the texts."""
         import torch
 
         model, tokenizer, device = self._load(path)
         tokens = tokenizer(list(texts), truncation=False)["input_ids"] if texts else []
         self.truncated += sum(len(ids) > self.max_length for ids in tokens)
         lengths = [min(len(ids), self.max_length) for ids in tokens]
-        out = np.zeros((len(texts), model.config.hidden_size), dtype=np.float32)
+        vectors = np.zeros((len(texts), model.config.hidden_size), dtype=np.float32)
         for batch in budget_batches(lengths, self.batch_tokens):
             inputs = tokenizer(
                 [texts[n] for n in batch], padding=True, truncation=True, max_length=self.max_length, return_tensors="pt"
             ).to(device)
             with torch.inference_mode():
                 output = model(**inputs)
-            out[batch] = self._pool(output, inputs["attention_mask"]).cpu().numpy()
+            vectors[batch] = self._pool(output, inputs["attention_mask"]).cpu().numpy()
             if advance:
                 advance(len(batch))
-        return out
+        return vectors
 
     def _pool(self, output: Any, mask: torch.Tensor) -> torch.Tensor:
-        """Reduce (batch, tokens, dimensions) to (batch, dimensions)."""
+        """Pool token vectors (batch, tokens, dimensions) to text vectors (batch, dimensions)."""
         import torch
 
         hidden = getattr(output, "last_hidden_state", None)
@@ -114,6 +118,7 @@ class SentenceEncoder:
         return torch.nn.functional.normalize(pooled, dim=-1) if self.normalise else pooled
 
     def _load(self, path: str) -> Any:
+        """Return model, tokenizer and device, which are loaded once per path."""
         if path not in self._loaded:
             from transformers import AutoConfig, AutoModel, AutoTokenizer, DPRContextEncoder
             from transformers.utils import logging as hf_logging
@@ -121,9 +126,12 @@ class SentenceEncoder:
             check_model(path)
             hf_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
             device = pick_device(self.device)
-            architecture = (AutoConfig.from_pretrained(path).architectures or [""])[0]
-            # AutoModel loads any DPR folder as a question encoder, and would leave a context encoder's weights random.
-            kind: Any = DPRContextEncoder if architecture == "DPRContextEncoder" else AutoModel
-            model = kind.from_pretrained(path, dtype=pick_dtype(self.dtype, self.device), use_safetensors=True)
-            self._loaded[path] = model.to(device).eval(), AutoTokenizer.from_pretrained(path), device
+            source, hub_options = hub_arguments(path)
+            architecture = (AutoConfig.from_pretrained(source, **hub_options).architectures or [""])[0]
+            # AutoModel loads any DPR folder as a question encoder, which would leave a context encoder's weights random.
+            model_class: Any = DPRContextEncoder if architecture == "DPRContextEncoder" else AutoModel
+            model = model_class.from_pretrained(
+                source, dtype=pick_dtype(self.dtype, self.device), use_safetensors=True, **hub_options
+            )
+            self._loaded[path] = model.to(device).eval(), AutoTokenizer.from_pretrained(source, **hub_options), device
         return self._loaded[path]

@@ -1,4 +1,4 @@
-"""Tokens that are named by their text."""
+"""Look-up of tokens by their text."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 
 def single_token(tokenizer: PreTrainedTokenizerBase, text: str, hint: str) -> int:
-    """Return the id of the one token that a text is.
+    """Return the id of a text that is a single token.
 
     Raises:
-        ModelError: if the tokenizer splits the text, so that its first piece would also begin other words; `hint` says what
-            to do.
+        ModelError: If the tokenizer does not know the text or splits it. The first of several pieces could also begin other
+            words. `hint` completes the message with what to do.
 
     """
     ids: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]

@@ -1,1 +1,1 @@
-"""Readers: engines that answer Generate (and, where they can, Likelihood) requests."""
+"""Readers: engines that serve Generate requests and, if they support it, Likelihood requests."""

@@ -1,4 +1,4 @@
-"""Shared by readers on this machine: token-budget batches sorted by length, context lengths, identities."""
+"""Base class of local readers: token-budget batches sorted by length, context lengths and identities."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TOKENS_PER_MESSAGE = 64
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A request in tokens: the prompt's, and for a likelihood the continuation's."""
+    """A tokenised request: `ids` are the tokens of the prompt, `target` those of a Likelihood's continuation."""
 
     request: Generate | Likelihood
     ids: Sequence[int]
@@ -26,32 +26,33 @@ class Item:
 
     @property
     def length(self) -> int:
-        """Return how many tokens it takes, prompt and continuation together."""
+        """Return the number of tokens of prompt and continuation together."""
         return len(self.ids) + len(self.target)
 
 
 @dataclass
 class LocalEngine(ABC):
-    """An engine over weights on this machine; subclasses define loading, encoding, generation and scoring.
+    """Base class of engines that run a model on this machine. Subclasses define loading, encoding, generation and scoring.
 
     Args:
-        path: a safetensors folder, a hub name or (causal models) a GGUF file.
-        name: the model's name in the ledger and in reports.
-        dtype: float32, bfloat16, float16, or auto (bfloat16 where the hardware has it); a bfloat16 result may depend
-            on the other requests of its batch.
-        device: auto, cpu or cuda.
-        quantize: "none", or "4bit" on CUDA (bitsandbytes).
-        window: tokens of prompt and reply together; None means the model's own limit.
-        batch_tokens: padded prompt tokens per batch, at most.
-        batch_size: prompts per batch, at most.
+        path: Safetensors folder, hub name or (causal models only) GGUF file.
+        name: Name of the model in the ledger and in reports.
+        dtype: "float32", "bfloat16", "float16" or "auto" (bfloat16 if the hardware supports it). A bfloat16 result may
+            depend on the other requests of its batch.
+        device: "auto", "cpu" or "cuda".
+        quantize: "none" or, on CUDA only, "4bit" (bitsandbytes).
+        window: Maximum number of tokens of prompt and reply together; None means the model's own limit.
+        batch_tokens: Maximum number of padded prompt tokens per batch.
+        batch_size: Maximum number of prompts per batch.
+        capacity: Maximum number of requests in the queue.
 
     """
 
     speed_only: ClassVar[Mapping[str, str]] = {
-        "device": "the same computation on another device",
-        "batch_tokens": "batches change no reply but by rounding",
-        "batch_size": "batches change no reply but by rounding",
-        "capacity": "how many requests are queued at once",
+        "device": "every device computes the same up to rounding",
+        "batch_tokens": "batches affect replies only by rounding",
+        "batch_size": "batches affect replies only by rounding",
+        "capacity": "the length of the queue does not affect replies",
     }
 
     path: str
@@ -68,7 +69,7 @@ class LocalEngine(ABC):
     _pending: dict[Hashable, list[Item]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse sizes below 1."""
+        """Raise ConfigError if a size is below 1 or `quantize` is unknown."""
         if min(self.batch_tokens, self.batch_size, self.capacity) < 1:
             raise ConfigError(
                 f"reader.batch_tokens, batch_size and capacity start at 1; received {self.batch_tokens}, "
@@ -79,18 +80,18 @@ class LocalEngine(ABC):
 
     @classmethod
     def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the settings with the precision that "auto" means on this machine."""
+        """Return the settings with dtype "auto" resolved for this machine."""
         dtype = resolve_dtype(str(settings.get("dtype", "auto")), str(settings.get("device", "auto")))
         return {**settings, "dtype": dtype}
 
     @property
     def serves(self) -> tuple[type[Request], ...]:
-        """Return what a model on this machine serves."""
+        """Return the kinds of requests that a local model serves."""
         return (Generate, Likelihood)
 
     @property
     def identity(self) -> str:
-        """Return name, digest of the weights and precision."""
+        """Return the name, the digest of the weights and the precision."""
         if not self._identity:
             dtype = resolve_dtype(self.dtype, self.device)
             precision = dtype if self.quantize == "none" else f"{dtype}/{self.quantize}"
@@ -99,7 +100,7 @@ class LocalEngine(ABC):
 
     @property
     def lm(self) -> LanguageModel:
-        """Return the model, loaded on first use."""
+        """Return the model, which is loaded on first use."""
         if self._lm is None:
             keep_freed_memory()
             self._lm = self.load()
@@ -107,15 +108,15 @@ class LocalEngine(ABC):
 
     @property
     def context_length(self) -> int:
-        """Return how many tokens prompt and reply may have together."""
+        """Return the maximum number of tokens of prompt and reply together."""
         return self.window or self.lm.window
 
-    def refusal(self, request: Request) -> str | None:  # noqa: ARG002 (subclasses restrict it)
-        """Return None: a model on this machine serves every request of its kinds."""
+    def refusal(self, request: Request) -> str | None:  # noqa: ARG002 (for subclasses)
+        """Return None, because a local model serves every request of its kinds."""
         return None
 
     def check(self) -> None:
-        """Raise for a model without tokenizer, config or safe weights, before it is loaded."""
+        """Raise ModelError, before loading, if the model lacks a tokenizer, a config or safe weights."""
         check_model(self.path)
 
     def close(self) -> None:
@@ -123,59 +124,64 @@ class LocalEngine(ABC):
         self._lm = None
 
     def fits(self, request: Request) -> bool:
-        """Return whether prompt and reply fit into the context length; short prompts are not tokenised for it."""
-        text = _text_request(request)
-        reply = text.decoding.max_new_tokens if isinstance(text, Generate) else len(text.continuation.encode()) + 1
-        characters = sum(len(m.content.encode()) for m in text.messages) + _TOKENS_PER_MESSAGE * len(text.messages)
-        if characters + reply < self.context_length:
+        """Return whether prompt and reply fit into the context length. Short prompts are accepted without tokenising them."""
+        text_request = _text_request(request)
+        messages = text_request.messages
+        if isinstance(text_request, Generate):
+            max_reply_tokens = text_request.decoding.max_new_tokens
+        else:
+            max_reply_tokens = len(text_request.continuation.encode()) + 1
+        max_prompt_tokens = sum(len(m.content.encode()) for m in messages) + _TOKENS_PER_MESSAGE * len(messages)
+        if max_prompt_tokens + max_reply_tokens < self.context_length:
             return True
-        item = self.encode(text)
-        return item.length + (reply if isinstance(text, Generate) else 0) <= self.context_length
+        item = self.encode(text_request)
+        return item.length + (max_reply_tokens if isinstance(text_request, Generate) else 0) <= self.context_length
 
     def size(self, request: Request) -> int:
-        """Return the prompt's length in tokens, chat template included."""
+        """Return the length of the prompt in tokens, including the chat template."""
         return len(self.encode(_text_request(request)).ids)
 
     def submit(self, requests: Sequence[Request]) -> None:
-        """Queue requests, sorted by length, in groups that can share a batch."""
+        """Queue requests in groups that can share a batch, sorted by length."""
         for request in requests:
-            text = _text_request(request)
-            insort(self._pending.setdefault(_group(text), []), self.encode(text), key=lambda item: item.length)
+            text_request = _text_request(request)
+            item = self.encode(text_request)
+            insort(self._pending.setdefault(_batch_key(text_request), []), item, key=lambda item: item.length)
 
-    def collect(self, timeout: float) -> Sequence[tuple[Request, Result]]:  # noqa: ARG002 (it computes, nothing is awaited)
+    def collect(self, timeout: float) -> Sequence[tuple[Request, Result]]:  # noqa: ARG002 (nothing to wait for)
         """Run the batch of the longest pending prompts that can share one."""
         if not self._pending:
             return []
-        group = max(self._pending, key=lambda name: self._pending[name][-1].length)
-        items = self._pending[group]
+        key = max(self._pending, key=lambda key: self._pending[key][-1].length)
+        items = self._pending[key]
         count = min(self.batch_size, max(1, self.batch_tokens // max(1, items[-1].length)))
-        batch, self._pending[group] = items[-count:], items[:-count]
-        if not self._pending[group]:
-            del self._pending[group]
+        batch, self._pending[key] = items[-count:], items[:-count]
+        if not self._pending[key]:
+            del self._pending[key]
         results: Sequence[Result] = self.generate(batch) if isinstance(batch[0].request, Generate) else self.score(batch)
         return [(item.request, result) for item, result in zip(batch, results, strict=True)]
 
     def target(self, request: Likelihood) -> list[int]:
-        """Return the tokens of a continuation, with the end token where it is scored too."""
+        """Tokenise a continuation, and append the end token if it is scored too."""
         tokenizer = self.lm.tokenizer
         ids: list[int] = tokenizer(request.continuation, add_special_tokens=False)["input_ids"]
         return [*ids, tokenizer.eos_token_id] if request.include_eos else ids
 
     @abstractmethod
     def load(self) -> LanguageModel:
-        """Load model and tokenizer."""
+        """Load the model and its tokenizer."""
 
     @abstractmethod
     def encode(self, request: Generate | Likelihood) -> Item:
-        """Turn a request into tokens."""
+        """Tokenise a request."""
 
     @abstractmethod
     def generate(self, batch: Sequence[Item]) -> list[Generation]:
-        """Generate a reply to each prompt; all have the same max_new_tokens."""
+        """Generate a reply to each prompt. All requests have the same max_new_tokens."""
 
     @abstractmethod
     def score(self, batch: Sequence[Item]) -> list[Score]:
-        """Return log P(continuation | prompt) of each, in nats."""
+        """Compute log P(continuation | prompt) for each item, in nats."""
 
 
 def _text_request(request: Request) -> Generate | Likelihood:
@@ -184,7 +190,8 @@ def _text_request(request: Request) -> Generate | Likelihood:
     return request
 
 
-def _group(request: Generate | Likelihood) -> Hashable:
+def _batch_key(request: Generate | Likelihood) -> Hashable:
+    """Return a key that is equal for requests that can share a batch."""
     if isinstance(request, Generate):
         return request.decoding.max_new_tokens, request.decoding.logprobs, request.token_logprobs
     return "likelihood"

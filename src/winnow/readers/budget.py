@@ -10,26 +10,27 @@ from winnow.records import Price, Usage
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The most that one run spends on new calls: dollars, and tokens read and written; None is no limit."""
+    """Limits on the dollars and tokens (read and written) that a run spends on new calls. None means no limit."""
 
     money: float | None = None
     tokens: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a negative budget."""
+        """Raise ConfigError if a limit is negative."""
         if (self.money or 0) < 0 or (self.tokens or 0) < 0:
             raise ConfigError(f"reader.budget: money and tokens are 0 or more, or null; received {self}.")
 
 
 class Spending:
-    """Keeps a run within its budget: an upper bound of a call's cost is reserved before it is made, and replaced after it.
+    """Keeps a run within its budget.
 
-    This upper bound is an estimate, because the tokenizers of remote models are not available: in scripts with many tokens per
-    character the last calls in flight may exceed the budget.
+    An upper bound on the usage of a call is reserved before the call and replaced by the actual usage after it. The upper
+    bound is an estimate, because the tokenizers of remote models are not available. In scripts with many tokens per
+    character, the last calls in flight may exceed the budget.
     """
 
     def __init__(self, budget: Budget, price: Price) -> None:
-        """Start with nothing spent; a budget in money needs a price."""
+        """Start with nothing spent. Raise ConfigError if the budget is in dollars and the model has no price."""
         if budget.money is not None and price == Price():
             raise ConfigError(
                 "reader.budget.money is set, but this model has no price. Add it to conf/prices, or budget tokens."
@@ -39,11 +40,11 @@ class Spending:
         self._reserved = Usage()
 
     def reserve(self, max_usage: Usage) -> bool:
-        """Reserve the most that a call may take; return False if the budget does not cover it beside those in flight."""
+        """Reserve the maximum usage of a call; return False if the budget does not cover it and the calls in flight."""
         total = self.spent + self._reserved + max_usage
-        money = self.price.of(total.tokens_in, total.tokens_out)
+        cost = self.price.of(total.tokens_in, total.tokens_out)
         tokens = total.tokens_in + total.tokens_out
-        if (self.budget.money is not None and money > self.budget.money) or (
+        if (self.budget.money is not None and cost > self.budget.money) or (
             self.budget.tokens is not None and tokens > self.budget.tokens
         ):
             return False
@@ -51,17 +52,18 @@ class Spending:
         return True
 
     def commit(self, max_usage: Usage, actual: Usage) -> None:
-        """Replace what was reserved by what the call took."""
+        """Replace the reserved usage of a call by its actual usage."""
         self._reserved += Usage(-max_usage.tokens_in, -max_usage.tokens_out)
         self.spent += actual
 
     def charge(self, max_usage: Usage) -> None:
-        """Count a call whose reply was lost but may be billed."""
+        """Count the maximum usage of a call whose reply was lost but may be billed."""
         self.spent += max_usage
 
     def exhausted(self) -> BudgetError:
-        """Return the error that ends the run."""
-        cost = f" ({self.price.of(self.spent.tokens_in, self.spent.tokens_out):.4f} dollars)" if self.price != Price() else ""
+        """Build the error that ends the run."""
+        dollars = self.price.of(self.spent.tokens_in, self.spent.tokens_out)
+        cost = f" ({dollars:.4f} dollars)" if self.price != Price() else ""
         limits = [f"{self.budget.money} dollars"] if self.budget.money is not None else []
         limits += [f"{self.budget.tokens} tokens"] if self.budget.tokens is not None else []
         return BudgetError(

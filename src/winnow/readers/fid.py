@@ -1,4 +1,4 @@
-"""A fusion-in-decoder reader: each message of a request is encoded alone, one decoder reads them all."""
+"""A Fusion-in-Decoder reader: messages are encoded separately, and the decoder attends to all of them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from winnow.records import Generate, Generation, Likelihood, Request, Score, Usa
 
 @dataclass
 class FidReader(Seq2SeqReader):
-    """Serves greedy Generate requests of the strategy `fid` from a folder that `winnow.training.fid` trained."""
+    """Serves greedy Generate requests of the strategy `fid` with a model trained by `winnow.training.fid`."""
 
     @property
     def serves(self) -> tuple[type[Request], ...]:
-        """Return the one kind."""
+        """Return Generate, the only kind of request that it serves."""
         return (Generate,)
 
     def refusal(self, request: Request) -> str | None:
-        """Return why a request cannot be served: the fused decoder generates greedily, without log-probabilities."""
+        """Return why sampling or log-probabilities cannot be served, or None for requests that need neither."""
         if isinstance(request, Generate) and (request.decoding.temperature > 0 or request.decoding.logprobs):
             return "reader=fid generates greedy answers without log-probabilities. Use decoding=greedy."
         if isinstance(request, Generate) and request.token_logprobs:
@@ -29,27 +29,28 @@ class FidReader(Seq2SeqReader):
         return None
 
     def encode(self, request: Generate | Likelihood) -> Item:
-        """Count the tokens of all messages; they are collated when the batch runs."""
+        """Tokenise all messages, for the length of the request. `generate` encodes them separately."""
         if isinstance(request, Likelihood) or (reason := self.refusal(request)) is not None:
             raise ConfigError(reason if isinstance(request, Generate) else "reader=fid scores no likelihoods.")
-        return Item(request, [token for row in self._rows(request) for token in row])
+        return Item(request, [token for row in self._tokenise_messages(request) for token in row])
 
     def generate(self, batch: Sequence[Item]) -> list[Generation]:
-        """Generate the replies of a batch."""
+        """Generate a reply to each request of a batch."""
         from winnow.modeling.fid import generate_fused
 
         requests = [item.request for item in batch if isinstance(item.request, Generate)]
-        texts = generate_fused(self.lm, [self._rows(request) for request in requests], requests[0].decoding.max_new_tokens)
+        rows = [self._tokenise_messages(request) for request in requests]
+        texts = generate_fused(self.lm, rows, requests[0].decoding.max_new_tokens)
         return [
             Generation(text, usage=Usage(item.length, len(self.lm.tokenizer(text)["input_ids"])))
             for item, text in zip(batch, texts, strict=True)
         ]
 
     def score(self, batch: Sequence[Item]) -> list[Score]:
-        """Refuse: see `encode`."""
+        """Raise ConfigError, because this reader does not score."""
         raise ConfigError(f"reader=fid scores no likelihoods; received {len(batch)}.")
 
-    def _rows(self, request: Generate) -> list[list[int]]:
+    def _tokenise_messages(self, request: Generate) -> list[list[int]]:
         texts = [message.content for message in request.messages]
         rows: list[list[int]] = self.lm.tokenizer(texts, truncation=False)["input_ids"]
         return rows

@@ -1,8 +1,8 @@
-"""The Batch API: a file of requests now, a file of replies within a day, at half the price.
+"""A reader for OpenAI's Batch API, which returns replies within a day at half the price.
 
-A batch outlives the process that sent it. Its requests are written to a note before they are sent, and a reader that starts
-again first polls the batches of its notes: all their results go to the driver, which stores them in the ledger, whether or
-not this run requests them. A note is removed only when the driver confirms that its results are stored.
+A batch outlives the process that created it. Its requests are written to a state file before they are sent. A restarted
+reader first polls the batches of its state files. All their results go to the driver, which stores them in the ledger
+whether or not this run requests them. A state file is deleted only when the driver confirms that the results are stored.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _TERMINAL = ("completed", "expired", "failed", "cancelled")
 _MAX_ATTEMPTS = 3
-"""How often a request is sent if its batches return no reply to it."""
+"""Maximum number of times that a request is sent if its batches return no reply to it."""
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 Outcome = Generation | TooLong | Failed
@@ -36,11 +36,11 @@ Outcome = Generation | TooLong | Failed
 
 @dataclass(slots=True)
 class _Entry:
-    """A request of this run without a result."""
+    """A request of this run that has no result yet."""
 
     request: Generate
     queued: bool = True
-    """Whether it waits to be sent; otherwise a batch contains it."""
+    """Whether the request waits to be sent. Otherwise a batch contains it."""
     attempts: int = 0
     reserved: Usage | None = None
 
@@ -49,16 +49,16 @@ class _Entry:
 class OpenAIBatchReader(OpenAIEngine):
     """Serves Generate requests through /v1/batches.
 
-    Args (with those of OpenAIEngine):
-        state: folder of the notes on batches in progress.
-        poll_seconds: how often a batch's status is polled.
-        capacity: requests per batch, at most (OpenAI's limit is 50,000).
-        patience: seconds for which a server that fails, or cannot be reached, is retried.
+    Args (in addition to those of OpenAIEngine):
+        state: Folder of the state files of batches in progress.
+        poll_seconds: Seconds between two polls of the batches.
+        capacity: Maximum number of requests per batch (OpenAI's limit is 50,000).
+        patience: Seconds for which calls to a failing or unreachable server are retried.
 
     """
 
     speed_only: ClassVar[Mapping[str, str]] = {
-        "state": "where the notes are",
+        "state": "where the state of batches is stored",
         "poll_seconds": "how often a batch is polled",
         "capacity": "how many requests share a batch",
         "patience": "how long a failing server is retried",
@@ -70,12 +70,12 @@ class OpenAIBatchReader(OpenAIEngine):
     patience: float = 3600.0
     _entries: dict[str, _Entry] = field(default_factory=dict, repr=False)
     _delivered: list[Path] = field(default_factory=list, repr=False)
-    """Notes on batches whose results were returned but are not confirmed as stored."""
+    """State files of batches whose results were returned but are not confirmed as stored."""
     _error: Exception | None = field(default=None, repr=False)
     _next_poll: float = field(default=0.0, repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse settings under which no request could be sent."""
+        """Raise ConfigError for settings under which no request could be sent."""
         if self.capacity < 1 or self.poll_seconds < 0:
             raise ConfigError(
                 f"reader.capacity starts at 1 and poll_seconds at 0; received {self.capacity}, {self.poll_seconds}."
@@ -83,29 +83,32 @@ class OpenAIBatchReader(OpenAIEngine):
         super().__post_init__()
 
     def close(self) -> None:
-        """Close the connections; batches in progress are left to the next run."""
+        """Close the connections. Batches in progress are left to the next run."""
         if "_client" in self.__dict__:
             self._client.close()
 
     def submit(self, requests: Sequence[Request]) -> None:
-        """Queue requests; the next `collect` sends those that no batch in progress contains."""
+        """Queue requests. The next `collect` sends those that no batch in progress contains."""
         for request in requests:
             self._entries[request_key(self.identity, request).hex()] = _Entry(as_generate(request))
 
     def collect(self, timeout: float) -> Sequence[tuple[Request, Result | TooLong]]:
-        """Poll the batches, send queued requests and wait up to `timeout`; raise a stored error at the end."""
-        for note in self._delivered:
-            note.unlink(missing_ok=True)
+        """Poll the batches, send queued requests and wait for results for up to `timeout` seconds.
+
+        A stored error is raised once no batch is in progress.
+        """
+        for path in self._delivered:
+            path.unlink(missing_ok=True)
         self._delivered = []
         if not self._entries:
             return []
         deadline = time.monotonic() + timeout
         while True:
             if time.monotonic() >= self._next_poll:
-                results = [pair for path in self._notes() for pair in self._poll(path)]
+                results = [pair for path in self._state_files() for pair in self._poll(path)]
                 if results or self._delivered:
                     return results
-                if self._error is not None and not self._notes():
+                if self._error is not None and not self._state_files():
                     raise self._error
                 self._send()
                 self._next_poll = time.monotonic() + self.poll_seconds
@@ -115,14 +118,14 @@ class OpenAIBatchReader(OpenAIEngine):
             if time.monotonic() >= deadline:
                 return []
 
-    def _notes(self) -> list[Path]:
-        """Return the notes on this model's batches in progress."""
+    def _state_files(self) -> list[Path]:
+        """Return the state files of this model's batches in progress."""
         paths = (path for path in sorted(Path(self.state).glob("*.json")) if path not in self._delivered)
         return [path for path in paths if json.loads(path.read_text())["engine"] == self.identity]
 
     def _send(self) -> None:
-        """Send the queued requests that the budget allows as one batch, with a note written before and after."""
-        in_progress = {key for path in self._notes() for key in _packed_requests(json.loads(path.read_text()))}
+        """Send the queued requests that the budget allows as one batch."""
+        in_progress = {key for path in self._state_files() for key in _packed_requests(json.loads(path.read_text()))}
         selected: dict[str, _Entry] = {}
         for key, entry in self._entries.items():
             if not entry.queued or key in in_progress:
@@ -138,16 +141,18 @@ class OpenAIBatchReader(OpenAIEngine):
             self._create({key: entry.request for key, entry in selected.items()})
 
     def _create(self, requests: Mapping[str, Generate]) -> None:
-        line = {"method": "POST", "url": "/v1/chat/completions"}
+        """Create a batch, and write its state file before and after."""
+        endpoint = {"method": "POST", "url": "/v1/chat/completions"}
         lines = "".join(
-            json.dumps({"custom_id": key, **line, "body": self.protocol.body(request)}) + "\n"
+            json.dumps({"custom_id": key, **endpoint, "body": self.protocol.body(request)}) + "\n"
             for key, request in requests.items()
         )
         name = f"winnow-{time.time_ns()}"
         path = Path(self.state) / f"{name}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
-        note = {"engine": self.identity, "name": name, "batch": None, "requests": {k: _pack(q) for k, q in requests.items()}}
-        _write(path, note)
+        packed_requests = {key: _pack(request) for key, request in requests.items()}
+        state = {"engine": self.identity, "name": name, "batch": None, "requests": packed_requests}
+        _write(path, state)
         file = self._with_retries(
             lambda: self._client.files.create(file=(f"{name}.jsonl", io.BytesIO(lines.encode())), purpose="batch")
         )
@@ -159,16 +164,16 @@ class OpenAIBatchReader(OpenAIEngine):
                 metadata={"winnow": name},
             )
         )
-        _write(path, note | {"batch": batch.id})
+        _write(path, state | {"batch": batch.id})
         _log.warning("Batch %s: %d requests sent; the next run continues it if this process ends.", batch.id, len(requests))
 
     def _poll(self, path: Path) -> list[tuple[Request, Result | TooLong]]:
-        """Return the results of one batch if it is finished; requests without an outcome are queued again."""
-        note = json.loads(path.read_text())
-        batch_id = note["batch"] or self._find_batch(note["name"])
+        """Return the results of a batch if it is finished. Requests without an outcome are queued again."""
+        state = json.loads(path.read_text())
+        batch_id = state["batch"] or self._find_batch(state["name"])
         if batch_id is None:
-            _log.warning("Batch %s was never created; its requests are sent again.", note["name"])
-            return self._finish(path, note, {})
+            _log.warning("Batch %s was never created; its requests are sent again.", state["name"])
+            return self._finish(path, state, {})
         batch = self._with_retries(lambda: self._client.batches.retrieve(batch_id))
         if batch.status not in _TERMINAL:
             return []
@@ -178,18 +183,18 @@ class OpenAIBatchReader(OpenAIEngine):
         outcomes: dict[str, Outcome] = {}
         for file_id in (batch.output_file_id, batch.error_file_id):
             outcomes.update(self._read(file_id) if file_id else ())
-        total = len(_packed_requests(note))
+        total = len(_packed_requests(state))
         if len(outcomes) < total:
             _log.warning("Batch %s is %s with %d of %d replies.", batch_id, batch.status, len(outcomes), total)
-        return self._finish(path, note, outcomes)
+        return self._finish(path, state, outcomes)
 
     def _finish(
-        self, path: Path, note: Mapping[str, Any], outcomes: Mapping[str, Outcome]
+        self, path: Path, state: Mapping[str, Any], outcomes: Mapping[str, Outcome]
     ) -> list[tuple[Request, Result | TooLong]]:
-        """Commit a finished batch to the budget, and queue requests of this run that have no outcome again."""
+        """Commit the usage of a finished batch and return its results. Requests without an outcome are queued again."""
         self._delivered.append(path)
         results: list[tuple[Request, Result | TooLong]] = []
-        for key, packed in _packed_requests(note).items():
+        for key, packed in _packed_requests(state).items():
             outcome, entry = outcomes.get(key), self._entries.get(key)
             if entry is not None and entry.reserved is not None:
                 self.spending.commit(entry.reserved, outcome.usage if isinstance(outcome, Generation) else Usage())
@@ -206,12 +211,12 @@ class OpenAIBatchReader(OpenAIEngine):
         return results
 
     def _find_batch(self, name: str) -> str | None:
-        """Return the id of the batch with this name, if a process ended between creating it and noting its id."""
+        """Find the id of a batch by name, in case a process ended between creating it and saving its id."""
         batches = self._with_retries(lambda: list(self._client.batches.list(limit=100)))
         return next((batch.id for batch in batches if (batch.metadata or {}).get("winnow") == name), None)
 
     def _read(self, file_id: str) -> Iterator[tuple[str, Outcome]]:
-        """Yield the outcome of each line that has one; a permanent refusal ends the run after the others."""
+        """Yield the outcome of each line that has one. A permanent refusal ends the run after all results are returned."""
         for line in self._with_retries(lambda: self._client.files.content(file_id).text).split("\n"):
             if not line.strip():
                 continue
@@ -223,7 +228,7 @@ class OpenAIBatchReader(OpenAIEngine):
             except ReaderError as error:
                 entry = self._entries.get(row["custom_id"])
                 if entry is None:
-                    continue  # a call of another run, which nobody here waits for
+                    continue  # a call of another run, for which no plan of this run waits
                 if isinstance(error, CallRefusedError) and entry.request.may_fail:
                     yield row["custom_id"], Failed(str(error))
                 else:
@@ -237,7 +242,7 @@ class OpenAIBatchReader(OpenAIEngine):
         return self.protocol.status(int(reply.get("status_code") or 500), error, {}, str(error.get("code") or ""))
 
     def _with_retries(self, call: Callable[[], T]) -> T:
-        """Make a call to the server, retried for `patience` seconds where it fails."""
+        """Make a call to the server and retry it for `patience` seconds if it fails."""
         import openai
         import tenacity
 
@@ -271,10 +276,10 @@ class OpenAIBatchReader(OpenAIEngine):
         return openai.OpenAI(api_key=self.protocol.key(), base_url=self.base_url, max_retries=0)
 
 
-def _packed_requests(note: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the packed requests of a note by key."""
-    packed: Mapping[str, Any] = note["requests"] if "requests" in note else note["asked"]  # as version 0.1 wrote it
-    return packed
+def _packed_requests(state: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the packed requests of a batch by key."""
+    requests: Mapping[str, Any] = state["requests"] if "requests" in state else state["asked"]  # the name in version 0.1
+    return requests
 
 
 def _pack(request: Generate) -> dict[str, Any]:
@@ -291,10 +296,11 @@ def _unpack(packed: Mapping[str, Any]) -> Generate:
 
 
 _ANY_REQUEST = Generate((), Decoding())
-"""Stands for the request of a batch's line, whose reply is parsed without it."""
+"""Placeholder for the request of a batch line. The reply is parsed without it."""
 
 
-def _write(path: Path, note: Mapping[str, Any]) -> None:
+def _write(path: Path, state: Mapping[str, Any]) -> None:
+    """Write a state file atomically."""
     partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(note))
+    partial.write_text(json.dumps(state))
     partial.rename(path)

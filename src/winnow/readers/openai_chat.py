@@ -1,4 +1,4 @@
-"""A model behind any server that speaks the OpenAI chat protocol: OpenAI, vLLM, llama.cpp, transformers serve, Ollama."""
+"""A reader for servers with an OpenAI-compatible chat API: OpenAI, vLLM, llama.cpp, transformers serve, Ollama."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 
 Pair = tuple[Request, Result | TooLong]
 _END: Sequence[Pair] = ()
-"""Marks, in the queue of results, that no more will come."""
+"""Sentinel in the queue of results: no more results follow."""
 
 
 @dataclass
 class OpenAIReader(OpenAIEngine):
-    """Serves Generate requests, many at once, from a thread of its own; connects on first use.
+    """Serves Generate requests concurrently from its own thread. It connects on first use.
 
-    Args (with those of OpenAIEngine):
-        samples_per_call: samples of one prompt per call; 1 for servers without `n`.
-        pacing: concurrency, limits per minute, timeouts, retries.
+    Args (in addition to those of OpenAIEngine):
+        samples_per_call: Maximum number of samples of one prompt per call; 1 for servers that do not support `n`.
+        pacing: Concurrency, limits per minute, timeouts and retries.
 
     """
 
     speed_only: ClassVar[Mapping[str, str]] = {
-        "samples_per_call": "samples are numbered, however they are grouped",
+        "samples_per_call": "the number of a sample does not depend on its call",
         "pacing": "how fast the server is called",
     }
 
@@ -47,14 +47,14 @@ class OpenAIReader(OpenAIEngine):
     _waiting: deque[list[Generate]] = field(default_factory=deque, repr=False)
     _finished: queue.SimpleQueue[Sequence[Pair]] = field(default_factory=queue.SimpleQueue, repr=False)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set, repr=False)
-    _on_wire: set[asyncio.Task[None]] = field(default_factory=set, repr=False)
-    """The tasks that wait for a reply of the server."""
+    _receiving: set[asyncio.Task[None]] = field(default_factory=set, repr=False)
+    """Tasks that wait for a reply from the server."""
     _loop: asyncio.AbstractEventLoop | None = field(default=None, repr=False)
     _outstanding: int = field(default=0, repr=False)
     _error: Exception | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse settings under which no request could be sent."""
+        """Raise ConfigError for settings under which no request could be sent."""
         if self.samples_per_call < 1:
             raise ConfigError(f"reader.samples_per_call starts at 1; received {self.samples_per_call}.")
         super().__post_init__()
@@ -63,23 +63,27 @@ class OpenAIReader(OpenAIEngine):
 
     @property
     def capacity(self) -> int:
-        """Return enough to keep all connections busy while results are stored."""
+        """Return a number of requests that keeps all connections busy while results are stored."""
         return 4 * self.pacing.concurrency
 
     def submit(self, requests: Sequence[Request]) -> None:
-        """Queue requests; samples of one prompt share a call, up to `samples_per_call`."""
+        """Queue requests. Up to `samples_per_call` samples of one prompt share a call."""
         groups: dict[Hashable, list[Generate]] = {}
-        for number, request in enumerate(requests):
+        for index, request in enumerate(requests):
             generate = as_generate(request)
-            shared = generate.decoding.temperature > 0 and self.samples_per_call > 1
-            groups.setdefault((generate.messages, generate.decoding) if shared else number, []).append(generate)
+            may_share = generate.decoding.temperature > 0 and self.samples_per_call > 1
+            group_key = (generate.messages, generate.decoding) if may_share else index
+            groups.setdefault(group_key, []).append(generate)
         self._outstanding += len(requests)
         size = self.samples_per_call
-        ready = [group[n : n + size] for group in groups.values() for n in range(0, len(group), size)]
-        self._running_loop().call_soon_threadsafe(self._enqueue, ready)
+        calls = [group[start : start + size] for group in groups.values() for start in range(0, len(group), size)]
+        self._running_loop().call_soon_threadsafe(self._enqueue, calls)
 
     def collect(self, timeout: float) -> Sequence[Pair]:
-        """Return what is finished, waiting for the first; raise what ended the work once everything is returned."""
+        """Return all finished requests, after waiting for the first.
+
+        An error that ended the work is raised once all results have been returned.
+        """
         if not self._outstanding:
             return []
         try:
@@ -98,7 +102,7 @@ class OpenAIReader(OpenAIEngine):
         return results
 
     def close(self) -> None:
-        """Drop queued requests, close the connections and end the thread."""
+        """Drop queued requests, close the connections and stop the thread."""
         if self._loop is not None:
             asyncio.run_coroutine_threadsafe(self._shut_down(), self._loop).result(timeout=10)
             self._loop.call_soon_threadsafe(self._loop.stop)
@@ -124,7 +128,7 @@ class OpenAIReader(OpenAIEngine):
         self._dispatch()
 
     def _dispatch(self) -> None:
-        """Start as many calls as gate and budget allow; end the work once the budget is exhausted and nothing in flight."""
+        """Start as many calls as gate and budget allow. End the work if the budget is exhausted and no call is in flight."""
         while self._waiting and len(self._tasks) < int(self.gate.limit) and self._error is None:
             group = self._waiting[0]
             max_usage = self.protocol.max_usage(group[0], len(group))
@@ -144,12 +148,12 @@ class OpenAIReader(OpenAIEngine):
         error = None if task.cancelled() else task.exception()
         if error is not None and self._error is None:
             self._error = error if isinstance(error, Exception) else ReaderError(repr(error))
-            for other in self._tasks - self._on_wire:  # a reply on the wire is paid for; the others only wait
-                other.cancel()
+            for waiting_task in self._tasks - self._receiving:  # the replies to the other tasks are already paid for
+                waiting_task.cancel()
         self._dispatch()
 
     async def _run_call(self, group: list[Generate], max_usage: Usage) -> None:
-        """Make one call with its retries and queue its results."""
+        """Make one call with its retries, and queue the results."""
         actual = Usage()
         try:
             results = await self._call_with_retries(group)
@@ -171,45 +175,46 @@ class OpenAIReader(OpenAIEngine):
         self._finished.put([(request, Failed(str(failure))) for request in group])
 
     async def _call_with_retries(self, group: list[Generate]) -> Sequence[Generation | TooLong]:
-        """Retry until there is an outcome: up to `attempts` failures, and throttled attempts for `patience` seconds.
+        """Make a call and retry it, up to `attempts` failures and, if it is throttled, for `patience` seconds.
 
-        tenacity is used only after a first failure: it takes as long as the rest of our work on a call.
+        tenacity is used only after a first failure, because it takes as long as the rest of our work on a call.
         """
         import tenacity
 
         try:
             return await self._call(group)
         except RetryableError as error:
-            first = error
-        growing = tenacity.wait_random_exponential(multiplier=self.pacing.first_wait, max=self.pacing.longest_wait)
-        failures = int(not first.throttled)
+            first_failure = error
+        backoff = tenacity.wait_random_exponential(multiplier=self.pacing.first_wait, max=self.pacing.longest_wait)
+        failures = int(not first_failure.throttled)
 
-        def latest(state: tenacity.RetryCallState) -> RetryableError:
+        def latest_failure(state: tenacity.RetryCallState) -> RetryableError:
             error = state.outcome.exception() if state.outcome else None
-            return error if isinstance(error, RetryableError) else first
+            return error if isinstance(error, RetryableError) else first_failure
 
         def wait(state: tenacity.RetryCallState) -> float:
-            after = latest(state).after
-            return growing(state) if after is None else after + growing(state) / 10
+            retry_after = latest_failure(state).after
+            return backoff(state) if retry_after is None else retry_after + backoff(state) / 10
 
         def stop(state: tenacity.RetryCallState) -> bool:
             nonlocal failures
-            failures += state.outcome is not None and not latest(state).throttled
-            spent = (state.seconds_since_start or 0.0) >= self.pacing.patience
-            return self._error is not None or failures >= self.pacing.attempts or (latest(state).throttled and spent)
+            throttled = latest_failure(state).throttled
+            failures += state.outcome is not None and not throttled
+            out_of_patience = (state.seconds_since_start or 0.0) >= self.pacing.patience
+            return self._error is not None or failures >= self.pacing.attempts or (throttled and out_of_patience)
 
         retrying = tenacity.AsyncRetrying(
             stop=stop, wait=wait, retry=tenacity.retry_if_exception_type(RetryableError), reraise=True
         )
-        initial = tenacity.RetryCallState(retrying, None, (), {})
-        if stop(initial):
-            raise first
-        await asyncio.sleep(wait(initial))
+        initial_state = tenacity.RetryCallState(retrying, None, (), {})
+        if stop(initial_state):
+            raise first_failure
+        await asyncio.sleep(wait(initial_state))
         return await retrying(self._call, group)
 
     async def _call(self, group: list[Generate]) -> Sequence[Generation | TooLong]:
-        """Make one attempt and inform the breaker; a refusal may be an outcome."""
-        await self._paced(group)
+        """Make one attempt and report it to gate and breaker. A refusal such as TooLong is an outcome."""
+        await self._await_turn(group)
         try:
             outcomes = await self._post(group)
         except RetryableError as error:
@@ -229,13 +234,13 @@ class OpenAIReader(OpenAIEngine):
         return outcomes
 
     async def _post(self, group: list[Generate]) -> Sequence[Generation | TooLong]:
-        """Send one body and parse the reply. Failures are raised outside `except`, so that they chain no server text."""
+        """Send one request and parse the reply. Failures are raised outside `except`, so that they chain no server text."""
         import openai
 
         body = self.protocol.body(group[0], len(group))
         task = asyncio.current_task()
         assert task is not None
-        self._on_wire.add(task)
+        self._receiving.add(task)
         failure: openai.OpenAIError | None = None
         text = ""
         try:
@@ -246,27 +251,28 @@ class OpenAIReader(OpenAIEngine):
         except openai.OpenAIError as error:
             failure = error
         finally:
-            self._on_wire.discard(task)
+            self._receiving.discard(task)
         if failure is not None:
             return [self.protocol.outcome(failure)] * len(group)
         return self.protocol.generations(text, group)
 
-    async def _paced(self, group: list[Generate]) -> None:
+    async def _await_turn(self, group: list[Generate]) -> None:
+        """Wait for the breaker and the limits per minute."""
         await self.breaker.wait()
-        requests, tokens = self._limiters
-        if requests is not None:
-            await requests.acquire()
-        if tokens is not None:
+        request_limiter, token_limiter = self._limiters
+        if request_limiter is not None:
+            await request_limiter.acquire()
+        if token_limiter is not None:
             max_usage = self.protocol.max_usage(group[0], len(group))
-            await tokens.acquire(min(max_usage.tokens_in + max_usage.tokens_out, tokens.max_rate))
+            await token_limiter.acquire(min(max_usage.tokens_in + max_usage.tokens_out, token_limiter.max_rate))
 
     @cached_property
     def _limiters(self) -> tuple[aiolimiter.AsyncLimiter | None, aiolimiter.AsyncLimiter | None]:
         import aiolimiter
 
         rates = (self.pacing.requests_per_minute, self.pacing.tokens_per_minute)
-        requests, tokens = (None if rate is None else aiolimiter.AsyncLimiter(rate, 60) for rate in rates)
-        return requests, tokens
+        request_limiter, token_limiter = (None if rate is None else aiolimiter.AsyncLimiter(rate, 60) for rate in rates)
+        return request_limiter, token_limiter
 
     @cached_property
     def _client(self) -> openai.AsyncOpenAI:

@@ -1,4 +1,4 @@
-"""Shared by the two clients of OpenAI-like servers: model, address, identity, price and budget."""
+"""Base class of the two readers for OpenAI-compatible servers: model, address, identity, price and budget."""
 
 from __future__ import annotations
 
@@ -14,27 +14,28 @@ from winnow.records import Generate, Price, Request
 
 @dataclass
 class OpenAIEngine:
-    """One model on one server.
+    """Base class of engines that call one model on one server.
 
     Args:
-        path: the server's name for the model.
-        name: the model's name in reports.
-        base_url: the server's address, with its version.
-        server: the server's name in the ledger; "" means base_url. Set it where one server has several addresses.
-        key_variable: the environment variable with the key; a server on this machine needs none.
-        window: tokens of prompt and reply together, estimated; None leaves refusing to the server.
+        path: Name of the model on the server.
+        name: Name of the model in reports.
+        base_url: Address of the server, including the API version.
+        server: Name of the server in the ledger; "" means base_url. Set it if one server has several addresses.
+        key_variable: Environment variable that contains the API key. A server on this machine needs no key.
+        window: Maximum number of tokens of prompt and reply together, checked by an estimate. None leaves the check to the
+            server.
         max_tokens_field: "max_tokens", or "max_completion_tokens" for OpenAI's reasoning models.
-        extra: further fields of every request's body; part of the identity.
-        budget: the most that a run may spend.
-        price: what the model costs.
+        extra: Additional fields of every request body. They are part of the identity.
+        budget: Limits on what a run may spend.
+        price: Price of the model.
 
     """
 
     remote: ClassVar[bool] = True
     speed_only: ClassVar[Mapping[str, str]] = {
-        "base_url": "the server's name identifies it",
-        "key_variable": "where the key is, not what the model is",
-        "budget": "it stops a run, and changes no reply",
+        "base_url": "the server is identified by its name",
+        "key_variable": "the source of the key does not affect replies",
+        "budget": "it stops a run but does not affect replies",
     }
 
     path: str
@@ -49,48 +50,48 @@ class OpenAIEngine:
     price: Price = Price()
 
     def __post_init__(self) -> None:
-        """Refuse an invalid address, and a budget in dollars without a price."""
+        """Raise ConfigError if the address is invalid, or if the budget is in dollars and the model has no price."""
         self.protocol = ChatProtocol(self.path, self.base_url, self.key_variable, self.max_tokens_field, self.extra)
         self.spending = Spending(self.budget, self.price)
 
     @classmethod
     def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the settings with the server's name, which is its address by default."""
+        """Return the settings with the name of the server, which defaults to its address."""
         return {**settings, "server": settings.get("server") or settings.get("base_url", cls.base_url)}
 
     @property
     def serves(self) -> tuple[type[Request], ...]:
-        """Return Generate: chat servers give no likelihood of a given text."""
+        """Return Generate only, because chat servers do not compute the likelihood of a given text."""
         return (Generate,)
 
     def refusal(self, request: Request) -> str | None:
-        """Return why a request cannot be served: chat servers report no log-probabilities of named tokens."""
+        """Return why log-probabilities of named tokens cannot be served, or None for requests without them."""
         if isinstance(request, Generate) and request.token_logprobs:
             return "a chat server reports no log-probabilities of named tokens. Use a reader on this machine (reader=folder)."
         return None
 
     @property
     def identity(self) -> str:
-        """Return server, model and extra fields; equal for both clients, because their results are."""
+        """Return server, model and extra fields. The identity is the same for both readers, because their results are."""
         extra = f"+{sorted(self.extra.items())}" if self.extra else ""
         return f"{self.server or self.base_url}#{self.path}{extra}"
 
     def check(self) -> None:
-        """Raise if a key is needed and missing."""
+        """Raise ConfigError if a key is needed and missing."""
         self.protocol.key()
 
     def fits(self, request: Request) -> bool:
-        """Return whether prompt and reply fit into the context length, by estimate."""
+        """Estimate whether prompt and reply fit into the context length."""
         generate = as_generate(request)
         return self.window is None or estimated_tokens(generate) + generate.decoding.max_new_tokens <= self.window
 
     def size(self, request: Request) -> int:
-        """Return the prompt's length in tokens, by estimate."""
+        """Estimate the length of the prompt in tokens."""
         return estimated_tokens(as_generate(request))
 
 
 def as_generate(request: Request) -> Generate:
-    """Return the request; raise ConfigError for a kind that chat servers do not serve."""
+    """Return the request as Generate; raise ConfigError if it is of a kind that chat servers do not serve."""
     if not isinstance(request, Generate):
         raise ConfigError(
             f"A reader behind an API serves Generate requests; received {type(request).__name__}. Strategies that score "

@@ -1,4 +1,4 @@
-"""The OpenAI chat protocol as data: bodies of requests, generations of replies, and how to handle each failure."""
+"""The OpenAI chat protocol: request bodies, parsing of replies, and handling of failures."""
 
 from __future__ import annotations
 
@@ -32,28 +32,31 @@ _log = logging.getLogger(__name__)
 
 
 class RetryableError(Exception):
-    """A failure that another attempt may resolve.
+    """Raised when a call failed and another attempt may succeed.
 
-    `after` is the server's Retry-After in seconds, where it gave one; `throttled` means that it was only busy; `billed`
-    that it may charge for a lost reply.
+    Attributes:
+        after: Seconds to wait according to the server's Retry-After header, or None.
+        throttled: Whether the server was merely busy.
+        billed: Whether the server may charge for the lost reply.
+
     """
 
     def __init__(self, reason: str, *, after: float | None = None, throttled: bool = False, billed: bool = False) -> None:
-        """Keep the reason and the server's advice."""
+        """Store the reason and what is known about the failure."""
         super().__init__(reason)
         self.after, self.throttled, self.billed = after, throttled, billed
 
 
 @dataclass(frozen=True, slots=True)
 class ChatProtocol:
-    """Builds requests to one model on one server, and parses its replies.
+    """Builds requests to one model on one server and parses the replies.
 
     Args:
-        model: the server's name for the model.
-        base_url: the server's address, with its version ("http://127.0.0.1:8000/v1").
-        key_variable: the environment variable that holds the key; a server on this machine needs none.
+        model: Name of the model on the server.
+        base_url: Address of the server, including the API version ("http://127.0.0.1:8000/v1").
+        key_variable: Environment variable that contains the API key. A server on this machine needs no key.
         max_tokens_field: "max_tokens", or "max_completion_tokens" for OpenAI's reasoning models.
-        extra: further fields of every request's body; null removes one (`extra: {temperature: null}` for models that
+        extra: Additional fields of every request body. null removes a field (`extra: {temperature: null}` for models that
             reject it).
 
     """
@@ -65,7 +68,7 @@ class ChatProtocol:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse an invalid address, and one that contains a secret."""
+        """Raise ConfigError if the address is invalid or contains a secret."""
         parts = urlsplit(self.base_url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ConfigError(f"reader.base_url must be an http(s) address; received {parts.scheme}://{parts.hostname}.")
@@ -73,19 +76,19 @@ class ChatProtocol:
             raise ConfigError("reader.base_url must not contain a name, password or query: keys come from the environment.")
 
     def key(self) -> str:
-        """Return the key from the environment; raise ConfigError where a remote server needs one and it is missing."""
+        """Read the key from the environment; raise ConfigError if it is missing and the server is remote."""
         value = os.environ.get(self.key_variable, "")
         if value or _is_loopback(urlsplit(self.base_url).hostname or ""):
             return value or "none"
         raise ConfigError(f"{self.base_url} needs a key: set the environment variable {self.key_variable}.")
 
     def scrub(self, text: str) -> str:
-        """Return a text with the key masked, in case a server echoed it."""
+        """Mask the key in a text, in case a server echoed it."""
         key = os.environ.get(self.key_variable, "")
         return text.replace(key, "[key]") if key else text
 
     def body(self, request: Generate, samples: int = 1) -> dict[str, Any]:
-        """Return a request's body."""
+        """Build the body of a request."""
         decoding = request.decoding
         body: dict[str, Any] = {
             "model": self.model,
@@ -102,36 +105,38 @@ class ChatProtocol:
         return {name: value for name, value in (body | dict(self.extra)).items() if value is not None}
 
     def max_usage(self, request: Generate, samples: int = 1) -> Usage:
-        """Return an upper bound on the usage of a call: its prompt at four characters per token, and full replies."""
+        """Estimate the maximum usage of a call from the length of its prompt and replies of full length."""
         return Usage(estimated_tokens(request), request.decoding.max_new_tokens * samples)
 
     def generations(self, text: str, requests: Sequence[Generate]) -> list[Generation]:
-        """Parse a reply: one generation per sample; a missing, filtered or cut choice is an outcome, not an error.
+        """Parse a reply into one generation per sample.
 
-        The first sample of a call carries the prompt's tokens, because the server read it once.
+        A missing, filtered or truncated choice is an outcome, not an error. The tokens of the prompt are assigned to the
+        first sample, because the server read the prompt once.
         """
         try:
             reply = json.loads(text)
-            choices = [_choice(choice) for choice in reply["choices"]]
-            usage = _usage(reply.get("usage"), requests, choices)
+            choices = [_parse_choice(choice) for choice in reply["choices"]]
+            usage = _parse_usage(reply.get("usage"), requests, choices)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            what = f"a reply that is not of the protocol ({type(error).__name__}: {self.scrub(text[:80])!r})"
-            raise RetryableError(what, billed=True) from None
+            reason = f"a reply that is not of the protocol ({type(error).__name__}: {self.scrub(text[:80])!r})"
+            raise RetryableError(reason, billed=True) from None
         if choices and len(choices) < len(requests):
             raise ReaderError(
                 f"The server gave {len(choices)} of {len(requests)} samples: it does not support `n`. Set "
                 "reader.engine.samples_per_call=1."
             )
         choices = choices or [Generation("", "empty")] * len(requests)
-        written = [usage.tokens_out // len(requests)] * len(requests)
-        written[0] += usage.tokens_out - sum(written)
+        tokens_out = [usage.tokens_out // len(requests)] * len(requests)
+        tokens_out[0] += usage.tokens_out - sum(tokens_out)
+        tokens_in = [usage.tokens_in] + [0] * (len(requests) - 1)
         return [
-            Generation(g.text, g.finish, Usage(0 if n else usage.tokens_in, out), logprobs=g.logprobs)
-            for n, (g, out) in enumerate(zip(choices[: len(requests)], written, strict=True))
+            Generation(choice.text, choice.finish, Usage(prompt_tokens, reply_tokens), logprobs=choice.logprobs)
+            for choice, prompt_tokens, reply_tokens in zip(choices[: len(requests)], tokens_in, tokens_out, strict=True)
         ]
 
     def outcome(self, error: openai.OpenAIError) -> Generation | TooLong:
-        """Return a failure's outcome, or raise RetryableError or, for a permanent failure, ReaderError."""
+        """Convert a failure to an outcome, or raise RetryableError or, if the failure is permanent, ReaderError."""
         import openai as api
 
         if isinstance(error, api.APITimeoutError):
@@ -143,7 +148,7 @@ class ChatProtocol:
         return self.status(error.status_code, error.body, error.response.headers, str(error.code or ""))
 
     def status(self, status: int, body: object, headers: Mapping[str, str], code: str) -> Generation | TooLong:
-        """Return the outcome of a refusal by HTTP status, for single calls and lines of a batch alike, or raise."""
+        """Convert a refusal of a call or a batch line to an outcome by its HTTP status, or raise an error."""
         message = self.scrub(str(body))[:300]
         if code == "content_filter":
             return Generation("", "content_filter")
@@ -154,34 +159,36 @@ class ChatProtocol:
                 raise ReaderError(f"The server refuses: the quota is exhausted ({message}). Finished calls are in the ledger.")
             raise RetryableError(f"HTTP {status}: {message}", after=_retry_after(headers), throttled=status in (429, 503))
         moderated = status in (400, 422) and _MODERATED.search(f"{code} {message}")
-        kind = CallRefusedError if moderated else ReaderError  # a wrong setting is no property of the prompt
-        raise kind(
+        error_class = CallRefusedError if moderated else ReaderError  # other refusals do not depend on the prompt
+        raise error_class(
             f"The server refused a request with HTTP {status}: {message}. Check the model ({self.model}), {self.base_url} "
             f"and the key in {self.key_variable}. Finished calls are in the ledger."
         )
 
 
 def estimated_tokens(request: Generate) -> int:
-    """Return a prompt's length at four characters per token, and 1.5 tokens per character beyond ASCII.
+    """Estimate the length of a prompt: four ASCII characters per token, and 1.5 tokens per other character.
 
     The tokenizers of remote models are not available.
     """
     lengths = [
         (len(m.content), sum(not c.isascii() for c in m.content) if not m.content.isascii() else 0) for m in request.messages
     ]
-    return sum((every - other) // _CHARACTERS_PER_TOKEN + 3 * other // 2 + _TOKENS_PER_MESSAGE for every, other in lengths)
+    return sum(
+        (total - non_ascii) // _CHARACTERS_PER_TOKEN + 3 * non_ascii // 2 + _TOKENS_PER_MESSAGE for total, non_ascii in lengths
+    )
 
 
-def _choice(choice: Mapping[str, Any]) -> Generation:
-    listed = (choice.get("logprobs") or {}).get("content")
-    logprobs = None if listed is None else tuple(float(token["logprob"]) for token in listed)
+def _parse_choice(choice: Mapping[str, Any]) -> Generation:
+    entries = (choice.get("logprobs") or {}).get("content")
+    logprobs = None if entries is None else tuple(float(entry["logprob"]) for entry in entries)
     text, finish = choice["message"].get("content") or "", str(choice.get("finish_reason") or "stop")
     if not isinstance(text, str):
         raise TypeError(f"content is {type(text).__name__}")
     return Generation("" if finish == "content_filter" else text.strip(), finish, logprobs=logprobs)
 
 
-def _usage(reported: Mapping[str, Any] | None, requests: Sequence[Generate], choices: Sequence[Generation]) -> Usage:
+def _parse_usage(reported: Mapping[str, Any] | None, requests: Sequence[Generate], choices: Sequence[Generation]) -> Usage:
     if reported:
         return Usage(int(reported["prompt_tokens"]), int(reported.get("completion_tokens") or 0))
     _log.warning("The server reports no token counts; they are estimated at four characters per token.")
@@ -189,7 +196,7 @@ def _usage(reported: Mapping[str, Any] | None, requests: Sequence[Generate], cho
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that a Retry-After header asks for, in any of its forms; None if it cannot be parsed."""
+    """Parse a Retry-After header of any format into seconds; return None if there is none or it cannot be parsed."""
     try:
         if (value := headers.get("retry-after-ms")) is not None:
             return max(0.0, float(value) / 1000)

@@ -1,4 +1,4 @@
-"""A T5-like encoder-decoder on this machine, in token-budget batches sorted by length."""
+"""A reader that runs a T5-like encoder-decoder on this machine, in token-budget batches sorted by length."""
 
 from __future__ import annotations
 
@@ -13,40 +13,41 @@ from winnow.records import Generate, Generation, Likelihood, Score
 
 @dataclass
 class Seq2SeqReader(LocalEngine):
-    """Serves Generate and Likelihood requests from a safetensors folder or a hub name; a prompt is plain text."""
+    """Serves Generate and Likelihood requests with a model from a safetensors folder or the hub. Prompts are plain text."""
 
     def load(self) -> LanguageModel:
-        """Load model and tokenizer."""
+        """Load the model and its tokenizer."""
         return load_seq2seq(self.path, self.dtype, self.device, self.quantize)
 
     def encode(self, request: Generate | Likelihood) -> Item:
-        """Join the messages; the tokenizer ends prompt and reply with its end token."""
+        """Join and tokenise the messages. The tokenizer appends the end token to prompt and reply."""
         tokenizer = self.lm.tokenizer
         ids = tokenizer("\n\n".join(message.content for message in request.messages), truncation=False)["input_ids"]
         return Item(request, ids, self.target(request) if isinstance(request, Likelihood) else ())
 
     def generate(self, batch: Sequence[Item]) -> list[Generation]:
-        """Generate the replies of a batch."""
+        """Generate a reply to each request of a batch."""
         from winnow.readers.generation import generate
 
-        return generate(self.lm, [item.request for item in batch if isinstance(item.request, Generate)], self._padded(batch))
+        requests = [item.request for item in batch if isinstance(item.request, Generate)]
+        return generate(self.lm, requests, self._pad_prompts(batch))
 
     def score(self, batch: Sequence[Item]) -> list[Score]:
-        """Score the continuations: one pass of the encoder, one of the decoder over all target positions."""
+        """Score the continuations in one pass of the encoder and one of the decoder over all target positions."""
         import torch
 
         from winnow.readers.generation import target_logprobs
 
         start = self.lm.model.config.decoder_start_token_id
-        longest = max(len(item.target) for item in batch)
+        longest_target = max(len(item.target) for item in batch)
         pad = self.lm.tokenizer.pad_token_id
-        rows = [[start, *item.target[:-1], *[pad] * (longest - len(item.target))] for item in batch]
+        rows = [[start, *item.target[:-1], *[pad] * (longest_target - len(item.target))] for item in batch]
         with torch.inference_mode():
             output = self.lm.model(
-                **self._padded(batch), decoder_input_ids=torch.tensor(rows, device=self.lm.device), use_cache=False
+                **self._pad_prompts(batch), decoder_input_ids=torch.tensor(rows, device=self.lm.device), use_cache=False
             )
         return [Score(value) for value in target_logprobs(output.logits, [item.target for item in batch], right=False)]
 
-    def _padded(self, batch: Sequence[Item]) -> Any:
+    def _pad_prompts(self, batch: Sequence[Item]) -> Any:
         rows = [list(item.ids) for item in batch]
         return self.lm.tokenizer.pad({"input_ids": rows}, padding_side="right", return_tensors="pt").to(self.lm.device)

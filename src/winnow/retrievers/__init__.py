@@ -1,1 +1,1 @@
-"""Retrievers: build an index of a corpus, open it, search it in batches."""
+"""Retrievers, which build the index of a corpus, open it, and search it in batches."""

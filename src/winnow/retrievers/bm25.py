@@ -1,4 +1,4 @@
-"""BM25 by bm25s: a sparse matrix of scores, memory-mapped and searched on all cores."""
+"""BM25 with bm25s: a memory-mapped sparse matrix of scores, searched on all CPU cores."""
 
 from __future__ import annotations
 
@@ -17,19 +17,26 @@ from winnow.records import Hit, Question
 
 @dataclass(frozen=True, slots=True)
 class BM25:
-    """Lucene's BM25 over title and text, with English stop words and Snowball stems."""
+    """Lucene's variant of BM25 over title and text, with stop words and Snowball stemming.
+
+    Args:
+        k1: Saturation of term frequency.
+        b: Strength of the length normalisation, from 0 to 1.
+        language: Language of the stop words and the stemmer.
+
+    """
 
     k1: float = 1.5
     b: float = 0.75
     language: str = "english"
 
     def __post_init__(self) -> None:
-        """Refuse parameters out of range."""
+        """Validate the parameters."""
         if self.k1 <= 0 or not 0 <= self.b <= 1:
             raise ConfigError(f"BM25 needs k1 > 0 and 0 <= b <= 1; received k1={self.k1}, b={self.b}.")
 
     def build(self, passages: PassageSource, folder: Path) -> None:
-        """Index the corpus; bm25s keeps all texts and tokens in memory meanwhile (about 2 kB per passage)."""
+        """Index the corpus. Meanwhile, bm25s keeps all texts and tokens in memory, about 2 kB per passage."""
         import bm25s
 
         ids: list[str] = []
@@ -39,7 +46,7 @@ class BM25:
                 ids.append(passage.passage_id)
                 yield f"{passage.title} {passage.text}"
 
-        tokens = self._tokens(list(texts()))
+        tokens = self._tokenise(list(texts()))
         index = bm25s.BM25(k1=self.k1, b=self.b)
         index.index(tokens, show_progress=False)
         folder.mkdir(parents=True, exist_ok=True)
@@ -47,13 +54,13 @@ class BM25:
         (folder / "passage_ids.json").write_text(json.dumps(ids))
 
     def open(self, folder: Path) -> Searcher:
-        """Open the index, memory-mapped."""
+        """Open the index as a memory map."""
         import bm25s
 
         index = bm25s.BM25.load(str(folder), mmap=True)
         return _BM25Searcher(self, index, json.loads((folder / "passage_ids.json").read_text()))
 
-    def _tokens(self, texts: list[str]) -> Any:
+    def _tokenise(self, texts: list[str]) -> Any:
         import bm25s
         import Stemmer
 
@@ -67,11 +74,11 @@ class _BM25Searcher:
     ids: list[str]
 
     def search(self, questions: Sequence[Question], depth: int) -> list[list[Hit]]:
-        """Return the best `depth` passages per question; passages that share no term with it are left out."""
-        tokens = self.settings._tokens([question.text for question in questions])
+        """Return up to `depth` passages per question, best first; passages without any term of the question are excluded."""
+        tokens = self.settings._tokenise([question.text for question in questions])
         depth = min(depth, len(self.ids))
         rows, scores = self.index.retrieve(tokens, k=depth, show_progress=False, n_threads=-1)
         return [
-            [Hit(self.ids[row], float(score)) for row, score in zip(r, s, strict=True) if score > 0]
-            for r, s in zip(np.asarray(rows).tolist(), np.asarray(scores), strict=True)
+            [Hit(self.ids[row], float(score)) for row, score in zip(question_rows, question_scores, strict=True) if score > 0]
+            for question_rows, question_scores in zip(np.asarray(rows).tolist(), np.asarray(scores), strict=True)
         ]

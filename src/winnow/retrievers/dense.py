@@ -1,4 +1,4 @@
-"""Dense retrieval: a sentence encoder and a FAISS index named by its factory string."""
+"""Dense retrieval with a sentence encoder and a FAISS index."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from winnow.records import Hit, Passage, Question
 
 @dataclass(frozen=True, slots=True)
 class Dense:
-    """Searches vectors by inner product.
+    """Ranks passages by the inner product of question and passage vectors.
 
     Args:
-        encoder: of questions and passages; with normalise=True the inner product is the cosine.
-        factory: "Flat", "HNSW32", "IVF4096,PQ64", ...: FAISS's index factory string.
-        nprobe: inverted lists visited per query (IVF only).
-        ef_search: breadth of the search (HNSW only).
-        train_on: vectors that IVF and PQ are trained on, at most.
-        shard: passages per saved shard of vectors; an interrupted run resumes after the last one.
-        gpu: search and train on the GPU (needs faiss-gpu).
+        encoder: Encoder of questions and passages. With normalise=True, the inner product is the cosine similarity.
+        factory: FAISS index factory string, such as "Flat", "HNSW32" or "IVF4096,PQ64".
+        nprobe: Number of inverted lists to visit per query (IVF only).
+        ef_search: Depth of exploration during search (HNSW only).
+        train_on: Maximum number of vectors on which IVF and PQ are trained.
+        shard: Passages per shard of saved vectors. An interrupted build resumes after the last complete shard.
+        gpu: Whether to train and search on the GPU. This requires faiss-gpu.
 
     """
 
-    speed_only: ClassVar[Mapping[str, str]] = {"gpu": "the same search on another device"}
+    speed_only: ClassVar[Mapping[str, str]] = {"gpu": "the search is the same on every device"}
 
     encoder: SentenceEncoder
     factory: str = "Flat"
@@ -45,55 +45,58 @@ class Dense:
     gpu: bool = False
 
     def build(self, passages: PassageSource, folder: Path) -> None:
-        """Encode the corpus shard by shard (kept on disk), then train and fill the index."""
+        """Encode the corpus into shards of vectors on disk, train the index on a sample, and add all vectors."""
         import faiss
 
-        shards = folder / "vectors"
-        shards.mkdir(parents=True, exist_ok=True)
-        names = [self._encode_shard(shards, n, rows) for n, rows in enumerate(batched(passages(), self.shard))]
-        if not names:
+        shard_folder = folder / "vectors"
+        shard_folder.mkdir(parents=True, exist_ok=True)
+        shards = [self._encode_shard(shard_folder, n, batch) for n, batch in enumerate(batched(passages(), self.shard))]
+        if not shards:
             raise ConfigError("The corpus is empty; there is nothing to index.")
-        index = self._make(self._sample(names))
-        for name in names:
-            index.add(np.load(name, mmap_mode="r").astype(np.float32))
+        index = self._train_index(self._sample_vectors(shards))
+        for shard in shards:
+            index.add(np.load(shard, mmap_mode="r").astype(np.float32))
         if self.gpu:
             index = faiss.index_gpu_to_cpu(index)
         with atomic_write(folder / "index.faiss") as partial:
             faiss.write_index(index, str(partial))
-        ids = [json.loads(name.with_suffix(".json").read_text()) for name in names]
-        (folder / "passage_ids.json").write_text(json.dumps([passage_id for shard_ids in ids for passage_id in shard_ids]))
-        for name in [*names, *(name.with_suffix(".json") for name in names)]:
-            name.unlink()
-        shards.rmdir()
+        ids = [passage_id for shard in shards for passage_id in json.loads(shard.with_suffix(".json").read_text())]
+        (folder / "passage_ids.json").write_text(json.dumps(ids))
+        for file in [*shards, *(shard.with_suffix(".json") for shard in shards)]:
+            file.unlink()
+        shard_folder.rmdir()
 
     def open(self, folder: Path) -> Searcher:
-        """Open the index, memory-mapped where FAISS supports it."""
+        """Open the index, as a memory map if FAISS supports it for this kind of index."""
         import faiss
 
         index = faiss.read_index(str(folder / "index.faiss"), faiss.IO_FLAG_MMAP)
         if self.gpu:
             index = faiss.index_cpu_to_all_gpus(index)
-        self._tune(index)
+        self._set_search_parameters(index)
         return _DenseSearcher(self.encoder, index, json.loads((folder / "passage_ids.json").read_text()))
 
-    def _encode_shard(self, shards: Path, number: int, rows: Sequence[Passage]) -> Path:
-        name = shards / f"{number:05d}.npy"
-        ids = [row.passage_id for row in rows]
-        ids_file = name.with_suffix(".json")
-        if name.is_file() and ids_file.is_file() and json.loads(ids_file.read_text()) == ids:
-            return name
-        vectors = self.encoder.passages(rows)
-        with atomic_write(name, needed=2 * vectors.nbytes) as partial, partial.open("wb") as stream:
+    def _encode_shard(self, folder: Path, number: int, passages: Sequence[Passage]) -> Path:
+        """Write the vectors and ids of some passages, unless an interrupted build has; return the file of the vectors."""
+        vectors_file = folder / f"{number:05d}.npy"
+        ids_file = vectors_file.with_suffix(".json")
+        ids = [passage.passage_id for passage in passages]
+        if vectors_file.is_file() and ids_file.is_file() and json.loads(ids_file.read_text()) == ids:
+            return vectors_file
+        vectors = self.encoder.passages(passages)
+        with atomic_write(vectors_file, needed=2 * vectors.nbytes) as partial, partial.open("wb") as stream:
             np.save(stream, vectors.astype(np.float16))
         with atomic_write(ids_file, needed=2**20) as partial:
             partial.write_text(json.dumps(ids))
-        return name
+        return vectors_file
 
-    def _sample(self, names: Sequence[Path]) -> NDArray[np.float32]:
-        per_shard = max(1, self.train_on // len(names))
-        return np.concatenate([np.load(name, mmap_mode="r")[:per_shard] for name in names]).astype(np.float32)
+    def _sample_vectors(self, shards: Sequence[Path]) -> NDArray[np.float32]:
+        """Load the first vectors of every shard, on which the index is trained."""
+        per_shard = max(1, self.train_on // len(shards))
+        return np.concatenate([np.load(shard, mmap_mode="r")[:per_shard] for shard in shards]).astype(np.float32)
 
-    def _make(self, sample: NDArray[np.float32]) -> Any:
+    def _train_index(self, sample: NDArray[np.float32]) -> Any:
+        """Build an empty index and train it on a sample of the vectors."""
         import faiss
 
         try:
@@ -112,7 +115,7 @@ class Dense:
             ) from error
         return index
 
-    def _tune(self, index: Any) -> None:
+    def _set_search_parameters(self, index: Any) -> None:
         inner = getattr(index, "index", index)
         if hasattr(inner, "nprobe"):
             inner.nprobe = self.nprobe
@@ -127,10 +130,13 @@ class _DenseSearcher:
     ids: list[str]
 
     def search(self, questions: Sequence[Question], depth: int) -> list[list[Hit]]:
-        """Return the best `depth` passages per question."""
+        """Return up to `depth` passages per question, best first."""
         vectors = self.encoder.queries([question.text for question in questions])
         scores, rows = self.index.search(vectors, min(depth, len(self.ids)))
-        return [list(self._hits(r, s)) for r, s in zip(rows, scores, strict=True)]
+        return [
+            list(self._hits(question_rows, question_scores))
+            for question_rows, question_scores in zip(rows, scores, strict=True)
+        ]
 
     def _hits(self, rows: NDArray[np.int64], scores: NDArray[np.float32]) -> Iterator[Hit]:
         return (Hit(self.ids[int(row)], float(score)) for row, score in zip(rows, scores, strict=True) if row >= 0)

@@ -13,22 +13,23 @@ from winnow.records import Hit, Question
 
 @dataclass(frozen=True, slots=True)
 class Provided:
-    """Serves the rankings of a FiD file; nothing is indexed."""
+    """Returns the rankings of a FiD file instead of searching an index."""
 
     input_files: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str
 
     def build(self, passages: PassageSource, folder: Path) -> None:  # noqa: ARG002 (the protocol)
-        """Create an empty folder: the file is the index."""
+        """Create an empty folder, because the file takes the place of an index."""
         folder.mkdir(parents=True, exist_ok=True)
 
     def open(self, folder: Path) -> Searcher:  # noqa: ARG002 (the protocol)
-        """Read the file's rankings."""
-        return _ProvidedSearcher(
-            self.path,
-            {r.question.question_id: [Hit(p.passage_id, s) for p, s in r.contexts] for r in read_fid(Path(self.path))},
-        )
+        """Read the rankings of the file."""
+        rankings = {
+            row.question.question_id: [Hit(passage.passage_id, score) for passage, score in row.contexts]
+            for row in read_fid(Path(self.path))
+        }
+        return _ProvidedSearcher(self.path, rankings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class _ProvidedSearcher:
     rankings: dict[str, list[Hit]]
 
     def search(self, questions: Sequence[Question], depth: int) -> list[list[Hit]]:
-        """Return the first `depth` provided hits per question."""
+        """Return the first `depth` passages of each question's ranking."""
         missing = [q.question_id for q in questions if q.question_id not in self.rankings]
         if missing:
             raise InputError(f"{self.path} has no contexts for question {missing[0]!r} (and {len(missing) - 1} more).")

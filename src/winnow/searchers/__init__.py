@@ -1,1 +1,1 @@
-"""Search engines: engines that serve Search requests of strategies."""
+"""Search engines, which serve the Search requests of strategies."""

@@ -1,4 +1,4 @@
-"""A search engine over an index on this machine: a retriever and its corpus serve Search requests."""
+"""A search engine that serves Search requests from a local index and its corpus."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,17 +11,17 @@ from winnow.records import Pages, Passage, Question, Request, Result, Search
 
 @dataclass
 class LocalSearch:
-    """Serves Search requests with passages.
+    """Serves Search requests with the passages of a corpus.
 
     Args:
-        searcher: opens the index; called on first use.
-        passages: opens the corpus by passage id; called on first use.
-        identity: names index and corpus in the ledger.
-        capacity: queries searched together.
+        searcher: Function that opens the index; called on first use.
+        passages: Function that opens the corpus, a mapping of passage ids to passages; called on first use.
+        identity: Identity of index and corpus, under which the ledger stores results.
+        capacity: Number of queries to search together.
 
     """
 
-    speed_only: ClassVar[Mapping[str, str]] = {"capacity": "how many queries are searched together"}
+    speed_only: ClassVar[Mapping[str, str]] = {"capacity": "the batch size does not affect the results of a query"}
 
     searcher: Callable[[], Searcher]
     passages: Callable[[], Mapping[str, Passage]]
@@ -32,24 +32,24 @@ class LocalSearch:
 
     @property
     def serves(self) -> tuple[type[Request], ...]:
-        """Return Search."""
+        """Return the only kind of request that it serves, Search."""
         return (Search,)
 
     def refusal(self, request: Request) -> str | None:
-        """Return why a request cannot be served: it needs a query and at least one result."""
+        """Return why a request cannot be served, or None if it can. A search needs a query and an `n` of at least 1."""
         if isinstance(request, Search) and (not request.query.strip() or request.n < 1):
             return f"a search needs a query and n of 1 or more; received {request!r}."
         return None
 
     def check(self) -> None:
-        """Pass: the index is opened on first use."""
+        """Check nothing, because the index is opened on first use."""
 
     def close(self) -> None:
         """Release the index."""
         self._opened = None
 
     def fits(self, request: Request) -> bool:  # noqa: ARG002 (the protocol)
-        """Return True: queries have no limit."""
+        """Return True, because the length of queries is not limited."""
         return True
 
     def size(self, request: Request) -> int:
@@ -60,8 +60,8 @@ class LocalSearch:
         """Queue requests."""
         self._pending += [_search(request) for request in requests]
 
-    def collect(self, timeout: float) -> Sequence[tuple[Request, Result]]:  # noqa: ARG002 (it computes, nothing is awaited)
-        """Search for all pending queries, those of equal `n` together: a fused ranking depends on its depth."""
+    def collect(self, timeout: float) -> Sequence[tuple[Request, Result]]:  # noqa: ARG002 (the search runs in this process)
+        """Search for all pending queries. Those of equal `n` are searched together: a fused ranking depends on its depth."""
         batch, self._pending = self._pending, []
         if not batch:
             return []

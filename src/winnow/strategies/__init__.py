@@ -1,1 +1,4 @@
-"""Strategies: pure plans that yield requests and receive results; add one as a file here and a YAML in conf/strategy."""
+"""Strategies: plans without I/O, which yield requests and receive results.
+
+A new strategy is a module here and a YAML file in conf/strategy.
+"""

@@ -1,6 +1,6 @@
-"""Chain of thought over all passages: the pruning and the summary prompt (Post-Fusion paper, figures 8 and 9).
+"""Chain of thought over all passages: the pruning and summary prompts (Post-Fusion paper, figures 8 and 9).
 
-Both are this one plan; their templates are in conf/strategy/pruning.yaml and conf/strategy/summary.yaml.
+The two prompts share this plan. Their templates are in conf/strategy/pruning.yaml and conf/strategy/summary.yaml.
 """
 
 from collections.abc import Sequence
@@ -16,13 +16,14 @@ from winnow.strategies.vote import Vote
 
 @dataclass(frozen=True, slots=True)
 class ChainOfThought:
-    """One prompt for a rationale that ends in "Answer:"; several samples vote (self-consistency).
+    """Prompts the reader once for a rationale that ends in "Answer:". Several samples vote (self-consistency).
 
     Args:
-        prompt: formats the passages; its instruction is replaced by `template`.
-        decoding: its max_new_tokens is replaced, because a rationale is longer than an answer.
-        template: instruction and demonstration, with the fields {contexts} and {question}.
-        max_new_tokens: of rationale and answer together.
+        prompt: Prompt that formats the passages. Its instruction is replaced by `template`.
+        decoding: Decoding of the reader. Its max_new_tokens is replaced, because a rationale is longer than an answer.
+        template: Instruction and demonstration, with the fields {contexts} and {question}.
+        max_new_tokens: Maximum number of tokens in rationale and answer together.
+        vote: Majority vote over the samples.
 
     """
 
@@ -33,14 +34,14 @@ class ChainOfThought:
     vote: Vote = Vote()
 
     def __post_init__(self) -> None:
-        """Refuse a template without its fields, and a limit below one token."""
+        """Validate the template and the token limit."""
         replace(self.prompt, with_contexts=self.template, shots=None)
         if self.max_new_tokens < 1:
             raise ConfigError(f"strategy.plan.max_new_tokens must be at least 1; received {self.max_new_tokens}.")
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
-        """Request one prompt."""
-        prompt = replace(self.prompt, with_contexts=self.template, shots=None)  # its demonstrations are the template's
+        """Request a rationale and an answer from all contexts."""
+        prompt = replace(self.prompt, with_contexts=self.template, shots=None)  # the template has its own demonstration
         decoding = replace(self.decoding, max_new_tokens=self.max_new_tokens)
         requests = [build_request(prompt, question, contexts, decoding)]
         (pool,) = yield from request_pools(requests, read_reasoned_answer)

@@ -1,4 +1,4 @@
-"""Closed book: the question alone."""
+"""Closed book: the reader answers the question without passages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ from winnow.strategies.vote import Vote
 
 @dataclass(frozen=True, slots=True)
 class ClosedBook:
-    """One prompt without passages: what the reader knows by itself."""
+    """Prompts the reader with the question alone, to measure its parametric knowledge."""
 
     prompt: Prompt
     decoding: Decoding
     vote: Vote = Vote()
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:  # noqa: ARG002 (the protocol)
-        """Request one prompt; the contexts are ignored."""
+        """Request an answer to the question; the contexts are ignored."""
         (pool,) = yield from request_pools([build_request(self.prompt, question, (), self.decoding)])
         return self.vote.single(question, pool)

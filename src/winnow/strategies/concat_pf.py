@@ -1,4 +1,4 @@
-"""Concat + PF: concatenation first, Post-Fusion as the fallback (Post-Fusion paper, section 3.3)."""
+"""Concat + PF: concatenation, with Post-Fusion as the fallback (Post-Fusion paper, section 3.3)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,14 +12,14 @@ from winnow.strategies.vote import Vote
 
 @dataclass(frozen=True, slots=True)
 class ConcatPF:
-    """Concatenates; only if the answer is "unknown", prompts passage by passage and votes."""
+    """Concatenates all passages in one prompt. If the answer is "unknown", falls back to Post-Fusion."""
 
     prompt: Prompt
     decoding: Decoding
     vote: Vote = Vote()
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
-        """Request one prompt, and k more on "unknown"."""
+        """Request an answer from all contexts, and if it is "unknown", one from each of the k contexts."""
         answer = yield from Concatenation(self.prompt, self.decoding, self.vote).plan(question, contexts)
         if not answer.unknown:
             return answer

@@ -11,13 +11,13 @@ from winnow.strategies.vote import Vote
 
 @dataclass(frozen=True, slots=True)
 class Concatenation:
-    """One prompt with all passages; several samples vote."""
+    """Prompts the reader once with all passages. Several samples vote."""
 
     prompt: Prompt
     decoding: Decoding
     vote: Vote = Vote()
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
-        """Request one prompt."""
+        """Request an answer from all contexts."""
         (pool,) = yield from request_pools([build_request(self.prompt, question, contexts, self.decoding)])
         return self.vote.single(question, pool)

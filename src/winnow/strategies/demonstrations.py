@@ -1,4 +1,4 @@
-"""Few-shot demonstrations: questions of the training split with a passage that answers them (RE-RAG, tables 9 and 10)."""
+"""Few-shot demonstrations: training questions with a passage that contains the answer (RE-RAG, tables 9 and 10)."""
 
 import random
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ from winnow.records import Context, Passage, Question
 
 @dataclass(frozen=True, slots=True)
 class Demonstration:
-    """An example of a question with a passage and its answer."""
+    """A question with a passage and the answer, as shown in a few-shot prompt."""
 
     question_id: str
     question: str
@@ -21,10 +21,15 @@ class Demonstration:
 
 @dataclass(frozen=True, slots=True)
 class Shots:
-    """How many demonstrations a prompt has, from which split, drawn by which seed.
+    """Selection of the demonstrations of a few-shot prompt.
 
-    The paper draws 8 for Natural Questions and 2 for TriviaQA. All questions see the same ones; one more is drawn as a
-    replacement for a question that is itself among them.
+    All prompts show the same demonstrations. One more is drawn, which replaces a demonstration of the question itself.
+
+    Args:
+        count: Number of demonstrations in a prompt. The paper uses 8 for Natural Questions and 2 for TriviaQA.
+        split: Split from which the demonstrations are drawn.
+        seed: Seed of the draw.
+
     """
 
     count: int = 8
@@ -32,30 +37,35 @@ class Shots:
     seed: int = 13
 
     def __post_init__(self) -> None:
-        """Refuse fewer than one demonstration."""
+        """Validate the number of demonstrations."""
         if self.count < 1:
             raise ConfigError(f"prompt.shots.count starts at 1 (prompt.shots=null shows none); received {self.count}.")
 
     def candidates(self, questions: Sequence[Question]) -> list[Question]:
-        """Return more questions than needed, in the order in which they are tried."""
+        """Draw up to 32 candidates per demonstration, because not every question has a passage with its answer."""
         return random.Random(self.seed).sample(questions, min(len(questions), 32 * self.count))
 
     def draw(self, ranked: Iterable[tuple[Question, Sequence[Context]]]) -> tuple[Demonstration, ...]:
-        """Return the first `count` + 1 questions of which a context has the answer, each with its best-ranked such context.
+        """Build demonstrations from the first `count` + 1 questions that have a context with the answer.
+
+        Each demonstration shows the best-ranked context with the answer.
+
+        Args:
+            ranked: Candidate questions with their contexts, best-ranked first.
 
         Raises:
-            ConfigError: if there are fewer.
+            ConfigError: If there are fewer such questions.
 
         """
-        drawn: list[Demonstration] = []
+        demonstrations: list[Demonstration] = []
         for question, contexts in ranked:
             gold = next((context for context in contexts if context.rank and context.has_answer), None)
-            if gold is not None and len(drawn) <= self.count:
+            if gold is not None and len(demonstrations) <= self.count:
                 answer = shortest_contained_answer(gold.passage.text, question.answers)
-                drawn.append(Demonstration(question.question_id, question.text, gold.passage, answer))
-        if len(drawn) <= self.count:
+                demonstrations.append(Demonstration(question.question_id, question.text, gold.passage, answer))
+        if len(demonstrations) <= self.count:
             raise ConfigError(
                 f"prompt.shots needs {self.count} demonstrations and one spare; of split {self.split!r} only "
-                f"{len(drawn)} questions have a retrieved passage with their answer. Use fewer, or another split."
+                f"{len(demonstrations)} questions have a retrieved passage with their answer. Use fewer, or another split."
             )
-        return tuple(drawn)
+        return tuple(demonstrations)

@@ -1,4 +1,4 @@
-"""Fusion-in-decoder as a strategy: one request with a message per passage, which its reader fuses (reader=fid)."""
+"""Fusion-in-decoder: one request with a message per passage, for a reader that fuses them (reader=fid)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,14 +11,17 @@ from winnow.strategies.vote import Vote
 
 @dataclass(frozen=True, slots=True)
 class FusionInDecoder:
-    """One request with a message per passage; needs `winnow.readers.fid.FidReader`: others would read them as one text."""
+    """Sends one request with a message per passage.
+
+    It requires `winnow.readers.fid.FidReader`: other readers would read the messages as one text.
+    """
 
     prompt: Prompt
     decoding: Decoding
     vote: Vote = Vote()
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
-        """Request one reply."""
+        """Request an answer from all contexts."""
         messages = tuple(message for context in contexts for message in self.prompt.render(question, [context]))
         passages = tuple(context.passage for context in contexts)
         (pool,) = yield from request_pools([Generate(messages, self.decoding, passages=passages)])

@@ -1,4 +1,4 @@
-"""Answer marginalization: each passage alone, answers weighted by their probability under all (RE-RAG eqs. 2 and 6)."""
+"""Answer marginalization: the probability of each answer is summed over the passages (RE-RAG, eqs. 2 and 6)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,14 +14,16 @@ from winnow.strategies.replies import UNKNOWN, is_unknown, read_answer
 
 @dataclass(frozen=True, slots=True)
 class Marginal:
-    """One prompt per passage, then the likelihoods of the answers; needs a reader that scores (T5, a local causal model).
+    """Answers from each passage alone, then chooses the answer with the highest marginal likelihood.
+
+    It requires a reader that serves Likelihood requests: T5, or a local causal model.
 
     Args:
-        prompt: shows one passage at a time.
-        decoding: greedy, as the paper decodes.
-        scoring: "exact" scores every distinct answer under every context (at most k times as many likelihoods), "fast"
-            only under the contexts that produced it.
-        unknown_votes: whether "unknown" is an answer like others; if not, it wins only when there is no other.
+        prompt: Prompt, which shows one passage at a time.
+        decoding: Greedy decoding, as in the paper.
+        scoring: "exact" scores every distinct answer under every context, "fast" only under the contexts that produced it.
+            "exact" needs up to k times as many likelihoods.
+        unknown_votes: Whether "unknown" counts as an answer. If not, it wins only if there is no other answer.
 
     """
 
@@ -31,24 +33,27 @@ class Marginal:
     unknown_votes: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse an unknown scoring, and sampled answers: their likelihoods do not reflect how often they are drawn."""
+        """Validate the scoring and the decoding.
+
+        Sampled answers are not supported, because their likelihoods do not reflect how often they are drawn.
+        """
         if self.scoring not in ("exact", "fast"):
             raise ConfigError(f"strategy.plan.scoring must be exact or fast; received {self.scoring!r}.")
         if self.decoding.samples > 1:
             raise ConfigError(f"Marginalization scores one greedy answer per passage; received {self.decoding.samples}.")
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
-        """Request all passages at once, then all likelihoods at once."""
+        """Request an answer from each context, then the likelihoods of the answers."""
         replies = yield [build_request(self.prompt, question, [context], self.decoding) for context in contexts]
         answers = [read_answer(reply.text) for reply in replies]
-        votes = [self._vote(answer) for answer in answers]
+        eligible_answers = [self._eligible_answer(answer) for answer in answers]
         candidates = tuple(answer for answer in answers if not is_unknown(answer))
         used = tuple(context.passage for context in contexts)
-        texts = marginalization.distinct([vote for vote in votes if vote is not None])
+        texts = marginalization.distinct([answer for answer in eligible_answers if answer is not None])
         if not texts:
             reply = replies[0].text if replies else ""
             return Answer(UNKNOWN, unknown=True, candidates=candidates, used=used, reply=reply)
-        keys = [None if vote is None else normalise(vote) for vote in votes]
+        keys = [None if answer is None else normalise(answer) for answer in eligible_answers]
         pairs = [(key, n) for key in texts for n in range(len(contexts)) if self.scoring == "exact" or keys[n] == key]
         scores = yield [Likelihood(self.prompt.render(question, [contexts[n]]), texts[key]) for key, n in pairs]
         log_weights = marginalization.log_softmax([context.log_weight for context in contexts])
@@ -60,8 +65,8 @@ class Marginal:
         trace = ("log P: " + "; ".join(f"{texts[key]} {value:.2f}" for key, value in log_p.items()),)
         return Answer(texts[best], texts[best] == UNKNOWN, candidates, used, replies[keys.index(best)].text, trace)
 
-    def _vote(self, answer: str) -> str | None:
-        """Return the answer as it enters the sum, None where an "unknown" does not."""
+    def _eligible_answer(self, answer: str) -> str | None:
+        """Return the answer to score: "unknown" for every form of it, or None if "unknown" does not count as an answer."""
         if not is_unknown(answer):
             return answer
         return UNKNOWN if self.unknown_votes else None

@@ -1,4 +1,4 @@
-"""PF + Concat: Post-Fusion proposes candidates, concatenation chooses among them (Post-Fusion paper, section 3.3)."""
+"""PF + Concat: Post-Fusion proposes candidates, from which concatenation chooses (Post-Fusion paper, section 3.3)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,26 +13,32 @@ from winnow.strategies.vote import Vote
 
 @dataclass(frozen=True, slots=True)
 class PFConcat:
-    """Drops the passages whose every reply is "unknown"; prompts with the rest and the distinct candidate answers."""
+    """Answers from each passage alone, then prompts with the distinct candidates and their passages.
+
+    Passages whose replies are all "unknown" are dropped.
+    """
 
     prompt: Prompt
     decoding: Decoding
     vote: Vote = Vote()
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
-        """Request each passage, then one prompt with those kept; if none is kept the answer is "unknown"."""
+        """Request an answer from each context, then one from the contexts with candidates.
+
+        If there are no candidates, the answer is "unknown".
+        """
         pools = yield from request_pools([build_request(self.prompt, question, [c], self.decoding) for c in contexts])
-        known = [(c, [a for a in pool.answers if not is_unknown(a)]) for c, pool in zip(contexts, pools, strict=True)]
-        kept = [context for context, answers in known if answers]
-        candidates = tuple(answer for _, answers in known for answer in answers)
-        if not kept:
+        candidates_by_pool = [[answer for answer in pool.answers if not is_unknown(answer)] for pool in pools]
+        contexts_with_candidates = [context for context, answers in zip(contexts, candidates_by_pool, strict=True) if answers]
+        candidates = tuple(answer for answers in candidates_by_pool for answer in answers)
+        if not contexts_with_candidates:
             reply = pools[0].replies[0] if pools else ""
             return Answer(UNKNOWN, unknown=True, reply=reply, trace=("kept: 0",))
         distinct: dict[str, str] = {}
         for candidate in candidates:
             distinct.setdefault(normalise(candidate), candidate)
         (pool,) = yield from request_pools(
-            [build_request(self.prompt, question, kept, self.decoding, tuple(distinct.values()))]
+            [build_request(self.prompt, question, contexts_with_candidates, self.decoding, tuple(distinct.values()))]
         )
         answer = self.vote.single(question, pool)
-        return replace(answer, candidates=candidates, trace=(f"kept: {len(kept)}", *answer.trace))
+        return replace(answer, candidates=candidates, trace=(f"kept: {len(contexts_with_candidates)}", *answer.trace))

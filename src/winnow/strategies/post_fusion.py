@@ -1,4 +1,4 @@
-"""Post-Fusion: each passage alone, then a majority vote (Post-Fusion paper, eq. 2)."""
+"""Post-Fusion: an answer from each passage alone, then a majority vote (Post-Fusion paper, eq. 2)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ from winnow.strategies.vote import Vote
 
 @dataclass(frozen=True, slots=True)
 class PostFusion:
-    """One prompt per passage, whose answers vote (p samples of k passages are p * k votes)."""
+    """Prompts the reader with each passage alone. All answers vote: p samples for each of k passages are p * k votes."""
 
     prompt: Prompt
     decoding: Decoding
     vote: Vote = Vote()
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
-        """Request all passages at once."""
+        """Request an answer from each context."""
         pools = yield from request_pools([build_request(self.prompt, question, [c], self.decoding) for c in contexts])
         return self.vote.majority(question, contexts, pools)

@@ -1,4 +1,4 @@
-"""The prompt that strategies share: instruction, numbered contexts, question (structure of Post-Fusion figures 7-9)."""
+"""The prompt that strategies share: instruction, numbered contexts and question (Post-Fusion paper, figures 7 to 9)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,12 +11,18 @@ from winnow.strategies.demonstrations import Demonstration, Shots
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Templates with named fields.
+    """Templates of the prompt, with named fields.
 
-    `with_contexts` takes {contexts} and {question}, `without_contexts` takes {question}, `with_candidates` takes
-    {contexts}, {candidates} and {question}; `passage` takes {number}, {title} and {text}. `system` may be empty.
-    A few-shot prompt sets `shots`, the number of its `demonstrations`; the templates with contexts place them at
-    {demonstrations}, each formatted by `demonstration`, which takes {number}, {contexts}, {question} and {answer}.
+    Args:
+        with_contexts: Template with {contexts} and {question}, and {demonstrations} in a few-shot prompt.
+        without_contexts: Closed-book template with {question}.
+        with_candidates: Template with {contexts}, {candidates} and {question}, and {demonstrations} in a few-shot prompt.
+        passage: Template of one passage, which may contain {number}, {title} and {text}.
+        system: System message, or empty for none.
+        demonstration: Template of one demonstration with {contexts}, {question} and {answer}, and optionally {number}.
+        shots: Selection of the demonstrations of a few-shot prompt, or None for a zero-shot prompt.
+        demonstrations: Demonstrations that `shots` has drawn.
+
     """
 
     with_contexts: str
@@ -29,40 +35,44 @@ class Prompt:
     demonstrations: Sequence[Demonstration] = ()
 
     def __post_init__(self) -> None:
-        """Refuse a template that lacks a field or has an unknown one."""
-        section, shot_fields = ({"demonstrations"}, {"contexts", "question", "answer"}) if self.shots else (set(), set())
+        """Validate the fields of each template."""
+        shots_field = {"demonstrations"} if self.shots else set()
+        demonstration_fields = {"contexts", "question", "answer"} if self.shots else set()
         for name, required, optional in (
-            ("with_contexts", {"contexts", "question", *section}, {"demonstrations"}),
+            ("with_contexts", {"contexts", "question", *shots_field}, {"demonstrations"}),
             ("without_contexts", {"question"}, set()),
-            ("with_candidates", {"contexts", "candidates", "question", *section}, {"demonstrations"}),
+            ("with_candidates", {"contexts", "candidates", "question", *shots_field}, {"demonstrations"}),
             ("passage", set(), {"number", "title", "text"}),
-            ("demonstration", shot_fields, {"number", "contexts", "question", "answer"}),
+            ("demonstration", demonstration_fields, {"number", "contexts", "question", "answer"}),
         ):
-            fields = {part for _, part, _, _ in Formatter().parse(getattr(self, name)) if part is not None}
+            fields = {field for _, field, _, _ in Formatter().parse(getattr(self, name)) if field is not None}
             if required - fields or fields - required - optional:
-                more = f" and may have {sorted(optional - required)}" if optional - required else ""
-                raise ConfigError(f"prompt.{name} must have the fields {sorted(required)}{more}; received {sorted(fields)}.")
+                allowed = f" and may have {sorted(optional - required)}" if optional - required else ""
+                raise ConfigError(
+                    f"prompt.{name} must have the fields {sorted(required)}{allowed}; received {sorted(fields)}."
+                )
 
     def render(self, question: Question, contexts: Sequence[Context], candidates: Sequence[str] = ()) -> tuple[Message, ...]:
-        """Return the chat prompt for a question with these contexts (none gives the closed-book prompt)."""
-        passages = self._passages([context.passage for context in contexts])
+        """Build the chat prompt of a question with contexts, or the closed-book prompt if there are none."""
+        passages = self._format_passages([context.passage for context in contexts])
         template = self.with_candidates if candidates else self.with_contexts if contexts else self.without_contexts
-        demonstrations = self._demonstrations(question) if contexts and self.shots else ""
+        demonstrations = self._format_demonstrations(question) if contexts and self.shots else ""
         fields = {"question": question.text, "contexts": passages, "candidates": "; ".join(candidates)}
         user = Message("user", template.format(**fields, demonstrations=demonstrations).strip())
         return (Message("system", self.system), user) if self.system else (user,)
 
-    def _passages(self, passages: Sequence[Passage]) -> str:
-        form = self.passage.format
-        return "\n".join([form(number=n, title=p.title, text=p.text) for n, p in enumerate(passages, start=1)])
+    def _format_passages(self, passages: Sequence[Passage]) -> str:
+        texts = [self.passage.format(number=n, title=p.title, text=p.text) for n, p in enumerate(passages, start=1)]
+        return "\n".join(texts)
 
-    def _demonstrations(self, question: Question) -> str:
+    def _format_demonstrations(self, question: Question) -> str:
         if self.shots is None or not self.demonstrations:
             raise ConfigError("A prompt with shots needs its demonstrations before it shows passages (Shots.draw).")
         others = [d for d in self.demonstrations if d.question_id != question.question_id]
-        form = self.demonstration.format
         texts = [
-            form(number=n, contexts=self._passages([d.passage]), question=d.question, answer=d.answer)
+            self.demonstration.format(
+                number=n, contexts=self._format_passages([d.passage]), question=d.question, answer=d.answer
+            )
             for n, d in enumerate(others[: self.shots.count], start=1)
         ]
         return "\n".join(texts).strip()
@@ -71,18 +81,23 @@ class Prompt:
 def build_request(
     prompt: Prompt, question: Question, contexts: Sequence[Context], decoding: Decoding, candidates: Sequence[str] = ()
 ) -> Generate:
-    """Return the request for one prompt; if it is too long, passages are dropped, lowest-ranked first, gold last."""
+    """Build the request for one prompt.
+
+    If the prompt exceeds the reader's context length, passages are dropped: the lowest-ranked first, gold passages last.
+    """
     return Generate(
         prompt.render(question, contexts, candidates),
         decoding,
         passages=tuple(context.passage for context in contexts),
-        shorter=_shorten(prompt, question, contexts, decoding, candidates),
+        shorter=_shortener(prompt, question, contexts, decoding, candidates),
     )
 
 
-def _shorten(
+def _shortener(
     prompt: Prompt, question: Question, contexts: Sequence[Context], decoding: Decoding, candidates: Sequence[str]
 ) -> Callable[[], Generate | None]:
+    """Return a function that builds the request with one passage fewer, or None if a single passage is left."""
+
     def shorter() -> Generate | None:
         if len(contexts) < 2:
             return None

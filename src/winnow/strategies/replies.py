@@ -1,6 +1,6 @@
-"""Reads replies: which count as "unknown", and how the answer is extracted.
+"""Extraction of the answer from a reply, and detection of "unknown" answers.
 
-The paper leaves these rules open; ours are listed, with those of the vote, in docs/rules.md.
+The Post-Fusion paper does not specify these rules. Ours are documented in docs/rules.md, with those of the vote.
 """
 
 import re
@@ -8,7 +8,7 @@ import re
 from winnow.metrics.answer import normalise
 
 UNKNOWN = "unknown"
-_EXPLAINED = re.compile(r"^\W*(unknown\s*[.,;:!?()\[\]-]|n/a\W*$)", re.IGNORECASE)
+_UNKNOWN_WITH_COMMENT = re.compile(r"^\W*(unknown\s*[.,;:!?()\[\]-]|n/a\W*$)", re.IGNORECASE)
 _UNKNOWN = re.compile(
     r"^(unknown|not known|i (do not|dont) know.*|im not sure.*|none of (sources|passages|documents).*|no answer.*"
     r"|(provided |given )?(context|passage|passages|text|source|sources|input|information)( provided| given)?"
@@ -17,45 +17,46 @@ _UNKNOWN = re.compile(
     r"|(there is )?(not|no) (enough |sufficient )?information.*|cannot be (determined|answered).*|insufficient information.*"
     r"|unable to (answer|determine).*)$"
 )
-_MARK = re.compile(r"(?:\*\*)?answer(?:\*\*)?\s*(?:is\s*)?:(?:\*\*)?", re.IGNORECASE)
+_ANSWER_PREFIX = re.compile(r"(?:\*\*)?answer(?:\*\*)?\s*(?:is\s*)?:(?:\*\*)?", re.IGNORECASE)
 
 
-_FURTHER = re.compile(
+_NEXT_EXAMPLE = re.compile(
     r"\n\s*#*\s*example \d+:?\s*$|\n\s*#+\s*(?:question|context):|\n\s*\n\s*(?:question|context):",
     re.IGNORECASE | re.MULTILINE,
 )
-"""Where a reply continues with a few-shot example of its own (conf/prompt/re_rag.yaml), as models do after demonstrations:
-a numbered example, a heading of the prompt, or, after a blank line, one of a demonstration.
+"""Start of a few-shot example that a model writes after its answer, in the format of conf/prompt/re_rag.yaml.
+
+It is a numbered example, a heading of the prompt, or, after a blank line, a heading of a demonstration.
 """
 
 
 def read_answer(reply: str) -> str:
-    """Return the answer in a reply: the first non-empty line, after the last "Answer:" where there is one.
+    """Extract the answer from a reply: the first line that is not blank, after the last "Answer:" if there is one.
 
-    A further example or question that the model writes after its answer is ignored.
+    Further examples or questions that the model writes after its answer are ignored.
     """
-    return _marked(_FURTHER.split(reply.lstrip(), maxsplit=1)[0])
+    return _first_answer_line(_NEXT_EXAMPLE.split(reply.lstrip(), maxsplit=1)[0])
 
 
 def read_reasoned_answer(reply: str) -> str:
-    """Return the answer at the end of a chain of thought: what follows the last "Answer:", else the last line.
+    """Extract the answer from a chain of thought: the text after the last "Answer:", or else the last line.
 
-    A rationale without "Answer:" is usually cut off or is the answer itself; its last line is the best guess.
+    A rationale without "Answer:" is usually truncated or the answer itself, so that its last line is the best guess.
     """
-    if _MARK.search(reply):
-        return _marked(reply)
+    if _ANSWER_PREFIX.search(reply):
+        return _first_answer_line(reply)
     lines = [line.strip() for line in reply.splitlines() if line.strip()]
     return lines[-1] if lines else ""
 
 
-def _marked(text: str) -> str:
-    """Return the first non-empty line, after the last "Answer:" where there is one."""
-    marks = list(_MARK.finditer(text))
-    lines = text[marks[-1].end() :].splitlines() if marks else text.splitlines()
+def _first_answer_line(text: str) -> str:
+    """Extract the first line that is not blank, after the last "Answer:" if there is one."""
+    prefixes = list(_ANSWER_PREFIX.finditer(text))
+    lines = text[prefixes[-1].end() :].splitlines() if prefixes else text.splitlines()
     return next((line.strip() for line in lines if line.strip()), "")
 
 
 def is_unknown(answer: str) -> bool:
-    """Return whether an answer means that the answer is not known; an empty one does."""
+    """Return whether an answer is empty or means that the answer is not known."""
     text = normalise(answer)
-    return not answer.strip() or _UNKNOWN.match(text) is not None or _EXPLAINED.match(answer) is not None
+    return not answer.strip() or _UNKNOWN.match(text) is not None or _UNKNOWN_WITH_COMMENT.match(answer) is not None

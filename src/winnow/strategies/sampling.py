@@ -1,7 +1,8 @@
 """Self-consistency: every prompt is sampled `decoding.samples` times, and all replies vote (Post-Fusion paper, section 4.4).
 
-It is a decoding, not a strategy of its own, so that it applies to each of them: `decoding=self_consistency
-decoding.samples=10`. Samples are numbered, so that p = 10 reuses the first five of p = 5 from the ledger.
+Self-consistency is a decoding rather than a strategy, so that it can be combined with every strategy:
+`decoding=self_consistency decoding.samples=10`. Samples are numbered, so that a run with ten samples
+reuses the five samples of an earlier run from the ledger.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +14,14 @@ from winnow.strategies.replies import read_answer
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """The replies to one prompt, the answer read from each, and the passages that the prompt showed."""
+    """All replies to one prompt.
+
+    Attributes:
+        answers: Answer extracted from each reply.
+        replies: Replies as the model wrote them.
+        used: Passages that the prompt showed.
+
+    """
 
     answers: tuple[str, ...]
     replies: tuple[str, ...]
@@ -21,7 +29,13 @@ class Pool:
 
 
 def request_pools(requests: Sequence[Generate], read: Callable[[str], str] = read_answer) -> Plan[list[Pool]]:
-    """Yield every prompt as often as its decoding has samples, and return one pool per prompt."""
+    """Request as many samples of each prompt as its decoding specifies, and return one pool per prompt.
+
+    Args:
+        requests: Requests, one per prompt.
+        read: Function that extracts the answer from a reply.
+
+    """
     counts = [request.decoding.samples for request in requests]
     replies = iter(
         (
@@ -34,7 +48,8 @@ def request_pools(requests: Sequence[Generate], read: Callable[[str], str] = rea
     )
     pools = []
     for request, count in zip(requests, counts, strict=True):
-        drawn = [next(replies) for _ in range(count)]
-        used = drawn[0].passages if drawn[0].dropped else request.passages
-        pools.append(Pool(tuple(read(reply.text) for reply in drawn), tuple(reply.text for reply in drawn), used))
+        samples = [next(replies) for _ in range(count)]
+        used = samples[0].passages if samples[0].dropped else request.passages
+        texts = tuple(sample.text for sample in samples)
+        pools.append(Pool(tuple(read(text) for text in texts), texts, used))
     return pools

@@ -1,4 +1,4 @@
-"""Teaching an estimator by a frozen generator: likelihoods of known answers, and its own answers with theirs (RE-RAG)."""
+"""Supervision of an estimator by a frozen generator: likelihoods of an accepted answer, and scored replies (RE-RAG)."""
 
 import math
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from winnow.strategies.replies import is_unknown, read_answer
 
 @dataclass(frozen=True, slots=True)
 class ScoredReply:
-    """An answer from one context and its log-probability in nats."""
+    """An answer from one context, with its log-probability in nats."""
 
     text: str
     log_p: float
@@ -19,19 +19,22 @@ class ScoredReply:
 
 @dataclass(frozen=True, slots=True)
 class Teacher:
-    """Plans that request likelihoods and answers of a frozen generator for each context alone."""
+    """Plans that request likelihoods and answers of a frozen generator, from each context alone."""
 
     prompt: Prompt
     decoding: Decoding
 
     def likelihoods(self, question: Question, contexts: Sequence[Context]) -> Plan[tuple[float, ...]]:
-        """Return log P(first answer | question, context) of every context."""
+        """Request log P(first accepted answer | question, context) for every context."""
         answer = question.nonblank_answers[0]
         scores = yield [Likelihood(self.prompt.render(question, [context]), answer) for context in contexts]
         return tuple(score.value for score in scores)
 
     def replies(self, question: Question, contexts: Sequence[Context]) -> Plan[tuple[ScoredReply, ...]]:
-        """Return the generator's answer from every context; an "unknown" has no weight, as in strategies.marginal."""
+        """Request the generator's answer from every context, then its log-probability.
+
+        An "unknown" gets the log-probability -inf, so that it has no weight, as in `winnow.strategies.marginal`.
+        """
         generations = yield [build_request(self.prompt, question, [context], self.decoding) for context in contexts]
         texts = [read_answer(generation.text) for generation in generations]
         scores = yield [

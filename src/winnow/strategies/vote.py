@@ -1,4 +1,4 @@
-"""The majority vote over pools of answers, weighted or not; the rules that the paper leaves open are in docs/rules.md."""
+"""Majority vote over answers, weighted or not. docs/rules.md documents the rules that the paper does not specify."""
 
 import math
 import random
@@ -16,20 +16,23 @@ _LAST_RANK = 1_000_000
 
 
 def _weights(contexts: Sequence[Context]) -> list[float]:
-    """Return the contexts' weights, the largest 1: equal ones are exactly 1, so that ties stay ties."""
+    """Compute the contexts' weights relative to the largest. If all are equal, they are exactly 1 and ties remain ties."""
     largest = max((context.log_weight for context in contexts), default=0.0)
     return [math.exp(context.log_weight - largest) for context in contexts]
 
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """Merges answers that are equal after normalisation, and shows the spelling from the best-ranked passage.
+    """Majority vote over answers.
+
+    Answers that are equal after normalisation share their votes. The winner is spelled as in the answer from the best-ranked
+    passage.
 
     Args:
-        ties: "rank" decides a tie for the candidate whose best passage ranks higher (an inserted one ranks last),
-            "random" for a candidate drawn by `seed` and question.
-        unknown_votes: whether "unknown" is a candidate like others; if not, it wins only when there is no other.
-        seed: of the draw.
+        ties: How ties are broken. "rank" prefers the candidate with the best-ranked passage; inserted passages rank last.
+            "random" draws a candidate, depending on the seed and the question.
+        unknown_votes: Whether "unknown" counts as a candidate. If not, it wins only if there is no other answer.
+        seed: Seed of the random draw.
 
     """
 
@@ -38,21 +41,27 @@ class Vote:
     seed: int = 13
 
     def __post_init__(self) -> None:
-        """Refuse an unknown rule."""
+        """Validate the rule for ties."""
         if self.ties not in ("rank", "random"):
             raise ConfigError(f"vote.ties must be rank or random; received {self.ties!r}.")
 
     def majority(self, question: Question, contexts: Sequence[Context], pools: Sequence[Pool]) -> Answer:
-        """Return the majority answer. There is one pool per context, or one pool without a context for a single prompt.
+        """Compute the majority answer.
 
-        Where contexts have weights, each vote counts in proportion to the softmax weight of its context: REPLUG's ensemble
-        of answers, as RE-RAG applies it to an LLM (section 5.4). Otherwise each vote counts one.
+        If the contexts have weights, each vote is weighted by the softmax weight of its context. This is REPLUG's ensemble
+        of answers, as RE-RAG applies it to an LLM (section 5.4). Otherwise, every vote counts one.
+
+        Args:
+            question: Question, which seeds the random draw.
+            contexts: Contexts, one per pool, or none for the pool of a single prompt.
+            pools: Answers and replies of each prompt.
+
         """
         ranks = [context.rank or _LAST_RANK for context in contexts] or [0] * len(pools)
         weights = _weights(contexts) or [1.0] * len(pools)
         order = sorted(range(len(pools)), key=lambda index: ranks[index])
         votes: dict[str, float] = {}
-        first_vote: dict[str, tuple[str, int, int]] = {}
+        first_votes: dict[str, tuple[str, int, int]] = {}
         for index in order:
             for sample, answer in enumerate(pools[index].answers):
                 unknown = is_unknown(answer)
@@ -60,7 +69,7 @@ class Vote:
                     continue
                 key = UNKNOWN if unknown else normalise(answer)
                 votes[key] = votes.get(key, 0.0) + weights[index]
-                first_vote.setdefault(key, (UNKNOWN if unknown else answer, index, sample))
+                first_votes.setdefault(key, (UNKNOWN if unknown else answer, index, sample))
         candidates = tuple(answer for pool in pools for answer in pool.answers if not is_unknown(answer))
         used = tuple(context.passage for context in contexts) or (pools[0].used if pools else ())
         if not votes:
@@ -68,16 +77,19 @@ class Vote:
             trace = ("vote: every answer is unknown",)
             return Answer(UNKNOWN, unknown=True, candidates=candidates, used=used, reply=reply, trace=trace)
         winners = [key for key in votes if votes[key] == max(votes.values())]
-        winner = winners[0] if self.ties == "rank" else self._draw(question, winners)
-        text, index, sample = first_vote[winner]
-        trace = ("vote: " + "; ".join(f"{first_vote[key][0]} {count:.3g}" for key, count in votes.items()),)
+        winner = winners[0] if self.ties == "rank" else self._draw_winner(question, winners)
+        text, index, sample = first_votes[winner]
+        trace = ("vote: " + "; ".join(f"{first_votes[key][0]} {weight:.3g}" for key, weight in votes.items()),)
         return Answer(text, winner == UNKNOWN, candidates, used, pools[index].replies[sample], trace)
 
     def single(self, question: Question, pool: Pool) -> Answer:
-        """Return the answer to one prompt: that of its only reply, or the majority of its samples, which become candidates."""
+        """Return the answer to a single prompt: that of its only reply, or the majority answer of its samples.
+
+        With several samples, their answers become the candidates.
+        """
         if len(pool.answers) > 1:
             return self.majority(question, (), [pool])
         return Answer(pool.answers[0], is_unknown(pool.answers[0]), used=pool.used, reply=pool.replies[0])
 
-    def _draw(self, question: Question, winners: Sequence[str]) -> str:
+    def _draw_winner(self, question: Question, winners: Sequence[str]) -> str:
         return random.Random(f"{self.seed}/{question.question_id}").choice(sorted(winners))

@@ -1,8 +1,8 @@
-"""A synthetic world of templated facts, small enough to prove a method from random weights in minutes.
+"""A synthetic world of facts from templates, small enough to validate a method from random weights in minutes.
 
-Each person has one value per relation, and each passage states one of them. A question's contexts are one passage that
-answers it and distractors: passages with other facts of the same person, and passages with the same relation of other
-people, so that neither the name nor the topic alone decides which is relevant. Test people do not occur in training.
+Each person has one value per relation, and each passage states one such fact. The contexts of a question are one relevant
+passage and several distractors: other facts about the same person, and the same relation of other people. Neither the
+name nor the relation alone therefore identifies the relevant passage. The people of the splits are disjoint.
 """
 
 import random
@@ -26,7 +26,19 @@ _RIMES = [*"aeiou", "ar", "el", "in", "or", "un"]
 
 @dataclass(frozen=True, slots=True)
 class FactsSettings:
-    """How large the world is; `contexts` a question, one of them relevant."""
+    """Size of the world.
+
+    Attributes:
+        train: Number of training questions.
+        dev: Number of development questions.
+        test: Number of test questions.
+        contexts: Contexts per question, one of which is relevant.
+        values: Number of possible values of each relation.
+        first_names: Number of first names.
+        last_names: Number of last names; each pair of a first and a last name is a person.
+        seed: Seed of the world.
+
+    """
 
     train: int = 4000
     dev: int = 100
@@ -38,7 +50,7 @@ class FactsSettings:
     seed: int = 13
 
     def __post_init__(self) -> None:
-        """Refuse a world without distractors, or with fewer people than questions need."""
+        """Validate that there are distractors of both kinds, and enough people."""
         if self.contexts < 3 or min(self.train, self.dev, self.test) < 1 or self.values < 2:
             raise ConfigError(f"facts: contexts starts at 3, values at 2, each split at 1; received {self}.")
         if self.first_names * self.last_names < 40:
@@ -47,7 +59,7 @@ class FactsSettings:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A question with its contexts in random order, all with the score 0."""
+    """A question with its contexts in random order. All contexts have the score 0."""
 
     question: Question
     contexts: tuple[Context, ...]
@@ -55,7 +67,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Cloze:
-    """A fact with its value masked, as a question, and the passage that contains it."""
+    """A fact with its value masked, as a question, with the passage that states it and the masked value as the answer."""
 
     question: str
     passage: Passage
@@ -63,36 +75,37 @@ class Cloze:
 
 
 class Facts:
-    """The world of one seed."""
+    """A world of people and their facts, generated from a seed."""
 
     def __init__(self, settings: FactsSettings) -> None:
-        """Draw names, values and each person's facts."""
+        """Draw the names, the values, and the facts of every person."""
         self.settings = settings
         self.rng = random.Random(settings.seed)
         words = self._words(len(RELATIONS) * settings.values + settings.first_names + settings.last_names)
         self.values = {relation: [next(words) for _ in range(settings.values)] for relation in RELATIONS}
-        firsts = [next(words) for _ in range(settings.first_names)]
-        lasts = [next(words) for _ in range(settings.last_names)]
-        people = [f"{first} {last}" for first in firsts for last in lasts]
+        first_names = [next(words) for _ in range(settings.first_names)]
+        last_names = [next(words) for _ in range(settings.last_names)]
+        people = [f"{first} {last}" for first in first_names for last in last_names]
         self.rng.shuffle(people)
         held_out = max(10, len(people) // 5)
         self.people = {"train": people[2 * held_out :], "dev": people[:held_out], "test": people[held_out : 2 * held_out]}
         self.facts = {name: {r: self.rng.choice(self.values[r]) for r in RELATIONS} for name in people}
 
     def _words(self, count: int) -> Iterator[str]:
-        names = [a + b + c + d for a in _ONSETS for b in _RIMES for c in _ONSETS for d in _RIMES]
-        self.rng.shuffle(names)
-        return iter(names[:count])
+        """Draw distinct words of two syllables."""
+        words = [a + b + c + d for a in _ONSETS for b in _RIMES for c in _ONSETS for d in _RIMES]
+        self.rng.shuffle(words)
+        return iter(words[:count])
 
     def split(self, name: str) -> Iterator[Case]:
-        """Yield a split's questions with their contexts."""
+        """Generate the questions of a split with their contexts."""
         people = self.people[name]
         for number in range(getattr(self.settings, name)):
             person, relation = people[number % len(people)], self.rng.choice(list(RELATIONS))
             yield self._case(f"{name}-{number}", person, relation, people)
 
     def cloze(self, count: int) -> Iterator[Cloze]:
-        """Yield masked facts of the training people with their passages, for a warm-up that knows of no question."""
+        """Generate masked facts of the training people with their passages, for a warm-up without questions."""
         people = self.people["train"]
         for number in range(count):
             person, relation = self.rng.choice(people), self.rng.choice(list(RELATIONS))
@@ -101,33 +114,35 @@ class Facts:
             yield Cloze(fact, passage, self.facts[person][relation])
 
     def texts(self) -> list[str]:
-        """Return texts that contain every word of the world, for a tokenizer."""
+        """Return texts that together contain every word of the world, to build a tokenizer's vocabulary."""
         values = [" ".join(values) for values in self.values.values()]
-        forms = [form.format(name="", value="") for pair in RELATIONS.values() for form in pair]
-        return [*values, *forms, *self.facts, "question: title: context: true false"]
+        phrases = [template.format(name="", value="") for templates in RELATIONS.values() for template in templates]
+        return [*values, *phrases, *self.facts, "question: title: context: true false"]
 
-    def _case(self, name: str, person: str, relation: str, people: Sequence[str]) -> Case:
+    def _case(self, question_id: str, person: str, relation: str, people: Sequence[str]) -> Case:
+        """Generate a question about a person's relation, with its relevant passage and distractors."""
         answer = self.facts[person][relation]
-        passages = [self._passage(f"{name}-0", person, relation, people)]
-        others = [r for r in RELATIONS if r != relation]
+        passages = [self._passage(f"{question_id}-0", person, relation, people)]
+        other_relations = [other for other in RELATIONS if other != relation]
         for n in range(1, self.settings.contexts):
-            same_person = n % 2 == 1  # odd: other facts of this person; even: this relation of another
-            subject = person if same_person else self._other(people, person)
-            passages.append(
-                self._passage(f"{name}-{n}", subject, self.rng.choice(others) if same_person else relation, people, answer)
-            )
+            same_person = n % 2 == 1  # odd: another fact of this person; even: this relation of another person
+            subject = person if same_person else self._other_person(people, person)
+            passage_relation = self.rng.choice(other_relations) if same_person else relation
+            passages.append(self._passage(f"{question_id}-{n}", subject, passage_relation, people, answer))
         self.rng.shuffle(passages)
         contexts = tuple(
             Context(passage, rank, 0.0, answer in passage.text.split()) for rank, passage in enumerate(passages, start=1)
         )
-        wording = RELATIONS[relation][1].format(name=person)
-        return Case(Question(name, wording, (answer,)), contexts)
+        text = RELATIONS[relation][1].format(name=person)
+        return Case(Question(question_id, text, (answer,)), contexts)
 
-    def _passage(self, name: str, person: str, relation: str, people: Sequence[str], excluded_value: str = "") -> Passage:
-        """Return a fact of this person; of another person where this one has the excluded value."""
+    def _passage(
+        self, passage_id: str, person: str, relation: str, people: Sequence[str], excluded_value: str = ""
+    ) -> Passage:
+        """Build a passage with a fact of the person, or of another person if the value of this one is excluded."""
         while self.facts[person][relation] == excluded_value:
-            person = self._other(people, person)
-        return Passage(name, "facts", RELATIONS[relation][0].format(name=person, value=self.facts[person][relation]))
+            person = self._other_person(people, person)
+        return Passage(passage_id, "facts", RELATIONS[relation][0].format(name=person, value=self.facts[person][relation]))
 
-    def _other(self, people: Sequence[str], person: str) -> str:
+    def _other_person(self, people: Sequence[str], person: str) -> str:
         return self.rng.choice([name for name in self.rng.sample(people, 2) if name != person])

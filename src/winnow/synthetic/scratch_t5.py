@@ -12,7 +12,16 @@ SPECIAL = ("<pad>", "</s>", "<unk>", "<mask>")
 
 @dataclass(frozen=True, slots=True)
 class ScratchT5:
-    """The size of a T5 with random weights; the defaults give 1.3 million parameters."""
+    """Size of a T5 with random weights. The defaults give 1.3 million parameters.
+
+    Attributes:
+        d_model: Width of the model.
+        d_ff: Width of the feed-forward layers.
+        layers: Number of layers in the encoder, and in the decoder.
+        heads: Number of attention heads.
+        dropout: Dropout probability.
+
+    """
 
     d_model: int = 128
     d_ff: int = 512
@@ -22,22 +31,22 @@ class ScratchT5:
 
 
 def word_tokenizer(texts: Iterable[str]) -> Any:
-    """Return a word-level tokenizer over the words of the texts."""
+    """Build a word-level tokenizer whose vocabulary is the words of the texts."""
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
-    vocabulary_words = dict.fromkeys(word for text in texts for word in text.split())
-    vocabulary = {word: n for n, word in enumerate([*SPECIAL, *(w for w in vocabulary_words if w not in SPECIAL)])}
-    inner = Tokenizer(models.WordLevel(vocabulary, unk_token=SPECIAL[2]))
-    inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    wrapped: Any = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
-        tokenizer_object=inner, **dict(zip(("pad_token", "eos_token", "unk_token", "mask_token"), SPECIAL, strict=True))
+    words = dict.fromkeys(word for text in texts for word in text.split())
+    vocabulary = {word: n for n, word in enumerate([*SPECIAL, *(w for w in words if w not in SPECIAL)])}
+    backend = Tokenizer(models.WordLevel(vocabulary, unk_token=SPECIAL[2]))
+    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer: Any = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+        tokenizer_object=backend, **dict(zip(("pad_token", "eos_token", "unk_token", "mask_token"), SPECIAL, strict=True))
     )
-    return wrapped
+    return tokenizer
 
 
 def make_t5(folder: Path, texts: Iterable[str], size: ScratchT5, seed: int) -> Path:
-    """Write a T5 with random weights and a word tokenizer to a folder."""
+    """Save a T5 with random weights and a word-level tokenizer to a folder."""
     import torch
     from transformers import T5Config, T5ForConditionalGeneration
 

@@ -1,7 +1,7 @@
-"""A chat server on 127.0.0.1 that replies by a function, with a latency and injected faults.
+"""A chat server on 127.0.0.1 that replies by a function, with a given latency and injected faults.
 
-For tests of readers and for benchmarks; implements enough HTTP to close a connection in the middle of a body. As a
-separate process: python -m winnow.testing.chat_server --latency 0.02
+It is used in tests of readers and in benchmarks. It implements HTTP itself, so that it can close a connection in the middle
+of a body. As a separate process: python -m winnow.testing.chat_server --latency 0.02
 """
 
 import argparse
@@ -32,7 +32,7 @@ Fault = Literal[
     "too long",
 ]
 FaultRule = Callable[[str, int], Fault | None]
-"""Returns the fault for a prompt when it arrives for the n-th time (from 1), None for a proper reply."""
+"""Returns the fault of a prompt that arrives for the n-th time (from 1), or None for a normal reply."""
 
 _FINISH = {"filter": "content_filter", "length": "length"}
 _ERRORS: dict[str, tuple[int, str, dict[str, str]]] = {
@@ -52,10 +52,17 @@ class ChatServer:
     """Serves /v1/chat/completions, /v1/files and /v1/batches.
 
     Attributes:
-        received: how often each prompt (the text of the last message) arrived.
-        answered: how often each prompt got a complete reply.
-        keys: the Authorization headers seen.
-        max_concurrency: the largest number of chat calls served at the same time.
+        reply: Function from a prompt, the text of the last message, to the reply.
+        latency: Seconds before each reply.
+        fault_rule: Function that chooses the fault of a prompt.
+        extra_latency: Function that returns additional seconds for a prompt.
+        max_choices: Maximum number of choices in a reply, whatever `n` is.
+        polls: Number of times that a batch is reported as "in_progress" before it is completed.
+        received: Number of times that each prompt arrived.
+        answered: Number of complete replies to each prompt.
+        keys: Authorization headers received.
+        calls: Number of chat calls.
+        max_concurrency: Maximum number of chat calls served at the same time.
 
     """
 
@@ -63,11 +70,8 @@ class ChatServer:
     latency: float = 0.0
     fault_rule: FaultRule = lambda _prompt, _time: None
     extra_latency: Callable[[str], float] = lambda _prompt: 0.0
-    """Additional seconds for a prompt."""
     max_choices: int = 1000
-    """Upper bound on the choices of a reply, whatever `n` is."""
     polls: int = 1
-    """How often a batch is "in_progress" before it is completed."""
     received: Counter[str] = field(default_factory=Counter)
     answered: Counter[str] = field(default_factory=Counter)
     keys: set[str] = field(default_factory=set)
@@ -79,7 +83,7 @@ class ChatServer:
 
     @contextmanager
     def serving(self) -> Iterator[str]:
-        """Serve from a separate thread; provides the base URL."""
+        """Serve from a separate thread, and yield the base URL."""
         loop = asyncio.new_event_loop()
         threading.Thread(target=loop.run_forever, daemon=True).start()
         server = asyncio.run_coroutine_threadsafe(self.start(), loop).result()
@@ -90,7 +94,7 @@ class ChatServer:
             loop.call_soon_threadsafe(loop.stop)
 
     async def start(self, port: int = 0) -> asyncio.Server:
-        """Start listening on 127.0.0.1; port 0 means any free port."""
+        """Start listening on 127.0.0.1; port 0 chooses a free port."""
         return await asyncio.start_server(self._connection, "127.0.0.1", port, backlog=512)
 
     async def _stop(self, server: asyncio.Server) -> None:
@@ -101,11 +105,12 @@ class ChatServer:
     async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
-                line, _, rest = head.decode("latin-1").partition("\r\n")
-                headers = {k.strip().lower(): v.strip() for k, _, v in (h.partition(":") for h in rest.splitlines() if h)}
+                request_line, _, header_text = head.decode("latin-1").partition("\r\n")
+                header_fields = [line.partition(":") for line in header_text.splitlines() if line]
+                headers = {name.strip().lower(): value.strip() for name, _, value in header_fields}
                 body = await reader.readexactly(int(headers.get("content-length", 0)))
                 self.keys.add(headers.get("authorization", ""))
-                method, path, _ = line.split(" ")
+                method, path, _ = request_line.split(" ")
                 if not await self._serve(writer, method, path.partition("?")[0], headers, body):
                     return
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
@@ -113,26 +118,26 @@ class ChatServer:
         finally:
             writer.close()
 
-    async def _serve(self, out: asyncio.StreamWriter, method: str, path: str, headers: dict[str, str], body: bytes) -> bool:
-        """Answer one request; False closes the connection."""
+    async def _serve(self, writer: asyncio.StreamWriter, method: str, path: str, headers: dict[str, str], body: bytes) -> bool:
+        """Respond to one request; return whether the connection stays open."""
         if path == "/v1/chat/completions":
-            return await self._chat(out, json.loads(body))
+            return await self._chat(writer, json.loads(body))
         if path == "/v1/files":
-            form: Any = message_from_bytes(b"Content-Type: " + headers["content-type"].encode() + b"\r\n\r\n" + body)
-            content = next(part.get_payload(decode=True) for part in form.get_payload() if part.get_filename())
+            multipart: Any = message_from_bytes(b"Content-Type: " + headers["content-type"].encode() + b"\r\n\r\n" + body)
+            content = next(part.get_payload(decode=True) for part in multipart.get_payload() if part.get_filename())
             self._files[f"file-{len(self._files)}"] = content
-            return self._send(out, 200, {"id": f"file-{len(self._files) - 1}", "object": "file"})
+            return self._send(writer, 200, {"id": f"file-{len(self._files) - 1}", "object": "file"})
         if path == "/v1/batches" and method == "POST":
-            return self._send(out, 200, self._begin(json.loads(body)))
+            return self._send(writer, 200, self._create_batch(json.loads(body)))
         if path == "/v1/batches":
-            return self._send(out, 200, {"object": "list", "data": list(self._batches.values()), "has_more": False})
+            return self._send(writer, 200, {"object": "list", "data": list(self._batches.values()), "has_more": False})
         if path.startswith("/v1/batches/"):
-            return self._send(out, 200, self._poll(path.rpartition("/")[2]))
+            return self._send(writer, 200, self._poll_batch(path.rpartition("/")[2]))
         if path.startswith("/v1/files/"):
-            return self._send(out, 200, self._files[path.split("/")[3]])
-        return self._send(out, 404, {"error": {"message": f"no {path} here"}})
+            return self._send(writer, 200, self._files[path.split("/")[3]])
+        return self._send(writer, 404, {"error": {"message": f"no {path} here"}})
 
-    async def _chat(self, out: asyncio.StreamWriter, body: dict[str, Any]) -> bool:
+    async def _chat(self, writer: asyncio.StreamWriter, body: dict[str, Any]) -> bool:
         prompt = body["messages"][-1]["content"]
         self.calls += 1
         self.received[prompt] += 1
@@ -144,22 +149,22 @@ class ChatServer:
             if fault in _ERRORS:
                 status, code, headers = _ERRORS[fault]
                 key = " ".join(self.keys)
-                return self._send(out, status, {"error": {"message": f"{code} ({key})", "code": code}}, headers)
+                return self._send(writer, status, {"error": {"message": f"{code} ({key})", "code": code}}, headers)
             if fault == "malformed":
-                return self._send(out, 200, b'{"choices": [{"message"')
+                return self._send(writer, 200, b'{"choices": [{"message"')
             if fault == "close":
-                out.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{")
-                await out.drain()
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{")
+                await writer.drain()
                 return False
             if fault == "stall":
                 await asyncio.sleep(3600)
             self.answered[prompt] += 1
-            return self._send(out, 200, self.completion(body, fault))
+            return self._send(writer, 200, self.completion(body, fault))
         finally:
             self._concurrent -= 1
 
     def completion(self, body: dict[str, Any], fault: str | None = None) -> dict[str, Any]:
-        """Return the reply to a chat body."""
+        """Build the response to a chat request."""
         prompt = body["messages"][-1]["content"]
         texts = ["" if fault == "filter" else self.reply(prompt)] * (
             0 if fault == "empty" else min(self.max_choices, body.get("n", 1))
@@ -184,7 +189,7 @@ class ChatServer:
             "usage": usage,
         }
 
-    def _begin(self, body: dict[str, Any]) -> dict[str, Any]:
+    def _create_batch(self, body: dict[str, Any]) -> dict[str, Any]:
         batch = {
             "id": f"batch-{len(self._batches)}", "object": "batch", "endpoint": body["endpoint"], "status": "in_progress",
             "input_file_id": body["input_file_id"], "completion_window": "24h", "created_at": 0,
@@ -193,17 +198,18 @@ class ChatServer:
         self._batches[batch["id"]] = batch
         return batch
 
-    def _poll(self, name: str) -> dict[str, Any]:
-        """Return a batch; after enough polls its requests are answered."""
-        batch = self._batches[name]
+    def _poll_batch(self, batch_id: str) -> dict[str, Any]:
+        """Return a batch, whose requests are answered after `polls` polls."""
+        batch = self._batches[batch_id]
         batch["polls"] -= 1
         if batch["polls"] < 0 and batch["status"] == "in_progress":
-            lines = [self._line(json.loads(line)) for line in self._files[batch["input_file_id"]].splitlines()]
-            self._files[f"{name}-out"] = "\n".join(json.dumps(line) for line in lines if line).encode()
-            batch |= {"status": "completed", "output_file_id": f"{name}-out"}
+            results = [self._batch_result(json.loads(line)) for line in self._files[batch["input_file_id"]].splitlines()]
+            self._files[f"{batch_id}-out"] = "\n".join(json.dumps(result) for result in results if result).encode()
+            batch |= {"status": "completed", "output_file_id": f"{batch_id}-out"}
         return batch
 
-    def _line(self, row: dict[str, Any]) -> dict[str, Any] | None:
+    def _batch_result(self, row: dict[str, Any]) -> dict[str, Any] | None:
+        """Build the result of one request of a batch, or None if its fault is a stall."""
         prompt = row["body"]["messages"][-1]["content"]
         self.received[prompt] += 1
         fault = self.fault_rule(prompt, self.received[prompt])
@@ -219,11 +225,11 @@ class ChatServer:
             "error": None,
         }
 
-    def _send(self, out: asyncio.StreamWriter, status: int, body: Any, headers: dict[str, str] | None = None) -> bool:
+    def _send(self, writer: asyncio.StreamWriter, status: int, body: Any, headers: dict[str, str] | None = None) -> bool:
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         lines = [f"HTTP/1.1 {status} X", "Content-Type: application/json", f"Content-Length: {len(content)}"]
         lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
-        out.write("\r\n".join(lines).encode() + b"\r\n\r\n" + content)
+        writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + content)
         return True
 
 
@@ -235,5 +241,5 @@ async def _run(latency: float) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--latency", type=float, default=0.0, help="seconds before each answer")
+    parser.add_argument("--latency", type=float, default=0.0, help="seconds before each reply")
     asyncio.run(_run(parser.parse_args().latency))

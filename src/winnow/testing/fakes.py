@@ -1,4 +1,4 @@
-"""Fakes for tests: a reader that replies by a function, plans run on given replies, small records."""
+"""Fakes for tests: a scripted reader, plans with scripted replies, and small records."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -31,9 +31,16 @@ Reply = Callable[[str], str]
 
 @dataclass
 class ScriptedReader:
-    """An engine that answers each prompt (the text of its last message) by a function, and records the prompts.
+    """An engine that replies by a function and records the prompts that it receives.
 
-    `window` is in characters; `batch` results are returned per `collect`.
+    Args:
+        reply: Function from a prompt, the text of the last message, to the reply.
+        identity: Identity under which the ledger stores results.
+        capacity: Number of requests to submit at once.
+        batch: Number of results that `collect` returns at once.
+        window: Context length in characters.
+        prompts: Prompts received so far.
+
     """
 
     reply: Reply = lambda _: "unknown"
@@ -46,21 +53,21 @@ class ScriptedReader:
 
     @property
     def serves(self) -> tuple[type[Request], ...]:
-        """Return Generate."""
+        """Return the only kind of request that it serves, Generate."""
         return (Generate,)
 
     def refusal(self, request: Request) -> str | None:
-        """Return why a request cannot be served: there are no log-probabilities."""
+        """Return why a request cannot be served, or None if it can. Log-probabilities are not supported."""
         return "no log-probabilities" if isinstance(request, Generate) and request.token_logprobs else None
 
     def check(self) -> None:
-        """Pass: nothing can be missing."""
+        """Check nothing, because nothing can be missing."""
 
     def close(self) -> None:
-        """Pass: nothing is open."""
+        """Close nothing, because nothing is open."""
 
     def fits(self, request: Request) -> bool:
-        """Return whether the prompt is within the window."""
+        """Return whether the prompt fits into the window."""
         return self.size(request) <= self.window
 
     def size(self, request: Request) -> int:
@@ -71,8 +78,8 @@ class ScriptedReader:
         """Queue requests."""
         self._pending += [request for request in requests if isinstance(request, Generate)]
 
-    def collect(self, timeout: float = 0.0) -> Sequence[tuple[Request, Result]]:  # noqa: ARG002 (nothing is awaited)
-        """Answer up to `batch` requests."""
+    def collect(self, timeout: float = 0.0) -> Sequence[tuple[Request, Result]]:  # noqa: ARG002 (replies are computed at once)
+        """Reply to up to `batch` requests."""
         batch, self._pending = self._pending[: self.batch], self._pending[self.batch :]
         return [(request, self._answer(request)) for request in batch]
 
@@ -84,26 +91,32 @@ class ScriptedReader:
 
 
 def play(plan: Plan[T], replies: Sequence[Sequence[str]]) -> tuple[T, list[list[str]]]:
-    """Run a plan on given replies, one list per round; return its result and the prompts of each round."""
+    """Run a plan with scripted replies; return its result and the prompts of each round.
+
+    Args:
+        plan: Plan to run.
+        replies: Replies of each round, in the order of the requests.
+
+    """
     prompts: list[list[str]] = []
     rounds = iter(replies)
     try:
         requests = next(plan)
         while True:
-            prompts.append([r.messages[-1].content for r in requests if isinstance(r, Generate)])
+            prompts.append([request.messages[-1].content for request in requests if isinstance(request, Generate)])
             requests = plan.send([Generation(text) for text in next(rounds)])
     except StopIteration as stop:
         return stop.value, prompts
 
 
 def context(number: int, text: str, *, has_answer: bool = False, is_gold: bool = False, rank: int | None = None) -> Context:
-    """Return a context with the passage id "p<number>", ranked by its number."""
+    """Build a context with the passage id "p<number>" and the number as its default rank."""
     passage = Passage(f"p{number}", f"Title {number}", text)
     return Context(passage, number if rank is None else rank, 1.0 / max(number, 1), has_answer, is_gold)
 
 
 def question(text: str = "Who wrote Emma?", answers: Sequence[str] = ("Jane Austen",), question_id: str = "q1") -> Question:
-    """Return a question."""
+    """Build a question."""
     return Question(question_id, text, tuple(answers))
 
 
@@ -113,15 +126,23 @@ PASSAGES = (
     Passage("c", "Seine", "The Seine is a river that flows through France."),
     Passage("d", "Dogs", "Dogs bark and cats meow."),
 )
-"""A corpus of four, for tests of retrievers."""
+"""A corpus of four passages, for tests of retrievers."""
 
 
 def sample(answer: str, number: int = 0, answers: Sequence[str] = ("x",), **fields: Any) -> Sample:
-    """Return a question with its prediction; `fields` are the prediction's."""
-    name = f"q{number}"
+    """Build a question with its prediction.
+
+    Args:
+        answer: Predicted answer.
+        number: Number of the question, from which its id is built.
+        answers: Accepted answers.
+        fields: Further fields of the prediction, and `calls`, `tokens_in` and `tokens_out` of the reader's usage.
+
+    """
+    question_id = f"q{number}"
     usage = (RoleUsage("reader", fields.pop("calls", 1), fields.pop("tokens_in", 100), fields.pop("tokens_out", 2), 0.5),)
-    prediction = Prediction(name, answer, fields.pop("unknown", False), usage=usage, **fields)
-    return Sample(question(answers=answers, question_id=name), prediction)
+    prediction = Prediction(question_id, answer, fields.pop("unknown", False), usage=usage, **fields)
+    return Sample(question(answers=answers, question_id=question_id), prediction)
 
 
 METRICS = (
@@ -136,11 +157,11 @@ METRICS = (
 
 
 def cell_result(strategy: str, k: int, gold: str, ems: Sequence[float]) -> CellResult:
-    """Return a cell with these exact matches; every second question has a gold passage."""
+    """Build a cell with the given exact matches. Every second question has a gold passage, unless k is 0."""
     samples = []
     for n, em in enumerate(ems):
-        pool = ("x",) if em else ("y",)
-        candidates = pool if strategy == "post_fusion" else ()
+        candidate = "x" if em else "y"
+        candidates = (candidate,) if strategy == "post_fusion" else ()
         provenance = "distant" if n % 2 and k else "none"
         fields: dict[str, Any] = {"unknown": not em, "candidates": candidates, "provenance": provenance}
         samples.append(sample("x" if em else "unknown", n, tokens_in=100 + n, calls=k or 1, **fields))

@@ -1,4 +1,4 @@
-"""Small real models with random weights, written to a folder for a test."""
+"""Tiny models of real architectures with random weights, for tests."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -6,37 +6,40 @@ from typing import Any
 
 
 def tiny_tokenizer(texts: Iterable[str]) -> Any:
-    """Return a byte-level BPE tokenizer of 400 pieces, trained on the texts, with a chat template."""
+    """Train a byte-level BPE tokenizer with up to 400 tokens on the texts, and give it a chat template."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
-    inner = Tokenizer(models.BPE())
-    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    inner.decoder = decoders.ByteLevel()
-    special = ["<pad>", "<end>", "<start>"]
+    backend = Tokenizer(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    special_tokens = ["<pad>", "<end>", "<start>"]
     trainer = trainers.BpeTrainer(
-        vocab_size=400, special_tokens=special, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
+        vocab_size=400,
+        special_tokens=special_tokens,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
     )
-    inner.train_from_iterator(texts, trainer)
-    wrapped: Any = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
-        tokenizer_object=inner, **dict(zip(("pad_token", "eos_token", "bos_token"), special, strict=True))
+    backend.train_from_iterator(texts, trainer)
+    tokenizer: Any = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+        tokenizer_object=backend, **dict(zip(("pad_token", "eos_token", "bos_token"), special_tokens, strict=True))
     )
-    wrapped.chat_template = "{% for m in messages %}<start>{{ m['content'] }}<end>{% endfor %}<start>"
-    return wrapped
+    tokenizer.chat_template = "{% for m in messages %}<start>{{ m['content'] }}<end>{% endfor %}<start>"
+    return tokenizer
 
 
-def _save(folder: Path, tokenizer: Any, model: Callable[[], Any], seed: int) -> Path:
-    """Write a model with the random weights of a seed, and its tokenizer, to a folder."""
+def _save(folder: Path, tokenizer: Any, build_model: Callable[[], Any], seed: int) -> Path:
+    """Build a model with random weights from the seed, and save it with its tokenizer to a folder."""
     import torch
 
     torch.manual_seed(seed)
-    model().save_pretrained(folder)
+    build_model().save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
 
 
 def tiny_causal_lm(folder: Path, texts: Iterable[str], *, seed: int = 0, window: int = 2048) -> Path:
-    """Write a Llama of two layers with random weights and a tokenizer to a folder; it answers gibberish, repeatably."""
+    """Save a two-layer Llama with random weights and a tokenizer to a folder. Its replies are gibberish, but reproducible."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
     tokenizer = tiny_tokenizer(texts)
@@ -48,7 +51,7 @@ def tiny_causal_lm(folder: Path, texts: Iterable[str], *, seed: int = 0, window:
 
 
 def tiny_t5(folder: Path, texts: Iterable[str], *, seed: int = 0) -> Path:
-    """Write a T5 of two and two layers with random weights and a tokenizer to a folder."""
+    """Save a T5 with random weights, two encoder and two decoder layers, and a tokenizer to a folder."""
     from transformers import T5Config, T5ForConditionalGeneration
 
     tokenizer = tiny_tokenizer(texts)
@@ -60,7 +63,7 @@ def tiny_t5(folder: Path, texts: Iterable[str], *, seed: int = 0) -> Path:
 
 
 def tiny_encoder(folder: Path, texts: Iterable[str], *, seed: int = 0) -> Path:
-    """Write a BERT of two layers with random weights and a tokenizer to a folder."""
+    """Save a two-layer BERT with random weights and a tokenizer to a folder."""
     from transformers import BertConfig, BertModel
 
     tokenizer = tiny_tokenizer(texts)
@@ -72,7 +75,7 @@ def tiny_encoder(folder: Path, texts: Iterable[str], *, seed: int = 0) -> Path:
 
 
 def tiny_dpr(folder: Path, texts: Iterable[str]) -> tuple[Path, Path]:
-    """Write DPR's question encoder and context encoder, with random weights, to two folders below `folder`."""
+    """Save DPR's question and context encoders with random weights to two folders below `folder`; return both folders."""
     import torch
     from transformers import DPRConfig, DPRContextEncoder, DPRQuestionEncoder
 
@@ -83,7 +86,7 @@ def tiny_dpr(folder: Path, texts: Iterable[str]) -> tuple[Path, Path]:
         max_position_embeddings=512, pad_token_id=0,
     )  # fmt: skip
     folders = folder / "question", folder / "context"
-    for path, kind in zip(folders, (DPRQuestionEncoder, DPRContextEncoder), strict=True):
-        kind(config).save_pretrained(path)
-        tokenizer.save_pretrained(path)
+    for encoder_folder, encoder in zip(folders, (DPRQuestionEncoder, DPRContextEncoder), strict=True):
+        encoder(config).save_pretrained(encoder_folder)
+        tokenizer.save_pretrained(encoder_folder)
     return folders

@@ -1,1 +1,1 @@
-"""Training jobs, one readable file each."""
+"""Training: supervised fine-tuning of readers, and joint training of relevance estimators and generators."""

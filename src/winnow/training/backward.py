@@ -1,7 +1,8 @@
-"""The gradient of a batch, chunk by chunk.
+"""Forward and backward pass of a batch, chunk by chunk.
 
-With gradient caching (Gao et al. 2021) a chunk's activations are not kept: the loss and its gradient with regard to each
-pair's few values come first, then each chunk runs once more with its gradient, so that twenty contexts fit where one does.
+With gradient caching (Gao et al. 2021), no activations are kept between the two passes. The first pass computes every
+chunk's values without gradients, then the loss and its gradient with respect to these values. The second pass runs each
+chunk again and backpropagates that gradient. Twenty contexts then fit into the memory of one.
 """
 
 from __future__ import annotations
@@ -31,19 +32,19 @@ def backward(
     scale: float = 1.0,
     precision: Precision = nullcontext,
 ) -> tuple[dict[str, float], int]:
-    """Add `scale` times the gradient of a batch's loss to the models; return the loss's terms and the number of real tokens.
+    """Accumulate the scaled gradient of a batch's loss; return the loss terms and the number of tokens without padding.
 
     Args:
-        method: computes values and loss.
-        batch: prepared from the groups.
-        groups: the questions, for messages.
-        settings: token budget, gradient caching and largest loss.
-        epoch: seeds the choice of targets.
-        scale: the batch's share of the optimizer step.
-        precision: context in which the chunks run.
+        method: Training method, which computes the values and the loss.
+        batch: Batch that the method prepared from `groups`.
+        groups: Questions of the batch, named in error messages.
+        settings: Token budget, gradient caching and maximum loss.
+        epoch: Epoch, which seeds the choice of target answers.
+        scale: Factor of the gradient: the batch's share of the optimizer step.
+        precision: Function that returns the context manager in which the chunks run, such as autocast.
 
     Raises:
-        WinnowError: if the loss is not finite or too large; the message names the questions, no gradient is added.
+        WinnowError: If the loss is not finite or exceeds `settings.max_loss`. No gradient is added.
 
     """
     chunks = method.chunks(batch, settings.seed, epoch, settings.chunk_tokens)
@@ -61,41 +62,44 @@ def backward(
 
 
 def _forward_once(chunks: Sequence[Chunk], precision: Precision) -> tuple[torch.Tensor, Callable[[], None]]:
+    """Run the chunks with gradients; return their values and a no-op as the second pass."""
     with precision():
         values = [chunk.run() for chunk in chunks]
     return _in_batch_order(chunks, values), lambda: None
 
 
 def _forward_twice(chunks: Sequence[Chunk], precision: Precision) -> tuple[torch.Tensor, Callable[[], None]]:
-    states: list[list[torch.Tensor]] = []
+    """Run the chunks without gradients; return their values and the second pass."""
+    random_states: list[list[torch.Tensor]] = []
     values = []
     for chunk in chunks:
-        states.append(_random_states())
+        random_states.append(_random_states())
         with torch.no_grad(), precision():
             values.append(chunk.run())
-    leaf = _in_batch_order(chunks, values).detach().requires_grad_()
+    cached_values = _in_batch_order(chunks, values).detach().requires_grad_()
 
     def finish() -> None:
-        after = _random_states()
-        gradient = leaf.grad
+        final_states = _random_states()
+        gradient = cached_values.grad
         assert gradient is not None
-        for chunk, state in zip(chunks, states, strict=True):
-            _set_random_states(state)
+        for chunk, states in zip(chunks, random_states, strict=True):
+            _set_random_states(states)  # so that dropout drops the same units again
             with precision():
-                again = chunk.run()
-            again.backward(gradient[list(chunk.rows)])  # type: ignore[no-untyped-call]
-        _set_random_states(after)
+                recomputed = chunk.run()
+            recomputed.backward(gradient[list(chunk.rows)])  # type: ignore[no-untyped-call]
+        _set_random_states(final_states)
 
-    return leaf, finish
+    return cached_values, finish
 
 
 def _in_batch_order(chunks: Sequence[Chunk], values: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Return (rows, columns) in the batch's order."""
-    place = torch.tensor([row for chunk in chunks for row in chunk.rows], device=values[0].device)
-    return torch.cat(list(values))[torch.argsort(place)]
+    """Concatenate the chunks' values into (rows, columns), with the rows in the batch's order."""
+    positions = torch.tensor([row for chunk in chunks for row in chunk.rows], device=values[0].device)
+    return torch.cat(list(values))[torch.argsort(positions)]
 
 
 def _random_states() -> list[torch.Tensor]:
+    """Return the random states of the CPU and, if available, of the GPU."""
     return [torch.get_rng_state(), *([torch.cuda.get_rng_state()] if torch.cuda.is_available() else [])]
 
 

@@ -1,7 +1,8 @@
-"""Checkpoints of a training run: a kill at any moment leaves a complete one, and another run's is refused.
+"""Checkpoints of a training run, from which an interrupted run resumes.
 
-Ours, not accelerate's `save_state`, which pickles random states and does not record which run it belongs to. Here everything
-loads with `weights_only=True` or from safetensors, and differences between runs are named before it is used.
+A checkpoint is replaced only by a complete one, so that a run can be killed at any moment. It records the run that it
+belongs to, and another run cannot load it. accelerate's `save_state` does not record the run, and it pickles random states;
+here, every file loads from safetensors or with `weights_only=True`.
 """
 
 import shutil
@@ -23,7 +24,17 @@ _STATE = "state.pt"
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The checkpoint of a run: weights, optimizer, scheduler, the method's state, progress, and all random states."""
+    """A run's checkpoint: weights, optimizer, scheduler, the method's state, progress, and every process's random state.
+
+    Attributes:
+        folder: Folder of the checkpoint.
+        modules: Trained modules by the name of their weights file.
+        optimizer: Optimizer of the run.
+        scheduler: Learning rate scheduler of the run.
+        processes: Processes of the run; only the main process writes.
+        method: Training method, whose `state_dict` is saved too.
+
+    """
 
     folder: Path
     modules: Mapping[str, Any]
@@ -33,71 +44,77 @@ class Checkpoint:
     method: Method[Any]
 
     @property
-    def _older(self) -> Path:
+    def _previous(self) -> Path:
         return self.folder.with_name(self.folder.name + ".old")
 
     def save(self, fingerprint: Mapping[str, Any], progress: Mapping[str, Any]) -> None:
-        """Write a checkpoint beside the last one, then replace it; every process has its own random state."""
-        state = [torch.get_rng_state(), torch.cuda.get_rng_state() if torch.cuda.is_available() else None]
-        states = gather_object([state]) if self.processes.num_processes > 1 else [state]
+        """Write a new checkpoint, then replace the previous one with it.
+
+        Args:
+            fingerprint: Settings and data that identify the run.
+            progress: How far the run has come.
+
+        """
+        random_state = [torch.get_rng_state(), torch.cuda.get_rng_state() if torch.cuda.is_available() else None]
+        random_states = gather_object([random_state]) if self.processes.num_processes > 1 else [random_state]
         if self.processes.is_main_process:
             partial = self.folder.with_name(self.folder.name + ".partial")
             shutil.rmtree(partial, ignore_errors=True)
             partial.mkdir()
             for name, module in self.modules.items():
                 save_model(module, str(partial / f"{name}.safetensors"))
-            body = {
+            state = {
                 "fingerprint": dict(fingerprint),
                 "progress": dict(progress),
                 "optimizer": self.optimizer.state_dict(),
                 "scheduler": self.scheduler.state_dict(),
-                "random": states,
+                "random": random_states,
                 "method": self.method.state_dict(),
             }
-            torch.save(body, partial / _STATE)
-            shutil.rmtree(self._older, ignore_errors=True)
+            torch.save(state, partial / _STATE)
+            shutil.rmtree(self._previous, ignore_errors=True)
             if self.folder.exists():
-                self.folder.rename(self._older)
+                self.folder.rename(self._previous)
             partial.rename(self.folder)
-            shutil.rmtree(self._older, ignore_errors=True)
+            shutil.rmtree(self._previous, ignore_errors=True)
         self.processes.wait_for_everyone()
 
     def load(self, fingerprint: Mapping[str, Any]) -> dict[str, Any]:
-        """Continue from the checkpoint and return its progress; empty where there is none.
+        """Restore the run from its checkpoint and return the saved progress, or an empty dict if there is no checkpoint.
 
         Raises:
-            ConfigError: if the checkpoint belongs to another run; each difference is named.
+            ConfigError: If the checkpoint belongs to another run. The message lists every difference.
 
         """
-        if self.processes.is_main_process and self._older.exists() and not self.folder.exists():
-            self._older.rename(self.folder)  # a kill between the two renames of `save`
+        if self.processes.is_main_process and self._previous.exists() and not self.folder.exists():
+            self._previous.rename(self.folder)  # the run was killed between the two renames of `save`
         exists = broadcast_object_list([(self.folder / _STATE).is_file()])[0]
         if not exists:
             return {}
-        body = torch.load(self.folder / _STATE, map_location="cpu", weights_only=True)
-        theirs = body["fingerprint"]
-        differing = [
-            f"{n}: {theirs.get(n)!r} in the checkpoint, {fingerprint.get(n)!r} now"
-            for n in sorted({*fingerprint, *theirs})
-            if fingerprint.get(n) != theirs.get(n)
+        state = torch.load(self.folder / _STATE, map_location="cpu", weights_only=True)
+        saved_fingerprint = state["fingerprint"]
+        differences = [
+            f"{name}: {saved_fingerprint.get(name)!r} in the checkpoint, {fingerprint.get(name)!r} now"
+            for name in sorted({*fingerprint, *saved_fingerprint})
+            if fingerprint.get(name) != saved_fingerprint.get(name)
         ]
-        if differing:
+        if differences:
             raise ConfigError(
-                f"The checkpoint {self.folder} belongs to another run ({'; '.join(differing)}). "
+                f"The checkpoint {self.folder} belongs to another run ({'; '.join(differences)}). "
                 "Train with its settings, or remove the folder to start again."
             )
         for name, module in self.modules.items():
             load_model(module, str(self.folder / f"{name}.safetensors"))
-        self.optimizer.load_state_dict(body["optimizer"])
-        self.scheduler.load_state_dict(body["scheduler"])
-        self.method.load_state_dict(body.get("method", {}))
-        cpu, cuda = body["random"][self.processes.process_index]
-        torch.set_rng_state(cpu)
-        if cuda is not None and torch.cuda.is_available():
-            torch.cuda.set_rng_state(cuda)
-        return dict(body["progress"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.scheduler.load_state_dict(state["scheduler"])
+        self.method.load_state_dict(state.get("method", {}))
+        cpu_state, cuda_state = state["random"][self.processes.process_index]
+        torch.set_rng_state(cpu_state)
+        if cuda_state is not None and torch.cuda.is_available():
+            torch.cuda.set_rng_state(cuda_state)
+        return dict(state["progress"])
 
     def remove(self) -> None:
-        """Remove the checkpoint of a complete run."""
-        for folder in (self.folder, self._older):
+        """Remove the checkpoint, once the run is complete."""
+        for folder in (self.folder, self._previous):
             shutil.rmtree(folder, ignore_errors=True)

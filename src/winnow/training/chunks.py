@@ -1,4 +1,4 @@
-"""Chunks: the rows of a batch that run through the models together, within a token budget."""
+"""Chunks: rows of a batch that run through the models together, within a token budget."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from winnow.training.groups import Group
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Some rows of a batch, and the function that computes their values.
+    """Rows of a batch, and the function that computes their values.
 
     Attributes:
-        rows: their positions in the batch.
-        run: returns (rows, columns) float32, with gradients.
-        tokens: real ones, without padding.
+        rows: Positions of the rows in the batch.
+        run: Function that computes the values as a float32 tensor (rows, columns), with gradients.
+        tokens: Number of tokens in the rows, without padding.
 
     """
 
@@ -25,13 +25,13 @@ class Chunk:
 
 
 def spread(groups: Sequence[Group], values: torch.Tensor, fill: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return one column of pair values as (questions, contexts), and the mask of the positions that have a context."""
+    """Reshape one value per pair to (questions, contexts), padded with `fill`; return it with the mask of real contexts."""
     counts = [len(group.contexts) for group in groups]
-    rows = torch.nn.utils.rnn.pad_sequence(list(torch.split(values, counts)), batch_first=True, padding_value=fill)
-    mask = torch.arange(rows.shape[1], device=rows.device) < torch.tensor(counts, device=rows.device)[:, None]
-    return rows, mask
+    padded = torch.nn.utils.rnn.pad_sequence(list(torch.split(values, counts)), batch_first=True, padding_value=fill)
+    mask = torch.arange(padded.shape[1], device=padded.device) < torch.tensor(counts, device=padded.device)[:, None]
+    return padded, mask
 
 
 def pairs_of(groups: Sequence[Group]) -> Iterator[tuple[Group, int]]:
-    """Yield each group with each position of its contexts."""
-    return ((group, n) for group in groups for n in range(len(group.contexts)))
+    """Yield (group, position of the context) for every pair of a question and one of its contexts."""
+    return ((group, position) for group in groups for position in range(len(group.contexts)))

@@ -1,4 +1,4 @@
-"""Builds the reader's training pairs: question and passages with the short answer, or "unknown" if they lack it."""
+"""Training examples of a reader: a question with passages as the prompt, the short answer or "unknown" as the reply."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -9,13 +9,13 @@ from winnow.metrics.ranking import shortest_contained_answer
 from winnow.records import Context, Message, Question
 
 _UNKNOWN_RANKS = 5
-"""How many of the best-ranked contexts without the answer an "unknown" pair is drawn from."""
+"""Number of best-ranked contexts without the answer from which an "unknown" example is drawn."""
 Render = Callable[[Question, Sequence[Context]], tuple[Message, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One training pair: a chat prompt and the target reply."""
+    """One training example: a chat prompt and the target reply."""
 
     example_id: str
     messages: tuple[Message, ...]
@@ -24,11 +24,17 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """How many pairs of each kind are drawn from the training questions, at most.
+    """Maximum number of training examples of each kind.
 
-    `answered`: the best-ranked passage that has the answer. `unknown`: a passage of the top ranks that lacks it.
-    `crowded`: the answer's passage among `distractors` others, in random order. `retrieved`: the first `depth` passages as
-    retrieved, with the answer as the reply whether they have it or not; the only kind that reads no label.
+    Attributes:
+        answered: Examples with the best-ranked passage that contains the answer.
+        unknown: Examples with a top-ranked passage that lacks the answer, and the reply "unknown".
+        crowded: Examples with a passage that contains the answer among distractors, in random order.
+        distractors: Number of distractors in a crowded example.
+        retrieved: Examples with the first `depth` passages as retrieved. The reply is the answer, whether or not the
+            passages contain it. This is the only kind that does not read `has_answer`.
+        depth: Number of passages in a retrieved example.
+
     """
 
     answered: int = 250
@@ -39,7 +45,7 @@ class Mix:
     depth: int = 1
 
     def __post_init__(self) -> None:
-        """Refuse an empty mix."""
+        """Validate the counts."""
         counts = (self.answered, self.unknown, self.crowded, self.distractors, self.retrieved)
         if min(counts) < 0 or self.depth < 1 or max(self.answered, self.retrieved) < 1:
             raise ConfigError(
@@ -51,59 +57,72 @@ class Mix:
 def build_examples(
     questions: Sequence[tuple[Question, Sequence[Context]]], mix: Mix, render: Render, seed: int
 ) -> list[Example]:
-    """Draw the mix; except for `retrieved` pairs, skip questions where all or none of the contexts contain the answer."""
+    """Draw the training examples in random order.
+
+    `retrieved` examples are drawn from all questions that have an answer. The other kinds are drawn from the questions
+    with contexts of both sorts: some that contain the answer, and some that do not.
+
+    Args:
+        questions: Training questions with their contexts, best-ranked first.
+        mix: Number of examples of each kind.
+        render: Function that builds the prompt.
+        seed: Seed of the draw.
+
+    """
     rng = random.Random(seed)
     candidates = [(q, [c for c in contexts if c.rank][: mix.depth]) for q, contexts in questions if q.nonblank_answers]
-    drawn = rng.sample(candidates, min(mix.retrieved, len(candidates)))
-    examples = [_retrieved(q, contexts, render) for q, contexts in drawn]
+    sample = rng.sample(candidates, min(mix.retrieved, len(candidates)))
+    examples = [_retrieved_example(q, contexts, render) for q, contexts in sample]
     if mix.answered or mix.unknown or mix.crowded:
-        examples += _labelled(questions, mix, render, rng)
+        examples += _labelled_examples(questions, mix, render, rng)
     rng.shuffle(examples)
     return examples
 
 
-def _labelled(
+def _labelled_examples(
     questions: Sequence[tuple[Question, Sequence[Context]]], mix: Mix, render: Render, rng: random.Random
 ) -> list[Example]:
-    usable = [(q, c) for q, c in questions if any(x.has_answer for x in c) and any(not x.has_answer for x in c)]
+    usable = [(q, cs) for q, cs in questions if any(c.has_answer for c in cs) and any(not c.has_answer for c in cs)]
     if not usable:
         raise ConfigError(
             "No training question has both a context with its answer and one without: check corpus and train split."
         )
     rng.shuffle(usable)
-    pool = usable * 2
+    cycle = usable * 2
     answered = usable[: mix.answered]
-    unknown = pool[len(answered) % len(usable) :][: min(mix.unknown, len(usable))]
+    unknown = cycle[len(answered) % len(usable) :][: min(mix.unknown, len(usable))]
     crowded = usable[-mix.crowded :] if mix.crowded else []
-    examples = [_answered(q, c, render) for q, c in answered]
-    examples += [_unknown(q, c, render, rng) for q, c in unknown]
-    return examples + [_crowded(q, c, mix.distractors, render, rng) for q, c in crowded]
+    examples = [_answered_example(q, c, render) for q, c in answered]
+    examples += [_unknown_example(q, c, render, rng) for q, c in unknown]
+    return examples + [_crowded_example(q, c, mix.distractors, render, rng) for q, c in crowded]
 
 
-def _retrieved(question: Question, contexts: Sequence[Context], render: Render) -> Example:
+def _retrieved_example(question: Question, contexts: Sequence[Context], render: Render) -> Example:
     return Example(f"{question.question_id}/retrieved", render(question, contexts), question.nonblank_answers[0])
 
 
-def _answered(question: Question, contexts: Sequence[Context], render: Render) -> Example:
-    gold = next(c for c in contexts if c.has_answer)
+def _answered_example(question: Question, contexts: Sequence[Context], render: Render) -> Example:
+    context = next(c for c in contexts if c.has_answer)
     return Example(
         f"{question.question_id}/answered",
-        render(question, [gold]),
-        shortest_contained_answer(gold.passage.text, question.answers),
+        render(question, [context]),
+        shortest_contained_answer(context.passage.text, question.answers),
     )
 
 
-def _unknown(question: Question, contexts: Sequence[Context], render: Render, rng: random.Random) -> Example:
-    lacking = [c for c in contexts if not c.has_answer][:_UNKNOWN_RANKS]
-    return Example(f"{question.question_id}/unknown", render(question, [rng.choice(lacking)]), "unknown")
+def _unknown_example(question: Question, contexts: Sequence[Context], render: Render, rng: random.Random) -> Example:
+    negatives = [c for c in contexts if not c.has_answer][:_UNKNOWN_RANKS]
+    return Example(f"{question.question_id}/unknown", render(question, [rng.choice(negatives)]), "unknown")
 
 
-def _crowded(question: Question, contexts: Sequence[Context], others: int, render: Render, rng: random.Random) -> Example:
-    gold = next(c for c in contexts if c.has_answer)
-    passages = [gold, *[c for c in contexts if not c.has_answer][:others]]
+def _crowded_example(
+    question: Question, contexts: Sequence[Context], distractors: int, render: Render, rng: random.Random
+) -> Example:
+    context = next(c for c in contexts if c.has_answer)
+    passages = [context, *[c for c in contexts if not c.has_answer][:distractors]]
     rng.shuffle(passages)
     return Example(
         f"{question.question_id}/crowded",
         render(question, passages),
-        shortest_contained_answer(gold.passage.text, question.answers),
+        shortest_contained_answer(context.passage.text, question.answers),
     )

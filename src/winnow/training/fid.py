@@ -1,4 +1,7 @@
-"""Fusion-in-decoder: each context is encoded alone, the decoder attends to all (Izacard and Grave 2021; RE-RAG's baseline)."""
+"""Fusion-in-decoder (Izacard and Grave 2021), a baseline of RE-RAG.
+
+The encoder reads each context separately, and the decoder attends to all of them.
+"""
 
 from __future__ import annotations
 
@@ -18,50 +21,58 @@ from winnow.training.method import Method
 
 @dataclass
 class Fid(Method[Sequence[Group]]):
-    """Trains a T5-like generator on all contexts of a question at once; evaluation reads the first `top`."""
+    """Trains an encoder-decoder generator on all contexts of a question at once.
+
+    Args:
+        generator: T5-like generator to train.
+        top: Number of contexts, in retrieved order, from which evaluation answers.
+
+    """
 
     generator: Seq2SeqGenerator
     top: int = 10
 
     @property
     def parts(self) -> Mapping[str, PairModel]:
-        """Return the generator."""
+        """Return the generator, the only trained model."""
         return {"generator": self.generator}
 
     def chunks(self, batch: Sequence[Group], seed: int, epoch: int, budget: int) -> list[Chunk]:
-        """Group questions of similar size; one column: log P(answer | all contexts)."""
-        rows = [self._rows(group, len(group.contexts)) for group in batch]
+        """Divide the questions into chunks of similar length; the only column is log P(answer | all contexts)."""
+        inputs = [self._encode_contexts(group, len(group.contexts)) for group in batch]
         targets = [self.generator.target(group.target(seed, epoch)) for group in batch]
-        costs = [sum(map(len, each)) for each in rows]
+        lengths = [sum(map(len, contexts)) for contexts in inputs]
 
-        def run(some: Sequence[int]) -> torch.Tensor:
-            return self._log_likelihood([rows[n] for n in some], [targets[n] for n in some])[:, None]
+        def run(rows: Sequence[int]) -> torch.Tensor:
+            return self._log_likelihood([inputs[n] for n in rows], [targets[n] for n in rows])[:, None]
 
-        batches: list[list[int]] = []
-        for n in sorted(range(len(batch)), key=lambda n: -costs[n]):
-            if batches and (len(batches[-1]) + 1) * costs[batches[-1][0]] <= budget:
-                batches[-1].append(n)
+        row_batches: list[list[int]] = []
+        for n in sorted(range(len(batch)), key=lambda n: -lengths[n]):
+            if row_batches and (len(row_batches[-1]) + 1) * lengths[row_batches[-1][0]] <= budget:
+                row_batches[-1].append(n)
             else:
-                batches.append([n])
+                row_batches.append([n])
         return [
-            Chunk(some, lambda some=some: run(some), sum(costs[n] + len(targets[n]) for n in some))  # type: ignore[misc]
-            for some in batches
+            Chunk(rows, lambda rows=rows: run(rows), sum(lengths[n] + len(targets[n]) for n in rows))  # type: ignore[misc]
+            for rows in row_batches
         ]
 
     def loss(self, values: torch.Tensor, batch: Sequence[Group]) -> Mapping[str, torch.Tensor]:  # noqa: ARG002 (a Method's signature)
-        """Return the mean negative log-likelihood of the answers, in nats."""
+        """Compute the mean negative log-likelihood of the target answers, in nats."""
         return {"loss": -values[:, 0].mean()}
 
     def evaluate(self, groups: Sequence[Group]) -> list[dict[str, float]]:
-        """Answer from the first contexts."""
-        rows = []
+        """Answer from the first `top` contexts and compute exact match."""
+        metrics = []
         for group in groups:
-            (answer,) = generate_fused(self.generator.lm, [self._rows(group, self.top)], self.generator.max_answer)
-            rows.append({"em": exact_match(answer, group.question.answers)})
-        return rows
+            inputs = [self._encode_contexts(group, self.top)]
+            (answer,) = generate_fused(self.generator.lm, inputs, self.generator.max_answer)
+            metrics.append({"em": exact_match(answer, group.question.answers)})
+        return metrics
 
-    def _rows(self, group: Group, count: int) -> list[list[int]]:
+    def _encode_contexts(self, group: Group, count: int) -> list[list[int]]:
+        """Tokenise the question with each of its first `count` contexts."""
         return [self.generator.tokens.encode(group.question.text, context.passage) for context in group.contexts[:count]]
 
-    def _log_likelihood(self, rows: Sequence[Sequence[Sequence[int]]], targets: Sequence[Sequence[int]]) -> torch.Tensor:
-        return decoded_log_likelihood(self.generator.lm, fuse(self.generator.lm, rows), targets)
+    def _log_likelihood(self, inputs: Sequence[Sequence[Sequence[int]]], targets: Sequence[Sequence[int]]) -> torch.Tensor:
+        return decoded_log_likelihood(self.generator.lm, fuse(self.generator.lm, inputs), targets)

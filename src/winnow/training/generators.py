@@ -1,4 +1,4 @@
-"""Generators for training: log P_G(answer | question, context) with gradients, and greedy answers for evaluation."""
+"""Trainable generators: log P_G(answer | question, context) with gradients, and greedy answers for evaluation."""
 
 from __future__ import annotations
 
@@ -17,30 +17,33 @@ from winnow.strategies.teaching import ScoredReply
 
 @dataclass
 class Generator(PairModel):
-    """A model that answers a question from one passage, in float32 by default.
+    """A language model that answers a question from one passage.
 
-    `max_answer` is the number of tokens of an answer, its end included.
+    Attributes:
+        dtype: Type of the weights.
+        max_answer: Maximum number of tokens in an answer, including the end token.
+
     """
 
     dtype: str = "float32"
     max_answer: int = 32
 
     def target(self, answer: str) -> list[int]:
-        """Return the tokens of an answer with its end, at most `max_answer`."""
+        """Tokenise an answer, cut to `max_answer` tokens including the end token."""
         tokenizer = self.lm.tokenizer
         ids: list[int] = tokenizer(self.separator() + answer, add_special_tokens=False)["input_ids"]
         return [*ids[: self.max_answer - 1], int(tokenizer.eos_token_id)]
 
     def separator(self) -> str:
-        """Return the text between prompt and answer."""
+        """Return the text between the prompt and the answer."""
         return ""
 
     @abstractmethod
     def log_likelihood(self, rows: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> torch.Tensor:
-        """Return (rows,) log P(target | row) in nats, summed over the target's tokens, with gradients."""
+        """Compute log P(target | row) in nats, summed over the target's tokens, as a tensor (rows,) with gradients."""
 
     def generate(self, rows: Sequence[Sequence[int]]) -> list[ScoredReply]:
-        """Return the greedy answer to each row."""
+        """Decode an answer to each row greedily."""
         ids, mask = padded(rows, int(self.lm.tokenizer.pad_token_id), left=not self.lm.model.config.is_encoder_decoder)
         with torch.inference_mode():
             output = self.lm.model.generate(  # type: ignore[operator]  # transformers types it as Tensor | Module
@@ -52,29 +55,35 @@ class Generator(PairModel):
 
 
 def replies_of(lm: LanguageModel, output: object, start: int) -> list[ScoredReply]:
-    """Return the texts of `generate`'s output from column `start`, with their log-probabilities."""
+    """Decode the output of `generate` from column `start` into texts with their log-probabilities."""
     sequences, logits = output.sequences[:, start:], output.logits  # type: ignore[attr-defined]
-    steps = torch.stack([step.float().log_softmax(dim=-1) for step in logits], dim=1)
-    chosen = steps.gather(2, sequences[:, : steps.shape[1], None]).squeeze(2)
+    log_probs = torch.stack([step.float().log_softmax(dim=-1) for step in logits], dim=1)
+    token_log_probs = log_probs.gather(2, sequences[:, : log_probs.shape[1], None]).squeeze(2)
     replies = []
-    for ids, values in zip(sequences.tolist(), chosen.tolist(), strict=True):
-        stop = next((n for n, token in enumerate(ids) if token in lm.ends), len(ids))
-        text = str(lm.tokenizer.decode(ids[:stop], skip_special_tokens=True)).strip()
-        replies.append(ScoredReply(text, sum(values[: stop + 1])))
+    for ids, values in zip(sequences.tolist(), token_log_probs.tolist(), strict=True):
+        end = next((n for n, token in enumerate(ids) if token in lm.ends), len(ids))
+        text = str(lm.tokenizer.decode(ids[:end], skip_special_tokens=True)).strip()
+        replies.append(ScoredReply(text, sum(values[: end + 1])))
     return replies
 
 
 def target_log_likelihood(logits_BTV: torch.Tensor, targets_BT: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
-    """Return (B,) sums of the log-probabilities of the targets where the mask is 1; position t predicts target t."""
-    flat = torch.nn.functional.cross_entropy(
+    """Sum the log-probabilities of the targets where the mask is 1; the result is (B,).
+
+    The logits at position t predict the target at position t: callers shift them.
+    """
+    losses = torch.nn.functional.cross_entropy(
         logits_BTV.float().reshape(-1, logits_BTV.shape[-1]), targets_BT.reshape(-1), reduction="none"
     )
-    return -(flat.view(targets_BT.shape) * mask_BT).sum(dim=1)
+    return -(losses.view(targets_BT.shape) * mask_BT).sum(dim=1)
 
 
 def decoded_log_likelihood(lm: LanguageModel, inputs: Mapping[str, Any], targets: Sequence[Sequence[int]]) -> torch.Tensor:
-    """Return (rows,) log P(target) of an encoder-decoder; `inputs` are those of its encoder, or the encoder's outputs."""
-    ids, mask = (one.to(lm.device) for one in padded(targets, int(lm.tokenizer.pad_token_id)))
+    """Compute log P(target | inputs) of an encoder-decoder as a tensor (rows,).
+
+    `inputs` are either the inputs of the encoder or its outputs.
+    """
+    ids, mask = (tensor.to(lm.device) for tensor in padded(targets, int(lm.tokenizer.pad_token_id)))
     start = torch.full((len(targets), 1), int(lm.model.config.decoder_start_token_id), device=lm.device)
     output = lm.model(**inputs, decoder_input_ids=torch.cat([start, ids[:, :-1]], dim=1), use_cache=False)
     return target_log_likelihood(output.logits, ids, mask)
@@ -82,18 +91,18 @@ def decoded_log_likelihood(lm: LanguageModel, inputs: Mapping[str, Any], targets
 
 @dataclass
 class Seq2SeqGenerator(Generator):
-    """A T5-like generator."""
+    """An encoder-decoder generator, such as T5."""
 
     def load(self) -> LanguageModel:
-        """Load model and tokenizer."""
+        """Load the model and its tokenizer."""
         return load_seq2seq(self.path, self.dtype, self.device)
 
     def pair_tokenizer(self) -> PairTokens:
-        """Return a tokenizer that ends each pair with the end token."""
+        """Build a tokenizer that ends each pair with the end token."""
         return seq2seq_tokens(self)
 
     def log_likelihood(self, rows: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> torch.Tensor:
-        """Run the encoder over the pairs and the decoder over the answers."""
+        """Compute log P(target | row): the encoder reads the pairs, the decoder the answers."""
         ids, mask = padded(rows, int(self.lm.tokenizer.pad_token_id))
         inputs = {"input_ids": ids.to(self.lm.device), "attention_mask": mask.to(self.lm.device)}
         return decoded_log_likelihood(self.lm, inputs, targets)
@@ -101,27 +110,32 @@ class Seq2SeqGenerator(Generator):
 
 @dataclass
 class CausalGenerator(Generator):
-    """A decoder-only generator; `form.suffix` prompts for the answer."""
+    """A decoder-only generator.
+
+    Attributes:
+        form: Templates of question and passage, with a suffix that prompts for the answer.
+
+    """
 
     form: PairForm = field(default_factory=lambda: PairForm(suffix=" answer:"))
 
     def load(self) -> LanguageModel:
-        """Load model and tokenizer."""
+        """Load the model and its tokenizer."""
         return load_causal_lm(self.path, self.dtype, self.device)
 
     def separator(self) -> str:
-        """Return the space that byte-level tokenizers expect before a word."""
+        """Return a space, which byte-level tokenizers expect before a word."""
         return " "
 
     def pair_tokenizer(self) -> PairTokens:
-        """Return a tokenizer that ends each pair with the form's suffix."""
+        """Build a tokenizer that ends each pair with the suffix of `form`."""
         return causal_tokens(self)
 
     def log_likelihood(self, rows: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> torch.Tensor:
-        """Run the model over pair and answer, padded on the left; logits are computed for the answers only."""
-        pad, device = int(self.lm.tokenizer.pad_token_id), self.lm.device
-        ids, mask = padded([[*row, *target] for row, target in zip(rows, targets, strict=True)], pad, left=True)
-        target_ids, target_mask = padded(targets, pad, left=True)
+        """Compute log P(target | row); left padding aligns the answers, so that only their logits are computed."""
+        pad_id, device = int(self.lm.tokenizer.pad_token_id), self.lm.device
+        ids, mask = padded([[*row, *target] for row, target in zip(rows, targets, strict=True)], pad_id, left=True)
+        target_ids, target_mask = padded(targets, pad_id, left=True)
         output = self.lm.model(
             input_ids=ids.to(device),
             attention_mask=mask.to(device),

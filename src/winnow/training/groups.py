@@ -1,4 +1,4 @@
-"""The training examples of joint methods: a question, its answers, and the contexts that were retrieved for it."""
+"""Training examples of joint methods: a question with its answers and its retrieved contexts."""
 
 import random
 from collections.abc import Sequence
@@ -11,13 +11,14 @@ from winnow.strategies.teaching import ScoredReply
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A question with its contexts, as retrieved; no label of relevance is read in training.
+    """A question with its contexts, as retrieved. Training reads no relevance labels.
 
     Attributes:
-        question: with every accepted answer.
-        contexts: at least one.
-        log_answer: log P_G(first answer | question, context) of a frozen generator, one per context; empty without one.
-        replies: a frozen generator's answers from each context, for evaluation; empty without one.
+        question: Question with every accepted answer.
+        contexts: Retrieved contexts, at least one.
+        log_answer: log P_G(first answer | question, context) of a frozen generator for each context; empty
+            without a frozen generator.
+        replies: Answer of a frozen generator from each context, for evaluation; empty without one.
 
     """
 
@@ -27,23 +28,23 @@ class Group:
     replies: tuple[ScoredReply, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse examples that teach nothing."""
+        """Validate that there are contexts and answers to learn from."""
         name = self.question.question_id
         if not self.contexts:
             raise InputError(f"Question {name!r} has no contexts; retrieve for it, or leave it out of the split.")
         if not self.question.nonblank_answers:
             raise InputError(f"Question {name!r} has only blank answers; correct the data set or leave it out.")
-        for what, values in (("log_answer", self.log_answer), ("replies", self.replies)):
+        for field, values in (("log_answer", self.log_answer), ("replies", self.replies)):
             if values and len(values) != len(self.contexts):
-                raise InputError(f"Question {name!r}: {len(values)} {what} for {len(self.contexts)} contexts.")
+                raise InputError(f"Question {name!r}: {len(values)} {field} for {len(self.contexts)} contexts.")
 
     def target(self, seed: int, epoch: int) -> str:
-        """Return the answer to learn in an epoch: one of the accepted ones, drawn as in FiD."""
+        """Draw the target answer of an epoch from the accepted answers, as in FiD."""
         return random.Random(f"{seed}/{epoch}/{self.question.question_id}").choice(self.question.nonblank_answers)
 
 
 def order_of(count: int, seed: int, epoch: int) -> list[int]:
-    """Return the order of an epoch's groups, which depends on seed and epoch only."""
+    """Shuffle the positions of `count` groups for an epoch; the order depends only on the count, the seed and the epoch."""
     order = list(range(count))
     random.Random(f"{seed}/{epoch}").shuffle(order)
     return order

@@ -1,8 +1,10 @@
-"""The training loop of RE-RAG, RAG and fusion-in-decoder: accumulation, evaluation, checkpoints, the best epoch's models.
+"""The training loop of RE-RAG, RAG and fusion-in-decoder.
 
-A method defines the loss of a batch of questions; the loop does the rest on one CPU or GPU, or on several (torchrun). It is
-ours, not transformers' Trainer, because a step needs all contexts of a question at once, through two models: pairs are
-sorted by length across questions, run in chunks of a token budget, and put back in order for the loss.
+A method defines the loss of a batch of questions. The loop accumulates gradients, evaluates every epoch, saves checkpoints
+and keeps the models of the best epoch. It runs on one CPU or GPU, or on several (torchrun).
+
+transformers' Trainer does not fit, because the loss may need two models' outputs for all contexts of a question at once.
+Here, pairs are sorted by length across questions, run in chunks within a token budget, and put back in order for the loss.
 """
 
 from __future__ import annotations
@@ -36,23 +38,23 @@ from winnow.training.settings import LoopSettings
 
 Log = Callable[[Mapping[str, float], int], None]
 Advance = Callable[[int, str], None]
-"""Receives how many more steps are done, and a text on the last one."""
+"""Callback for a progress bar: receives the number of new steps and a text about the last one."""
 REPORT = "training.json"
 _BYTES_PER_PARAMETER = 20
 
 
 @dataclass(frozen=True, slots=True)
 class LoopReport:
-    """The result of a run.
+    """Summary of a training run.
 
     Attributes:
-        steps: of the optimizer.
-        seconds: of training, without evaluation.
-        tokens_per_second: real ones.
-        peak_memory: in bytes.
-        best_epoch: whose models were saved.
-        history: the development metrics of each epoch.
-        truncated: pairs cut to a context length, on the first device and since the last resume.
+        steps: Number of optimizer steps.
+        seconds: Training time in seconds, without evaluation.
+        tokens_per_second: Training throughput in tokens, without padding.
+        peak_memory: Peak memory in bytes.
+        best_epoch: Epoch whose models were saved, from 1.
+        history: Development metrics of each epoch.
+        truncated: Number of pairs cut to the context length by the first process since its last resume.
 
     """
 
@@ -67,12 +69,12 @@ class LoopReport:
 
 @dataclass
 class _Progress:
-    """How far a run has come; all of it is in a checkpoint."""
+    """Progress of a run, as saved in its checkpoint."""
 
     step: int = 0
     epoch: int = 0
     batch: int = 0
-    """Batches of the epoch that this process has finished."""
+    """Number of batches that this process has finished in the current epoch."""
     seconds: float = 0.0
     tokens: int = 0
     best: float = -math.inf
@@ -81,7 +83,14 @@ class _Progress:
 
 
 def total_steps(questions: int, settings: LoopSettings, updates: int = 1) -> int:
-    """Return the optimizer steps of a whole run on one device."""
+    """Compute the number of optimizer steps of a complete run on one device.
+
+    Args:
+        questions: Number of training questions.
+        settings: Settings of the loop.
+        updates: Number of optimizer steps on each prepared batch, as in `Method.updates`.
+
+    """
     batches = math.ceil(questions / settings.batch_questions)
     return settings.epochs * math.ceil(batches / settings.accumulation) * updates
 
@@ -95,14 +104,23 @@ def fit(
     log: Log,
     advance: Advance = lambda steps, text: None,  # noqa: ARG005 (no progress bar)
 ) -> LoopReport:
-    """Train a method's models and save those of the best epoch to folders below `out`.
+    """Train a method's models and save those of the best epoch.
 
-    Checkpoints are in `out`.checkpoint; a run that finds one continues from it. `out` appears when the run is complete, and
-    a run that finds it returns its report.
+    The run resumes from the checkpoint in `out`.checkpoint, if it exists. `out` is written when the run is complete. If it
+    exists already, its report is returned without training.
+
+    Args:
+        method: Training method with its models.
+        train: Training questions.
+        dev: Development questions. Without any, the models of the last epoch are saved.
+        settings: Settings of the loop.
+        out: Folder to which the models are saved, each in a folder of its own.
+        log: Function that records metrics at a step.
+        advance: Function that receives the progress.
 
     Raises:
-        ConfigError: without training questions, or if the processes cannot share an optimizer step.
-        WinnowError: if loss or gradient are not finite; the message names the questions.
+        ConfigError: If there are no training questions, or if the processes cannot share an optimizer step.
+        WinnowError: If the loss or the gradient is not finite. The message names the questions.
 
     """
     if (out / REPORT).is_file():
@@ -124,13 +142,13 @@ def _load_modules(
     method: Method[Any], settings: LoopSettings, device: torch.device, processes: PartialState
 ) -> dict[str, Any]:
     """Load the method's models and set them up for training."""
-    set_seed(settings.seed)  # new classifiers have equal weights on all processes; dropout differs
+    set_seed(settings.seed)  # new classifier layers get the same weights in all processes, but dropout differs
     modules: dict[str, Any] = {name: lm.model for name, lm in method.models.items()}
     set_seed(settings.seed + processes.process_index)
     if device.type == "cpu":
         keep_freed_memory()
     for module in modules.values():
-        if device.type == "cpu":  # the backward pass of fused attention is slower there
+        if device.type == "cpu":  # the backward pass of fused attention is slower on a CPU
             module.set_attn_implementation("eager")
         if settings.dropout is not None:
             set_dropout(module, settings.dropout)
@@ -140,7 +158,7 @@ def _load_modules(
 
 
 def set_dropout(model: torch.nn.Module, probability: float) -> None:
-    """Set the dropout of every layer of a model."""
+    """Set the dropout probability of every layer of a model."""
     for module in model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = probability
@@ -150,7 +168,7 @@ def set_dropout(model: torch.nn.Module, probability: float) -> None:
 
 
 class _Loop:
-    """One run: optimizer and checkpoint over loaded models."""
+    """One training run over loaded models, with its optimizer, progress and checkpoint."""
 
     def __init__(
         self,
@@ -165,12 +183,12 @@ class _Loop:
         processes: PartialState,
         modules: Mapping[str, Any],
     ) -> None:
-        """Keep the arguments, and create the optimizer."""
+        """Create the optimizer, the scheduler and the checkpoint."""
         self.method, self.train, self.dev, self.settings = method, train, dev, settings
         self.out, self.log, self.advance = out, log, advance
         self.processes, self.modules = processes, modules
-        half = resolve_dtype(settings.precision, settings.device) == "bfloat16"
-        self.precision: Precision = partial(torch.autocast, device.type, torch.bfloat16, enabled=half)
+        bfloat16 = resolve_dtype(settings.precision, settings.device) == "bfloat16"
+        self.precision: Precision = partial(torch.autocast, device.type, torch.bfloat16, enabled=bfloat16)
         self.accumulation = settings.accumulation // processes.num_processes
         self.parameters = [p for module in modules.values() for p in module.parameters() if p.requires_grad]
         self.optimizer = torch.optim.AdamW(self.parameters, lr=settings.learning_rate, weight_decay=settings.weight_decay)
@@ -180,10 +198,10 @@ class _Loop:
         self.best_folder = out.with_name(out.name + ".best")
         folder = out.with_name(out.name + ".checkpoint")
         self.checkpoint = Checkpoint(folder, modules, self.optimizer, self.scheduler, processes, method)
-        self.fingerprint = self._fingerprint()  # before training: what a method adapts on the way is its state
+        self.fingerprint = self._fingerprint()  # before training, which may change the method's attributes
 
     def run(self) -> LoopReport:
-        """Train to the end."""
+        """Train the remaining epochs, then move the best models to `out`."""
         self.out.parent.mkdir(parents=True, exist_ok=True)
         check_space(self.out.parent, _BYTES_PER_PARAMETER * sum(p.numel() for p in self.parameters))
         self.progress = _Progress(**self.checkpoint.load(self.fingerprint))
@@ -201,9 +219,19 @@ class _Loop:
         return report
 
     def _report(self) -> LoopReport:
-        p = self.progress
-        rate = p.tokens / max(p.seconds, 1e-9)
-        return LoopReport(p.step, p.seconds, rate, peak_memory(), p.best_epoch, p.history, self.method.truncated)
+        progress = self.progress
+        return LoopReport(
+            progress.step,
+            progress.seconds,
+            self._tokens_per_second(),
+            peak_memory(),
+            progress.best_epoch,
+            progress.history,
+            self.method.truncated,
+        )
+
+    def _tokens_per_second(self) -> float:
+        return self.progress.tokens / max(self.progress.seconds, 1e-9)
 
     def _train_epoch(self) -> None:
         batches = self._batches()
@@ -218,47 +246,47 @@ class _Loop:
             progress.seconds += time.monotonic() - start
             updates = self.method.updates
             self.advance(updates, f"loss {terms['loss']:.3f}, epoch {progress.epoch + 1} of {self.settings.epochs}")
-            if self._passed(self.settings.logging_steps) or number + 1 == steps:
+            if self._is_due(self.settings.logging_steps) or number + 1 == steps:
                 self._log_step(terms)
-            if self._passed(self.settings.save_steps) and number + 1 < steps:
+            if self._is_due(self.settings.save_steps) and number + 1 < steps:
                 self.checkpoint.save(self.fingerprint, asdict(progress))
 
-    def _passed(self, interval: int) -> bool:
-        """Return whether the last batch's updates reached a multiple of an interval."""
+    def _is_due(self, interval: int) -> bool:
+        """Return whether the last updates reached a multiple of the interval."""
         return self.progress.step % interval < self.method.updates
 
     def _batches(self) -> list[list[Group]]:
-        """Return this process's batches of the epoch; every process has as many."""
-        world, rank = self.processes.num_processes, self.processes.process_index
+        """Build this process's batches of the epoch; every process has the same number."""
+        world_size, rank = self.processes.num_processes, self.processes.process_index
         order = order_of(len(self.train), self.settings.seed, self.progress.epoch)
-        order += itertools.islice(itertools.cycle(tuple(order)), -len(order) % world)
-        mine = [self.train[n] for n in order[rank::world]]
+        order += itertools.islice(itertools.cycle(tuple(order)), -len(order) % world_size)
+        groups = [self.train[n] for n in order[rank::world_size]]
         size = self.settings.batch_questions
-        return [mine[n : n + size] for n in range(0, len(mine), size)]
+        return [groups[start : start + size] for start in range(0, len(groups), size)]
 
-    def _step(self, groups: Sequence[Sequence[Group]]) -> dict[str, float]:
-        """Prepare some batches without gradients, and take the method's updates on them."""
+    def _step(self, group_batches: Sequence[Sequence[Group]]) -> dict[str, float]:
+        """Prepare the batches of a step without gradients, then take the method's updates on them."""
         for module in self.modules.values():
             module.eval()
         with torch.no_grad(), self.precision():
-            batches = [self.method.prepare(one, self.settings.seed, self.progress.epoch) for one in groups]
+            batches = [self.method.prepare(groups, self.settings.seed, self.progress.epoch) for groups in group_batches]
         terms: dict[str, float] = {}
         for _ in range(self.method.updates):
-            terms = self._update(groups, batches)
+            terms = self._update(group_batches, batches)
             self.progress.step += 1
         return terms
 
-    def _update(self, groups: Sequence[Sequence[Group]], batches: Sequence[Any]) -> dict[str, float]:
-        """Sum the gradients of some batches, weighted by their questions, and take one optimizer step."""
+    def _update(self, group_batches: Sequence[Sequence[Group]], batches: Sequence[Any]) -> dict[str, float]:
+        """Take one optimizer step on the batches, each weighted by its number of questions."""
         for module in self.modules.values():
             module.train()
         self.optimizer.zero_grad(set_to_none=True)
-        questions = sum(map(len, groups))
+        questions = sum(map(len, group_batches))
         totals: dict[str, float] = {}
-        for batch, one in zip(batches, groups, strict=True):
-            scale = len(one) / questions
+        for batch, groups in zip(batches, group_batches, strict=True):
+            scale = len(groups) / questions
             terms, tokens = backward(
-                self.method, batch, one, self.settings, self.progress.epoch, scale=scale, precision=self.precision
+                self.method, batch, groups, self.settings, self.progress.epoch, scale=scale, precision=self.precision
             )
             self.progress.tokens += tokens * self.processes.num_processes
             for name, value in terms.items():
@@ -266,7 +294,7 @@ class _Loop:
         self._average_gradients()
         norm = torch.nn.utils.clip_grad_norm_(self.parameters, self.settings.max_grad_norm or math.inf)
         if not torch.isfinite(norm):
-            ids = [name for one in groups for name in names(one)]
+            ids = [question_id for groups in group_batches for question_id in names(groups)]
             raise WinnowError(
                 f"The gradient became {norm.item()} in step {self.progress.step} on {ids}; "
                 "lower the learning rate, or train in float32."
@@ -276,7 +304,7 @@ class _Loop:
         return {**totals, "grad_norm": float(norm)}
 
     def _average_gradients(self) -> None:
-        """Average the gradients over processes, once per step however many backward passes it has."""
+        """Average the gradients over the processes, once per step regardless of the number of backward passes."""
         if self.processes.num_processes == 1:
             return
         for parameter in self.parameters:
@@ -303,18 +331,22 @@ class _Loop:
     def _evaluate(self) -> list[dict[str, float]]:
         for module in self.modules.values():
             module.eval()
-        mine = self.dev[self.processes.process_index :: self.processes.num_processes]
+        groups = self.dev[self.processes.process_index :: self.processes.num_processes]
         with self.precision(), torch.inference_mode():
-            rows = self.method.evaluate(mine) if mine else []
+            rows = self.method.evaluate(groups) if groups else []
         return list(gather_object(rows)) if self.processes.num_processes > 1 else rows
 
     def _log_step(self, terms: Mapping[str, float]) -> None:
         if not self.processes.is_main_process:
             return
-        rate = self.progress.tokens / max(self.progress.seconds, 1e-9)
-        learning_rate = float(self.scheduler.get_last_lr()[0])
-        more = {"learning_rate": learning_rate, "tokens_per_second": rate, "memory_gb": peak_memory() / 1e9}
-        self.log({**terms, **more, "epoch": self.progress.epoch}, self.progress.step)
+        metrics = {
+            **terms,
+            "learning_rate": float(self.scheduler.get_last_lr()[0]),
+            "tokens_per_second": self._tokens_per_second(),
+            "memory_gb": peak_memory() / 1e9,
+            "epoch": self.progress.epoch,
+        }
+        self.log(metrics, self.progress.step)
 
     def _save_models(self, folder: Path) -> None:
         partial_folder = folder.with_name(folder.name + ".partial")
@@ -326,16 +358,16 @@ class _Loop:
         partial_folder.rename(folder)
 
     def _fingerprint(self) -> dict[str, Any]:
-        """Return what a checkpoint must have in common with the run that continues it."""
+        """Build what must agree between a checkpoint and the run that resumes from it: method, settings, data, models."""
         ignored = speed_only(LoopSettings)
         settings = {name: value for name, value in asdict(self.settings).items() if name not in ignored}
-        method = {name: value for name, value in vars(self.method).items() if isinstance(value, str | int | float)}
+        method_settings = {name: value for name, value in vars(self.method).items() if isinstance(value, str | int | float)}
         return {
             "method": type(self.method).__name__,
-            **{f"method.{name}": value for name, value in method.items()},
+            **{f"method.{name}": value for name, value in method_settings.items()},
             **settings,
             "questions": key_of([names(self.train), names(self.dev)]),
             "processes": self.processes.num_processes,
-            **{f"{n}.parameters": sum(p.numel() for p in m.parameters()) for n, m in self.modules.items()},
-            **{f"{n}.class": type(m).__name__ for n, m in self.modules.items()},
+            **{f"{name}.parameters": sum(p.numel() for p in module.parameters()) for name, module in self.modules.items()},
+            **{f"{name}.class": type(module).__name__ for name, module in self.modules.items()},
         }

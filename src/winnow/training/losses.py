@@ -1,7 +1,7 @@
-"""RE-RAG's losses as pure functions of the models' outputs (paper: section 2.3); no model, no device, no state.
+"""RE-RAG's losses as pure functions of the models' outputs (section 2.3 of the paper).
 
 Dimensions: Q questions, C contexts per question. `mask_QC` is True where a question has a context; values elsewhere
-are ignored. Losses are summed over a question's contexts as printed, and averaged over questions.
+are ignored. As in the paper's equations, losses are summed over the contexts of a question. They are averaged over questions.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,15 @@ Objective = Literal["paper", "marginal"]
 
 @dataclass(frozen=True, slots=True)
 class Joint:
-    """The three parts of RE-RAG's loss and their weighted sum (eq. 12)."""
+    """RE-RAG's loss (eq. 12).
+
+    Attributes:
+        total: Weighted sum of the three terms.
+        generation: Loss L_gen of the generator.
+        estimation: Loss L_re of the relevance estimator.
+        token: Loss L_tok of the estimator's probability for other tokens.
+
+    """
 
     total: torch.Tensor
     generation: torch.Tensor
@@ -24,34 +32,38 @@ class Joint:
 
 
 def log_weights(scores_QC: torch.Tensor, mask_QC: torch.Tensor) -> torch.Tensor:
-    """Return log P over a question's contexts of scores: eq. 1 for a retriever's, eqs. 4 and 5 for log-odds."""
-    filled = log_softmax(scores_QC.masked_fill(~mask_QC, -torch.inf), dim=-1)
-    return filled.masked_fill(~mask_QC, 0.0)
+    """Normalise scores to log-probabilities over each question's contexts.
+
+    This is eq. 1 for a retriever's scores, and eqs. 4 and 5 for an estimator's log-odds.
+    """
+    log_p = log_softmax(scores_QC.masked_fill(~mask_QC, -torch.inf), dim=-1)
+    return log_p.masked_fill(~mask_QC, 0.0)
 
 
 def generation_loss(
     log_weights_QC: torch.Tensor, log_answer_QC: torch.Tensor, mask_QC: torch.Tensor, objective: Objective
 ) -> torch.Tensor:
-    """Return (Q,) L_gen.
+    """Compute L_gen of each question, (Q,).
 
-    "paper" is eq. 7 as printed, a sum of -log(P_RE * P_G) over the contexts: its minimum in P_RE is the uniform
-    distribution. "marginal" is -log of the sum of P_RE * P_G, the likelihood of eq. 2, as RAG-sequence trains it.
+    The objective "paper" is eq. 7 as printed, the sum of -log(P_RE * P_G) over the contexts. Its minimum with respect to
+    P_RE is the uniform distribution. "marginal" is -log of the sum of P_RE * P_G over the contexts, the negative
+    log-likelihood of eq. 2, as in RAG-sequence.
     """
-    joint = log_weights_QC + log_answer_QC
+    log_joint = log_weights_QC + log_answer_QC
     if objective == "paper":
-        return -joint.masked_fill(~mask_QC, 0.0).sum(dim=-1)
-    return -torch.logsumexp(joint.masked_fill(~mask_QC, -torch.inf), dim=-1)
+        return -log_joint.masked_fill(~mask_QC, 0.0).sum(dim=-1)
+    return -torch.logsumexp(log_joint.masked_fill(~mask_QC, -torch.inf), dim=-1)
 
 
 def estimation_loss(log_weights_QC: torch.Tensor, log_answer_QC: torch.Tensor, mask_QC: torch.Tensor) -> torch.Tensor:
-    """Return (Q,) L_re = KL(P_RE || Q_G) (eqs. 8 to 10); Q_G is a target, no gradient flows into it."""
+    """Compute L_re = KL(P_RE || Q_G) of each question, (Q,) (eqs. 8 to 10). No gradient flows into the target Q_G."""
     log_target = log_weights(log_answer_QC.detach(), mask_QC)
-    parts = log_weights_QC.exp() * (log_weights_QC - log_target)
-    return parts.masked_fill(~mask_QC, 0.0).sum(dim=-1)
+    terms = log_weights_QC.exp() * (log_weights_QC - log_target)
+    return terms.masked_fill(~mask_QC, 0.0).sum(dim=-1)
 
 
 def token_loss(other_QC: torch.Tensor, mask_QC: torch.Tensor) -> torch.Tensor:
-    """Return (Q,) L_tok: the probability of all tokens but "true" and "false" (eq. 11), summed over contexts."""
+    """Compute L_tok of each question, (Q,): the probability of all tokens but "true" and "false" (eq. 11)."""
     return other_QC.masked_fill(~mask_QC, 0.0).sum(dim=-1)
 
 
@@ -65,16 +77,16 @@ def joint_loss(
     alpha_re: float = 1.0,
     alpha_tok: float = 1.0,
 ) -> Joint:
-    """Return L_gen + alpha_re * L_re + alpha_tok * L_tok (eq. 12), averaged over questions.
+    """Compute L_gen + alpha_re * L_re + alpha_tok * L_tok (eq. 12), averaged over questions.
 
     Args:
-        log_odds_QC: the estimator's.
-        other_QC: the probability it leaves for other tokens.
+        log_odds_QC: Relevance log-odds of the estimator.
+        other_QC: Probability of the estimator for all tokens but "true" and "false".
         log_answer_QC: log P_G(answer | question, context) in nats.
-        mask_QC: where there is a context.
-        objective: see `generation_loss`.
-        alpha_re: the paper's first alpha.
-        alpha_tok: the paper's second alpha.
+        mask_QC: Mask of the positions that have a context.
+        objective: Form of L_gen; see `generation_loss`.
+        alpha_re: Weight of L_re.
+        alpha_tok: Weight of L_tok.
 
     """
     log_p = log_weights(log_odds_QC, mask_QC)

@@ -1,4 +1,4 @@
-"""Memory use of a training process."""
+"""Memory usage of a training process."""
 
 import resource
 
@@ -6,7 +6,7 @@ import torch
 
 
 def peak_memory() -> int:
-    """Return the peak memory in bytes: of the GPU where one is used, otherwise the resident memory of this process."""
+    """Return the peak memory in bytes: GPU memory if a GPU is used, otherwise resident memory of this process."""
     if torch.cuda.is_available() and torch.cuda.max_memory_allocated():
         return torch.cuda.max_memory_allocated()
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -1,4 +1,4 @@
-"""What a training method defines: its models, the values of a batch, their loss, and how good the models are."""
+"""Interface of training methods: trained models, values of a batch, loss, and evaluation."""
 
 from __future__ import annotations
 
@@ -19,50 +19,50 @@ Batch = TypeVar("Batch")
 
 
 class Method(ABC, Generic[Batch]):
-    """A training method. `Batch` is what `prepare` makes of a batch of questions, by default the questions themselves.
+    """Base class of training methods. `Batch` is the type that `prepare` returns, by default the questions themselves.
 
-    A method with rollouts samples and scores in `prepare`, without gradients, keeps the log-probabilities of its samples
-    in the batch, and takes `updates` optimizer steps on it; what it adapts on the way goes into `state_dict`.
+    A method with rollouts draws and scores its samples in `prepare`, without gradients. It stores their log-probabilities in
+    the batch and takes `updates` optimizer steps on it. State that changes during training belongs in `state_dict`.
     """
 
     updates: int = 1
-    """Optimizer steps per prepared batch."""
+    """Number of optimizer steps on each prepared batch."""
 
     @property
     @abstractmethod
     def parts(self) -> Mapping[str, PairModel]:
-        """Return what is trained, by the name of its folder."""
+        """Return the trained components by the name of the folder to which each is saved."""
 
     @property
     def models(self) -> Mapping[str, LanguageModel]:
-        """Return the trained models by the name of their folder."""
-        return {name: part.lm for name, part in self.parts.items()}
+        """Return the language models of the trained components, by the same names."""
+        return {name: component.lm for name, component in self.parts.items()}
 
     @property
     def truncated(self) -> int:
-        """Return how many pairs were cut to a model's context length so far."""
-        return sum(part.truncated for part in self.parts.values())
+        """Return the number of pairs that were cut to a model's context length so far."""
+        return sum(component.truncated for component in self.parts.values())
 
     def prepare(self, groups: Sequence[Group], seed: int, epoch: int) -> Batch:  # noqa: ARG002 (methods with rollouts use them)
-        """Return the batch of some questions; runs once before its updates, without gradients or dropout."""
+        """Prepare a batch of questions. It is called once before the updates, without gradients or dropout."""
         batch: Any = groups
         return batch  # type: ignore[no-any-return]  # the default Batch is Sequence[Group]
 
     @abstractmethod
     def chunks(self, batch: Batch, seed: int, epoch: int, budget: int) -> list[Chunk]:
-        """Divide a batch into chunks of at most `budget` padded tokens."""
+        """Divide a batch into chunks of at most `budget` tokens, including padding."""
 
     @abstractmethod
     def loss(self, values: torch.Tensor, batch: Batch) -> Mapping[str, torch.Tensor]:
-        """Return the loss under "loss", and its terms, of a batch's (rows, columns)."""
+        """Compute the loss of a batch from its values (rows, columns); return it as "loss", with its terms."""
 
     @abstractmethod
     def evaluate(self, groups: Sequence[Group]) -> list[dict[str, float]]:
-        """Return one row of metrics per question; "em" chooses the best checkpoint, the later of equal ones."""
+        """Compute the metrics of each question. The best epoch has the highest mean "em"; if several tie, it is the latest."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what a checkpoint keeps beside models and optimizer: plain values and tensors."""
+        """Return the state that a checkpoint stores besides models and optimizer, as plain values and tensors."""
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from the state of a checkpoint."""
+        """Restore the state from a checkpoint."""

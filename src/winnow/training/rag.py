@@ -1,4 +1,4 @@
-"""RAG-sequence with the retriever's scores: the generator alone learns (RE-RAG's ablation baseline, table 7)."""
+"""RAG-sequence with weights from the retriever's scores: only the generator is trained (RE-RAG, ablation of table 7)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from winnow.contexts import marginalization
+from winnow.errors import ConfigError
 from winnow.metrics.answer import exact_match
 from winnow.modeling.pair_inputs import budget_batches
 from winnow.modeling.pair_model import PairModel
@@ -21,13 +22,13 @@ from winnow.training.re_rag import generate_all
 
 @dataclass
 class Rag(Method[Sequence[Group]]):
-    """Trains a generator under fixed weights of the contexts.
+    """Trains a generator with fixed context weights.
 
     Args:
-        generator: what is trained.
-        objective: "marginal" is the likelihood of eq. 2 (RAG-sequence); "paper" sums -log P_G over the contexts.
-        scale: of the retriever's scores in eq. 1; 0 gives uniform weights.
-        top: number of contexts, as retrieved, from which evaluation answers.
+        generator: Generator to train.
+        objective: "marginal" is the likelihood of eq. 2 (RAG-sequence). "paper" sums -log P_G over the contexts.
+        scale: Factor of the retriever's scores in eq. 1; 0 gives uniform weights.
+        top: Number of contexts, in retrieved order, from which evaluation answers.
 
     """
 
@@ -36,41 +37,46 @@ class Rag(Method[Sequence[Group]]):
     scale: float = 1.0
     top: int = 10
 
+    def __post_init__(self) -> None:
+        """Raise ConfigError for an unknown objective."""
+        if self.objective not in ("paper", "marginal"):
+            raise ConfigError(f"objective must be paper or marginal; received {self.objective!r}.")
+
     @property
     def parts(self) -> Mapping[str, PairModel]:
-        """Return the generator."""
+        """Return the generator, the only trained model."""
         return {"generator": self.generator}
 
     def chunks(self, batch: Sequence[Group], seed: int, epoch: int, budget: int) -> list[Chunk]:
-        """Divide the pairs of all questions into chunks of similar length; one column: log P_G(answer)."""
+        """Divide the pairs of all questions into chunks of similar length; the only column is log P_G(answer)."""
         pairs = [(group.question.text, group.contexts[n].passage) for group, n in pairs_of(batch)]
         self.generator.tokens.prepare(pairs)
-        rows = [self.generator.tokens.encode(*pair) for pair in pairs]
+        inputs = [self.generator.tokens.encode(*pair) for pair in pairs]
         answers = [self.generator.target(group.target(seed, epoch)) for group in batch]
         targets = [answers[i] for i, group in enumerate(batch) for _ in group.contexts]
 
-        def run(some: Sequence[int]) -> torch.Tensor:
-            return self.generator.log_likelihood([rows[n] for n in some], [targets[n] for n in some])[:, None]
+        def run(rows: Sequence[int]) -> torch.Tensor:
+            return self.generator.log_likelihood([inputs[n] for n in rows], [targets[n] for n in rows])[:, None]
 
         return [
-            Chunk(some, lambda some=some: run(some), sum(len(rows[n]) + len(targets[n]) for n in some))  # type: ignore[misc]
-            for some in budget_batches([len(row) for row in rows], budget)
+            Chunk(rows, lambda rows=rows: run(rows), sum(len(inputs[n]) + len(targets[n]) for n in rows))  # type: ignore[misc]
+            for rows in budget_batches([len(ids) for ids in inputs], budget)
         ]
 
     def loss(self, values: torch.Tensor, batch: Sequence[Group]) -> Mapping[str, torch.Tensor]:
-        """Return the loss."""
-        answer, mask = spread(batch, values[:, 0], 0.0)
+        """Compute the generation loss under the context weights."""
+        log_answer, mask = spread(batch, values[:, 0], 0.0)
         scores = torch.tensor([self.scale * c.score for group in batch for c in group.contexts], device=values.device)
-        weights = log_weights(spread(batch, scores, 0.0)[0], mask)
-        return {"loss": generation_loss(weights, answer, mask, self.objective).mean()}
+        log_p = log_weights(spread(batch, scores, 0.0)[0], mask)
+        return {"loss": generation_loss(log_p, log_answer, mask, self.objective).mean()}
 
     def evaluate(self, groups: Sequence[Group]) -> list[dict[str, float]]:
-        """Answer by marginalization over the first contexts."""
-        chosen = [list(range(min(self.top, len(group.contexts)))) for group in groups]
-        rows = []
-        for group, order, replies in zip(groups, chosen, generate_all(self.generator, groups, chosen), strict=True):
+        """Answer by marginalization over the first `top` contexts and compute exact match."""
+        positions = [range(min(self.top, len(group.contexts))) for group in groups]
+        metrics = []
+        for group, replies in zip(groups, generate_all(self.generator, groups, positions), strict=True):
             answers = [reply.text for reply in replies]
-            scores = [self.scale * group.contexts[n].score for n in order]
+            scores = [self.scale * context.score for context in group.contexts[: self.top]]
             answer = marginalization.choose(answers, [reply.log_p for reply in replies], scores)
-            rows.append({"em": exact_match(answer, group.question.answers)})
-        return rows
+            metrics.append({"em": exact_match(answer, group.question.answers)})
+        return metrics

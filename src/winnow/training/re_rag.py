@@ -1,4 +1,4 @@
-"""RE-RAG: the relevance estimator learns from the generator's likelihoods, without relevance labels (section 2.3)."""
+"""RE-RAG (section 2.3): a relevance estimator learns from a generator's likelihoods, without relevance labels."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _EVALUATION_TOKENS = 8192
 
 @dataclass
 class ReRag(Method[Sequence[Group]]):
-    """Trains an estimator, and with it a generator; a frozen generator's log-likelihoods are in the groups.
+    """Trains a relevance estimator, alone or jointly with a generator.
 
     Args:
-        estimator: of any kind and size ("mixed" in the paper's table 1).
-        generator: trained jointly; None for a frozen one.
-        objective: L_gen as printed in eq. 7, or the marginal likelihood; see `winnow.training.losses`.
-        alpha_re: weight of L_re.
-        alpha_tok: weight of L_tok.
-        top: number of contexts, best by the estimator, from which evaluation answers (appendix B).
+        estimator: Estimator to train. Its kind and size may differ from the generator's ("mixed" in the paper's table 1).
+        generator: Generator to train jointly, or None for a frozen generator, whose log-likelihoods are in the groups.
+        objective: Form of L_gen: "paper" for eq. 7 as printed, or "marginal"; see `winnow.training.losses`.
+        alpha_re: Weight of L_re.
+        alpha_tok: Weight of L_tok.
+        top: Number of contexts, ranked by the estimator, from which evaluation answers (appendix B).
 
     """
 
@@ -46,21 +46,23 @@ class ReRag(Method[Sequence[Group]]):
     top: int = 10
 
     def __post_init__(self) -> None:
-        """Refuse an unknown objective."""
+        """Validate the objective."""
         if self.objective not in ("paper", "marginal"):
             raise ConfigError(f"objective must be paper or marginal; received {self.objective!r}.")
 
     @property
     def parts(self) -> Mapping[str, PairModel]:
         """Return the estimator, and the generator if it is trained."""
-        generator = {} if self.generator is None else {"generator": self.generator}
-        return {"estimator": self.estimator, **generator}
+        generator_part = {} if self.generator is None else {"generator": self.generator}
+        return {"estimator": self.estimator, **generator_part}
 
     def chunks(self, batch: Sequence[Group], seed: int, epoch: int, budget: int) -> list[Chunk]:
-        """Divide the pairs of all questions into chunks of similar length; columns: log-odds, other, log P_G(answer).
+        """Divide the pairs of all questions into chunks of similar length.
+
+        The columns are the log-odds, the probability of other tokens, and log P_G(answer).
 
         Raises:
-            ConfigError: if the estimator's runtime keeps the weights of its first call.
+            ConfigError: If the estimator's runtime is not "torch": other runtimes keep the weights of their first call.
 
         """
         if self.estimator.runtime != "torch":
@@ -69,31 +71,36 @@ class ReRag(Method[Sequence[Group]]):
         tokens = self.estimator.tokens
         tokens.prepare(pairs)
         estimator_rows = [tokens.encode(*pair) for pair in pairs]
-        starts = [tokens.passage_start(question) for question, _ in pairs]
-        log_answer = torch.tensor([group.log_answer[n] for group, n in pairs_of(batch)] if self.generator is None else [])
+        passage_starts = [tokens.passage_start(question) for question, _ in pairs]
+        frozen_log_answer = torch.tensor(
+            [group.log_answer[n] for group, n in pairs_of(batch)] if self.generator is None else []
+        )
         generator_rows, targets = self._generator_inputs(batch, pairs, seed, epoch)
 
         def run(rows: Sequence[int]) -> torch.Tensor:
-            scores = self.estimator.estimate([estimator_rows[n] for n in rows], [starts[n] for n in rows])
+            scores = self.estimator.estimate([estimator_rows[n] for n in rows], [passage_starts[n] for n in rows])
             if self.generator is None:
-                answer = log_answer[list(rows)].to(scores.log_odds.device)
+                log_answer = frozen_log_answer[list(rows)].to(scores.log_odds.device)
             else:
-                answer = self.generator.log_likelihood([generator_rows[n] for n in rows], [targets[n] for n in rows])
-            return torch.stack([scores.log_odds, scores.other, answer], dim=1)
+                log_answer = self.generator.log_likelihood([generator_rows[n] for n in rows], [targets[n] for n in rows])
+            return torch.stack([scores.log_odds, scores.other, log_answer], dim=1)
 
-        def count(rows: Sequence[int]) -> int:
-            tokens = sum(len(estimator_rows[n]) for n in rows)
-            return tokens if self.generator is None else tokens + sum(len(generator_rows[n]) + len(targets[n]) for n in rows)
+        def count_tokens(rows: Sequence[int]) -> int:
+            count = sum(len(estimator_rows[n]) for n in rows)
+            return count if self.generator is None else count + sum(len(generator_rows[n]) + len(targets[n]) for n in rows)
 
         lengths = [len(row) for row in estimator_rows]
         if self.generator is not None:
             lengths = [max(length, len(row)) for length, row in zip(lengths, generator_rows, strict=True)]
-        return [Chunk(rows, lambda rows=rows: run(rows), count(rows)) for rows in budget_batches(lengths, budget)]  # type: ignore[misc]
+        return [
+            Chunk(rows, lambda rows=rows: run(rows), count_tokens(rows))  # type: ignore[misc]
+            for rows in budget_batches(lengths, budget)
+        ]
 
     def _generator_inputs(
         self, batch: Sequence[Group], pairs: Sequence[tuple[str, Any]], seed: int, epoch: int
     ) -> tuple[list[list[int]], list[list[int]]]:
-        """Return the generator's token rows and targets, one per pair; none for a frozen generator."""
+        """Tokenise the generator's inputs and targets, one of each per pair; both are empty for a frozen generator."""
         if self.generator is None:
             return [], []
         self.generator.tokens.prepare(pairs)
@@ -102,15 +109,18 @@ class ReRag(Method[Sequence[Group]]):
         return [self.generator.tokens.encode(*pair) for pair in pairs], targets
 
     def loss(self, values: torch.Tensor, batch: Sequence[Group]) -> Mapping[str, torch.Tensor]:
-        """Return the joint loss (eq. 12) and its terms."""
-        (log_odds, mask), (other, _), (answer, _) = (spread(batch, values[:, n], 0.0) for n in range(3))
+        """Compute the joint loss (eq. 12) and its terms."""
+        (log_odds, mask), (other, _), (log_answer, _) = (spread(batch, values[:, n], 0.0) for n in range(3))
         loss = joint_loss(
-            log_odds, other, answer, mask, objective=self.objective, alpha_re=self.alpha_re, alpha_tok=self.alpha_tok
+            log_odds, other, log_answer, mask, objective=self.objective, alpha_re=self.alpha_re, alpha_tok=self.alpha_tok
         )
         return {"loss": loss.total, "loss_gen": loss.generation, "loss_re": loss.estimation, "loss_tok": loss.token}
 
     def evaluate(self, groups: Sequence[Group]) -> list[dict[str, float]]:
-        """Answer from the estimator's best contexts by marginalization, and with uniform weights; measure its recall."""
+        """Compute recall@1 of the estimator's ranking, and exact match by marginalization over its best `top` contexts.
+
+        "em" weights the contexts by the estimator, "em_uniform" weights them equally.
+        """
         pairs = [(group.question.text, group.contexts[n].passage) for group, n in pairs_of(groups)]
         scores = iter(self.estimator.score(pairs).tolist())
         rankings: list[list[tuple[float, int]]] = []
@@ -118,7 +128,7 @@ class ReRag(Method[Sequence[Group]]):
             scored = [(next(scores), n) for n in range(len(group.contexts))]
             rankings.append(sorted(scored, key=lambda pair: -pair[0])[: self.top])
         replies = self._replies(groups, rankings)
-        return [_metrics(*row) for row in zip(groups, rankings, replies, strict=True)]
+        return [_metrics(*arguments) for arguments in zip(groups, rankings, replies, strict=True)]
 
     def _replies(self, groups: Sequence[Group], rankings: Sequence[Sequence[tuple[float, int]]]) -> list[list[ScoredReply]]:
         if self.generator is None:
@@ -128,20 +138,27 @@ class ReRag(Method[Sequence[Group]]):
 
 def _metrics(group: Group, ranking: Sequence[tuple[float, int]], replies: Sequence[ScoredReply]) -> dict[str, float]:
     answers, log_p = [reply.text for reply in replies], [reply.log_p for reply in replies]
-    row = {"recall_at_1": float(group.contexts[ranking[0][1]].has_answer)}
+    metrics = {"recall_at_1": float(group.contexts[ranking[0][1]].has_answer)}
     for name, scores in (("em", [score for score, _ in ranking]), ("em_uniform", [0.0] * len(ranking))):
-        row[name] = exact_match(marginalization.choose(answers, log_p, scores), group.question.answers)
-    return row
+        metrics[name] = exact_match(marginalization.choose(answers, log_p, scores), group.question.answers)
+    return metrics
 
 
-def generate_all(generator: Generator, groups: Sequence[Group], chosen: Sequence[Sequence[int]]) -> list[list[ScoredReply]]:
-    """Return the greedy answers from chosen contexts of each question, generated in batches of similar length."""
+def generate_all(generator: Generator, groups: Sequence[Group], positions: Sequence[Sequence[int]]) -> list[list[ScoredReply]]:
+    """Decode answers greedily, in batches of similar length.
+
+    Args:
+        generator: Generator of the answers.
+        groups: Questions with their contexts.
+        positions: For each question, the positions of the contexts to answer from.
+
+    """
     model: Any = generator.lm.model
     model.eval()
-    pairs = [(i, n) for i, positions in enumerate(chosen) for n in positions]
-    rows = [generator.tokens.encode(groups[i].question.text, groups[i].contexts[n].passage) for i, n in pairs]
-    by_row: dict[int, ScoredReply] = {}
-    for batch in budget_batches([len(row) for row in rows], _EVALUATION_TOKENS):
-        by_row.update(zip(batch, generator.generate([rows[n] for n in batch]), strict=True))
-    replies = iter(by_row[n] for n in range(len(rows)))
-    return [[next(replies) for _ in positions] for positions in chosen]
+    pairs = [(group, n) for group, numbers in zip(groups, positions, strict=True) for n in numbers]
+    inputs = [generator.tokens.encode(group.question.text, group.contexts[n].passage) for group, n in pairs]
+    reply_of_row: dict[int, ScoredReply] = {}
+    for rows in budget_batches([len(ids) for ids in inputs], _EVALUATION_TOKENS):
+        reply_of_row.update(zip(rows, generator.generate([inputs[n] for n in rows]), strict=True))
+    replies = iter(reply_of_row[n] for n in range(len(inputs)))
+    return [[next(replies) for _ in numbers] for numbers in positions]

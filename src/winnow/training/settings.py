@@ -1,4 +1,4 @@
-"""Settings of training runs; this module imports no model code, so that keys can be computed without it."""
+"""Settings of training runs. This module imports no model code, so that artifact keys can be computed without it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,26 +15,26 @@ class SftSettings:
     """Settings of supervised fine-tuning.
 
     Attributes:
-        epochs: passes over the examples.
-        learning_rate: at its peak; it decays linearly.
-        warmup_ratio: share of the steps over which it rises.
-        weight_decay: of AdamW.
-        batch_size: examples per device and micro-batch.
-        accumulation: micro-batches per optimizer step.
-        max_length: longer examples are left out, and counted.
-        lora_rank: 0 trains all weights.
-        precision: bfloat16 keeps float32 master weights; "auto" means bfloat16 where the hardware has it.
-        device: auto, cpu or cuda.
-        save_steps: steps between checkpoints.
-        logging_steps: steps between log entries.
-        seed: of shuffling and dropout.
+        epochs: Number of passes over the examples.
+        learning_rate: Peak learning rate, after which it decays linearly.
+        warmup_ratio: Fraction of the steps over which the learning rate rises.
+        weight_decay: Weight decay of AdamW.
+        batch_size: Examples per device in a micro-batch.
+        accumulation: Micro-batches per optimizer step.
+        max_length: Maximum number of tokens in an example. Longer examples are skipped and counted.
+        lora_rank: Rank of the LoRA adapters, or 0 to train all weights.
+        precision: "bfloat16" (with float32 master weights), "float32", or "auto" for bfloat16 if the hardware supports it.
+        device: "auto", "cpu" or "cuda".
+        save_steps: Steps between checkpoints.
+        logging_steps: Steps between log entries.
+        seed: Seed of shuffling and dropout.
 
     """
 
     speed_only: ClassVar[Mapping[str, str]] = {
-        "device": "the same computation on another device",
-        "save_steps": "a resumed run continues bit for bit",
-        "logging_steps": "logging changes no weight",
+        "device": "the computation is the same on every device",
+        "save_steps": "a resumed run has exactly the same weights",
+        "logging_steps": "logging does not affect the weights",
     }
 
     epochs: float = 1.0
@@ -52,50 +52,51 @@ class SftSettings:
     seed: int = 13
 
     def __post_init__(self) -> None:
-        """Refuse settings out of range."""
+        """Validate the settings."""
         if min(self.batch_size, self.accumulation, self.max_length, self.save_steps, self.logging_steps) < 1:
             raise ConfigError(f"training: batch_size, accumulation, max_length and *_steps start at 1; received {self}.")
         _check_precision(self.precision)
 
     @classmethod
     def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the settings with the precision that "auto" means on this machine."""
-        return _with_precision(settings)
+        """Return the settings with precision "auto" resolved for this machine."""
+        return _resolve_precision(settings)
 
 
 @dataclass(frozen=True, slots=True)
 class LoopSettings:
-    """Settings of the joint training loop; the defaults are RE-RAG's (appendix B), whose effective batch is 64 questions.
+    """Settings of the joint training loop. The defaults are RE-RAG's (appendix B), with an effective batch of 64 questions.
 
     Attributes:
-        epochs: passes over the training questions.
-        learning_rate: constant after `warmup_steps`.
-        weight_decay: of AdamW.
-        warmup_steps: steps over which the learning rate rises linearly.
-        batch_questions: questions per device and batch.
-        accumulation: batches per optimizer step, over all devices.
-        chunk_tokens: padded tokens that run through a model at once.
-        gradient_caching: run each chunk twice instead of keeping its activations.
-        gradient_checkpointing: let the models keep only their layers' inputs.
-        dropout: of all layers; None keeps the models' own. On a CPU its random numbers take a third of the time.
-        max_grad_norm: gradients are scaled down to it; 0 turns clipping off.
-        max_loss: a loss above it stops the run, as a loss that is not finite does.
-        precision: bfloat16 (autocast over float32 weights) or float32; "auto" means bfloat16 where the hardware has it.
-        device: auto, cpu or cuda.
-        save_steps: steps between checkpoints.
-        logging_steps: steps between log entries.
-        seed: of shuffling, dropout and new weights.
+        epochs: Number of passes over the training questions.
+        learning_rate: Learning rate after the warm-up; it stays constant.
+        weight_decay: Weight decay of AdamW.
+        warmup_steps: Steps over which the learning rate rises linearly.
+        batch_questions: Questions per device in a batch.
+        accumulation: Batches per optimizer step, over all devices.
+        chunk_tokens: Maximum number of tokens, including padding, that run through a model at once.
+        gradient_caching: Whether to run each chunk twice instead of keeping its activations.
+        gradient_checkpointing: Whether the models keep only the inputs of their layers and recompute other activations.
+        dropout: Dropout probability of all layers, or None for the models' own. On a CPU, its random numbers take a
+            third of the training time.
+        max_grad_norm: Norm to which gradients are clipped, or 0 for no clipping.
+        max_loss: Loss above which the run stops, as it does at a loss that is not finite.
+        precision: "bfloat16" (autocast with float32 weights), "float32", or "auto" for bfloat16 if the hardware supports it.
+        device: "auto", "cpu" or "cuda".
+        save_steps: Steps between checkpoints.
+        logging_steps: Steps between log entries.
+        seed: Seed of shuffling, dropout and newly initialised weights.
 
     """
 
     speed_only: ClassVar[Mapping[str, str]] = {
-        "device": "the same computation on another device",
-        "chunk_tokens": "chunks are summed: only rounding depends on their size",
-        "gradient_caching": "the gradient is the same, computed in two passes",
-        "gradient_checkpointing": "activations are recomputed, not changed",
-        "max_loss": "it stops a run, and changes none that finishes",
-        "save_steps": "a resumed run continues bit for bit",
-        "logging_steps": "logging changes no weight",
+        "device": "the computation is the same on every device",
+        "chunk_tokens": "gradients are summed over chunks, whose size affects only rounding",
+        "gradient_caching": "the same gradient is computed in two passes",
+        "gradient_checkpointing": "recomputed activations are the same",
+        "max_loss": "the limit stops a run and does not affect a run that finishes",
+        "save_steps": "a resumed run has exactly the same weights",
+        "logging_steps": "logging does not affect the weights",
     }
 
     epochs: int = 10
@@ -117,7 +118,7 @@ class LoopSettings:
     seed: int = 13
 
     def __post_init__(self) -> None:
-        """Refuse settings out of range."""
+        """Validate the settings."""
         counts = (self.epochs, self.batch_questions, self.accumulation, self.chunk_tokens, self.save_steps, self.logging_steps)
         if min(counts) < 1 or min(self.learning_rate, self.max_loss) <= 0 or self.warmup_steps < 0:
             raise ConfigError(f"training: counts start at 1, rates above 0; received {self}.")
@@ -125,8 +126,8 @@ class LoopSettings:
 
     @classmethod
     def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the settings with the precision that "auto" means on this machine."""
-        return _with_precision(settings)
+        """Return the settings with precision "auto" resolved for this machine."""
+        return _resolve_precision(settings)
 
 
 def _check_precision(precision: str) -> None:
@@ -134,6 +135,6 @@ def _check_precision(precision: str) -> None:
         raise ConfigError(f"training.precision must be one of {', '.join(PRECISIONS)}; received {precision!r}.")
 
 
-def _with_precision(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _resolve_precision(settings: Mapping[str, Any]) -> dict[str, Any]:
     precision = resolve_dtype(str(settings.get("precision", "auto")), str(settings.get("device", "auto")))
     return {**settings, "precision": precision}
