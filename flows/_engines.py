@@ -15,6 +15,7 @@ from winnow.artifacts.tables import read_passages
 from winnow.driver import WINDOW, Driver, Job, Tally
 from winnow.dry_run import CostEstimate, estimate_cost
 from winnow.errors import ConfigError
+from winnow.identity import ledger_identity
 from winnow.ledger.stores import open_store
 from winnow.protocols import CallStore, Engine, Engines, Estimator, engines_for
 from winnow.readers.budget import Budget, Spending
@@ -152,7 +153,7 @@ def dry_run_rows(cfg: DictConfig, specs: Sequence[EngineSpec], jobs: Callable[[]
     engines = open_engines(specs, check=False)
     with open_ledger(cfg) as ledger:
         estimates = estimate_cost(jobs, engines, ledger, {spec.role: spec.price for spec in specs})
-    identities = {role: engine.identity for (_, role), engine in engines.items()}
+    identities = {role: ledger_identity(engine) for (_, role), engine in engines.items()}
     return [_cost_row(role, identities[role], estimate) for role, estimate in estimates.items()]
 
 

@@ -124,7 +124,8 @@ class Pinned:
                     contents.setdefault(name, identify(value))
         plain |= {name: value for name, value in contents.items() if name in plain}
         nested = {name: value for name, value in contents.items() if name not in plain}
-        return {"_target_": target, **{name: self.settings(value) for name, value in plain.items()}, **nested}
+        code = {"_target_": target, "revision": identity.revision(component)}
+        return {**code, **{name: self.settings(value) for name, value in plain.items()}, **nested}
 
 
 def _assets(node: Any) -> Iterator[DictConfig]:

@@ -8,6 +8,7 @@ from flows._artifacts import Project
 from flows._build import build
 from flows._conf import compose, options
 from flows._engines import drive, engine_spec, open_engines, open_ledger
+from flows._identity import Pinned
 from winnow.artifacts.provenance import key_of
 from winnow.errors import ConfigError, nearest
 from winnow.metrics.base import JudgedMetric, Metric, Row, Sample, required_inputs
@@ -80,4 +81,4 @@ def metrics_digest(cfg: DictConfig) -> str:
     judge = any(isinstance(metric, JudgedMetric) for metric in configured_metrics(cfg))
     prices = OmegaConf.to_container(cfg.prices, resolve=True)
     judge_key = engine_spec(Project(cfg), "judge").key if judge else ""
-    return key_of(OmegaConf.to_container(cfg.metric, resolve=True), prices, judge_key)
+    return key_of(Pinned.of(cfg).settings(cfg.metric), prices, judge_key)

@@ -18,6 +18,7 @@ from flows._entry import entry
 from flows._metrics import configured_metrics
 from flows._summary import Summary
 from winnow.errors import ConfigError, nearest
+from winnow.identity import ledger_identity
 from winnow.metrics.base import JudgedMetric, Sample
 from winnow.records import (
     Answer,
@@ -68,7 +69,7 @@ def _question(cell: OpenCell, question_id: str) -> Question:
 
 def _replay(cfg: DictConfig, cell: OpenCell, question: Question, placed: PlacedContexts) -> Replay[Answer]:
     engines = open_engines(cell.spec.engines, check=False)
-    identities = {role: engine.identity for (_, role), engine in engines.items()}
+    identities = {role: ledger_identity(engine) for (_, role), engine in engines.items()}
     with open_ledger(cfg) as ledger:
         return replay(cell.strategy.plan(question, placed.contexts), identities, ledger)
 

@@ -11,6 +11,7 @@ import pytest
 from tests.plans import PROMPT, run
 from winnow.driver import Driver, Job
 from winnow.errors import CallRefusedError, ConfigError, ReaderError
+from winnow.identity import ledger_identity
 from winnow.keys import request_key
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import engines_for
@@ -190,7 +191,7 @@ def test_replies_on_their_way_from_one_server_survive_the_failure_of_another(tmp
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
         with pytest.raises(ReaderError, match="the quota is exhausted"):
             list(Driver(engines, ledger).run([Job(1, plan())]))
-        key = request_key("judge", Generate((Message("user", "judge"),), Decoding()))
+        key = request_key(ledger_identity(judge), Generate((Message("user", "judge"),), Decoding()))
         assert isinstance(ledger.get([key])[key], Generation)
 
 

@@ -15,6 +15,7 @@ from typing import Any, Generic
 
 from winnow.calls import ActivePlan, Call, CallState, Lane, Waiter
 from winnow.errors import CallRefusedError, ConfigError, PromptTooLongError
+from winnow.identity import ledger_identity
 from winnow.keys import request_key
 from winnow.protocols import CallStore, Engines
 from winnow.records import (
@@ -82,7 +83,7 @@ class Driver:
         self.tally = Tally()
         self._open: dict[bytes, Call] = {}
         self._new: list[Waiter] = []
-        self._lanes = {id(engine): Lane(engine, engine.identity) for engine in engines.values()}
+        self._lanes = {id(engine): Lane(engine, ledger_identity(engine)) for engine in engines.values()}
         self._by_request = {which: self._lanes[id(engine)] for which, engine in engines.items()}
         self._elsewhere: list[Call] = []
         self._outcomes: deque[Outcome[Any]] = deque()

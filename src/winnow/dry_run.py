@@ -6,6 +6,7 @@ from typing import Any
 
 from winnow.driver import Job, no_engine
 from winnow.errors import ConfigError
+from winnow.identity import ledger_identity
 from winnow.keys import request_key
 from winnow.protocols import CallStore, Engine, Engines
 from winnow.records import Generate, Generation, Likelihood, Pages, Price, Request, Result, Role, Score, Search, Usage
@@ -73,7 +74,7 @@ def _bounds(role: Role, walks: Sequence[_Walk], price: Price, engine: Engine, le
     possible = {key: usage for keys in missing for key, usage in keys.items()}
     tokens = [sum(possible[key].tokens_in for key in keys) for keys in (certain, possible)]
     replies = sum(usage.tokens_out for usage in possible.values())
-    mean = ledger.mean_seconds(engine.identity)
+    mean = ledger.mean_seconds(ledger_identity(engine))
     return CostEstimate(
         requests=(sum(map(min, counts)), sum(map(max, counts))),
         stored=(min(stored), max(stored)),
@@ -100,7 +101,7 @@ def _walk(jobs: Iterable[Job[Any]], engines: Engines, ledger: CallStore, probe: 
 
 def _results(requests: Sequence[Request], engines: Engines, ledger: CallStore, probe: str, walk: _Walk) -> list[Result]:
     """Return stored results, and the probe for the others."""
-    keys = [request_key(_engine(request, engines).identity, request) for request in requests]
+    keys = [request_key(ledger_identity(_engine(request, engines)), request) for request in requests]
     counts = walk.requests[-1]
     for request in requests:
         counts[request.role] = counts.get(request.role, 0) + 1

@@ -96,6 +96,8 @@ class Decoding:
 
     """
 
+    revision: ClassVar[int] = 1
+
     max_new_tokens: int = 16
     temperature: float = 0.0
     top_p: float = 1.0

@@ -11,7 +11,7 @@ position, counted from 1. `retrieved` does not move it; an inserted gold passage
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from winnow.contexts.gold import gold_provenance
 from winnow.errors import ConfigError
@@ -24,6 +24,8 @@ Gold = Literal["keep", "insert", "remove"]
 @dataclass(frozen=True, slots=True)
 class Placement:
     """Rules that select and order the contexts of a prompt. `seed` affects only random positions."""
+
+    revision: ClassVar[int] = 1
 
     gold: Gold = "keep"
     order: Order = "retrieved"

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 from winnow.errors import ArtifactError, ConfigError
 from winnow.records import Context
@@ -17,6 +17,8 @@ class ContextWeighting:
         scale: Factor of the scores. Scores of BM25 and inner products differ by orders of magnitude.
 
     """
+
+    revision: ClassVar[int] = 1
 
     by: Literal["none", "retriever", "estimator"] = "none"
     scale: float = 1.0

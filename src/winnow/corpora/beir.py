@@ -13,6 +13,7 @@ from winnow.records import Passage
 class BeirCorpus:
     """Parses each document of a BEIR data set into a passage. A document without text is represented by its title."""
 
+    revision: ClassVar[int] = 1
     input_files: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str

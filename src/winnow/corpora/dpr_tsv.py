@@ -13,6 +13,7 @@ from winnow.records import Passage
 class DprTsv:
     """Parses a DPR dump, such as the 21 million passages of Wikipedia, one passage at a time."""
 
+    revision: ClassVar[int] = 1
     input_files: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str

@@ -25,6 +25,7 @@ class HubCorpus:
 
     """
 
+    revision: ClassVar[int] = 1
     dataset_names: ClassVar[tuple[str, ...]] = ("path",)
     input_files: ClassVar[tuple[str, ...]] = ("options.data_files", "options.data_dir")
 

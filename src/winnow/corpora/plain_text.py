@@ -21,6 +21,7 @@ class PlainText:
 
     """
 
+    revision: ClassVar[int] = 1
     input_files: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str

@@ -14,6 +14,7 @@ from winnow.records import Passage
 class SummariesJson:
     """Parses each article's summary into a passage. Its id is the article's position in the file, which is read at once."""
 
+    revision: ClassVar[int] = 1
     input_files: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str

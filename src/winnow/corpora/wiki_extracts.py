@@ -15,6 +15,7 @@ from winnow.records import Passage
 class WikiExtracts:
     """Splits each page into non-overlapping passages of `words` words. Pages without text, such as redirects, have none."""
 
+    revision: ClassVar[int] = 1
     input_files: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str

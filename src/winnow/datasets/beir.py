@@ -23,6 +23,7 @@ class BeirQueries:
 
     """
 
+    revision: ClassVar[int] = 1
     input_files: ClassVar[tuple[str, ...]] = ("path", "qrels")
 
     path: str

@@ -19,6 +19,7 @@ class DprBiencoder:
     not find in its Wikipedia dump have no positive passage. They are skipped, as in DPR's training.
     """
 
+    revision: ClassVar[int] = 1
     input_files: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str

@@ -13,6 +13,7 @@ from winnow.records import Question
 class DprQuestions:
     """Parses each line into a question, with the line number as its id."""
 
+    revision: ClassVar[int] = 1
     input_files: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str

@@ -15,6 +15,7 @@ from winnow.records import Question
 class PopQa:
     """Parses each line into a question. `meta` stores relation (`prop`) and subject popularity (`s_pop`), if present."""
 
+    revision: ClassVar[int] = 1
     input_files: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str

@@ -25,6 +25,7 @@ class RedTrivia:
 
     """
 
+    revision: ClassVar[int] = 1
     input_files: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str

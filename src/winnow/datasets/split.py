@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from winnow.errors import ConfigError
 from winnow.records import Question
@@ -20,6 +21,8 @@ class Split:
         given: Whether the parser has assigned the splits, as for a folder of FiD files.
 
     """
+
+    revision: ClassVar[int] = 1
 
     test: int = 0
     dev: int = 0

@@ -15,6 +15,7 @@ from winnow.records import Question
 class Squad:
     """Parses the questions, with the article's title in `meta`. Unanswerable questions of version 2 are skipped."""
 
+    revision: ClassVar[int] = 1
     input_files: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str

@@ -14,6 +14,7 @@ from winnow.records import Question
 class TriviaQa:
     """Parses the questions, with Answer.Value and all aliases as answers. The file is read at once."""
 
+    revision: ClassVar[int] = 1
     input_files: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str

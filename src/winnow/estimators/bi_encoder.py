@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,8 @@ from winnow.records import Passage
 @dataclass(frozen=True)
 class BiEncoder:
     """Uses `scale` times the cosine similarity as log-odds. Each distinct passage is encoded only once."""
+
+    revision: ClassVar[int] = 1
 
     encoder: SentenceEncoder
     scale: float = 20.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import torch
 
@@ -17,6 +18,8 @@ from winnow.modeling.pair_model import causal_tokens
 @dataclass
 class CausalEstimator(WordEstimator):
     """Scores pairs by the logits at the last position, and computes no others. GGUF files are supported too."""
+
+    revision: ClassVar[int] = 1
 
     form: PairForm = field(default_factory=lambda: PairForm(suffix=" relevant:"))
     words: Sequence[str] = (" true", " false")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 
@@ -33,6 +33,8 @@ class CrossEncoder(PairEstimator):
             al. 2020) has such layers for speed.
 
     """
+
+    revision: ClassVar[int] = 1
 
     form: PairForm = field(default_factory=lambda: PairForm("{question}", "{title}. {text}"))
     head: Literal["classes", "pooled"] = "classes"

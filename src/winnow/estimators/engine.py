@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from winnow.errors import ConfigError
 from winnow.protocols import Estimator
@@ -20,6 +21,8 @@ class EstimatorEngine:
         commit: Number of pairs per commit to the ledger. If the process is killed, as many may be lost.
 
     """
+
+    revision: ClassVar[int] = 1
 
     estimator: Estimator
     identity: str

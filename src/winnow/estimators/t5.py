@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
@@ -23,6 +23,8 @@ class T5Estimator(WordEstimator):
     the residual stream, stay in float32. The rank correlation with float32 is then 0.9999, instead of 0.998 with everything
     in bfloat16.
     """
+
+    revision: ClassVar[int] = 1
 
     def load(self) -> LanguageModel:
         """Load the model and its tokenizer."""

@@ -32,6 +32,8 @@ class Breakdown(ABC):
 class MetaField(Breakdown):
     """Group questions by a metadata field of their data set, such as "list" (trivia) or "prop" (PopQA)."""
 
+    revision: ClassVar[int] = 1
+
     field: str = ""
 
     def groups(self, samples: Sequence[Sample]) -> list[str]:
@@ -56,6 +58,7 @@ class GoldRank(Breakdown):
     passage".
     """
 
+    revision: ClassVar[int] = 1
     inputs: ClassVar[frozenset[Input]] = frozenset({"ranking"})
     edges: Sequence[int] = (1, 5, 20, 100)
 
@@ -83,6 +86,7 @@ class RetrievalScore(Breakdown):
     Questions without a retrieved passage are a group of their own.
     """
 
+    revision: ClassVar[int] = 1
     inputs: ClassVar[frozenset[Input]] = frozenset({"ranking"})
     bins: int = 4
 
@@ -103,6 +107,8 @@ _PARTICLES = frozenset({"of", "the", "and", "de", "van", "von"})
 @dataclass(frozen=True)
 class AnswerType(Breakdown):
     """Group questions by the form of their first accepted answer; see `answer_type`."""
+
+    revision: ClassVar[int] = 1
 
     def groups(self, samples: Sequence[Sample]) -> list[str]:
         """Return the form of the first accepted answer of each sample."""

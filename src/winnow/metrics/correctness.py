@@ -1,6 +1,7 @@
 """Correctness of the answer: exact match, F1 and accuracy, in the dialects of published implementations."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from winnow.metrics.answer import Dialect, accuracy, exact_match, f1
 from winnow.metrics.base import MeanMetric, Sample
@@ -9,6 +10,8 @@ from winnow.metrics.base import MeanMetric, Sample
 @dataclass(frozen=True)
 class ExactMatch(MeanMetric):
     """Whether the normalised answer equals a normalised accepted answer."""
+
+    revision: ClassVar[int] = 1
 
     dialect: Dialect = "squad"
 
@@ -21,6 +24,8 @@ class ExactMatch(MeanMetric):
 class F1(MeanMetric):
     """Token F1 against the most similar accepted answer."""
 
+    revision: ClassVar[int] = 1
+
     dialect: Dialect = "squad"
 
     def score(self, sample: Sample) -> float:
@@ -31,6 +36,8 @@ class F1(MeanMetric):
 @dataclass(frozen=True)
 class Accuracy(MeanMetric):
     """Whether the answer contains an accepted answer."""
+
+    revision: ClassVar[int] = 1
 
     dialect: Dialect = "squad"
 

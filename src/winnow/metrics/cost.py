@@ -1,7 +1,7 @@
 """Cost of a question in tokens, calls, seconds and dollars, counted as if the question had been run alone."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from winnow.metrics.base import MeanMetric, Sample
 
@@ -9,6 +9,8 @@ from winnow.metrics.base import MeanMetric, Sample
 @dataclass(frozen=True)
 class Consumption(MeanMetric):
     """Resources that a prediction used, summed over all roles. "tokens" is the sum of "tokens_in" and "tokens_out"."""
+
+    revision: ClassVar[int] = 1
 
     of: Literal["tokens_in", "tokens_out", "tokens", "calls", "seconds"] = "tokens"
 
@@ -23,6 +25,8 @@ class Consumption(MeanMetric):
 @dataclass(frozen=True)
 class Cost(MeanMetric):
     """Dollars per `questions` questions, with each role at the price of its model. Undefined if no model has a price."""
+
+    revision: ClassVar[int] = 1
 
     questions: int = 1000
 

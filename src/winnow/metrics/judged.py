@@ -1,6 +1,7 @@
 """LLM-judged accuracy: whether the answer means the same as an accepted answer."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from winnow.errors import ConfigError
 from winnow.metrics.base import JudgedMetric, Sample
@@ -16,6 +17,8 @@ class JudgedAccuracy(JudgedMetric):
         max_new_tokens: Maximum length of the judge's reply.
 
     """
+
+    revision: ClassVar[int] = 1
 
     template: str = ""
     max_new_tokens: int = 4

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from winnow.metrics.answer import exact_match
 from winnow.metrics.base import MeanMetric, Row, Sample, undefined_interval
@@ -15,6 +16,8 @@ class NotMajority(MeanMetric):
     The share is taken over all questions, as in the paper, or with `of_pools` over the questions whose candidates include a
     correct answer. It is undefined for a cell in which no question has candidates.
     """
+
+    revision: ClassVar[int] = 1
 
     of_pools: bool = False
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from string import Formatter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from winnow.errors import ConfigError
 
@@ -26,6 +26,8 @@ class PairForm:
         suffix: Text after both, such as the words that a causal model continues with "true" or "false".
 
     """
+
+    revision: ClassVar[int] = 1
 
     question: str = "question: {question}"
     passage: str = "title: {title} context: {text}"

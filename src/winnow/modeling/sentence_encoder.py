@@ -40,6 +40,7 @@ class SentenceEncoder:
 
     """
 
+    revision: ClassVar[int] = 1
     speed_only: ClassVar[Mapping[str, str]] = {
         "device": "every device computes the same up to rounding",
         "batch_tokens": "batches affect vectors only by rounding",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from winnow.errors import BudgetError, ConfigError
 from winnow.records import Price, Usage
@@ -11,6 +12,8 @@ from winnow.records import Price, Usage
 @dataclass(frozen=True, slots=True)
 class Budget:
     """Limits on the dollars and tokens (read and written) that a run spends on new calls. None means no limit."""
+
+    revision: ClassVar[int] = 1
 
     money: float | None = None
     tokens: int | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from winnow.errors import ConfigError
 from winnow.readers.batching import Item
@@ -14,6 +15,8 @@ from winnow.records import Generate, Generation, Likelihood, Request, Score, Usa
 @dataclass
 class FidReader(Seq2SeqReader):
     """Serves greedy Generate requests of the strategy `fid` with a model trained by `winnow.training.fid`."""
+
+    revision: ClassVar[int] = 1
 
     @property
     def serves(self) -> tuple[type[Request], ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from winnow.modeling.loading import LanguageModel, chat_text, load_causal_lm
 from winnow.readers.batching import Item, LocalEngine
@@ -14,6 +15,8 @@ from winnow.records import Generate, Generation, Likelihood, Score
 @dataclass
 class LocalReader(LocalEngine):
     """Serves Generate and Likelihood requests with a model from a safetensors folder, the hub or a GGUF file."""
+
+    revision: ClassVar[int] = 1
 
     def load(self) -> LanguageModel:
         """Load the model and its tokenizer, which pads on the left."""

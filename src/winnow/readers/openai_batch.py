@@ -57,6 +57,7 @@ class OpenAIBatchReader(OpenAIEngine):
 
     """
 
+    revision: ClassVar[int] = 1
     speed_only: ClassVar[Mapping[str, str]] = {
         "state": "where the state of batches is stored",
         "poll_seconds": "how often a batch is polled",

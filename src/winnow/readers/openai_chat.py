@@ -37,6 +37,7 @@ class OpenAIReader(OpenAIEngine):
 
     """
 
+    revision: ClassVar[int] = 1
     speed_only: ClassVar[Mapping[str, str]] = {
         "samples_per_call": "the number of a sample does not depend on its call",
         "pacing": "how fast the server is called",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass
+from typing import ClassVar
 
 from winnow.errors import ConfigError, ReaderError
 
@@ -32,6 +33,8 @@ class Pacing:
         openings: Number of pauses without a single reply after which the run stops.
 
     """
+
+    revision: ClassVar[int] = 1
 
     concurrency: int = 16
     requests_per_minute: float | None = None

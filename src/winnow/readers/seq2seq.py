@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from winnow.modeling.loading import LanguageModel, load_seq2seq
 from winnow.readers.batching import Item, LocalEngine
@@ -14,6 +14,8 @@ from winnow.records import Generate, Generation, Likelihood, Score
 @dataclass
 class Seq2SeqReader(LocalEngine):
     """Serves Generate and Likelihood requests with a model from a safetensors folder or the hub. Prompts are plain text."""
+
+    revision: ClassVar[int] = 1
 
     def load(self) -> LanguageModel:
         """Load the model and its tokenizer."""

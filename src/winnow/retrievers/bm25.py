@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -25,6 +25,8 @@ class BM25:
         language: Language of the stop words and the stemmer.
 
     """
+
+    revision: ClassVar[int] = 1
 
     k1: float = 1.5
     b: float = 0.75

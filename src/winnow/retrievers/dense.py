@@ -34,6 +34,7 @@ class Dense:
 
     """
 
+    revision: ClassVar[int] = 1
     speed_only: ClassVar[Mapping[str, str]] = {"gpu": "the search is the same on every device"}
 
     encoder: SentenceEncoder

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from winnow.errors import ConfigError
 from winnow.protocols import PassageSource, Retriever, Searcher
@@ -18,6 +19,8 @@ class Hybrid:
         constant: Constant added to the ranks. A larger constant reduces the influence of the top ranks.
 
     """
+
+    revision: ClassVar[int] = 1
 
     members: Mapping[str, Retriever]
     constant: int = 60

@@ -21,6 +21,7 @@ class LocalSearch:
 
     """
 
+    revision: ClassVar[int] = 1
     speed_only: ClassVar[Mapping[str, str]] = {"capacity": "the batch size does not affect the results of a query"}
 
     searcher: Callable[[], Searcher]

@@ -5,6 +5,7 @@ The two prompts share this plan. Their templates are in conf/strategy/pruning.ya
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from winnow.errors import ConfigError
 from winnow.records import Answer, Context, Decoding, Plan, Question
@@ -26,6 +27,8 @@ class ChainOfThought:
         vote: Majority vote over the samples.
 
     """
+
+    revision: ClassVar[int] = 1
 
     prompt: Prompt
     decoding: Decoding

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from winnow.records import Answer, Context, Decoding, Plan, Question
 from winnow.strategies.concatenation import Concatenation
@@ -13,6 +14,8 @@ from winnow.strategies.vote import Vote
 @dataclass(frozen=True, slots=True)
 class ConcatPF:
     """Concatenates all passages in one prompt. If the answer is "unknown", falls back to Post-Fusion."""
+
+    revision: ClassVar[int] = 1
 
     prompt: Prompt
     decoding: Decoding

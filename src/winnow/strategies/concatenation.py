@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from winnow.records import Answer, Context, Decoding, Plan, Question
 from winnow.strategies.prompt import Prompt, build_request
@@ -12,6 +13,8 @@ from winnow.strategies.vote import Vote
 @dataclass(frozen=True, slots=True)
 class Concatenation:
     """Prompts the reader once with all passages. Several samples vote."""
+
+    revision: ClassVar[int] = 1
 
     prompt: Prompt
     decoding: Decoding

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from winnow.errors import ConfigError
 from winnow.metrics.ranking import shortest_contained_answer
@@ -31,6 +32,8 @@ class Shots:
         seed: Seed of the draw.
 
     """
+
+    revision: ClassVar[int] = 1
 
     count: int = 8
     split: str = "train"

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from winnow.records import Answer, Context, Decoding, Generate, Plan, Question
 from winnow.strategies.prompt import Prompt
@@ -15,6 +16,8 @@ class FusionInDecoder:
 
     It requires `winnow.readers.fid.FidReader`: other readers would read the messages as one text.
     """
+
+    revision: ClassVar[int] = 1
 
     prompt: Prompt
     decoding: Decoding

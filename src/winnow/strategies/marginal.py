@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from winnow.contexts import marginalization
 from winnow.errors import ConfigError
@@ -26,6 +26,8 @@ class Marginal:
         unknown_votes: Whether "unknown" counts as an answer. If not, it wins only if there is no other answer.
 
     """
+
+    revision: ClassVar[int] = 1
 
     prompt: Prompt
     decoding: Decoding

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from winnow.metrics.answer import normalise
 from winnow.records import Answer, Context, Decoding, Plan, Question
@@ -17,6 +18,8 @@ class PFConcat:
 
     Passages whose replies are all "unknown" are dropped.
     """
+
+    revision: ClassVar[int] = 1
 
     prompt: Prompt
     decoding: Decoding

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from winnow.records import Answer, Context, Decoding, Plan, Question
 from winnow.strategies.prompt import Prompt, build_request
@@ -12,6 +13,8 @@ from winnow.strategies.vote import Vote
 @dataclass(frozen=True, slots=True)
 class PostFusion:
     """Prompts the reader with each passage alone. All answers vote: p samples for each of k passages are p * k votes."""
+
+    revision: ClassVar[int] = 1
 
     prompt: Prompt
     decoding: Decoding

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from string import Formatter
+from typing import ClassVar
 
 from winnow.errors import ConfigError
 from winnow.records import Context, Decoding, Generate, Message, Passage, Question
@@ -24,6 +25,8 @@ class Prompt:
         demonstrations: Demonstrations that `shots` has drawn.
 
     """
+
+    revision: ClassVar[int] = 1
 
     with_contexts: str
     without_contexts: str

@@ -8,6 +8,7 @@ name nor the relation alone therefore identifies the relevant passage. The peopl
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from winnow.errors import ConfigError
 from winnow.records import Context, Passage, Question
@@ -39,6 +40,8 @@ class FactsSettings:
         seed: Seed of the world.
 
     """
+
+    revision: ClassVar[int] = 1
 
     train: int = 4000
     dev: int = 100

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 SPECIAL = ("<pad>", "</s>", "<unk>", "<mask>")
 
@@ -22,6 +22,8 @@ class ScratchT5:
         dropout: Dropout probability.
 
     """
+
+    revision: ClassVar[int] = 1
 
     d_model: int = 128
     d_ff: int = 512

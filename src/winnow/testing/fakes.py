@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from winnow.metrics.base import Sample
 from winnow.metrics.correctness import ExactMatch
@@ -42,6 +42,8 @@ class ScriptedReader:
         prompts: Prompts received so far.
 
     """
+
+    revision: ClassVar[int] = 1
 
     reply: Reply = lambda _: "unknown"
     identity: str = "scripted"

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from winnow.errors import ConfigError
 from winnow.metrics.ranking import shortest_contained_answer
@@ -36,6 +37,8 @@ class Mix:
         depth: Number of passages in a retrieved example.
 
     """
+
+    revision: ClassVar[int] = 1
 
     answered: int = 250
     unknown: int = 50

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 
@@ -28,6 +29,8 @@ class Fid(Method[Sequence[Group]]):
         top: Number of contexts, in retrieved order, from which evaluation answers.
 
     """
+
+    revision: ClassVar[int] = 1
 
     generator: Seq2SeqGenerator
     top: int = 10

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
@@ -93,6 +93,8 @@ def decoded_log_likelihood(lm: LanguageModel, inputs: Mapping[str, Any], targets
 class Seq2SeqGenerator(Generator):
     """An encoder-decoder generator, such as T5."""
 
+    revision: ClassVar[int] = 1
+
     def load(self) -> LanguageModel:
         """Load the model and its tokenizer."""
         return load_seq2seq(self.path, self.dtype, self.device)
@@ -116,6 +118,8 @@ class CausalGenerator(Generator):
         form: Templates of question and passage, with a suffix that prompts for the answer.
 
     """
+
+    revision: ClassVar[int] = 1
 
     form: PairForm = field(default_factory=lambda: PairForm(suffix=" answer:"))
 

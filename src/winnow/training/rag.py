@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 
@@ -31,6 +32,8 @@ class Rag(Method[Sequence[Group]]):
         top: Number of contexts, in retrieved order, from which evaluation answers.
 
     """
+
+    revision: ClassVar[int] = 1
 
     generator: Generator
     objective: Objective = "marginal"

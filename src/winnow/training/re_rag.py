@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
@@ -37,6 +37,8 @@ class ReRag(Method[Sequence[Group]]):
         top: Number of contexts, ranked by the estimator, from which evaluation answers (appendix B).
 
     """
+
+    revision: ClassVar[int] = 1
 
     estimator: PairEstimator
     generator: Generator | None = None

@@ -31,6 +31,7 @@ class SftSettings:
 
     """
 
+    revision: ClassVar[int] = 1
     speed_only: ClassVar[Mapping[str, str]] = {
         "device": "the computation is the same on every device",
         "save_steps": "a resumed run has exactly the same weights",
@@ -89,6 +90,7 @@ class LoopSettings:
 
     """
 
+    revision: ClassVar[int] = 1
     speed_only: ClassVar[Mapping[str, str]] = {
         "device": "the computation is the same on every device",
         "chunk_tokens": "gradients are summed over chunks, whose size affects only rounding",
