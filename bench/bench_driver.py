@@ -20,11 +20,12 @@ from winnow.driver import Driver, Job
 from winnow.ledger.sqlite import SqliteStore
 from winnow.metrics.base import Sample, rows_by_metric
 from winnow.protocols import engines_for
-from winnow.records import Decoding, Generate, Generation, PlacedContexts, Question, Usage, prediction
+from winnow.records import Decoding, Generate, Generation, PlacedContexts, Question, Usage
 from winnow.strategies.closed_book import ClosedBook
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.post_fusion import PostFusion
 from winnow.strategies.prompt import Prompt
+from winnow.sweeps.run import prediction
 from winnow.testing import METRICS, ScriptedReader, context, question
 
 CONF = Path(__file__).resolve().parent.parent / "conf"

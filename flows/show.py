@@ -32,10 +32,9 @@ from winnow.records import (
     Question,
     Score,
     Search,
-    prediction,
 )
 from winnow.sweeps.replay import Call, Replay, replay
-from winnow.sweeps.run import OpenCell, open_cells
+from winnow.sweeps.run import OpenCell, open_cells, prediction
 
 
 def show(configs: Sequence[DictConfig]) -> Summary:

@@ -1,7 +1,13 @@
 """Keys of requests."""
 
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+
 from winnow.keys import request_key
-from winnow.records import Decoding, Estimate, Generate, Message, Search
+from winnow.records import Decoding, Estimate, Generate, Likelihood, Message, Request, Search
 
 
 def generate(text: str, decoding: Decoding | None = None, sample: int = 0) -> Generate:
@@ -23,3 +29,59 @@ def test_keys_tell_apart_all_that_changes_a_result() -> None:
     ]
     assert len({base, *others}) == 8
     assert request_key("m", generate("a", Decoding(seed=5))) == base
+
+
+REQUESTS: list[Request] = [
+    Generate((Message("system", "s"), Message("user", "u")), Decoding(5, 0.7, 0.9, 3), 1, token_logprobs=("yes",)),
+    Likelihood((Message("system", "s"), Message("user", "u")), "answer", True),
+    Estimate("question", "text", "title"),
+    Search("query", 3),
+]
+NOT_IN_KEYS = {
+    ("Decoding", "samples"): "samples are numbered, so that ten reuse the first five",
+}
+
+
+def changed(value: Any) -> Iterator[Any]:
+    """Other values of a field: of each of its parts, one at a time."""
+    match value:
+        case bool():
+            yield not value
+        case int() | float():
+            yield value + 0.05 if isinstance(value, float) else value + 1
+        case str():
+            yield {"system": "user", "user": "assistant"}.get(value, f"{value}x")
+        case tuple():
+            yield (*value, *value[:1])
+            yield value[:-1]
+            for n, item in enumerate(value):
+                yield from ((*value[:n], other, *value[n + 1 :]) for other in changed(item))
+        case _:
+            for part in fields(value):
+                if part.compare and (type(value).__name__, part.name) not in NOT_IN_KEYS:
+                    yield from (replace(value, **{part.name: other}) for other in changed(getattr(value, part.name)))
+
+
+@pytest.mark.parametrize("request_", REQUESTS, ids=lambda request: type(request).__name__)
+def test_every_field_of_a_request_is_part_of_its_key(request_: Request) -> None:
+    """By reflection, down to the roles of messages; fields that are declared as not compared are for the driver's use."""
+    variants = list(changed(request_))
+    keys = {request_key("m", request_), *(request_key("m", variant) for variant in variants)}
+    assert len(keys) == len(variants) + 1
+    assert len(variants) > 1
+
+
+def test_the_keys_are_those_of_former_ledgers() -> None:
+    """As revision 9e2125c wrote them: calls that were paid for stay reachable without a migration.
+
+    Likelihoods are the exception: they come from models on this machine, and were stored without their tokens.
+    """
+    messages = (Message("system", "s"), Message("user", "u"))
+    requests = {
+        "c2711798c812ed6d": Generate(messages, Decoding()),
+        "4973e9fc5a956a79": Generate(messages, Decoding(5, 0.7, 0.9, 3), 1),
+        "f2f47adbb63d6b67": Generate(messages, Decoding(logprobs=True)),
+        "9572ed594b1f1f11": Estimate("question", "text", "title"),
+        "347019dadb0d2d3f": Search("query", 3),
+    }
+    assert [request_key("m@1/float32", request).hex()[:16] for request in requests.values()] == list(requests)

@@ -21,6 +21,7 @@ from winnow.protocols import CallStore, Engines
 from winnow.records import (
     Estimate,
     Failed,
+    FusedGenerate,
     Generate,
     Generation,
     Likelihood,
@@ -30,6 +31,7 @@ from winnow.records import (
     Result,
     Role,
     RoleUsage,
+    Score,
     T,
     TooLong,
     Usage,
@@ -176,12 +178,12 @@ class Driver:
 
     def _deliver(self, waiter: Waiter, result: Result) -> None:
         active = waiter.active
-        if isinstance(result, Generation):
+        if isinstance(result, Generation | Score):
             role = waiter.request.role
             active.usage[role] = active.usage[role] + result.usage if role in active.usage else result.usage
-            if waiter.dropped and isinstance(waiter.request, Generate):
-                active.dropped += waiter.dropped
-                result = replace(result, dropped=waiter.dropped, passages=waiter.request.passages)
+        if isinstance(result, Generation) and waiter.dropped and isinstance(waiter.request, Generate):
+            active.dropped += waiter.dropped
+            result = replace(result, dropped=waiter.dropped, passages=waiter.request.passages)
         elif isinstance(result, Failed) and isinstance(waiter.request, Generate) and not waiter.request.may_fail:
             raise CallRefusedError(
                 f"A call of {active.tag} was refused in an earlier run or for another plan: {result.reason} "
@@ -271,7 +273,7 @@ class Driver:
 
     def _finish(self, call: Call, result: Result) -> None:
         self.tally.executed += 1
-        if isinstance(result, Generation):
+        if isinstance(result, Generation | Score):
             role = call.request.role
             self.tally.usage[role] = self.tally.usage.get(role, Usage()) + result.usage
         self._release(call, result)
@@ -308,11 +310,11 @@ class Driver:
 def no_engine(request: Request, engines: Engines) -> str:
     """Return the message for a request that no engine of the run serves."""
     known = ", ".join(f"{kind.__name__} ({role})" for kind, role in engines)
-    hint = (
-        "Strategies that score likelihoods (marginal, marginal_fast) need a reader on this machine."
-        if isinstance(request, Likelihood)
-        else "Add the role to `engines` in the strategy's YAML and choose a component for it."
-    )
+    hint = "Add the role to `engines` in the strategy's YAML and choose a component for it."
+    if isinstance(request, Likelihood):
+        hint = "Strategies that score likelihoods (marginal, marginal_fast) need a reader on this machine."
+    elif isinstance(request, FusedGenerate):
+        hint = "The strategy fid needs a Fusion-in-Decoder model: reader=fid."
     return f"A plan requested {type(request).__name__} of the role {request.role!r}; this run has engines for: {known}. {hint}"
 
 
@@ -337,7 +339,9 @@ def _role_usage(role: Role, calls: int, usage: Usage | None) -> RoleUsage:
 
 def _timed(result: Result | TooLong, seconds: float) -> Result | TooLong:
     """Return a generation with its time: the calls of a batch share the batch's equally."""
-    return replace(result, usage=replace(result.usage, seconds=seconds)) if isinstance(result, Generation) else result
+    if isinstance(result, Generation) or (isinstance(result, Score) and result.usage.tokens_in):
+        return replace(result, usage=replace(result.usage, seconds=seconds))
+    return result
 
 
 def _length(request: Request) -> int:

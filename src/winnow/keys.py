@@ -5,6 +5,9 @@ from collections.abc import Sequence
 
 from winnow.records import Decoding, Estimate, Generate, Likelihood, Message, Request, Search
 
+_WITH_USAGE = "usage"
+"""Separates likelihoods from those of version 0.1, which were stored without the tokens that they took."""
+
 
 def request_key(engine: str, request: Request) -> bytes:
     """Return the SHA-256 of the canonical request: engine, kind, and every field that can change the result.
@@ -18,7 +21,7 @@ def request_key(engine: str, request: Request) -> bytes:
             if request.token_logprobs:
                 parts += ["token_logprobs", *request.token_logprobs]
         case Likelihood():
-            parts = [*_texts(request.messages), request.continuation, str(request.include_eos)]
+            parts = [*_texts(request.messages), request.continuation, str(request.include_eos), _WITH_USAGE]
         case Estimate():
             parts = [request.question, request.text, request.title]
         case Search():

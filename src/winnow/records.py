@@ -133,6 +133,10 @@ class Usage:
         return Usage(self.tokens_in + other.tokens_in, self.tokens_out + other.tokens_out, self.seconds + other.seconds)
 
 
+NO_USAGE = Usage()
+"""Shared by the many results that used no tokens."""
+
+
 @dataclass(frozen=True, slots=True)
 class Price:
     """Price of a model in dollars per million tokens."""
@@ -178,6 +182,11 @@ class Generate:
         if shorter is None:
             return None
         return replace(self, messages=shorter.messages, passages=shorter.passages, shorter=shorter.shorter)
+
+
+@dataclass(frozen=True, slots=True)
+class FusedGenerate(Generate):
+    """Request a text from a Fusion-in-Decoder model, which encodes each message separately; other readers do not serve it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,9 +248,13 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A single number: a log-likelihood in nats, or the log-odds of relevance."""
+    """A single number: a log-likelihood in nats, or the log-odds of relevance.
+
+    `usage` counts the tokens that a language model read to score a text. Estimators report none.
+    """
 
     value: float
+    usage: Usage = NO_USAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,22 +381,3 @@ class Prediction:
     def seconds(self) -> float:
         """Return the engine time of all roles in seconds."""
         return sum(role_usage.seconds for role_usage in self.usage)
-
-
-def prediction(question: Question, placed: PlacedContexts, outcome: Outcome[Answer]) -> Prediction:
-    """Build the prediction from the outcome of a plan."""
-    answer = outcome.result
-    return Prediction(
-        question_id=question.question_id,
-        answer=answer.text,
-        unknown=answer.unknown,
-        candidates=answer.candidates,
-        reply=answer.reply,
-        trace=answer.trace,
-        passage_ids=tuple(context.passage.passage_id for context in placed.contexts),
-        used_ids=tuple(passage.passage_id for passage in answer.used),
-        gold_position=placed.gold_position,
-        provenance=placed.provenance,
-        truncated_passages=outcome.dropped,
-        usage=outcome.usage,
-    )

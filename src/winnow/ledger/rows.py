@@ -42,6 +42,8 @@ def encode(result: Result) -> str:
                 body["token_logprobs"] = dict(result.token_logprobs)
         case Score():
             body = {"score": result.value}
+            if result.usage.tokens_in:
+                body["in"] = result.usage.tokens_in
         case Pages():
             body = {"pages": [asdict(page) for page in result.passages]}
         case Failed():
@@ -63,7 +65,7 @@ def decode(value: str, seconds: float = 0.0) -> Result:
         tokens = {token: tuple(values) for token, values in body["token_logprobs"].items()}
         return Generation(body["text"], body["finish"], usage, logprobs=logprobs, token_logprobs=tokens)
     if "score" in body:
-        return Score(body["score"])
+        return Score(body["score"], Usage(body["in"], 0, seconds)) if "in" in body else Score(body["score"])
     if "failed" in body:
         return Failed(body["failed"])
     return Pages(tuple(Passage(**page) for page in body["pages"]))

@@ -9,19 +9,19 @@ from typing import ClassVar
 from winnow.errors import ConfigError
 from winnow.readers.batching import Item
 from winnow.readers.seq2seq import Seq2SeqReader
-from winnow.records import Generate, Generation, Likelihood, Request, Score, Usage
+from winnow.records import FusedGenerate, Generate, Generation, Likelihood, Request, Score, Usage
 
 
 @dataclass
 class FidReader(Seq2SeqReader):
-    """Serves greedy Generate requests of the strategy `fid` with a model trained by `winnow.training.fid`."""
+    """Serves the greedy requests of the strategy `fid` with a model trained by `winnow.training.fid`."""
 
     revision: ClassVar[int] = 1
 
     @property
     def serves(self) -> tuple[type[Request], ...]:
-        """Return Generate, the only kind of request that it serves."""
-        return (Generate,)
+        """Return FusedGenerate, and Generate, whose messages are encoded separately too. It scores no likelihoods."""
+        return (Generate, FusedGenerate)
 
     def refusal(self, request: Request) -> str | None:
         """Return why sampling or log-probabilities cannot be served, or None for requests that need neither."""

@@ -9,7 +9,7 @@ from typing import ClassVar
 from winnow.modeling.loading import LanguageModel, chat_text, load_causal_lm
 from winnow.readers.batching import Item, LocalEngine
 from winnow.readers.prefix import collate
-from winnow.records import Generate, Generation, Likelihood, Score
+from winnow.records import Generate, Generation, Likelihood, Score, Usage
 
 
 @dataclass
@@ -53,4 +53,4 @@ class LocalReader(LocalEngine):
                 use_cache=prefix_length > 0,
             )
         logprobs = target_logprobs(output.logits[:, :-1], [item.target for item in batch], right=True)
-        return [Score(value) for value in logprobs]
+        return [Score(value, Usage(item.length)) for value, item in zip(logprobs, batch, strict=True)]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from winnow.modeling.loading import LanguageModel, load_seq2seq
 from winnow.readers.batching import Item, LocalEngine
-from winnow.records import Generate, Generation, Likelihood, Score
+from winnow.records import Generate, Generation, Likelihood, Score, Usage
 
 
 @dataclass
@@ -48,7 +48,8 @@ class Seq2SeqReader(LocalEngine):
             output = self.lm.model(
                 **self._pad_prompts(batch), decoder_input_ids=torch.tensor(rows, device=self.lm.device), use_cache=False
             )
-        return [Score(value) for value in target_logprobs(output.logits, [item.target for item in batch], right=False)]
+        logprobs = target_logprobs(output.logits, [item.target for item in batch], right=False)
+        return [Score(value, Usage(item.length)) for value, item in zip(logprobs, batch, strict=True)]
 
     def _pad_prompts(self, batch: Sequence[Item]) -> Any:
         rows = [list(item.ids) for item in batch]

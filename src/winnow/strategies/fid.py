@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from winnow.records import Answer, Context, Decoding, Generate, Plan, Question
+from winnow.records import Answer, Context, Decoding, FusedGenerate, Plan, Question
 from winnow.strategies.prompt import Prompt
 from winnow.strategies.sampling import request_pools
 from winnow.strategies.vote import Vote
@@ -14,10 +14,10 @@ from winnow.strategies.vote import Vote
 class FusionInDecoder:
     """Sends one request with a message per passage.
 
-    It requires `winnow.readers.fid.FidReader`: other readers would read the messages as one text.
+    Only `winnow.readers.fid.FidReader` serves it: other readers would read the messages as one text.
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     prompt: Prompt
     decoding: Decoding
@@ -27,5 +27,5 @@ class FusionInDecoder:
         """Request an answer from all contexts."""
         messages = tuple(message for context in contexts for message in self.prompt.render(question, [context]))
         passages = tuple(context.passage for context in contexts)
-        (pool,) = yield from request_pools([Generate(messages, self.decoding, passages=passages)])
+        (pool,) = yield from request_pools([FusedGenerate(messages, self.decoding, passages=passages)])
         return self.vote.single(question, pool)

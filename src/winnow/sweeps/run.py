@@ -12,7 +12,7 @@ from winnow.artifacts.tables import prediction_row
 from winnow.contexts.build import contexts_of
 from winnow.driver import Job
 from winnow.protocols import Strategy
-from winnow.records import Answer, Outcome, PlacedContexts, Question, prediction
+from winnow.records import Answer, Outcome, PlacedContexts, Prediction, Question
 from winnow.sweeps.spec import CellSpec
 
 RunJobs = Callable[[Iterable[Job[Answer]], int], Iterable[Outcome[Answer]]]
@@ -100,3 +100,22 @@ def run_cells(cells: Sequence[OpenCell], run_jobs: RunJobs, finish: Callable[[Ce
         remaining[key] -= 1
         if not remaining[key]:
             finish(cell.spec, writers[key].finish([question.question_id for question in cell.questions]))
+
+
+def prediction(question: Question, placed: PlacedContexts, outcome: Outcome[Answer]) -> Prediction:
+    """Build the prediction from the outcome of a plan."""
+    answer = outcome.result
+    return Prediction(
+        question_id=question.question_id,
+        answer=answer.text,
+        unknown=answer.unknown,
+        candidates=answer.candidates,
+        reply=answer.reply,
+        trace=answer.trace,
+        passage_ids=tuple(context.passage.passage_id for context in placed.contexts),
+        used_ids=tuple(passage.passage_id for passage in answer.used),
+        gold_position=placed.gold_position,
+        provenance=placed.provenance,
+        truncated_passages=outcome.dropped,
+        usage=outcome.usage,
+    )

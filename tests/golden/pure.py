@@ -1,0 +1,148 @@
+"""Outputs of components without a model: strategies, placements, prompts, parsers, metrics."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from golden import GREEDY, PROMPT, REPLIES, SAMPLED, Golden
+from inputs import QUESTIONS, contexts, write_files
+
+from winnow.contexts.placement import Placement
+from winnow.contexts.weighting import ContextWeighting
+from winnow.datasets.hub import HubQuestions
+from winnow.datasets.split import Split
+from winnow.metrics.base import Sample
+from winnow.metrics.judged import JudgedAccuracy
+from winnow.records import (
+    Generate,
+    Generation,
+    Likelihood,
+    Plan,
+    Prediction,
+    Price,
+    RoleUsage,
+    Score,
+)
+from winnow.strategies.demonstrations import Shots
+from winnow.strategies.marginal import Marginal
+from winnow.strategies.vote import Vote
+
+
+def pick(text: str) -> int:
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
+
+
+def run_plan(plan: Plan[Any]) -> list[Any]:
+    """The prompts of every round and the result; replies and scores are drawn by the request's text."""
+    record: list[Any] = []
+    results: list[Any] | None = None
+    while True:
+        try:
+            requests = next(plan) if results is None else plan.send(results)
+        except StopIteration as stop:
+            return [*record, stop.value]
+        results = []
+        for request in requests:
+            texts = [[message.role, message.content] for message in request.messages]
+            more = request.continuation if isinstance(request, Likelihood) else [request.sample, request.token_logprobs]
+            record.append([type(request).__name__, texts, more])
+            number = pick(repr(record[-1]))
+            is_text = isinstance(request, Generate)
+            results.append(Generation(REPLIES[number % len(REPLIES)]) if is_text else Score(-(number % 97) / 10))
+
+
+def strategy(component: type, **settings: Any) -> Golden:
+    def output(_: Path) -> Any:
+        plans = []
+        for vote in (Vote(), Vote("random", unknown_votes=True)):
+            more = {} if component is Marginal else {"vote": vote}
+            for decoding in (GREEDY,) if component is Marginal else (GREEDY, SAMPLED):
+                built = component(prompt=PROMPT, decoding=decoding, **more, **settings)
+                weighted = ContextWeighting("estimator", 0.5)
+                for question in QUESTIONS:
+                    for chosen in (contexts(question)[:k] for k in (1, 5)):
+                        plans += [built.plan(question, chosen), built.plan(question, weighted.apply(chosen))]
+        return [run_plan(plan) for plan in plans]
+
+    return Golden(component, output)
+
+
+def placements(_: Path) -> Any:
+    orders: list[Any] = ["retrieved", "first", "last", "random", 2]
+    golds: list[Any] = ["keep", "insert", "remove"]
+    rules = [Placement(gold, order) for gold in golds for order in orders]
+    placed = [rule.place(question, contexts(question), k) for rule in rules for question in QUESTIONS for k in (2, 4)]
+    return [[[c.passage.passage_id for c in one.contexts], one.gold_position, one.provenance] for one in placed]
+
+
+def weightings(_: Path) -> Any:
+    names: list[Any] = ["none", "retriever", "estimator"]
+    rules = [ContextWeighting(by, 0.5) for by in names]
+    return [[c.log_weight for c in rule.apply(contexts(question))] for rule in rules for question in QUESTIONS]
+
+
+def prompts(_: Path) -> Any:
+    shots = Shots(count=2)
+    drawn = shots.draw((q, contexts(q)) for q in shots.candidates(QUESTIONS))
+    few = replace(
+        PROMPT,
+        with_contexts="{demonstrations} {contexts} Q {question}",
+        with_candidates="{demonstrations}{contexts}{candidates}{question}",
+        demonstration="{number} {contexts} {question} {answer}",
+        shots=shots,
+        demonstrations=drawn,
+        system="Be brief.",
+    )
+    cases = [(q, contexts(q)[:k], candidates) for q in QUESTIONS for k in (0, 1, 3) for candidates in ((), ("a", "b"))]
+    return [form.render(q, c, names if c else ()) for form in (PROMPT, few) for q, c, names in cases]
+
+
+def demonstrations(_: Path) -> Any:
+    shots = [Shots(count=2), Shots(count=3, seed=5)]
+    return [one.draw((q, contexts(q)) for q in one.candidates(QUESTIONS)) for one in shots]
+
+
+def parser(component: type, *names: str, **settings: Any) -> Golden:
+    def output(folder: Path) -> Any:
+        write_files(folder)
+        return [list(component(path=str(folder / name), **settings)) for name in names]
+
+    return Golden(component, output)
+
+
+def with_files(component: type, build: Callable[[Path], Any]) -> Golden:
+    return Golden(component, lambda folder: list(build(write_files(folder))))
+
+
+def splits(_: Path) -> Any:
+    return [list(split.assign(QUESTIONS)) for split in (Split(test=1, dev=2, seed=3), Split(all="dev"), Split(given=True))]
+
+
+def samples() -> list[Sample]:
+    rows = []
+    for number, reply in enumerate(REPLIES):
+        question = QUESTIONS[number % len(QUESTIONS)]
+        usage = (RoleUsage("reader", 1 + number % 3, 100 + number, number % 7), RoleUsage("judge", 1, 10, 1))
+        candidates = (reply, *question.answers) if number % 3 else ()
+        prediction = Prediction(question.question_id, reply, number % 4 == 0, candidates, usage=usage)
+        rows.append(Sample(question, prediction, contexts(question)[:3], {"reader": Price(1.0, 2.0)}, contexts(question)))
+    return rows
+
+
+def metric(*metrics: Any) -> Golden:
+    return Golden(type(metrics[0]), lambda _: [[m.row(sample) for sample in samples()] for m in metrics])
+
+
+def breakdown(one: Any) -> Golden:
+    return Golden(type(one), lambda _: one.groups(samples()))
+
+
+def judged(_: Path) -> Any:
+    metric = JudgedAccuracy("judged", "judged", template="Q {question} A {answers} G {answer}")
+    return [run_plan(metric.plan(sample)) for sample in samples()]
+
+
+def hub_questions(folder: Path) -> HubQuestions:
+    return HubQuestions("json", "train", answers_column="answer.aliases", options={"data_files": f"{folder}/hub.jsonl"})
