@@ -9,6 +9,7 @@ from omegaconf import DictConfig, OmegaConf
 from flows import _models
 from flows._artifacts import Artifact, Project
 from flows._build import build
+from flows._conf import check_values
 from flows._engines import engine_spec
 from flows._grid import expand
 from flows._prompts import open_prompt
@@ -97,6 +98,8 @@ def unfiltered(cfg: DictConfig) -> bool:
 
 
 def _validate(cfg: DictConfig) -> None:
+    check_values(cfg)
+    build(cfg.decoding)
     if cfg.rank_by not in ("retriever", "estimator"):
         raise ConfigError(f"rank_by must be retriever or estimator; received {cfg.rank_by!r}.")
     if cfg.k > cfg.depth:

@@ -4,10 +4,11 @@ import functools
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from omegaconf import DictConfig
 
-from flows._conf import CONF, check_choices, compose, groups, options
+from flows._conf import CONF, check_choices, check_values, compose, groups, options
 from flows._hub import use_recorded_commits
 from flows._overrides import check_overrides, from_params
 from flows._prefect import run_flow
@@ -15,6 +16,8 @@ from flows._renames import current_overrides
 from flows._summary import Summary
 from winnow.errors import ConfigError, WinnowError
 
+_INTERRUPTED = 130
+"""The exit status of a process that Ctrl-C ended, as shells report it."""
 Stage = Callable[[Sequence[DictConfig]], Summary]
 _FLAGS_WITH_VALUE = frozenset(
     ["--cfg", "-c", "--package", "-p", "--config-name", "-cn", "--config-path", "-cp", "--config-dir", "-cd", "--info", "-i"]
@@ -46,7 +49,7 @@ def entry(
             if {"--help", "-h"} & set(arguments):
                 print(_help(name, sys.modules[stage.__module__].__doc__ or ""))
             elif "--params" in arguments:
-                run_flow(stage, name, retries, [_from_params(arguments, grid)])
+                _with_short_errors(functools.partial(run_flow, stage, name, retries))([_from_params(arguments, grid)])
             else:
                 arguments = _with_current_names(arguments)
                 sys.argv[1:] = arguments
@@ -63,6 +66,7 @@ def _with_checked_choices(stage: Stage) -> Stage:
     def checked(configs: Sequence[DictConfig]) -> Summary:
         for cfg in configs:
             check_choices(cfg)
+            check_values(cfg)
         return stage(configs)
 
     return checked
@@ -115,19 +119,25 @@ def _run_hydra(stage: Stage, name: str, retries: int) -> None:
     def task(cfg: DictConfig) -> None:
         run_flow(stage, name, retries, [cfg])
 
-    task.run_all = functools.partial(run_flow, stage, name, retries)  # type: ignore[attr-defined]  # called by the launcher
-    hydra.main(config_path=str(CONF), config_name="config", version_base="1.3")(_with_short_errors(task))()
+    guarded = _with_short_errors(task)
+    guarded.run_all = _with_short_errors(functools.partial(run_flow, stage, name, retries))  # type: ignore[attr-defined]  # called by the launcher
+    hydra.main(config_path=str(CONF), config_name="config", version_base="1.3")(guarded)()
 
 
-def _with_short_errors(task: Callable[[DictConfig], None]) -> Callable[[DictConfig], None]:
-    """Exit with our own errors' messages alone, before Hydra adds a hint about stack traces."""
+Configs = TypeVar("Configs", DictConfig, Sequence[DictConfig])
 
-    @functools.wraps(task)
-    def guarded(cfg: DictConfig) -> None:
+
+def _with_short_errors(task: Callable[[Configs], None]) -> Callable[[Configs], None]:
+    """Exit with the message of a WinnowError alone, before Hydra prints a stack trace; say what an interrupt leaves."""
+
+    def guarded(configs: Configs) -> None:
         try:
-            task(cfg)
+            task(configs)
         except WinnowError as error:
             sys.exit(f"{type(error).__name__}: {error}")
+        except KeyboardInterrupt:
+            print("\nInterrupted. Finished calls and artifacts are kept; the same command continues.", file=sys.stderr)
+            sys.exit(_INTERRUPTED)
 
     return guarded
 

@@ -1,6 +1,7 @@
 """The metrics and the breakdown of a configuration, and cells as the report sees them."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -9,7 +10,7 @@ from flows._build import build
 from flows._conf import compose, options
 from flows._engines import drive, engine_spec, open_engines, open_ledger
 from flows._identity import Pinned
-from winnow.artifacts.provenance import key_of
+from winnow.artifacts.provenance import describe_code, key_of, read_manifest
 from winnow.errors import ConfigError, nearest
 from winnow.metrics.base import JudgedMetric, Metric, Row, Sample, required_inputs
 from winnow.metrics.breakdowns import Breakdown
@@ -51,16 +52,18 @@ def read_results(cfg: DictConfig, specs: Sequence[CellSpec], *, hidden: Iterable
     components = [*metrics, *extra, *([breakdown] if breakdown else [])]
     samples = {spec.key: read_samples(spec, required_inputs(components)) for spec in specs}
     judged = _judge(cfg, metrics, samples)
+    code = describe_code([read_manifest(spec.folder) for spec in specs])
+    is_mixed = len(set(code)) > 1
     return [
         CellResult(
-            spec.labels,
+            replace(spec.labels, code=made_by if is_mixed else ""),
             samples[spec.key],
             metrics,
             judged.get(spec.key, {}),
             extra,
             breakdown.groups(samples[spec.key]) if breakdown else (),
         )
-        for spec in specs
+        for spec, made_by in zip(specs, code, strict=True)
     ]
 
 

@@ -10,7 +10,7 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from flows._artifacts import Artifact, Project
-from winnow.artifacts.provenance import content_digest, git_revision
+from winnow.artifacts.provenance import content_digest, git_revision, read_manifest
 from winnow.reports.cells import CellResult
 from winnow.sweeps.run import OpenCell
 from winnow.tracking import DatasetRef, Run, Tracker
@@ -64,6 +64,7 @@ def log_cell(runs: Tracker, cell: OpenCell, result: CellResult, metrics: str) ->
     run.metrics(_values(cell, result))
     run.set_tag("metrics", metrics)
     run.set_tag("predictions", predictions)
+    run.set_tag("git", str(read_manifest(spec.folder)["git"]))
     run.end()
 
 

@@ -20,6 +20,7 @@ from flows._entry import entry
 from flows._summary import Summary, progress
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.tables import question_rows, read_passages
+from winnow.errors import InputError
 from winnow.metrics.ranking import has_answers
 from winnow.records import Question
 
@@ -36,8 +37,14 @@ def questions(configs: Sequence[DictConfig]) -> Summary:
 
 def _write(project: Project) -> None:
     cfg, artifact = project.cfg.dataset, project.questions
-    parsed = list(build(cfg.split).assign(build(cfg.parser)))
-    kept = (question for question in _label(project, parsed) if question.answerable or question.split != "train")
+    parsed = list(build(cfg.parser))
+    if not parsed:
+        raise InputError(f"dataset={cfg.name}: {cfg.parser.get('path')} contains no question. Correct dataset.parser.path.")
+    kept = (
+        question
+        for question in _label(project, list(build(cfg.split).assign(parsed)))
+        if question.answerable or question.split != "train"
+    )
     artifact.finish(parquet.write(artifact.folder / "questions.parquet", contracts.QUESTIONS, question_rows(kept)))
 
 

@@ -6,6 +6,7 @@ python -m flows.report -m strategy=concatenation,post_fusion k=1,5,10 report.out
 """
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from flows._entry import entry
 from flows._metrics import configured_breakdown, read_results
 from flows._summary import Summary
 from winnow.artifacts.files import atomic_write
-from winnow.artifacts.provenance import git_revision, is_done, versions
+from winnow.artifacts.provenance import describe_code, is_done, read_manifest
 from winnow.errors import MissingArtifactError
 from winnow.reports.cells import CellResult
 from winnow.reports.page import PLOTTED, build_report
@@ -82,16 +83,25 @@ def _metrics(results: Sequence[CellResult], seed: int) -> str:
 def _provenance(cfg: DictConfig, specs: Sequence[CellSpec]) -> Mapping[str, str]:
     project = Project(cfg)
     weights = _models.reader_weights(project, cfg.reader, cfg.prompt)
-    libraries = ", ".join(f"{name} {number}" for name, number in versions().items())
     filtered = ", without those that the reader answers closed-book" if cfg.sweep.closed_book_filter else ""
     return {
         "Data": f"corpus {cfg.corpus.name}, questions {cfg.dataset.name}, split {cfg.sweep.split}{filtered}",
         "Retriever": f"{cfg.retriever.name}, ranked by {cfg.rank_by}",
         "Reader": f"{cfg.reader.name} ({weights}, {_precision(project)})",
         "Seeds": f"split {cfg.dataset.split.get('seed', 'none')}, training {cfg.training.seed}, bootstrap {cfg.report.seed}",
-        "Code": f"revision {git_revision()}; {libraries}",
+        "Code": _code(specs),
         "Cells": ", ".join(spec.folder.name for spec in specs),
     }
+
+
+def _code(specs: Sequence[CellSpec]) -> str:
+    """Return the revisions and versions that made the cells, which may differ from those of the checkout."""
+    manifests = [read_manifest(spec.folder) for spec in specs]
+    counts = Counter(describe_code(manifests))
+    if len(counts) > 1:
+        return "mixed: " + "; ".join(f"revision {code} ({count} cells)" for code, count in counts.items())
+    libraries = ", ".join(f"{name} {number}" for name, number in manifests[0]["versions"].items())
+    return f"revision {manifests[0]['git']}; {libraries}"
 
 
 def _precision(project: Project) -> str:

@@ -175,3 +175,21 @@ def test_why_names_what_made_a_cell_and_what_differs(prepared: Run, tmp_path: Pa
     (corpus,) = (tmp_path / "data/corpus").iterdir()
     assert "no difference" in prepared("why", f"artifact={corpus}").stdout
     assert "no finished artifact" in prepared("why", "artifact=data", check=False).stderr
+
+
+def test_a_report_names_the_code_that_made_its_cells(prepared: Run, tmp_path: Path) -> None:
+    """From their manifests; where cells were made by different code or libraries, a column of the tables says by which."""
+    prepared("sweep", "-m", "k=1,2")
+    prepared("report", "-m", "k=1,2")
+    page = (tmp_path / "reports/sweep/report.md").read_text()
+    assert "| code |" not in page
+    assert "mixed" not in page
+    cell = next((tmp_path / "data/predictions").iterdir())
+    body = json.loads((cell / "manifest.json").read_text())
+    body |= {"git": "0123456789ab", "versions": {**body["versions"], "torch": "0.1"}}
+    (cell / "manifest.json").write_text(json.dumps(body))
+    prepared("report", "-m", "k=1,2")
+    page = (tmp_path / "reports/sweep/report.md").read_text()
+    assert "- Code: mixed: revision" in page
+    assert "| strategy | k | gold | setting | code |" in page or "| strategy | k | gold | code |" in page
+    assert "0123456789ab, torch 0.1" in page

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -53,6 +53,17 @@ def read_manifest(folder: Path) -> Mapping[str, Any]:
 def content_digest(folder: Path) -> str:
     """Return the digest of a finished artifact's content, as its manifest records it; "" for an unfinished one."""
     return str(read_manifest(folder).get("content", ""))
+
+
+def describe_code(manifests: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Describe the code that made each artifact: its revision, and the versions in which the artifacts differ."""
+    versions_of = [manifest["versions"] for manifest in manifests]
+    names = dict.fromkeys(name for installed in versions_of for name in installed)
+    varying = [name for name in names if len({installed.get(name) for installed in versions_of}) > 1]
+    return [
+        ", ".join([manifest["git"], *(f"{name} {manifest['versions'].get(name, 'absent')}" for name in varying)])
+        for manifest in manifests
+    ]
 
 
 def check_content(folder: Path) -> None:

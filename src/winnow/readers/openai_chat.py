@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import queue
 import threading
 from collections import deque
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     import openai
     import tenacity
 
+_log = logging.getLogger(__name__)
 Pair = tuple[Request, Result | TooLong]
 _END: Sequence[Pair] = ()
 """Sentinel in the queue of results: no more results follow."""
@@ -225,6 +227,8 @@ class OpenAIReader(OpenAIEngine):
                 self.gate.narrow()
                 self.breaker.record_reply()
             else:
+                if not self.breaker.failures:
+                    _log.warning("%s fails (%s); calls to it are retried.", self.base_url, error)
                 self.breaker.record_failure(str(error))
             raise
         except BaseException:

@@ -124,12 +124,11 @@ def breakdown_table(cells: Sequence[CellResult], title: str, seed: int) -> Table
 
 def _label_names(cells: Sequence[CellResult]) -> list[str]:
     names = ["strategy", "k", "gold"]
-    return [*names, "setting"] if any(cell.labels.setting for cell in cells) else names
+    return [*names, *(name for name in ("setting", "code") if any(getattr(cell.labels, name) for cell in cells))]
 
 
 def _label_values(cell: CellResult, cells: Sequence[CellResult]) -> list[str]:
-    labels = cell.labels
-    return [labels.strategy, str(labels.k), labels.gold, labels.setting][: len(_label_names(cells))]
+    return [str(getattr(cell.labels, name)) for name in _label_names(cells)]
 
 
 def comparisons_table(cells: Sequence[CellResult], seed: int) -> TableView:

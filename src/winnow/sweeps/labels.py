@@ -17,6 +17,8 @@ class CellLabels:
         weight_by: Source of the context weights, "none", "retriever" or "estimator".
         questions: Identifier of the question selection. Cells with different selections are never compared, even if they
             share question ids.
+        code: Revision of the code and versions of the libraries that made the cell, in a table of cells made by different
+            ones; otherwise empty.
 
     """
 
@@ -28,6 +30,7 @@ class CellLabels:
     rank_by: str = "retriever"
     weight_by: str = "none"
     questions: str = ""
+    code: str = ""
 
     @property
     def line(self) -> str:

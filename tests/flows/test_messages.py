@@ -1,0 +1,86 @@
+"""Mistakes on the command line: one line that names the setting, the value received and what is expected."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Run
+from omegaconf import DictConfig, OmegaConf
+
+from flows._build import build
+from flows._conf import VALUES, check_values, compose
+from flows._entry import _with_short_errors
+from winnow.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("k=five", "k=five: expected a whole number of at least 0."),
+        ("k=5.5", "k=5.5: expected a whole number"),
+        ("k=true", "k=True: expected a whole number"),
+        ("sweep.limit=ten", "sweep.limit=ten: expected a whole number of at least 1, or null."),
+        ("score.depth=0", "score.depth=0: expected"),
+        ("depth=null", "depth=None: expected a whole number of at least 1."),
+    ],
+)
+def test_numbers_are_checked(word: str, message: str) -> None:
+    """Settings outside components."""
+    with pytest.raises(ConfigError, match=message.replace(".", r"\.")):
+        check_values(compose([word]))
+
+
+def test_the_defaults_pass() -> None:
+    """Every setting in the list exists."""
+    cfg = compose([])
+    check_values(cfg)
+    assert [key for key in VALUES if OmegaConf.select(cfg, key, default=OmegaConf) is OmegaConf] == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"temperature": "hot"}, "Decoding: temperature='hot'; expected float."),
+        ({"max_new_tokens": 1.5}, "Decoding: max_new_tokens=1.5; expected int."),
+        ({"max_new_tokens": True}, "Decoding: max_new_tokens=True; expected int."),
+        ({"logprobs": "yes"}, "Decoding: logprobs='yes'; expected bool."),
+    ],
+)
+def test_settings_of_components_are_checked_by_their_annotations(settings: dict[str, object], message: str) -> None:
+    """Before the class computes with them."""
+    node = OmegaConf.create({"_target_": "winnow.records.Decoding", **settings})
+    with pytest.raises(ConfigError, match=message.replace(".", r"\.")):
+        build(node)
+
+
+def test_whole_numbers_serve_as_floats_and_null_where_it_is_allowed() -> None:
+    """A check that is too strict would refuse good settings."""
+    assert build(OmegaConf.create({"_target_": "winnow.records.Decoding", "temperature": 1, "samples": 2})).temperature == 1
+    assert build(OmegaConf.create({"_target_": "winnow.readers.budget.Budget", "money": None, "tokens": 3})).tokens == 3
+
+
+def test_a_multirun_reports_a_mistake_in_one_line(run: Run) -> None:
+    """As a single run does, without a stack trace."""
+    failed = run("sweep", "-m", "k=five,2", check=False)
+    assert failed.returncode
+    assert failed.stderr.strip() == "ConfigError: k=five: expected a whole number of at least 0."
+
+
+def test_an_empty_questions_file_is_named(prepared: Run, tmp_path: Path) -> None:
+    """Instead of a sweep over nothing."""
+    (tmp_path / "empty.jsonl").write_text("")
+    failed = prepared("questions", f"dataset.parser.path={tmp_path}/empty.jsonl", check=False)
+    assert f"{tmp_path}/empty.jsonl contains no question" in failed.stderr
+
+
+def test_an_interrupt_says_what_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    """In one line, with the exit status of an interrupted process."""
+
+    def interrupted(_: DictConfig) -> None:
+        raise KeyboardInterrupt
+
+    guarded: Callable[[DictConfig], None] = _with_short_errors(interrupted)
+    with pytest.raises(SystemExit) as raised:
+        guarded(compose([]))
+    assert raised.value.code == 130
+    assert capsys.readouterr().err.strip() == "Interrupted. Finished calls and artifacts are kept; the same command continues."
