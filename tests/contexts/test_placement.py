@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from winnow.contexts.gold import gold_provenance, mark_gold
-from winnow.contexts.placement import Placement
+from winnow.contexts.placement import Gold, Order, Placement
 from winnow.errors import ConfigError
 from winnow.records import Context, Question
 from winnow.testing import context, question
@@ -89,3 +89,36 @@ def test_k_distinct_contexts_whatever_the_rule(gold: int, k: int, order: str, ru
     if rule == "insert":
         assert placed.gold_position > 0
     assert placed == placement.place(question(), ranking(gold), k)
+
+
+@given(
+    golds=st.sets(st.integers(1, 8), min_size=1, max_size=4),
+    missing=st.booleans(),
+    gold=st.sampled_from(["keep", "insert"]),
+    order=st.sampled_from(["first", "last", "random", 2]),
+    k=st.integers(2, 8),
+)
+def test_of_several_gold_passages_the_best_ranked_is_placed(
+    golds: set[int], missing: bool, gold: Gold, order: Order, k: int
+) -> None:
+    """The prompt never shows a second one, stays full, and the reported position is where the only one stands."""
+    contexts = [context(n, f"text {n}", is_gold=n in golds) for n in range(1, 13)]
+    contexts += [context(99, "gold", is_gold=True, rank=0)] if missing else []
+    placed = Placement(gold, order).place(question(), contexts, k)
+    shown = [n for n, c in enumerate(placed.contexts, start=1) if c.is_gold]
+    assert len(placed.contexts) == k
+    assert len(shown) == (1 if gold == "insert" else int(min(golds) <= k))
+    assert placed.gold_position == (shown[0] if shown else 0)
+    if shown:
+        assert placed.contexts[shown[0] - 1].passage.passage_id == f"p{min(golds)}"
+        assert order == "random" or shown[0] == {"first": 1, "last": k, 2: 2}[order]
+
+
+def test_as_retrieved_several_gold_passages_stay() -> None:
+    """Nothing is moved, so nothing is taken out; the position is that of the first."""
+    contexts = [context(n, f"text {n}", is_gold=n in (2, 3)) for n in range(1, 5)]
+    placed = Placement().place(question(), contexts, 4)
+    assert [c.passage.passage_id for c in placed.contexts] == ["p1", "p2", "p3", "p4"]
+    assert placed.gold_position == 2
+    removed = Placement("remove").place(question(), contexts, 4)
+    assert [c.passage.passage_id for c in removed.contexts] == ["p1", "p4"]

@@ -4,8 +4,10 @@
 top k do not include it. `remove` skips gold passages and takes the next contexts instead.
 
 `order` then moves the gold passage: to the `first`, the `last` or a `random` position (seeded by question), or to a given
-position, counted from 1. `retrieved` does not move it; an inserted gold passage is then at a seeded random position
-(Post-Fusion paper, section 4).
+position, counted from 1. If several gold passages are annotated, only the best-ranked one stays in the prompt, and the next
+contexts take the places of the others, so that the position is that of the only gold passage.
+
+`retrieved` moves nothing; an inserted gold passage is then at a seeded random position (Post-Fusion paper, section 4).
 """
 
 import random
@@ -25,7 +27,7 @@ Gold = Literal["keep", "insert", "remove"]
 class Placement:
     """Rules that select and order the contexts of a prompt. `seed` affects only random positions."""
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     gold: Gold = "keep"
     order: Order = "retrieved"
@@ -60,6 +62,8 @@ class Placement:
         provenance = gold_provenance(question, contexts)
         if self.gold == "remove":
             ranked = [c for c in ranked if not c.is_gold]
+        elif self.order != "retrieved":
+            ranked = [c for c in ranked if c is gold or not c.is_gold]
         top = ranked[:k]
         if self.gold == "insert" and gold is not None and not any(c.is_gold for c in top):
             others = top[: k - 1]
