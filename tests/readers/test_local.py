@@ -1,5 +1,7 @@
 """The local reader: batches give what single prompts give."""
 
+import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -189,3 +191,26 @@ def test_named_tokens_have_log_probabilities_at_every_step(tmp_path: Path) -> No
     reader.submit([Generate(prompt, Decoding(), token_logprobs=("several words here",))])
     with pytest.raises(ModelError, match="splits 'several words here'"):
         reader.collect(5.0)
+
+
+def test_a_deterministic_reply_depends_on_its_request_alone(folder: Path) -> None:
+    """Bit for bit: in any order, with any company; and the ledger knows such replies from others."""
+    prompts = [
+        Generate((Message("user", f"{prompt} {'and ' * n}more"),), Decoding(max_new_tokens=8, logprobs=True))
+        for n, prompt in enumerate(["Who is it?", "Where?", "A river in a town", "Name the mayor of it"] * 3)
+    ]
+
+    def results(order: Sequence[Generate]) -> dict[Generate, object]:
+        reader = LocalReader(str(folder), "tiny", dtype="bfloat16", device="cpu", batch_size=5, deterministic=True)
+        reader.submit(order)
+        found: dict[Generate, object] = {}
+        while batch := reader.collect(0.0):
+            assert len(batch) == 1
+            found.update({request: result for request, result in batch if isinstance(request, Generate)})
+        return found
+
+    first = results(prompts)
+    for seed in range(3):
+        assert results(random.Random(seed).sample(prompts, len(prompts))) == first
+    plain, alone = (LocalReader(str(folder), "tiny", dtype="bfloat16", deterministic=flag).identity for flag in (False, True))
+    assert plain != alone

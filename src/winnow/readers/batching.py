@@ -45,13 +45,16 @@ class LocalEngine(ABC):
         batch_tokens: Maximum number of padded prompt tokens per batch.
         batch_size: Maximum number of prompts per batch.
         capacity: Maximum number of requests in the queue.
+        deterministic: Run every prompt alone and without a shared prefix, so that a reply depends on its request only, at
+            the speed of single prompts. Otherwise rounding in bfloat16 may change a reply with what shares its batch
+            (docs/rules.md has the share).
 
     """
 
     speed_only: ClassVar[Mapping[str, str]] = {
         "device": "every device computes the same up to rounding",
-        "batch_tokens": "batches affect replies only by rounding",
-        "batch_size": "batches affect replies only by rounding",
+        "batch_tokens": "batches affect replies only by rounding, and not at all with `deterministic`",
+        "batch_size": "batches affect replies only by rounding, and not at all with `deterministic`",
         "capacity": "the length of the queue does not affect replies",
     }
 
@@ -64,6 +67,7 @@ class LocalEngine(ABC):
     batch_tokens: int = 4096
     batch_size: int = 16
     capacity: int = 256
+    deterministic: bool = False
     _lm: LanguageModel | None = field(default=None, repr=False)
     _identity: str = field(default="", repr=False)
     _pending: dict[Hashable, list[Item]] = field(default_factory=dict, repr=False)
@@ -91,11 +95,12 @@ class LocalEngine(ABC):
 
     @property
     def identity(self) -> str:
-        """Return the name, the digest of the weights and the precision."""
+        """Return the name, the digest of the weights, the precision, and whether prompts run alone."""
         if not self._identity:
             dtype = resolve_dtype(self.dtype, self.device)
             precision = dtype if self.quantize == "none" else f"{dtype}/{self.quantize}"
-            self._identity = f"{self.name}@{weights_digest(self.path)}/{precision}"
+            alone = "/deterministic" if self.deterministic else ""
+            self._identity = f"{self.name}@{weights_digest(self.path)}/{precision}{alone}"
         return self._identity
 
     @property
@@ -154,7 +159,7 @@ class LocalEngine(ABC):
             return []
         key = max(self._pending, key=lambda key: self._pending[key][-1].length)
         items = self._pending[key]
-        count = min(self.batch_size, max(1, self.batch_tokens // max(1, items[-1].length)))
+        count = 1 if self.deterministic else min(self.batch_size, max(1, self.batch_tokens // max(1, items[-1].length)))
         batch, self._pending[key] = items[-count:], items[:-count]
         if not self._pending[key]:
             del self._pending[key]
