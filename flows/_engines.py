@@ -159,16 +159,16 @@ def dry_run_rows(cfg: DictConfig, specs: Sequence[EngineSpec], jobs: Callable[[]
 
 def _cost_row(role: Role, identity: str, estimate: CostEstimate) -> dict[str, Any]:
     low, high = estimate.money
-    seconds = estimate.seconds
+    seconds, more = estimate.seconds, " or more" if estimate.is_open else ""
     return {
         "role": role,
         "model": identity,
-        "calls without sharing": _span(estimate.requests),
+        "calls without sharing": _span(estimate.requests) + more,
         "in the ledger": _span(estimate.stored),
-        "to be made": _span(estimate.missing),
-        "prompt tokens, about": _span(estimate.tokens),
-        "dollars, about": f"{low:.4f} to {high:.4f}" if high else "no price known",
-        "seconds, about": "no earlier call" if seconds is None else _span([round(s) for s in seconds]),
+        "to be made": _span(estimate.missing) + more,
+        "prompt tokens, about": _span(estimate.tokens) + more,
+        "dollars, about": f"{low:.4f} to {high:.4f}{more}" if high else "no price known",
+        "seconds, about": "no earlier call" if seconds is None else _span([round(s) for s in seconds]) + more,
     }
 
 

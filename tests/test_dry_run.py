@@ -74,3 +74,32 @@ def test_roles_are_counted_and_priced_apart(tmp_path: Path) -> None:
     assert {role: one.missing for role, one in estimate.items()} == {"reader": (1, 1), "judge": (1, 1)}
     assert estimate["reader"].money == (pytest.approx(1e-4), pytest.approx(1e-4))
     assert estimate["judge"].money == (pytest.approx(1e-3), pytest.approx(1e-3))
+
+
+def verifying(contexts: int) -> Plan[Answer]:
+    """A plan whose second round verifies each distinct reply, and whose third repeats what was not verified."""
+    replies = yield [Generate((Message("user", f"c{n}"),), Decoding()) for n in range(contexts)]
+    distinct = sorted({reply.text for reply in replies})
+    verdicts = yield [Generate((Message("user", f"verify {text}"),), Decoding()) for text in distinct]
+    again = [text for text, verdict in zip(distinct, verdicts, strict=True) if verdict.text == "no"]
+    yield [Generate((Message("user", f"repeat {text}"),), Decoding()) for text in again]
+    return Answer(distinct[0], unknown=False)
+
+
+def test_an_estimate_that_depends_on_replies_says_that_there_may_be_more(tmp_path: Path) -> None:
+    """Distinct replies are probed too; what no probe foresees is announced, until every reply is known."""
+
+    def one() -> list[Job[Answer]]:
+        return [Job(0, verifying(4))]
+
+    reader = ScriptedReader(lambda prompt: "no" if prompt.startswith("verify") else prompt)
+    with SqliteStore(tmp_path / "l.sqlite") as ledger:
+        estimate = estimate_cost(one, engines_for(reader), ledger)["reader"]
+        assert estimate.is_open
+        assert estimate.requests == (5, 8)
+        single = estimate_cost(lambda: jobs()[:1], engines_for(reader), ledger)["reader"]
+        assert not single.is_open
+        list(Driver(engines_for(reader), ledger).run(one()))
+        assert len(reader.prompts) == 12
+        estimate = estimate_cost(one, engines_for(reader), ledger)["reader"]
+        assert (estimate.requests, estimate.missing, estimate.is_open) == ((12, 12), (0, 0), False)

@@ -12,13 +12,14 @@ from winnow.protocols import CallStore, Engine, Engines
 from winnow.records import Generate, Generation, Likelihood, Pages, Price, Request, Result, Role, Score, Search, Usage
 
 _CHARACTERS_PER_TOKEN = 4
-_PROBES = ("unknown", "an answer")
-"""Stand-ins for replies that the ledger lacks: some plans request more after "unknown", others after an answer."""
+_PROBES = ("unknown", "an answer", "answer {number}")
+"""Stand-ins for replies that the ledger lacks: some plans request more after "unknown", others after an
+answer, others after answers that differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class CostEstimate:
-    """Bounds on what a sweep requests of one role: after the probe with the fewer calls, and after all probes together.
+    """Bounds on what a sweep requests of one role: after the probe with the fewest calls, and after all probes together.
 
     Attributes:
         requests: calls as a script without sharing would make them.
@@ -26,7 +27,8 @@ class CostEstimate:
         missing: distinct calls that would be made.
         tokens: their prompt tokens, at four characters per token.
         money: their dollars: without any reply at least, with replies of max_new_tokens at most.
-        seconds: their time at the mean of this engine's stored calls, None where there are none.
+        seconds: their time at the mean of this engine's stored calls, None if there are none.
+        is_open: Whether some of them depend on replies that are not known yet, so that there may be more than the upper bound.
 
     """
 
@@ -36,6 +38,7 @@ class CostEstimate:
     tokens: tuple[int, int]
     money: tuple[float, float]
     seconds: tuple[float, float] | None
+    is_open: bool = False
 
 
 @dataclass(slots=True)
@@ -45,6 +48,8 @@ class _Walk:
     requests: list[dict[Role, int]] = field(default_factory=list)
     stored: dict[bytes, tuple[Role, Result]] = field(default_factory=dict)
     missing: dict[bytes, tuple[Role, Result, Usage]] = field(default_factory=dict)
+    open_roles: set[Role] = field(default_factory=set)
+    """Roles of requests that depend on replies which are not known yet."""
 
 
 def estimate_cost(
@@ -82,6 +87,7 @@ def _bounds(role: Role, walks: Sequence[_Walk], price: Price, engine: Engine, le
         tokens=(tokens[0], tokens[1]),
         money=(price.of(tokens[0], 0), price.of(tokens[1], replies)),
         seconds=None if mean is None else (mean * len(certain), mean * len(possible)),
+        is_open=any(role in walk.open_roles for walk in walks),
     )
 
 
@@ -89,18 +95,24 @@ def _walk(jobs: Iterable[Job[Any]], engines: Engines, ledger: CallStore, probe: 
     walk = _Walk()
     for job in jobs:
         walk.requests.append({})
+        depends_on_probes = False
         results: Sequence[Any] | None = None
         while True:
             try:
                 requests = next(job.plan) if results is None else job.plan.send(results)
             except StopIteration:
                 break
-            results = _results(requests, engines, ledger, probe, walk)
+            if depends_on_probes:
+                walk.open_roles |= {request.role for request in requests}
+            results, is_guessed = _results(requests, engines, ledger, probe, walk)
+            depends_on_probes |= is_guessed
     return walk
 
 
-def _results(requests: Sequence[Request], engines: Engines, ledger: CallStore, probe: str, walk: _Walk) -> list[Result]:
-    """Return stored results, and the probe for the others."""
+def _results(
+    requests: Sequence[Request], engines: Engines, ledger: CallStore, probe: str, walk: _Walk
+) -> tuple[list[Result], bool]:
+    """Return stored results, with the probe for the others, and whether there are others."""
     keys = [request_key(ledger_identity(_engine(request, engines)), request) for request in requests]
     counts = walk.requests[-1]
     for request in requests:
@@ -110,8 +122,10 @@ def _results(requests: Sequence[Request], engines: Engines, ledger: CallStore, p
     walk.stored.update({key: (roles[key], result) for key, result in ledger.get(unseen).items()})
     for key, request in zip(keys, requests, strict=True):
         if key not in walk.stored:
-            walk.missing.setdefault(key, (request.role, _probe(request, probe), _max_usage(request)))
-    return [walk.stored[key][1] if key in walk.stored else walk.missing[key][1] for key in keys]
+            text = probe.format(number=len(walk.missing))
+            walk.missing.setdefault(key, (request.role, _probe(request, text), _max_usage(request)))
+    results = [walk.stored[key][1] if key in walk.stored else walk.missing[key][1] for key in keys]
+    return results, any(key not in walk.stored for key in keys)
 
 
 def _engine(request: Request, engines: Engines) -> Engine:
