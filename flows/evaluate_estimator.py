@@ -21,7 +21,7 @@ from flows._engines import estimator_identity
 from flows._entry import entry
 from flows._summary import Summary
 from winnow.artifacts.files import atomic_write
-from winnow.artifacts.provenance import git_revision
+from winnow.artifacts.provenance import git_revision, read_manifest
 from winnow.artifacts.rankings import read_rankings
 from winnow.artifacts.tables import read_questions
 from winnow.contexts.build import contexts_of
@@ -64,13 +64,13 @@ def _build(project: Project) -> Report:
     evaluation = Evaluation(dev, test, int(settings.k), str(settings.paper), int(settings.sample), cfg.report.seed)
     show = [settings.show] if isinstance(settings.show, str) else settings.show
     parts = choose_parts(show, evaluation)
-    answered = len(evaluation.answered)
+    answered, relevance = len(evaluation.answered), _models.relevance(project).folder
     provenance = {
         "Data": f"corpus {cfg.corpus.name}, questions {cfg.dataset.name}: {len(dev)} of {settings.dev}, "
         f"{len(test)} of {settings.test}",
         "Rankings": f"{cfg.retriever.name}; {cfg.estimator.name} ({estimator_identity(project)})",
         "Answers": f"{cell_artifact(project).folder.name}, {answered} questions" if answered else _UNSWEPT,
-        "Code": f"revision {git_revision()}",
+        "Code": f"scores by revision {read_manifest(relevance)['git']}, page by {git_revision()}",
     }
     plots = [plot for part in parts for draw in part.plots if (plot := draw(evaluation))]
     return Report(f"Winnow: the estimator {cfg.estimator.name}", [part.table(evaluation) for part in parts], plots, provenance)
