@@ -5,12 +5,20 @@ are ignored. As in the paper's equations, losses are summed over the contexts of
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch.nn.functional import log_softmax
 
+from winnow.errors import ConfigError
+
 Objective = Literal["paper", "marginal"]
+
+
+def check_objective(objective: str) -> None:
+    """Raise ConfigError for an unknown objective."""
+    if objective not in get_args(Objective):
+        raise ConfigError(f"objective must be paper or marginal; received {objective!r}.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,13 @@ from typing import ClassVar
 import torch
 
 from winnow.contexts import marginalization
-from winnow.errors import ConfigError
 from winnow.metrics.answer import exact_match
 from winnow.modeling.pair_inputs import budget_batches
 from winnow.modeling.pair_model import PairModel
 from winnow.training.chunks import Chunk, pairs_of, spread
 from winnow.training.generators import Generator
 from winnow.training.groups import Group
-from winnow.training.losses import Objective, generation_loss, log_weights
+from winnow.training.losses import Objective, check_objective, generation_loss, log_weights
 from winnow.training.method import Method
 from winnow.training.re_rag import generate_all
 
@@ -42,8 +41,7 @@ class Rag(Method[Sequence[Group]]):
 
     def __post_init__(self) -> None:
         """Raise ConfigError for an unknown objective."""
-        if self.objective not in ("paper", "marginal"):
-            raise ConfigError(f"objective must be paper or marginal; received {self.objective!r}.")
+        check_objective(self.objective)
 
     @property
     def parts(self) -> Mapping[str, PairModel]:

@@ -18,7 +18,7 @@ from winnow.strategies.teaching import ScoredReply
 from winnow.training.chunks import Chunk, pairs_of, spread
 from winnow.training.generators import Generator
 from winnow.training.groups import Group
-from winnow.training.losses import Objective, joint_loss
+from winnow.training.losses import Objective, check_objective, joint_loss
 from winnow.training.method import Method
 
 _EVALUATION_TOKENS = 8192
@@ -49,8 +49,7 @@ class ReRag(Method[Sequence[Group]]):
 
     def __post_init__(self) -> None:
         """Validate the objective."""
-        if self.objective not in ("paper", "marginal"):
-            raise ConfigError(f"objective must be paper or marginal; received {self.objective!r}.")
+        check_objective(self.objective)
 
     @property
     def parts(self) -> Mapping[str, PairModel]:
