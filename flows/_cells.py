@@ -10,6 +10,7 @@ from flows import _models
 from flows._artifacts import Artifact, Project
 from flows._build import build
 from flows._conf import check_values
+from flows._elsewhere import announce
 from flows._engines import engine_spec
 from flows._grid import expand
 from flows._prompts import open_prompt
@@ -95,6 +96,15 @@ def unfiltered(cfg: DictConfig) -> bool:
     """Return whether a dry run precedes the closed-book stage, and so has to assume every question."""
     waiting = cfg.dry_run and cfg.sweep.closed_book_filter
     return bool(waiting and not closed_book_artifact(Project(cfg)).done)
+
+
+def announce_cells(configs: Sequence[DictConfig]) -> None:
+    """Print a line for the first cell that exists already with another precision or runtime."""
+    cells = (cell_artifact(Project(cfg)) for cfg in expand(configs))
+    for artifact in cells:
+        if not artifact.done:
+            announce(artifact)
+            return
 
 
 def _validate(cfg: DictConfig) -> None:

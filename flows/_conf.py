@@ -1,6 +1,6 @@
 """Composes conf/, and lists its groups, choices and keys."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,3 +130,11 @@ def flat_keys(cfg: Any, prefix: str = "") -> list[str]:
         key = ".".join([prefix, str(name)] if prefix else [str(name)])
         keys += [key, *flat_keys(cfg._get_node(name), key)]
     return keys
+
+
+def flatten(value: Any, prefix: str = "") -> dict[str, Any]:
+    """Return the leaves of nested mappings by dotted name."""
+    if not isinstance(value, Mapping) or not value:
+        return {prefix: value}
+    parts = ((f"{prefix}.{name}" if prefix else str(name), inner) for name, inner in value.items())
+    return {leaf: inner for name, nested in parts for leaf, inner in flatten(nested, name).items()}

@@ -13,6 +13,7 @@ from omegaconf import DictConfig
 from flows._artifacts import Artifact, Project
 from flows._build import build
 from flows._cells import closed_book_artifact
+from flows._elsewhere import announce
 from flows._engines import drive, dry_run_rows, engine_spec, open_engines, open_ledger
 from flows._entry import entry
 from flows._summary import Summary
@@ -34,6 +35,7 @@ def closed_book(configs: Sequence[DictConfig]) -> Summary:
     for project in map(Project, configs):
         artifact = closed_book_artifact(project)
         if not artifact.done:
+            announce(artifact)
             _write(project, artifact)
         kept = parquet.read(artifact.folder / "closed_book.parquet", contracts.CLOSED_BOOK)["kept"].to_pylist()
         counts = {"questions": len(kept), "answered": len(kept) - sum(kept), "kept": sum(kept)}

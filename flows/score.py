@@ -13,6 +13,7 @@ from omegaconf import DictConfig
 
 from flows import _models
 from flows._artifacts import Artifact, Project
+from flows._elsewhere import announce
 from flows._engines import drive, estimator_identity, open_estimator, open_ledger
 from flows._entry import entry
 from flows._summary import Summary
@@ -42,6 +43,7 @@ def score(configs: Sequence[DictConfig]) -> Summary:
         splits = cfg.score.splits
         questions = [q for split in splits for q in read_questions(project.questions_file, [split])[: cfg.score.limit]]
         fresh = not artifact.done
+        announce(artifact)
         truncated = _write(project, artifact, questions) if fresh else 0
         comparison = _compare(retrieval, artifact.folder / "relevance.parquet", questions)
         if fresh:

@@ -11,7 +11,7 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from flows._cells import resolve_cells, unfiltered
+from flows._cells import announce_cells, resolve_cells, unfiltered
 from flows._engines import drive, dry_run_rows, open_engines, open_ledger, summary_text
 from flows._entry import entry
 from flows._metrics import metrics_digest, read_results
@@ -36,6 +36,7 @@ def sweep(configs: Sequence[DictConfig]) -> Summary:
         rows = [row for group in groups for row in _dry_run(configs[0], group)]
         return Summary("Dry run: no call was made", rows, _UNFILTERED if unfiltered(configs[0]) else "")
     due = [[cell for cell in group if not is_done(cell.spec.folder, cell.spec.key)] for group in groups]
+    announce_cells(configs)
     notes = [_run(configs[0], group) for group in due if group]
     results = read_results(configs[0], specs)
     _log(configs[0], cells, results)

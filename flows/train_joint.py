@@ -18,6 +18,7 @@ from omegaconf import DictConfig, OmegaConf
 from flows import _models
 from flows._artifacts import Artifact, Project
 from flows._build import build
+from flows._elsewhere import announce
 from flows._engines import drive, open_engines, open_ledger, reader_spec
 from flows._entry import entry
 from flows._prompts import open_prompt
@@ -40,6 +41,7 @@ def train_joint(configs: Sequence[DictConfig]) -> Summary:
         if artifact.done:
             notes.append(f"{artifact.folder} is already trained; skipped.")
         else:
+            announce(artifact)
             _train(project, artifact)
         questions = cfg.joint.data.dev_questions or "all"
         rows.append({"trained": artifact.folder, "dev questions": questions, **_report_row(artifact)})

@@ -14,6 +14,7 @@ from omegaconf import DictConfig
 from flows import _models
 from flows._artifacts import Artifact, Project
 from flows._build import build
+from flows._elsewhere import announce
 from flows._engines import drive, open_ledger, open_reader
 from flows._entry import entry
 from flows._prompts import open_prompt
@@ -50,6 +51,7 @@ def train_reader(configs: Sequence[DictConfig]) -> Summary:
         elif artifact.done:
             rows.append({"reader": artifact.folder, "": "finished already"})
         else:
+            announce(artifact)
             rows += _train(project, artifact)
     return Summary("Reader on held-out questions, % [95 % interval]", rows)
 

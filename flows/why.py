@@ -15,6 +15,7 @@ from omegaconf import DictConfig
 from flows import _models
 from flows._artifacts import Artifact, Project
 from flows._cells import cell_artifact, closed_book_artifact
+from flows._conf import flatten
 from flows._entry import entry
 from flows._summary import Summary
 from winnow.artifacts.provenance import git_revision, read_manifest, versions
@@ -49,7 +50,7 @@ def _history(folder: Path, roots: Sequence[Path], depth: int = 0) -> Iterator[st
     yield f"{indent}  made by flows.{settings.get('stage', '?')}, content {body['content']}, {body['rows']} rows"
     yield f"{indent}  code {body['git']}; {libraries}"
     inputs: list[str] = []
-    for label, value in _flatten(settings.get("inputs", {})).items():
+    for label, value in flatten(settings.get("inputs", {})).items():
         if (artifact := _artifact_folder(value, roots)) is None:
             yield f"{indent}  {label} = {value!r}"
         else:
@@ -79,7 +80,7 @@ def _differences(project: Project, folder: Path) -> list[dict[str, Any]]:
     body = _manifest(folder)
     current = _current(project, str(body["settings"].get("stage")))
     pairs = {
-        **_changed(_flatten(body["settings"].get("inputs", {})), _flatten(current.settings["inputs"]), ""),
+        **_changed(flatten(body["settings"].get("inputs", {})), flatten(current.settings["inputs"]), ""),
         **_changed(body["versions"], versions(), "version of "),
         **_changed({"code": body["git"]}, {"code": git_revision()}, ""),
     }
@@ -108,14 +109,6 @@ def _current(project: Project, stage: str) -> Artifact:
     if stage not in artifacts:
         raise ConfigError(f"The artifact was made by the stage {stage!r}, which this version does not have.")
     return artifacts[stage]()
-
-
-def _flatten(value: Any, prefix: str = "") -> dict[str, Any]:
-    if isinstance(value, Mapping) and value:
-        return {
-            k: v for name, inner in value.items() for k, v in _flatten(inner, f"{prefix}.{name}" if prefix else name).items()
-        }
-    return {prefix: value}
 
 
 main = entry(why)

@@ -18,6 +18,7 @@ from flows._engines import estimator_identity
 from winnow.artifacts.provenance import content_digest, write_manifest
 from winnow.assets import Asset, fetch
 from winnow.errors import AssetError
+from winnow.modeling.loading import resolve_dtype
 
 
 def composed(*words: str) -> DictConfig:
@@ -193,3 +194,14 @@ def test_a_report_names_the_code_that_made_its_cells(prepared: Run, tmp_path: Pa
     assert "- Code: mixed: revision" in page
     assert "| strategy | k | gold | setting | code |" in page or "| strategy | k | gold | code |" in page
     assert "0123456789ab, torch 0.1" in page
+
+
+def test_what_auto_means_elsewhere_is_named(prepared: Run) -> None:
+    """Artifacts of another machine are not passed over in silence, nor taken for this machine's."""
+    here = resolve_dtype("auto", "auto")
+    there = "float32" if here == "bfloat16" else "bfloat16"
+    words = ["sweep.closed_book_filter=false", "k=1"]
+    assert "To use it" not in prepared("sweep", *words, f"reader.engine.dtype={there}").stdout
+    output = prepared("sweep", *words, "reader.engine.dtype=auto").stdout
+    assert f"differs only by what auto meant where it was made. To use it, set reader.engine.dtype={there}." in output
+    assert "no call was made" in prepared("sweep", *words, f"reader.engine.dtype={there}").stdout
