@@ -126,11 +126,11 @@ def test_edited_files_of_artifacts_are_refused(prepared: Run, tmp_path: Path) ->
     for stage in ("report", "sweep"):
         failed = prepared(stage, "k=1", check=False)
         assert failed.returncode
-        assert "predictions.parquet was changed after its stage had finished" in failed.stderr
+        assert "predictions.parquet was modified after its stage finished" in failed.stderr
     (cell / "predictions.parquet").write_bytes(before)
     (retrieval,) = (tmp_path / "data/retrieval").iterdir()
     (retrieval / "passages.parquet").write_bytes((retrieval / "contexts.parquet").read_bytes())
-    assert "passages.parquet was changed" in prepared("sweep", "k=1", check=False).stderr
+    assert "passages.parquet was modified" in prepared("sweep", "k=1", check=False).stderr
 
 
 def test_mlflow_follows_remade_predictions(prepared: Run, tmp_path: Path) -> None:

@@ -196,3 +196,28 @@ def test_settings_that_cannot_work(tmp_path: Path) -> None:
     """By name."""
     with pytest.raises(ConfigError, match="capacity"):
         OpenAIBatchReader("m", "m", capacity=0)
+
+
+def test_a_failing_batch_loses_no_results_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was read before the failure is stored before the error ends the run, although its note is removed."""
+    server = ChatServer(polls=0)
+    with server.serving() as url:
+        for text in ("a", "b"):
+            first = reader(url, tmp_path)
+            first.submit([request(text)])
+            first._send()
+        engine = reader(url, tmp_path)
+        poll, notes = engine._poll, sorted((tmp_path / "batches").glob("*"))
+
+        def failing(path: Path) -> object:
+            if path == notes[1]:
+                raise ReaderError("the server refused")
+            return poll(path)
+
+        monkeypatch.setattr(engine, "_poll", failing)
+        with pytest.raises(ReaderError, match="the server refused"):
+            sweep(engine, tmp_path, [plan("a"), plan("b")])
+        outcomes, driver = sweep(reader(url, tmp_path), tmp_path, [plan("a"), plan("b")])
+    assert {outcome.result.text for outcome in outcomes.values()} == {"A", "B"}
+    assert driver.tally.ledger_hits == 1
+    assert set(server.received.values()) == {1}

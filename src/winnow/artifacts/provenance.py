@@ -17,8 +17,8 @@ FileRecord = Mapping[str, Any]
 
 
 MANIFEST = "manifest.json"
-_UNIDENTIFYING = (MANIFEST, "training.json")
-"""Files of an artifact that say how long it took and where, and so differ between equal runs."""
+_RUN_RECORDS = (MANIFEST, "training.json")
+"""Files excluded from the digest, because they record details of the run such as its duration."""
 
 
 def write_manifest(folder: Path, *, key: str, settings: Mapping[str, Any], rows: int) -> None:
@@ -44,7 +44,7 @@ def is_done(folder: Path, key: str) -> bool:
 
 
 def read_manifest(folder: Path) -> Mapping[str, Any]:
-    """Return the record of an artifact, empty where there is none."""
+    """Return the manifest of an artifact, or an empty mapping if it has none."""
     manifest = folder / MANIFEST
     body: Mapping[str, Any] = json.loads(manifest.read_text()) if manifest.is_file() else {}
     return body
@@ -77,21 +77,22 @@ def check_content(folder: Path) -> None:
     """
     for name, record in read_manifest(folder).get("files", {}).items():
         if not is_unchanged(folder / name, record):
-            what = "was changed" if (folder / name).is_file() else "was removed"
+            what = "was modified" if (folder / name).is_file() else "was removed"
             raise ArtifactError(
-                f"{folder / name} {what} after its stage had finished, so its numbers are not those of the settings. Restore "
+                f"{folder / name} {what} after its stage finished, so it no longer matches the recorded settings. Restore "
                 f"the file, or remove the folder {folder} and run its stage again."
             )
 
 
 def describe_files(folder: Path) -> dict[str, FileRecord]:
     """Return size, modification time (ns) and SHA-256 of every file below a folder, by relative name."""
-    files = sorted(file for file in folder.rglob("*") if file.is_file() and file.name not in _UNIDENTIFYING)
-    return {
-        str(file.relative_to(folder)): {"size": s.st_size, "mtime_ns": s.st_mtime_ns, "sha256": file_digest(file)}
-        for file in files
-        for s in (file.stat(),)
-    }
+    files = sorted(file for file in folder.rglob("*") if file.is_file() and file.name not in _RUN_RECORDS)
+    return {str(file.relative_to(folder)): _describe_file(file) for file in files}
+
+
+def _describe_file(file: Path) -> FileRecord:
+    state = file.stat()
+    return {"size": state.st_size, "mtime_ns": state.st_mtime_ns, "sha256": file_digest(file)}
 
 
 def is_unchanged(file: Path, record: FileRecord) -> bool:
@@ -120,13 +121,13 @@ def file_digest(path: Path) -> str:
 
 
 @lru_cache(maxsize=10_000)
-def _digest(path: str, size: int, changed: int) -> str:  # noqa: ARG001 (they make the memory forget)
-    with Path(path).open("rb") as stream_:
-        return hashlib.file_digest(stream_, "sha256").hexdigest()
+def _digest(path: str, size: int, changed: int) -> str:  # noqa: ARG001 (part of the cache key, so that a changed file is hashed again)
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of what can change a number."""
+    """Return the installed versions of the packages that can affect results."""
     installed = {}
     for name in ("winnow", "torch", "transformers", "bm25s", "faiss-cpu", "numpy"):
         try:
@@ -144,6 +145,10 @@ def git_revision() -> str:
 
 
 def _git(*arguments: str) -> str:
+    """Return the output of a git command, or "" if git is not installed or fails."""
     root = Path(__file__).resolve().parents[3]
     command = ["git", "-C", str(root), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    except FileNotFoundError:
+        return ""

@@ -1,5 +1,6 @@
 """PopQA's TSV with a header: id, ..., question, possible_answers (a Python list)."""
 
+import csv
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,8 +23,6 @@ class PopQa:
 
     def __iter__(self) -> Iterator[Question]:
         """Yield the questions in file order."""
-        import csv
-
         path = Path(self.path)
         columns: list[str] = []
         for number, line in numbered_lines(path):

@@ -72,7 +72,7 @@ class Calibration:
 
 
 def calibrate(log_odds: Floats, correct: NDArray[np.bool_]) -> Calibration:
-    """Fit Platt scaling (1999): a logistic regression of correctness on log-odds.
+    """Fit Platt scaling (Platt, 1999), a logistic regression of correctness on the log-odds.
 
     If all labels are equal, the result is the identity. A negative slope means that the scores rank in reverse; the result
     is then a constant, so that calibration never reverses a ranking.

@@ -106,7 +106,7 @@ class OpenAIBatchReader(OpenAIEngine):
         deadline = time.monotonic() + timeout
         while True:
             if time.monotonic() >= self._next_poll:
-                results = [pair for path in self._state_files() for pair in self._poll(path)]
+                results = self._poll_all()
                 if results or self._delivered:
                     return results
                 if self._error is not None and not self._state_files():
@@ -118,6 +118,18 @@ class OpenAIBatchReader(OpenAIEngine):
                 time.sleep(pause)
             if time.monotonic() >= deadline:
                 return []
+
+    def _poll_all(self) -> list[tuple[Request, Result | TooLong]]:
+        """Poll every batch; if one fails, return the results of those before it first, and raise at the next poll."""
+        results: list[tuple[Request, Result | TooLong]] = []
+        for path in self._state_files():
+            try:
+                results += self._poll(path)
+            except ReaderError:
+                if not results and not self._delivered:
+                    raise
+                break
+        return results
 
     def _state_files(self) -> list[Path]:
         """Return the state files of this model's batches in progress."""

@@ -49,7 +49,7 @@ class Vote:
         """Compute the majority answer.
 
         If the contexts have weights, each vote is weighted by the softmax weight of its context. This is REPLUG's ensemble
-        of answers, as RE-RAG applies it to an LLM (section 5.4). Otherwise, every vote counts one.
+        of answers, as RE-RAG applies it to an LLM (section 5.4). Otherwise, each vote counts as one.
 
         Args:
             question: Question, which seeds the random draw.
