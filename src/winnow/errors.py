@@ -1,4 +1,4 @@
-"""All errors that Winnow raises deliberately, with a common base class.
+"""Exception classes raised by Winnow. All derive from `WinnowError`.
 
 A message says what is wrong, where, which value was received, and what to do.
 """
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class WinnowError(Exception):
-    """Base class of all errors that Winnow raises deliberately."""
+    """Base class of all exceptions raised by Winnow."""
 
 
 class ConfigError(WinnowError, ValueError):
@@ -29,7 +29,7 @@ class InputError(WinnowError, ValueError):
 
 
 class ArtifactError(WinnowError, ValueError):
-    """Raised when an artifact has a missing column, a duplicate id, a null, a NaN or a dangling passage id."""
+    """Raised when an artifact has a missing column, a duplicate id, a null, a NaN or a reference to an unknown passage id."""
 
 
 class MissingArtifactError(WinnowError, FileNotFoundError):
@@ -53,7 +53,7 @@ class ReaderError(WinnowError, RuntimeError):
 
 
 class CallRefusedError(ReaderError):
-    """Raised when a server permanently refuses a prompt, e.g. by moderation. Plans with `may_fail` continue without it."""
+    """Raised when a server permanently refuses a prompt, e.g. by moderation. Plans with `may_fail` skip the refused call."""
 
 
 class BudgetError(WinnowError, RuntimeError):

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all: atomic writes, and a check for free space before they begin."""
+"""Atomic file writes, with a check for free disk space."""
 
 import errno
 import glob
@@ -16,7 +16,7 @@ _ABANDONED_SECONDS = 7 * 24 * 3600
 
 @contextmanager
 def atomic_write(path: Path, *, needed: int = 64 * 2**20) -> Iterator[Path]:
-    """Provide a temporary path that is renamed to `path` at the end, or removed on failure.
+    """Provide a temporary path that is renamed to `path` on success and removed on failure.
 
     Raises:
         DiskFullError: before anything is written, if fewer than `needed` bytes are free, or when the disk fills up.

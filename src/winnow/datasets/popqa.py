@@ -1,4 +1,4 @@
-"""PopQA's TSV with a header: id, ..., question, possible_answers (a Python list)."""
+"""Parse PopQA from a tab-separated file with a header row."""
 
 import csv
 import json
@@ -14,7 +14,7 @@ from winnow.records import Question
 
 @dataclass(frozen=True, slots=True)
 class PopQa:
-    """Parses each line into a question. `meta` stores relation (`prop`) and subject popularity (`s_pop`), if present."""
+    """Parses each row into a question. `meta` keeps the relation (`prop`) and the subject popularity (`s_pop`), if present."""
 
     revision: ClassVar[int] = 1
     input_files: ClassVar[tuple[str, ...]] = ("path",)

@@ -1,7 +1,7 @@
-"""Recovers a damaged ledger file: readable calls are kept, and the others must be rerun.
+"""Recover the readable calls of a damaged ledger file; unreadable calls must be rerun.
 
 SQLite's own `.recover` command is part of its shell, which Python does not include. The keys of the calls are uniformly
-distributed hashes, so that reading the table range by range loses only the ranges whose pages are damaged.
+distributed hashes, so reading the table range by range loses only the ranges whose pages are damaged.
 """
 
 import sqlite3
@@ -16,7 +16,7 @@ from winnow.errors import LedgerError
 from winnow.ledger.rows import COLUMNS, SCHEMA, checksum
 
 _MAX_DEPTH = 2
-"""How many times a range is split by the next byte of the key before its unreadable rows are given up."""
+"""Maximum number of times that a range is split by the next byte of the key before its unreadable rows are skipped."""
 _SIDE_FILES = ("-wal", "-shm")
 _MAGIC = b"SQLite format 3\x00"
 
@@ -53,7 +53,7 @@ def is_intact(path: Path) -> bool:
 
 
 def recover(path: Path) -> Recovered:
-    """Replace a damaged file by a new one with all readable calls, and keep the damaged file under another name.
+    """Replace a damaged file with a new one that contains every readable call, and keep it under another name.
 
     No other process may have the file open.
     """

@@ -34,7 +34,7 @@ def probability(log_odds: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def reliability(confidence: Floats, correct: NDArray[np.bool_], bins: int = 10) -> list[Bin]:
-    """Group probabilities into bins of equal width and compute the accuracy of each; empty bins are left out."""
+    """Group probabilities into bins of equal width and compute the accuracy of each; empty bins are omitted."""
     if ((confidence < 0) | (confidence > 1)).any():
         raise InputError(f"Reliability needs probabilities; received {confidence.min()} to {confidence.max()}.")
     bin_index = np.minimum((confidence * bins).astype(int), bins - 1)
@@ -91,6 +91,6 @@ def calibrate(log_odds: Floats, correct: NDArray[np.bool_]) -> Calibration:
 
 
 def check_labels(scores: Floats, labels: NDArray[np.bool_]) -> None:
-    """Raise InputError if scores and labels differ in number, or if there are none."""
+    """Raise InputError if scores and labels have different lengths or are empty."""
     if len(scores) != len(labels) or not len(scores):
         raise InputError(f"Each item needs a score and a label; received {len(scores)} scores and {len(labels)} labels.")

@@ -1,4 +1,4 @@
-"""Loading of models and selection of devices, precisions and runtimes, for readers, estimators and training.
+"""Load models, and select devices, precisions and runtimes, for readers, estimators and training.
 
 Weights are loaded only from safetensors and GGUF files. Both contain only data, so that loading a model never runs its
 author's code.
@@ -37,7 +37,7 @@ class LanguageModel:
 
     @property
     def window(self) -> int:
-        """Return the maximum number of tokens that the model can attend to. T5's relative positions set no limit."""
+        """Return the maximum context length in tokens; effectively unlimited for relative positions, such as T5's."""
         return int(getattr(self.model.config, "max_position_embeddings", None) or 2**31)
 
     @property

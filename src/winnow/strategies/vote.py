@@ -1,4 +1,4 @@
-"""Majority vote over answers, weighted or not. docs/rules.md documents the rules that the paper does not specify."""
+"""Weighted or unweighted majority voting over answers. docs/rules.md documents the rules that the paper leaves open."""
 
 import math
 import random
@@ -41,7 +41,7 @@ class Vote:
     seed: int = 13
 
     def __post_init__(self) -> None:
-        """Validate the rule for ties."""
+        """Validate the tie-breaking rule."""
         if self.ties not in ("rank", "random"):
             raise ConfigError(f"vote.ties must be rank or random; received {self.ties!r}.")
 

@@ -1,4 +1,4 @@
-"""Reads finished cells as samples: questions, predictions and, if a metric needs them, contexts."""
+"""Load the samples of finished cells: questions, predictions and, if a metric needs them, contexts."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ from winnow.sweeps.spec import CellSpec
 
 
 def read_samples(spec: CellSpec, inputs: Collection[Input] = ()) -> list[Sample]:
-    """Read the samples of a finished cell, with the inputs that metrics and breakdowns need besides the predictions.
+    """Load the samples of a finished cell, including any additional inputs that metrics or breakdowns need.
 
     Raises:
         ArtifactError: If the predictions were changed after they were written, or if they answer an unknown question.
@@ -52,7 +52,7 @@ def _read_placed_contexts(spec: CellSpec, questions: Sequence[Question]) -> Mapp
 
 
 def judge_jobs(metrics: Iterable[Metric], samples: Mapping[str, Sequence[Sample]]) -> list[Job[float | None]]:
-    """Build a job per judged metric and sample of each cell. Its tag is (metric name, cell key, index of the sample)."""
+    """Build one job per judged metric and sample. Each tag is (metric name, cell key, sample index)."""
     return [
         Job((metric.name, key, index), metric.plan(sample))
         for metric in metrics

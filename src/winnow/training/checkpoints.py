@@ -1,4 +1,4 @@
-"""Checkpoints of a training run, from which an interrupted run resumes.
+"""Save and restore training checkpoints, so that interrupted runs can resume.
 
 A checkpoint is replaced only by a complete one, so that a run can be killed at any moment. It records the run that it
 belongs to, and another run cannot load it. accelerate's `save_state` does not record the run, and it pickles random states;
