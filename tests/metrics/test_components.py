@@ -98,7 +98,7 @@ def test_breakdowns_by_meta_field() -> None:
 
 
 def test_breakdowns_by_gold_rank_and_retrieval_score() -> None:
-    """Edges are inclusive; inserted gold passages were not retrieved; equal scores share a group."""
+    """Edges are inclusive; inserted gold passages were not retrieved; questions without a ranking are apart."""
     rows = [
         [context(1, "a", is_gold=True), context(2, "b", is_gold=True)],
         [context(5, "a", is_gold=True)],
@@ -111,7 +111,7 @@ def test_breakdowns_by_gold_rank_and_retrieval_score() -> None:
     names = ["1", "2-5", "6-20", "not retrieved", "no gold passage", "over 100"]
     assert GoldRank("gold_rank", "rank").groups(samples) == names
     best = RetrievalScore("score", "score", bins=2).groups(samples)
-    assert best == ["2 of 2", "2 of 2", "2 of 2", "1 of 2", "1 of 2", "1 of 2"]
+    assert best == ["2 of 2", "2 of 2", "1 of 2", "nothing retrieved", "1 of 2", "1 of 2"]
     assert required_inputs([GoldRank("g", "g"), NM]) == {"ranking", "prediction"}
 
 
