@@ -1,7 +1,7 @@
 """How many replies change with what shares their batch, in bfloat16 and float32; none do with `deterministic: true`.
 
-python bench/bench_batch_effect.py         # after `make demo`: SmolLM2 and the passages that the quick start retrieved
-python bench/bench_batch_effect.py 100     # with fewer prompts
+PYTHONPATH=. python bench/bench_batch_effect.py       # after `make demo`: SmolLM2 on passages of the quick start
+PYTHONPATH=. python bench/bench_batch_effect.py 100   # with fewer prompts
 """
 
 import random

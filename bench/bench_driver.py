@@ -1,6 +1,6 @@
 """What sharing saves over a script per cell, how fast a finished sweep replays, and how much memory the driver needs.
 
-python bench/bench_driver.py
+PYTHONPATH=. python bench/bench_driver.py
 """
 
 import resource

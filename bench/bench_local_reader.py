@@ -1,7 +1,7 @@
 """The local reader's batches against one prompt at a time, and against batches of eight in file order.
 
-python bench/bench_local_reader.py         # after `make demo`: SmolLM2 and the passages that the quick start retrieved
-python bench/bench_local_reader.py 100     # with fewer prompts
+PYTHONPATH=. python bench/bench_local_reader.py       # after `make demo`: SmolLM2 on passages of the quick start
+PYTHONPATH=. python bench/bench_local_reader.py 100   # with fewer prompts
 """
 
 import random

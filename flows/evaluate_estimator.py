@@ -73,7 +73,8 @@ def _build(project: Project) -> Report:
         "Code": f"scores by revision {read_manifest(relevance)['git']}, page by {git_revision()}",
     }
     plots = [plot for part in parts for draw in part.plots if (plot := draw(evaluation))]
-    return Report(f"Winnow: the estimator {cfg.estimator.name}", [part.table(evaluation) for part in parts], plots, provenance)
+    tables = [part.table(evaluation) for part in parts]
+    return Report(f"Winnow: the estimator {cfg.estimator.name}", (), tables, plots, provenance)
 
 
 def _validate(cfg: DictConfig) -> None:

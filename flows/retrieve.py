@@ -20,8 +20,8 @@ from winnow.artifacts import contracts, parquet
 from winnow.artifacts.rankings import read_rankings
 from winnow.artifacts.tables import hit_rows, passage_rows, read_passages, read_questions, retrieval_rows
 from winnow.errors import ArtifactError
-from winnow.metrics.intervals import mean_interval
-from winnow.metrics.ranking import recall_at
+from winnow.metrics.intervals import Interval, mean_interval, undefined_interval
+from winnow.metrics.retrieval import RANK_MEASURES, judged_measures, top_k_accuracy
 from winnow.protocols import Searcher
 from winnow.records import Question
 
@@ -31,7 +31,7 @@ DEPTHS = (1, 5, 10, 20, 50, 100)
 
 
 def retrieve(configs: Sequence[DictConfig]) -> Summary:
-    """Retrieve for each job, with the configured and the labelling retriever, and report recall@k by split."""
+    """Retrieve for each job, with the configured and the labelling retriever, and report the quality by split."""
     rows = []
     for cfg in configs:
         project = Project(cfg)
@@ -42,11 +42,11 @@ def retrieve(configs: Sequence[DictConfig]) -> Summary:
             fresh = not artifact.done
             if fresh:
                 _write(project, retriever, artifact, questions)
-            recalls = recall_rows(artifact.folder, questions)
+            quality = quality_rows(artifact.folder, questions)
             if fresh:
                 with track(project, "retrieve", artifact, {"k": cfg.depth}) as run:
-                    run.metrics({f"{row['split']}_recall_at_{k}": row[f"recall@{k}"].mean for row in recalls for k in DEPTHS})
-            rows += [{n: v.percent() if hasattr(v, "percent") else v for n, v in row.items()} for row in recalls]
+                    run.metrics(_logged(quality))
+            rows += [{n: v.percent() if isinstance(v, Interval) else v for n, v in row.items()} for row in quality]
     return Summary("Retrieval, % [95 % interval]", rows)
 
 
@@ -92,20 +92,41 @@ def _write_texts(project: Project, folder: Path, parts: Sequence[Path], question
     return {passage.passage_id: passage.text for passage in passages}
 
 
-def recall_rows(folder: Path, questions: Sequence[Question]) -> list[dict[str, Any]]:
-    """Return recall@k by split with its interval: by gold passages where they are annotated, else by has_answer."""
-    rankings = read_rankings(folder, questions)
-    flags = {}
-    for question in questions:
-        gold = set(question.gold_passage_ids)
-        hits = rankings.hits[question.question_id]
-        flags[question.question_id] = [hit.passage_id in gold if gold else hit.has_answer for hit in hits]
+def quality_rows(folder: Path, questions: Sequence[Question]) -> list[dict[str, Any]]:
+    """Return the quality of stored rankings, with intervals.
+
+    Each split has a row of top-k accuracies by answers and, where gold passages are annotated, one of recall@k by these,
+    with nDCG@10, MRR and MAP. Questions whose only answer is their own text, as in BEIR, have no answers.
+    """
+    hits = read_rankings(folder, questions).hits
     rows = []
     for split in dict.fromkeys(question.split for question in questions):
-        ranked = [flags[question.question_id] for question in questions if question.split == split]
-        recalls = {f"recall@{k}": mean_interval(recall_at(ranked, k)) for k in DEPTHS}
-        rows.append({"retrieval": folder.name, "split": split, "questions": len(ranked), **recalls})
+        selected = [question for question in questions if question.split == split]
+        names = {"retrieval": folder.name, "split": split}
+        undefined = dict.fromkeys(RANK_MEASURES, undefined_interval())
+        answered = [question for question in selected if question.answers != (question.text,)]
+        if answered:
+            flags = [[hit.has_answer for hit in hits[question.question_id]] for question in answered]
+            at = {f"@{k}": mean_interval(top_k_accuracy(flags, k)) for k in DEPTHS}
+            rows.append({**names, "measure": "top-k accuracy", "questions": len(answered), **at, **undefined})
+        judged = {q.question_id: q.gold_passage_ids for q in selected if q.gold_passage_ids}
+        if judged:
+            ranked = {question_id: [hit.passage_id for hit in hits[question_id]] for question_id in judged}
+            values = {name: mean_interval(vector) for name, vector in judged_measures(judged, ranked, DEPTHS).items()}
+            at = {name.removeprefix("recall"): interval for name, interval in values.items()}
+            rows.append({**names, "measure": "recall", "questions": len(judged), **at})
     return rows
+
+
+def _logged(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """Return the defined values by their names in MLflow, such as "test_recall_at_10" and "test_nDCG_at_10"."""
+    values = {}
+    for row in rows:
+        for name, value in row.items():
+            if isinstance(value, Interval) and value.n:
+                heading = f"{row['measure']}{name}" if name.startswith("@") else name
+                values[f"{row['split']}_{heading}".replace(" ", "_").replace("@", "_at_")] = value.mean
+    return values
 
 
 main = entry(retrieve)

@@ -1,4 +1,4 @@
-"""Score the top 100 with the relevance estimator: log-odds, cached, and recall@k before and after reranking.
+"""Score the top 100 with the relevance estimator: log-odds, cached, and top-k accuracy before and after reranking.
 
 python -m flows.score
 python -m flows.score retriever=dense
@@ -24,8 +24,9 @@ from winnow.artifacts.tables import read_questions, relevance_rows
 from winnow.contexts.build import contexts_of
 from winnow.driver import Job
 from winnow.estimators.engine import EstimatorEngine
-from winnow.metrics.intervals import compare, mean_interval
-from winnow.metrics.ranking import recall_at
+from winnow.metrics.comparisons import compare
+from winnow.metrics.intervals import mean_interval
+from winnow.metrics.retrieval import top_k_accuracy
 from winnow.protocols import engines_for
 from winnow.records import Context, Question
 from winnow.strategies.relevance import estimate_relevance
@@ -49,10 +50,12 @@ def score(configs: Sequence[DictConfig]) -> Summary:
         if fresh:
             with track(project, "score", artifact, {"k": cfg.depth}) as run:
                 run.metrics({"truncated_texts": float(truncated)})
-                run.metrics({f"{row['ranking']}_recall_at_{k}": row[f"recall@{k}"].mean for row in comparison[:2] for k in KS})
+                run.metrics({f"{row['ranking']}_top_{k}": row[f"top-{k}"].mean for row in comparison[:2] for k in KS})
         rows += [{n: v.percent() if hasattr(v, "percent") else v for n, v in row.items()} for row in comparison]
         note = f"{truncated} texts were cut to the encoder's length." if truncated else "" if fresh else "Scored already."
-    return Summary("Recall before and after reranking, % [95 % interval]", rows, note)
+    return Summary(
+        "Top-k accuracy (questions whose first k hold an answer) before and after reranking, % [95 % interval]", rows, note
+    )
 
 
 def _write(project: Project, artifact: Artifact, questions: Sequence[Question]) -> int:
@@ -76,7 +79,7 @@ def _within(contexts: Sequence[Context], depth: int | None) -> list[Context]:
 
 
 def _compare(retrieval: Path, relevance: Path, questions: Sequence[Question]) -> list[dict[str, Any]]:
-    """Return recall@k of both rankings with paired p-values: two rows for all questions, then two for the answerable."""
+    """Return the top-k accuracy of both rankings with p-values: two rows for all questions, then two for the answerable."""
     rankings = read_rankings(retrieval, questions, relevance)
     flags = {
         "retriever": [[c.has_answer for c in contexts_of(rankings, q) if c.rank] for q in questions],
@@ -92,12 +95,12 @@ def _compare(retrieval: Path, relevance: Path, questions: Sequence[Question]) ->
 
 def _comparison_rows(flags: Mapping[str, Sequence[Sequence[bool]]], selection: str) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = [
-        {"ranking": name, "questions": selection, **{f"recall@{k}": mean_interval(recall_at(ranked, k)) for k in KS}}
+        {"ranking": name, "questions": selection, **{f"top-{k}": mean_interval(top_k_accuracy(ranked, k)) for k in KS}}
         for name, ranked in flags.items()
     ]
     for k in KS:
-        comparison = compare(recall_at(flags["estimator"], k), recall_at(flags["retriever"], k))
-        rows[0][f"p@{k}"], rows[1][f"p@{k}"] = "", f"{comparison.p_value:.4f}"
+        comparison = compare(top_k_accuracy(flags["estimator"], k), top_k_accuracy(flags["retriever"], k))
+        rows[0][f"p@{k}"], rows[1][f"p@{k}"] = "", comparison.p_text
     return rows
 
 

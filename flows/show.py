@@ -19,7 +19,8 @@ from flows._metrics import configured_metrics
 from flows._summary import Summary
 from winnow.errors import ConfigError, nearest
 from winnow.identity import ledger_identity
-from winnow.metrics.base import JudgedMetric, Sample
+from winnow.metrics.base import JudgedMetric, Metric, Row, Sample
+from winnow.metrics.intervals import UNDEFINED
 from winnow.records import (
     Answer,
     Estimate,
@@ -133,10 +134,15 @@ def _row(cfg: DictConfig, cell: OpenCell, question: Question, placed: PlacedCont
     labels = cell.spec.labels
     sample = Sample(question, prediction(question, placed, Outcome(question.question_id, answer)), placed.contexts)
     metrics = [m for m in configured_metrics(cfg) if m.unit == "percent" and not isinstance(m, JudgedMetric)]
-    rows = {metric.title: metric.row(sample) for metric in metrics}
-    values = {metric.title: "-" if (row := rows[metric.title]) is None else f"{metric.value(row):.2f}" for metric in metrics}
+    rows = {metric.heading: metric.row(sample) for metric in metrics}
+    values = {metric.heading: _value(metric, rows[metric.heading]) for metric in metrics}
     names = {"strategy": labels.line, "k": labels.k, "gold": labels.gold, "answer": answer.text}
-    return {**names, **values, "gold position": placed.gold_position or "-"}
+    return {**names, **values, "gold position": placed.gold_position or UNDEFINED}
+
+
+def _value(metric: Metric, row: Row | None) -> str:
+    value = None if row is None else metric.value(row)
+    return UNDEFINED if value is None else f"{value:.2f}"
 
 
 main = entry(show, grid=True)

@@ -79,7 +79,7 @@ def _row(cell: OpenCell, result: CellResult) -> dict[str, Any]:
         "gold": labels.gold,
         **({"setting": labels.setting} if labels.setting else {}),
         "n": len(result.samples),
-        **{metric.title: result.text(metric.name, 0) for metric in result.metrics if metric.headline},
+        **{metric.heading: result.text(metric.name, 0) for metric in result.metrics if metric.headline},
         "cut": sum(sample.prediction.truncated_passages for sample in result.samples),
         "short": cell.short_rankings,
     }

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from winnow.protocols import Engine
-from winnow.records import Plan, Request, Result, Role, Usage
+from winnow.records import NO_USAGE, Plan, Request, Result, Role, RoleUsage, Usage
 
 
 @dataclass(slots=True, eq=False)
@@ -19,7 +19,13 @@ class ActivePlan:
     results: list[Result | None] = field(default_factory=list)
     calls: dict[Role, int] = field(default_factory=dict)
     usage: dict[Role, Usage] = field(default_factory=dict)
+    cut: dict[Role, int] = field(default_factory=dict)
     dropped: int = 0
+
+    def role_usage(self, role: Role) -> RoleUsage:
+        """Return what the plan has used of one role so far."""
+        usage = self.usage.get(role, NO_USAGE)
+        return RoleUsage(role, self.calls[role], usage.tokens_in, usage.tokens_out, usage.seconds, self.cut.get(role, 0))
 
 
 @dataclass(slots=True, eq=False)

@@ -30,7 +30,6 @@ from winnow.records import (
     Request,
     Result,
     Role,
-    RoleUsage,
     Score,
     T,
     TooLong,
@@ -129,7 +128,7 @@ class Driver:
                     break
                 results = []
         except StopIteration as stop:
-            usage = tuple(_role_usage(role, count, active.usage.get(role)) for role, count in active.calls.items())
+            usage = tuple(active.role_usage(role) for role in active.calls)
             self._outcomes.append(Outcome(active.tag, stop.value, usage, active.dropped))
             return
         active.results = [None] * len(requests)
@@ -181,6 +180,8 @@ class Driver:
         if isinstance(result, Generation | Score):
             role = waiter.request.role
             active.usage[role] = active.usage[role] + result.usage if role in active.usage else result.usage
+            if isinstance(result, Generation) and result.finish == "length":
+                active.cut[role] = active.cut.get(role, 0) + 1
         if isinstance(result, Generation) and waiter.dropped and isinstance(waiter.request, Generate):
             active.dropped += waiter.dropped
             result = replace(result, dropped=waiter.dropped, passages=waiter.request.passages)
@@ -330,11 +331,6 @@ def _rare_garbage_collection() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*before)
-
-
-def _role_usage(role: Role, calls: int, usage: Usage | None) -> RoleUsage:
-    usage = usage or Usage()
-    return RoleUsage(role, calls, usage.tokens_in, usage.tokens_out, usage.seconds)
 
 
 def _timed(result: Result | TooLong, seconds: float) -> Result | TooLong:

@@ -310,13 +310,17 @@ Plan = Generator[Sequence[Request], Sequence[Any], T]
 
 @dataclass(frozen=True, slots=True)
 class RoleUsage:
-    """Calls, tokens and time that a plan requested of one role. They are counted as if the plan had run alone."""
+    """Calls, tokens and time that a plan requested of one role. They are counted as if the plan had run alone.
+
+    `cut` counts the replies that ended at max_new_tokens.
+    """
 
     role: Role
     calls: int
     tokens_in: int
     tokens_out: int
     seconds: float = field(default=0.0, compare=False)
+    cut: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,24 @@
 
 import json
 import os
+import subprocess
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from winnow.artifacts.provenance import check_content, content_digest, is_done, write_manifest
-from winnow.errors import ArtifactError
+from winnow.artifacts import provenance
+from winnow.artifacts.provenance import (
+    check_content,
+    content_digest,
+    git_revision,
+    is_done,
+    key_of,
+    versions,
+    write_manifest,
+)
+from winnow.errors import ArtifactError, DiskFullError
 
 
 @pytest.fixture
@@ -62,3 +74,94 @@ def test_the_content_digest_covers_names_and_bytes_but_no_timing(artifact: Path)
     write_manifest(artifact, key="k", settings={}, rows=0)
     assert len({first, second, content_digest(artifact)}) == 3
     assert content_digest(artifact / "sub") == ""
+
+
+def test_a_manifest_records_how_the_artifact_was_made(artifact: Path) -> None:
+    """Key, settings, rows, code, versions and files, sorted by name; a file that holds times is no content."""
+    body = json.loads((artifact / "manifest.json").read_text())
+    assert list(body) == sorted(body)
+    assert (body["key"], body["rows"], body["settings"]) == ("k", 3, {"a": 1})
+    assert (body["git"], body["versions"]) == (git_revision(), versions())
+    assert sorted(body["files"]) == ["data", "sub/more"]
+
+
+@pytest.mark.parametrize("text", ["two", "uno"])
+def test_a_file_is_read_again_only_if_its_time_changed(artifact: Path, text: str) -> None:
+    """Size and time stand for the content; the digests of the two texts lie on both sides of that of "one"."""
+    recorded = (artifact / "data").stat().st_mtime_ns
+    (artifact / "data").write_text(text)
+    os.utime(artifact / "data", ns=(recorded, recorded))
+    check_content(artifact)
+    for time in (recorded - 1, recorded + 1):
+        os.utime(artifact / "data", ns=(time, time))
+        with pytest.raises(ArtifactError, match="data was modified"):
+            check_content(artifact)
+
+
+@pytest.mark.parametrize("size", [299, 301])
+def test_another_size_is_a_change_whatever_the_time(tmp_path: Path, size: int) -> None:
+    """Of a file that is larger than Python's small integers."""
+    file = tmp_path / "data"
+    file.write_text("x" * 300)
+    write_manifest(tmp_path, key="k", settings={}, rows=0)
+    check_content(tmp_path)
+    recorded = file.stat().st_mtime_ns
+    file.write_text("x" * size)
+    os.utime(file, ns=(recorded, recorded))
+    with pytest.raises(ArtifactError, match="data was modified"):
+        check_content(tmp_path)
+
+
+def test_an_artifact_without_a_manifest_has_nothing_to_check(tmp_path: Path) -> None:
+    """Another check refuses it."""
+    check_content(tmp_path)
+
+
+def test_a_key_is_what_it_was() -> None:
+    """Of a dictionary in any order, with paths."""
+    assert key_of({"b": [2], "a": Path("x")}) == key_of({"a": "x", "b": [2]}) == "1ec8553d2306"
+
+
+def test_a_library_that_is_not_installed_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others are recorded."""
+
+    def version(name: str) -> str:
+        if name == "torch":
+            raise PackageNotFoundError(name)
+        return "1"
+
+    monkeypatch.setattr(provenance, "version", version)
+    assert list(versions()) == ["winnow", "transformers", "bm25s", "faiss-cpu", "numpy"]
+
+
+def test_the_revision_is_that_of_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An untracked file below src, flows or conf is a change; one beside them is none."""
+    monkeypatch.setattr(provenance, "__file__", str(tmp_path / "src" / "winnow" / "artifacts" / "provenance.py"))
+    assert git_revision() == "unknown"
+
+    def git(*words: str) -> str:
+        command = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b", *words]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    for folder in ("src", "flows", "conf"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "x").write_text("1")
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-qm", "x")
+    head = git("rev-parse", "--short=12", "HEAD")
+    (tmp_path / "notes").write_text("")
+    assert git_revision() == head
+    for folder in ("src", "flows", "conf"):
+        (tmp_path / folder / "y").write_text("2")
+        assert git_revision() == f"{head}+changed"
+        (tmp_path / folder / "y").unlink()
+
+
+def test_a_manifest_needs_a_megabyte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With less the stage ends before anything is written."""
+    monkeypatch.setattr("winnow.artifacts.files.shutil.disk_usage", lambda _: SimpleNamespace(free=2**20))
+    write_manifest(tmp_path, key="k", settings={}, rows=0)
+    monkeypatch.setattr("winnow.artifacts.files.shutil.disk_usage", lambda _: SimpleNamespace(free=2**20 - 1))
+    with pytest.raises(DiskFullError):
+        write_manifest(tmp_path, key="k", settings={}, rows=0)

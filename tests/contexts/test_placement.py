@@ -122,3 +122,18 @@ def test_as_retrieved_several_gold_passages_stay() -> None:
     assert placed.gold_position == 2
     removed = Placement("remove").place(question(), contexts, 4)
     assert [c.passage.passage_id for c in removed.contexts] == ["p1", "p4"]
+
+
+def test_positions_count_from_one() -> None:
+    """Position 1 is the first; 0 and below are refused."""
+    assert ids(Placement("insert", 1), 5, 3) == ["p5", "p1", "p2"]
+    assert ids(Placement("insert", 3), 5, 4) == ["p1", "p2", "p5", "p3"]
+    for order in (0, -1):
+        with pytest.raises(ConfigError, match=f"received {order}"):
+            Placement(order=order)
+
+
+@pytest.mark.parametrize("gold", ["keep", "insert", "remove"])
+def test_a_question_without_a_gold_passage_keeps_its_ranking(gold: Gold) -> None:
+    """Whatever the rule does with gold passages."""
+    assert ids(Placement(gold, "first"), None, 3) == ["p1", "p2", "p3"]

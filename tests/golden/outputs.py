@@ -8,7 +8,7 @@ A change of an output needs a higher `revision` of its class, so that numbers of
 import json
 import sys
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 from golden import GOLDEN, Golden, differs, made, stored
 from models import (
@@ -71,11 +71,14 @@ from winnow.estimators.bi_encoder import BiEncoder
 from winnow.estimators.causal import CausalEstimator
 from winnow.estimators.cross_encoder import CrossEncoder
 from winnow.estimators.t5 import T5Estimator
+from winnow.metrics.answer import Dialect
 from winnow.metrics.breakdowns import AnswerType, GoldRank, MetaField, RetrievalScore
+from winnow.metrics.citation import Citation
 from winnow.metrics.correctness import F1, Accuracy, ExactMatch
 from winnow.metrics.cost import Consumption, Cost
 from winnow.metrics.judged import JudgedAccuracy
-from winnow.metrics.majority import NotMajority
+from winnow.metrics.majority import NotMajority, NotMajorityOfPools
+from winnow.metrics.replies import CutReplies, LongAnswers, Refusals
 from winnow.metrics.unknown import Unknown
 from winnow.modeling.sentence_encoder import SentenceEncoder
 from winnow.readers.fid import FidReader
@@ -155,10 +158,17 @@ GOLDENS = [
     Golden(ReRag, losses(re_rag), 0.05),
     Golden(Mix, mixes),
     metric(ExactMatch("m", "m"), ExactMatch("m", "m", dialect="crag")),
-    metric(F1("m", "m"), F1("m", "m", dialect="flashrag")),
+    metric(*(F1("m", "m", dialect=dialect) for dialect in get_args(Dialect))),
     metric(Accuracy("m", "m"), Accuracy("m", "m", dialect="crag")),
     metric(Unknown("m", "m")),
-    metric(NotMajority("m", "m"), NotMajority("m", "m", of_pools=True)),
+    metric(NotMajority("m", "m")),
+    metric(NotMajorityOfPools("m", "m")),
+    metric(CutReplies("m", "m"), CutReplies("m", "m", role="judge")),
+    metric(LongAnswers("m", "m", words=2)),
+    metric(Refusals("m", "m")),
+    metric(
+        *(Citation("m", "m", of=of, dialect=dialect) for of in ("precision", "recall", "f1") for dialect in ("rage", "paper"))
+    ),  # type: ignore[arg-type]
     metric(*(Consumption("m", "m", of=of) for of in ("tokens_in", "tokens_out", "tokens", "calls"))),  # type: ignore[arg-type]
     metric(Cost("m", "m")),
     Golden(JudgedAccuracy, judged),

@@ -124,10 +124,13 @@ def samples() -> list[Sample]:
     rows = []
     for number, reply in enumerate(REPLIES):
         question = QUESTIONS[number % len(QUESTIONS)]
-        usage = (RoleUsage("reader", 1 + number % 3, 100 + number, number % 7), RoleUsage("judge", 1, 10, 1))
+        usage = (RoleUsage("reader", 1 + number % 3, 100 + number, number % 7, cut=number % 2), RoleUsage("judge", 1, 10, 1))
         candidates = (reply, *question.answers) if number % 3 else ()
-        prediction = Prediction(question.question_id, reply, number % 4 == 0, candidates, usage=usage)
-        rows.append(Sample(question, prediction, contexts(question)[:3], {"reader": Price(1.0, 2.0)}, contexts(question)))
+        shown = contexts(question)[:3]
+        used = tuple(context.passage.passage_id for context in shown)
+        unknown, cited = number % 4 == 0, f"{reply} [{1 + number % 4}][1]"
+        prediction = Prediction(question.question_id, reply, unknown, candidates, cited, used_ids=used, usage=usage)
+        rows.append(Sample(question, prediction, shown, {"reader": Price(1.0, 2.0)}, contexts(question)))
     return rows
 
 

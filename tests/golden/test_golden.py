@@ -97,7 +97,7 @@ def test_code_outside_is_identified_by_its_source(on_path: Path) -> None:
 def test_a_base_classs_revision_counts(on_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A subclass of a repaired class is repaired too."""
     before = identity.revision(module_of(on_path, SOURCE).Mine)
-    monkeypatch.setattr("winnow.strategies.post_fusion.PostFusion.revision", 2)
+    monkeypatch.setattr("winnow.strategies.post_fusion.PostFusion.revision", 99)
     assert identity.revision(sys.modules["mine"].Mine) != before
 
 

@@ -37,6 +37,26 @@ def test_flashrag_f1_is_zero_on_yes_against_no() -> None:
     assert f1("yes", ["yes"], dialect="flashrag") == 1.0
 
 
+def test_empty_texts_follow_their_source() -> None:
+    """The word "the" is empty after normalisation: F1 0 against itself in SQuAD 1.1, FiD and FlashRAG, 1 in SQuAD 2.0."""
+    for dialect in ("squad", "fid", "flashrag", "crag"):
+        assert f1("the", ["The"], dialect=dialect) == 0.0
+        assert f1("", ["x"], dialect=dialect) == 0.0
+    assert f1("the", ["The"], dialect="squad_v2") == 1.0
+    assert f1("", ["x", "the"], dialect="squad_v2") == 0.0
+    assert exact_match("a", ["The", "b"]) == 1.0
+    assert exact_match("a", ["The", "b"], dialect="squad_v2") == 0.0
+    assert exact_match("a", ["The"], dialect="squad_v2") == 1.0
+
+
+def test_combining_marks_belong_to_words_in_fid() -> None:
+    """A decomposed "á" loses its letter as an article with Python's word boundaries, not with those of `regex`."""
+    assert exact_match("a\u0301", ["\u0301"]) == 1.0
+    assert exact_match("a\u0301", ["\u0301"], dialect="fid") == 0.0
+    assert f1("a\u0301 b", ["b"]) == pytest.approx(2 / 3)
+    assert f1("a\u0301 b", ["\u0301 b"], dialect="fid") == pytest.approx(0.5)
+
+
 def test_accuracy_is_containment() -> None:
     """'10' is in '2010' (FlashRAG's trap, kept); crag compares raw text with its case."""
     assert accuracy("in 2010", ["10"]) == 1.0
@@ -57,8 +77,8 @@ def test_bad_input_is_an_error_never_a_zero() -> None:
 
 @given(st.text(max_size=40), st.lists(st.text(max_size=40), min_size=1, max_size=4))
 def test_em_implies_f1_and_accuracy(prediction: str, answers: list[str]) -> None:
-    """An exact match has F1 1 and holds the answer; every metric lies in [0, 1]."""
+    """An exact match holds the answer, and has F1 1 unless it is empty; every metric lies in [0, 1]."""
     values = exact_match(prediction, answers), f1(prediction, answers), accuracy(prediction, answers)
     assert all(0 <= value <= 1 for value in values)
     if values[0]:
-        assert values[1:] == (1.0, 1.0)
+        assert values[1:] == (float(bool(normalise(prediction))), 1.0)

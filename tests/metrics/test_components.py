@@ -7,13 +7,14 @@ from winnow.metrics.base import JudgedMetric, Sample, evaluate, required_inputs
 from winnow.metrics.breakdowns import AnswerType, GoldRank, MetaField, RetrievalScore, answer_type
 from winnow.metrics.correctness import F1, Accuracy, ExactMatch
 from winnow.metrics.cost import Consumption, Cost
+from winnow.metrics.intervals import UNDEFINED
 from winnow.metrics.judged import JudgedAccuracy
-from winnow.metrics.majority import NotMajority
+from winnow.metrics.majority import NotMajority, NotMajorityOfPools
 from winnow.metrics.unknown import Unknown
 from winnow.records import Prediction, Price, Question, RoleUsage
 from winnow.testing import context, play, sample
 
-NM, POOLS = NotMajority("nm", "%NM"), NotMajority("nm_pool", "%NM of pools", of_pools=True)
+NM, POOLS = NotMajority("nm", "%NM"), NotMajorityOfPools("nm_pool", "%NM of pools")
 TWO = ("Jane Austen", "Austen")
 
 
@@ -23,10 +24,10 @@ def test_not_majority_needs_a_correct_candidate_and_a_wrong_answer() -> None:
     right = sample("Jane Austen", 1, TWO, candidates=("Jane Austen", "Emma"))
     never = sample("Emma", 2, TWO, candidates=("Emma", "Woodhouse"))
     assert [NM.score(one) for one in (missed, right, never)] == [1.0, 0.0, 0.0]
-    assert [POOLS.score(one) for one in (missed, right, never)] == [1.0, 0.0, None]
+    assert [POOLS.counts(one) for one in (missed, right, never)] == [(1.0, 1.0), (0.0, 1.0), (0.0, 0.0)]
     intervals = evaluate([NM, POOLS], [missed, right, never])
     assert (intervals["nm"].mean, intervals["nm"].n) == (pytest.approx(1 / 3), 3)
-    assert (intervals["nm_pool"].mean, intervals["nm_pool"].n) == (0.5, 2)
+    assert (intervals["nm_pool"].mean, intervals["nm_pool"].n, intervals["nm_pool"].counts) == (0.5, 2, (1.0, 2.0))
 
 
 def test_undefined_is_no_number() -> None:
@@ -35,7 +36,7 @@ def test_undefined_is_no_number() -> None:
     money = Cost("money", "$", "number", 3)
     intervals = evaluate([NM, POOLS, money], alone)
     assert [intervals[name].n for name in ("nm", "nm_pool", "money")] == [0, 0, 0]
-    assert [metric.format(intervals[metric.name]) for metric in (NM, POOLS, money)] == ["-", "-", "-"]
+    assert [metric.format(intervals[metric.name]) for metric in (NM, POOLS, money)] == [UNDEFINED] * 3
 
 
 def test_correctness_in_its_dialect_against_every_answer() -> None:

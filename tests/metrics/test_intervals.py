@@ -1,40 +1,60 @@
-"""Intervals and paired tests against numbers worked out by hand."""
+"""Intervals against numbers worked out by hand."""
 
+import numpy as np
 import pytest
 
 from winnow.errors import InputError
-from winnow.metrics.intervals import compare, mcnemar, mean_interval
+from winnow.metrics.intervals import UNDEFINED, mean_interval, ratio_interval, undefined_interval
 
 
-def test_interval_holds_the_mean_and_repeats() -> None:
-    """Half right of 400: mean 0.5, about plus or minus 0.049; the same seed gives the same bounds."""
+def test_a_share_has_wilsons_interval() -> None:
+    """Half right of 400: (0.5 + z²/800 ± z √(1/1600 + z²/640000)) / (1 + z²/400) = 0.5 ± 0.0488."""
     result = mean_interval([0.0, 1.0] * 200)
     assert result.mean == 0.5
-    assert result.low == pytest.approx(0.451, abs=0.01)
-    assert result.high == pytest.approx(0.549, abs=0.01)
-    assert result == mean_interval([0.0, 1.0] * 200)
-    assert result.percent().startswith("50.0 [45")
+    assert (result.low, result.high) == pytest.approx((0.4512, 0.5488), abs=1e-4)
+    assert result.percent() == "50.0 [45.1, 54.9]"
 
 
-def test_constant_values_have_no_width() -> None:
-    """All alike: the interval is the value."""
-    result = mean_interval([1.0, 1.0, 1.0])
-    assert (result.low, result.high) == (1.0, 1.0)
+@pytest.mark.parametrize(("value", "low", "high"), [(0.0, 0.0, 6.0), (1.0, 94.0, 100.0)])
+def test_none_or_all_of_60_is_no_certainty(value: float, low: float, high: float) -> None:
+    """z² / (60 + z²) = 6.0 %; a bootstrap has no width there."""
+    result = mean_interval([value] * 60)
+    assert (100 * result.low, 100 * result.high) == pytest.approx((low, high), abs=0.05)
 
 
-def test_mcnemar_by_hand() -> None:
-    """Five questions only the first gets right, none the other way: p = 2 / 2**5."""
-    assert mcnemar([1] * 5 + [1, 0], [0] * 5 + [1, 0]) == pytest.approx(2 / 32)
-    assert mcnemar([1, 0], [1, 0]) == 1.0
+def test_means_have_a_bootstrap_that_repeats() -> None:
+    """Values 0, 1 and 2 in equal numbers: mean 1, standard error √(2/3/300) = 0.047; another seed moves the bounds."""
+    data = [0.0, 1.0, 2.0] * 100
+    result = mean_interval(data)
+    assert (result.mean, result.low, result.high) == pytest.approx((1.0, 0.908, 1.092), abs=0.02)
+    assert result == mean_interval(data)
+    assert result != mean_interval(data, seed=1)
+    assert result.plain(1) == "1.0 [0.9, 1.1]"
 
 
-def test_compare_is_paired() -> None:
-    """The difference is question by question; different lengths are refused."""
-    result = compare([1.0, 1.0, 0.0, 1.0], [0.0, 1.0, 0.0, 1.0])
-    assert result.signed() == "+25.0 [+0.0, +75.0]"
-    assert result.difference == 0.25
-    with pytest.raises(InputError, match="same questions"):
-        compare([1.0], [1.0, 0.0])
+def test_a_ratio_resamples_numerator_and_denominator() -> None:
+    """Two of six pools among ten questions, with the counts; questions without a pool are resampled too."""
+    wholes = [1.0] * 6 + [0.0] * 4
+    result = ratio_interval([1.0, 1.0] + [0.0] * 8, wholes)
+    assert (result.mean, result.n, result.counts) == (pytest.approx(1 / 3), 6, (2.0, 6.0))
+    assert 0.0 <= result.low < 1 / 3 < result.high < 1.0
+    assert result.percent().endswith("(2/6)")
+
+
+def test_a_ratio_is_wilsons_where_the_bootstrap_has_no_width() -> None:
+    """None of six: z² / (6 + z²) = 39.0 %; all of six: from 61.0 %."""
+    wholes = [1.0] * 6 + [0.0] * 4
+    none, all_of_them = ratio_interval([0.0] * 10, wholes), ratio_interval(wholes, wholes)
+    assert (none.low, none.high) == pytest.approx((0.0, 0.390), abs=5e-4)
+    assert (all_of_them.low, all_of_them.high) == pytest.approx((0.610, 1.0), abs=5e-4)
+
+
+def test_a_ratio_without_a_denominator_is_undefined() -> None:
+    """It is not 0, and a resample without one does not count."""
+    result = ratio_interval([0.0, 0.0], [0.0, 0.0])
+    assert result.n == 0
+    assert result.percent() == result.plain() == undefined_interval().percent() == UNDEFINED
+    assert not np.isnan(ratio_interval([1.0, 0.0, 0.0], [2.0, 0.0, 0.0]).low)
 
 
 @pytest.mark.parametrize("bad", [[], [0.5, float("nan")]])
@@ -42,10 +62,3 @@ def test_bad_values_are_refused(bad: list[float]) -> None:
     """No value, or a NaN, is never averaged."""
     with pytest.raises(InputError):
         mean_interval(bad)
-
-
-def test_mcnemar_is_for_zeros_and_ones() -> None:
-    """A comparison of token counts has an interval and no p-value."""
-    result = compare([130.0, 120.0], [1030.0, 1020.0])
-    assert (result.difference, result.p_text) == (-900.0, "-")
-    assert compare([1.0, 0.0], [1.0, 0.0]).p_text == "1.000"

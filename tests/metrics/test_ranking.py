@@ -1,4 +1,4 @@
-"""has_answer as DPR and FiD define it, and recall@k."""
+"""has_answer as DPR and FiD define it."""
 
 import unicodedata
 
@@ -6,7 +6,7 @@ import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from winnow.metrics.ranking import has_answer, has_answers, recall_at, shortest_contained_answer
+from winnow.metrics.ranking import has_answer, has_answers, shortest_contained_answer
 
 _REFERENCE = regex.compile(r"([\p{L}\p{N}\p{M}]+)|([^\p{Z}\p{C}])", flags=regex.IGNORECASE + regex.UNICODE + regex.MULTILINE)
 
@@ -48,13 +48,6 @@ def test_equals_the_definition(text: str, answers: list[str]) -> None:
     expected = slow_has_answer(text, answers)
     assert has_answer(text, answers) == expected
     assert has_answers([text], answers) == [expected]
-
-
-def test_recall_by_hand() -> None:
-    """Answers at ranks 2, none and 1: recall@1 is 1/3, recall@2 is 2/3."""
-    flags = [[False, True], [False, False], [True, False]]
-    assert recall_at(flags, 1).tolist() == [0.0, 0.0, 1.0]
-    assert recall_at(flags, 2).mean() == 2 / 3
 
 
 @settings(max_examples=500)

@@ -17,7 +17,17 @@ def test_recall_precision_and_f1_of_sets_without_an_answer() -> None:
     more = detect_unanswerable(BEST, HOLDS, 0.7)
     assert (more.recall.mean, more.precision.mean, more.f1.mean) == pytest.approx((1.0, 2 / 3, 0.8))
     assert more.f1.low <= 0.8 <= more.f1.high
-    assert detect_unanswerable(BEST, HOLDS, 0.0).f1.mean == 0.0
+    none = detect_unanswerable(BEST, HOLDS, 0.0)
+    assert (none.recall.mean, none.precision.n, none.f1.mean) == (0.0, 0, 0.0)
+    assert none.recall.high > 0.5
+    assert (more.precision.counts, more.recall.counts) == ((2.0, 3.0), (2.0, 2.0))
+
+
+def test_ratios_without_a_denominator_are_undefined() -> None:
+    """Every set holds an answer and none is flagged: there is nothing to find, and nothing was said."""
+    scores = detect_unanswerable(BEST, np.ones(5, dtype=bool), 0.0)
+    assert (scores.recall.n, scores.precision.n, scores.f1.n) == (0, 0, 0)
+    assert abstain(BEST, np.ones(5, dtype=bool), np.ones(5), 0.5).abstained.n == 0
 
 
 def test_the_threshold_is_searched_by_f1() -> None:

@@ -1,5 +1,6 @@
 """Cells: labels, rows and what a subset keeps."""
 
+from winnow.metrics.intervals import UNDEFINED
 from winnow.testing import cell_result
 
 
@@ -10,4 +11,4 @@ def test_a_subset_keeps_labels_and_metrics() -> None:
     assert (part.labels, len(part.samples)) == (cell.labels, 1)
     assert part.values("em") == {"q1": 0.0}
     assert cell.text("em", 0).startswith("66.7")
-    assert cell.text("no such metric", 0) == "-"
+    assert cell.text("no such metric", 0) == UNDEFINED

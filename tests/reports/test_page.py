@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from winnow.reports.cells import CellResult, breakdown_table, comparisons_table, difference, metrics_table
+from winnow.metrics.intervals import UNDEFINED
+from winnow.reports.cells import CellResult, breakdown_table, difference, metrics_table
+from winnow.reports.comparisons import comparison_tables
 from winnow.reports.page import Report, build_report
 from winnow.reports.plots import against_k, against_position
 from winnow.testing import cell_result
@@ -37,15 +39,17 @@ def drawn() -> Report:
 def test_tables_hold_every_cell_with_intervals() -> None:
     """One row per cell; the second table has the questions with a gold passage only; comparisons are paired."""
     images = drawn()
-    every, gold, against = images.tables
+    every, gold, against, *equal = images.tables
     assert len(every.rows) == len(gold.rows) == len(CELLS)
     assert every.rows[0][:3] == ["closed_book", "0", "none"]
-    assert re.fullmatch(r"50\.0 \[0\.0, 100\.0\]", every.rows[1][3])
+    assert re.fullmatch(r"50\.0 \[15\.0, 85\.0\]", every.rows[1][3])
     assert "2 of 4 questions" in gold.caption
     shares = {row[0]: row[every.columns.index("%NM")] for row in every.rows}
-    assert shares == {"closed_book": "-", "concatenation": "-", "post_fusion": "0.0 [0.0, 0.0]"}
+    assert shares == {"closed_book": UNDEFINED, "concatenation": UNDEFINED, "post_fusion": "0.0 [0.0, 49.0]"}
     assert [row[:2] for row in against.rows] == [["post_fusion", "concatenation"]] * 4
-    assert [row[4].split()[0] for row in against.rows] == ["+25.0"] * 4
+    assert [row[3].split()[0] for row in against.rows] == ["+25.0"] * 4
+    assert [len(table.rows) for table in equal] == [0, 0]
+    assert equal[0].caption.count(" = ") == 4
 
 
 def test_pairs_match_by_question_not_by_row() -> None:
@@ -53,7 +57,7 @@ def test_pairs_match_by_question_not_by_row() -> None:
     first, second = CELLS[1], CELLS[1]
     turned = replace(second, samples=list(reversed(second.samples)))
     assert difference(first, turned, "em", 0).difference == 0
-    assert comparisons_table([CELLS[0]], 0).rows == []
+    assert comparison_tables([CELLS[0]], 0) == []
     assert "Differences between" not in build_report("title", [CELLS[0]], {}, seed=0).markdown()
     assert metrics_table("t", "o", CELLS[:1], 0).columns[:3] == ["strategy", "k", "gold"]
 
@@ -65,17 +69,17 @@ def test_settings_of_one_strategy_are_compared_too() -> None:
         for strategy, ems in (("a", [0, 0, 1]), ("b", [1, 1, 1]))
         for setting in ("ranked by=retriever", "ranked by=estimator")
     ]
-    rows = comparisons_table(cells, 0).rows
-    assert [row[:2] for row in rows] == [
-        ["a (ranked by=estimator)", "a (ranked by=retriever)"],
+    (table,) = comparison_tables(cells, 0)
+    assert [row[:2] for row in table.rows] == [
         ["b (ranked by=retriever)", "a (ranked by=retriever)"],
         ["b (ranked by=estimator)", "a (ranked by=estimator)"],
-        ["b (ranked by=estimator)", "b (ranked by=retriever)"],
     ]
-    assert [row[4].split()[0] for row in rows] == ["+0.0", "+66.7", "+66.7", "+0.0"]
-    assert comparisons_table([cells[0], _labelled(cells[1], questions="another split")], 0).rows == []
+    assert [row[3].split()[0] for row in table.rows] == ["+66.7", "+66.7"]
+    assert "a (ranked by=estimator) = a (ranked by=retriever)" in table.caption
+    assert "b (ranked by=estimator) = b (ranked by=retriever)" in table.caption
+    assert comparison_tables([cells[0], _labelled(cells[1], questions="another split")], 0) == []
     other = [replace(one, question=replace(one.question, question_id=f"other {n}")) for n, one in enumerate(cells[1].samples)]
-    assert comparisons_table([cells[0], replace(cells[1], samples=other)], 0).rows == []
+    assert comparison_tables([cells[0], replace(cells[1], samples=other)], 0) == []
 
 
 def test_a_breakdown_has_a_column_per_group() -> None:
@@ -84,7 +88,7 @@ def test_a_breakdown_has_a_column_per_group() -> None:
     table = breakdown_table(cells, "topic", 0)
     assert (table.title, table.columns[3:]) == ("EM by topic", ["b", "a"])
     assert [(row[3].partition(" ")[0], row[3][-3:]) for row in table.rows] == [("66.7", "(3)"), ("50.0", "(4)")]
-    assert table.rows[1][4] == "- (0)"
+    assert table.rows[1][4] == f"{UNDEFINED} (0)"
 
 
 def test_plots_are_svg_and_repeat() -> None:
@@ -115,7 +119,7 @@ def test_a_browser_shows_it_without_errors_or_network(tmp_path: Path) -> None:
         [CHROMIUM, *flags, "--enable-logging=stderr", f"--log-net-log={net}", "--dump-dom", page.as_uri()],
         capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip
-    assert done.stdout.count("<table") == 3
+    assert done.stdout.count("<table") == 5
     assert done.stdout.count("<svg") == 9
     assert "Winnow: &lt;test&gt;" in done.stdout
     assert "CONSOLE" not in done.stderr

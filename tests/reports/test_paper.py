@@ -7,8 +7,9 @@ import pytest
 
 from winnow.errors import ConfigError
 from winnow.metrics.correctness import F1
+from winnow.metrics.intervals import UNDEFINED
 from winnow.reports.cells import CellResult, difference
-from winnow.reports.paper import NOT_REPORTED, load, paper_tables
+from winnow.reports.paper import NOT_REPORTED, load, paper_notes, paper_tables
 from winnow.testing import cell_result as plain_cell
 
 
@@ -25,7 +26,7 @@ def test_a_table_of_the_paper_is_read_as_it_stands() -> None:
     """Table 1, NQ, ChatGPT, Post-Fusion: 40.1, 50.4, 7.4, 12.0; concatenation has no %NM."""
     part = load("post_fusion", "table1", "NQ", "ChatGPT")
     assert [s.low for s in part.reported if s.where["strategy"] == "post_fusion"] == [40.1, 50.4, 7.4, 12.0]
-    assert [s.format() for s in part.reported if s.where["strategy"] == "concatenation"] == ["38.1", "45.4", "19.9", "-"]
+    assert [s.format() for s in part.reported if s.where["strategy"] == "concatenation"] == ["38.1", "45.4", "19.9", UNDEFINED]
     assert len(part.reported) == 6 * 4
     assert part.gold_only
     assert part.questions == [5892, 3459]
@@ -46,11 +47,11 @@ def test_ours_beside_the_paper() -> None:
     values, counts = paper_tables(part, cells, 0, (150, 147))
     first, second = values.rows
     assert first[:4] == ["post_fusion", "5", "gold_inserted", "1"]
-    assert first[4] == "50.0 [0.0, 100.0]"
+    assert first[4] == "50.0 [9.5, 90.5]"
     assert first[5:7] == ["40.1", "+9.9"]
-    assert second[5:7] == [NOT_REPORTED, "-"]
+    assert second[5:7] == [NOT_REPORTED, UNDEFINED]
     voteless = paper_tables(part, [cell_result("concatenation", 5, "gold_inserted", [1.0])], 0, None)[0].rows[0]
-    assert voteless[-3:] == ["-", "-", "-"]
+    assert voteless[-3:] == [UNDEFINED] * 3
     assert counts.rows == [["ours", "150", "147"], ["paper", "5892", "3459"]]
 
 
@@ -65,12 +66,13 @@ def test_differences_are_paired_and_say_what_was_not_run() -> None:
     """Table 2's others stand in a row of their own; a contrast without its cells is named."""
     cells = [cell_result("concat_pf", k, "retrieved", ems) for k, ems in ((5, [0.0, 0.0, 1.0]), (20, [1.0, 0.0, 1.0]))]
     _, contrasts = paper_tables(load("post_fusion", "figure4", "", ""), cells, 0, None)
-    assert contrasts.rows[0][:4] == ["EM", "concat_pf, k 20", "concat_pf, k 5", "+33.3 [+0.0, +100.0]"]
-    assert contrasts.rows[0][5] == "+1.5"
+    assert contrasts.rows[0][:3] == ["EM", "concat_pf, k 20", "concat_pf, k 5"]
+    assert contrasts.rows[0][3].startswith("+33.3 [-")
+    assert contrasts.rows[0][4:8] == ["1.000", "3", "+1.5", "11,628"]
     assert contrasts.rows[1][3] == "not run"
     mixed = [_labelled(cells[0], "dev"), *(_labelled(cell, "test") for cell in cells)]
     _, contrasts = paper_tables(load("post_fusion", "figure4", "", ""), mixed, 0, None)
-    assert contrasts.rows[0][3] == "+33.3 [+0.0, +100.0]"
+    assert contrasts.rows[0][3].startswith("+33.3 [")
     _, contrasts = paper_tables(load("post_fusion", "figure4", "", ""), [mixed[0], mixed[2]], 0, None)
     assert contrasts.rows[0][3] == "not run"
     table = paper_tables(load("post_fusion", "table2", "NQ", "GPT4"), cells, 0, None)[0]
@@ -87,3 +89,14 @@ def test_unknown_names_are_refused_with_the_nearest() -> None:
         words = [wrong if n == at else word for n, word in enumerate(right)]
         with pytest.raises(ConfigError, match=f"{wrong}.*there are .*{right[at]}"):
             load(*words)
+
+
+def test_too_few_questions_for_the_papers_effect_are_said_above() -> None:
+    """Figure 4 states +1.5 EM from k 5 to 20: with a third of the questions differing it takes 2.8016² / 3 / .015²."""
+    part = load("post_fusion", "figure4", "", "")
+    cells = [cell_result("concat_pf", k, "retrieved", ems) for k, ems in ((5, [0.0, 0.0, 1.0]), (20, [1.0, 0.0, 1.0]))]
+    (note,) = paper_notes(part, cells, 0)
+    assert "3 cannot show 1 of the 1 differences" in note
+    assert "EM of concat_pf, k 20 against concat_pf, k 5 (+1.5) would need 11,628 questions." in note
+    assert paper_notes(part, cells[:1], 0) == []
+    assert paper_notes(load("post_fusion", "table1", "NQ", "GPT4"), cells, 0) == []

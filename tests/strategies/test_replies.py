@@ -41,6 +41,8 @@ def test_answers_that_only_look_like_it(reply: str) -> None:
         ("Emma\n\nQuestion: who?\n\nAnswer: nobody", "Emma"),
         ("Emma\n### Question: who?\n###Answer: nobody", "Emma"),
         ("Question: who?\nAnswer: Emma", "Emma"),
+        ('"Answer": Emma', "Emma"),
+        ("'Answer': Emma", "Emma"),
         ("Let us see.\nQuestion: who?\nContext: by Austen\nAnswer: Emma", "Emma"),
         ("", ""),
     ],

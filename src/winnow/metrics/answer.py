@@ -1,8 +1,12 @@
 """Exact match, F1 and accuracy of an answer, in the dialects of published implementations.
 
-`squad` and `fid` are the same: SQuAD's normalisation, which FiD uses too. `flashrag` differs from them only in F1, which is
-zero if exactly one of prediction and answer is yes, no or noanswer. `crag` counts a prediction as correct if it contains an
-answer verbatim, without normalisation; its F1 is that of `squad`.
+- `squad` is SQuAD 1.1's evaluation: the F1 of an empty prediction or answer is 0.
+- `squad_v2` is SQuAD 2.0's: answers that are empty after normalisation do not count, or are the only answer if all are; the
+  F1 of an empty text is 1 against an empty one.
+- `fid` is FiD's: SQuAD 1.1's with the word boundaries of the `regex` library, in which a combining mark belongs to the word,
+  so that an "a" followed by a combining accent is no article.
+- `flashrag` is SQuAD 1.1's, but the F1 is 0 if exactly one of prediction and answer is yes, no or noanswer.
+- `crag` counts a prediction as correct if it contains an answer verbatim, without normalisation; its F1 is that of `squad`.
 """
 
 import re
@@ -12,18 +16,22 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal, get_args
 
+import regex
+
 from winnow.errors import ConfigError, InputError
 
-Dialect = Literal["squad", "fid", "flashrag", "crag"]
+Dialect = Literal["squad", "squad_v2", "fid", "flashrag", "crag"]
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
+_FID_ARTICLES = regex.compile(r"\b(a|an|the)\b")
 _DROP_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _CLOSED_ANSWERS = frozenset({"yes", "no", "noanswer"})
 
 
 @lru_cache(maxsize=100_000)
-def normalise(text: str) -> str:
+def normalise(text: str, dialect: Dialect = "squad") -> str:
     """Convert a text to lower case and remove ASCII punctuation, articles and superfluous white space, as SQuAD does."""
-    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_DROP_PUNCTUATION)).split())
+    articles = _FID_ARTICLES if dialect == "fid" else _ARTICLES
+    return " ".join(articles.sub(" ", text.lower().translate(_DROP_PUNCTUATION)).split())
 
 
 def exact_match(prediction: str, answers: Sequence[str], dialect: Dialect = "squad") -> float:
@@ -31,13 +39,15 @@ def exact_match(prediction: str, answers: Sequence[str], dialect: Dialect = "squ
     _validate(answers, dialect)
     if dialect == "crag":
         return accuracy(prediction, answers, dialect)
-    return float(any(normalise(prediction) == normalise(answer) for answer in answers))
+    text = normalise(prediction, dialect)
+    return float(text in _normalised_answers(answers, dialect))
 
 
 def f1(prediction: str, answers: Sequence[str], dialect: Dialect = "squad") -> float:
     """Compute the token F1 (0 to 1) of the prediction against each answer, and return the highest."""
     _validate(answers, dialect)
-    return max(_token_f1(normalise(prediction), normalise(answer), dialect) for answer in answers)
+    text = normalise(prediction, dialect)
+    return max(_token_f1(text, answer, dialect) for answer in _normalised_answers(answers, dialect))
 
 
 def accuracy(prediction: str, answers: Sequence[str], dialect: Dialect = "squad") -> float:
@@ -49,14 +59,20 @@ def accuracy(prediction: str, answers: Sequence[str], dialect: Dialect = "squad"
     _validate(answers, dialect)
     if dialect == "crag":
         return float(any(answer in prediction for answer in answers))
-    return float(any(normalise(answer) in normalise(prediction) for answer in answers))
+    text = normalise(prediction, dialect)
+    return float(any(answer in text for answer in _normalised_answers(answers, dialect)))
+
+
+def _normalised_answers(answers: Sequence[str], dialect: Dialect) -> list[str]:
+    normalised = [normalise(answer, dialect) for answer in answers]
+    return [answer for answer in normalised if answer] or [""] if dialect == "squad_v2" else normalised
 
 
 def _token_f1(prediction: str, answer: str, dialect: Dialect) -> float:
     if dialect == "flashrag" and prediction != answer and (prediction in _CLOSED_ANSWERS or answer in _CLOSED_ANSWERS):
         return 0.0
     if not prediction or not answer:
-        return float(prediction == answer)
+        return float(dialect == "squad_v2" and prediction == answer)
     prediction_tokens, answer_tokens = prediction.split(), answer.split()
     overlap = sum((Counter(prediction_tokens) & Counter(answer_tokens)).values())
     return 2 * overlap / (len(prediction_tokens) + len(answer_tokens))

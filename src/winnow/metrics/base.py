@@ -4,7 +4,6 @@ Metrics are components (conf/metric/<name>.yaml). They are computed from stored 
 require new predictions. The same objects compute the reward of a single reply in training.
 """
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from winnow.metrics.intervals import Interval, mean_interval
+from winnow.metrics.intervals import Interval, mean_interval, ratio_interval, undefined_interval
 from winnow.records import Context, Plan, Prediction, Price, Question, Role
 
 Input = Literal["prediction", "contexts", "ranking"]
@@ -48,7 +47,7 @@ class Metric(ABC):
 
     Attributes:
         name: Identifier of the metric in metrics.json and MLflow.
-        title: Column heading.
+        title: Column heading without a dialect.
         unit: "percent" for shares between 0 and 1, "number" for anything else.
         digits: Number of decimals if the unit is "number".
         headline: Whether the table that a sweep prints includes the metric; reports and MLflow always do.
@@ -64,6 +63,11 @@ class Metric(ABC):
     digits: int = 1
     headline: bool = True
 
+    @property
+    def heading(self) -> str:
+        """Return the column heading, which names the dialect if it is not the usual one."""
+        return self.title
+
     @abstractmethod
     def row(self, sample: Sample) -> Row | None:
         """Compute the values of one question, or return None if the metric is undefined for it."""
@@ -72,19 +76,18 @@ class Metric(ABC):
     def aggregate(self, rows: Sequence[Row], seed: int = 0) -> Interval:
         """Aggregate the rows into one value with its 95 % interval, or `undefined_interval()` if there are no rows."""
 
-    def value(self, row: Row) -> float:
-        """Return the single value of a question that rewards and paired comparisons use."""
+    def value(self, row: Row) -> float | None:
+        """Return the single value of a question that rewards and paired comparisons use, or None if it is undefined."""
         return row[self.name]
 
     def reward(self, sample: Sample) -> float:
         """Compute the value of one sample, or 0 if the metric is undefined for it."""
         row = self.row(sample)
-        return 0.0 if row is None else self.value(row)
+        value = None if row is None else self.value(row)
+        return 0.0 if value is None else value
 
     def format(self, interval: Interval) -> str:
-        """Format an interval as text, or as "-" if it is undefined."""
-        if not interval.n:
-            return "-"
+        """Format an interval as text, or as an en dash if it is undefined."""
         return interval.percent() if self.unit == "percent" else interval.plain(self.digits)
 
 
@@ -102,9 +105,33 @@ class MeanMetric(Metric):
         return None if score is None else {self.name: float(score)}
 
     def aggregate(self, rows: Sequence[Row], seed: int = 0) -> Interval:
-        """Compute the mean score with its bootstrap interval."""
+        """Compute the mean score with its interval."""
         values = np.array([row[self.name] for row in rows], dtype=np.float64)
         return mean_interval(values, seed=seed) if len(values) else undefined_interval()
+
+
+@dataclass(frozen=True)
+class RatioMetric(Metric):
+    """Base class of metrics that divide a sum over questions by another one, such as a share of replies."""
+
+    @abstractmethod
+    def counts(self, sample: Sample) -> tuple[float, float]:
+        """Compute what one question adds to the numerator and to the denominator."""
+
+    def row(self, sample: Sample) -> Row:
+        """Return the counts, also of a question that adds nothing, because the interval resamples all questions."""
+        part, whole = self.counts(sample)
+        return {"part": part, "whole": whole}
+
+    def value(self, row: Row) -> float | None:
+        """Return the question's own ratio, or None if it adds nothing to the denominator."""
+        return row["part"] / row["whole"] if row["whole"] else None
+
+    def aggregate(self, rows: Sequence[Row], seed: int = 0) -> Interval:
+        """Compute the ratio of the sums with its interval and its counts."""
+        if not rows:
+            return undefined_interval()
+        return ratio_interval([row["part"] for row in rows], [row["whole"] for row in rows], seed=seed)
 
 
 @dataclass(frozen=True)
@@ -121,11 +148,6 @@ class JudgedMetric(MeanMetric):
     def score(self, sample: Sample) -> float | None:
         """Raise TypeError, because only the plan can compute the score."""
         raise TypeError(f"{self.name}: question {sample.question.question_id!r} is scored by a judge; run its plan.")
-
-
-def undefined_interval() -> Interval:
-    """Return the interval of a metric that is undefined for every question."""
-    return Interval(math.nan, math.nan, math.nan, 0)
 
 
 def rows_by_metric(metrics: Sequence[Metric], samples: Sequence[Sample]) -> dict[str, list[Row | None]]:

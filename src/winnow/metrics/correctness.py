@@ -1,19 +1,42 @@
 """Correctness of the answer: exact match, F1 and accuracy, in the dialects of published implementations."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, get_args
 
+from winnow.errors import ConfigError
 from winnow.metrics.answer import Dialect, accuracy, exact_match, f1
 from winnow.metrics.base import MeanMetric, Sample
 
 
 @dataclass(frozen=True)
-class ExactMatch(MeanMetric):
+class _Correctness(MeanMetric):
+    """Base class of the metrics of this file.
+
+    Args:
+        dialect: Published implementation whose rules apply; headings name any other than SQuAD's.
+
+    """
+
+    dialect: Dialect = "squad"
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError if the dialect is unknown."""
+        if self.dialect not in get_args(Dialect):
+            raise ConfigError(
+                f"metric.{self.name}.dialect must be one of {', '.join(get_args(Dialect))}; received {self.dialect!r}."
+            )
+
+    @property
+    def heading(self) -> str:
+        """Return the title, followed by the dialect if it is not SQuAD's."""
+        return self.title if self.dialect == "squad" else f"{self.title} ({self.dialect})"
+
+
+@dataclass(frozen=True)
+class ExactMatch(_Correctness):
     """Whether the normalised answer equals a normalised accepted answer."""
 
     revision: ClassVar[int] = 1
-
-    dialect: Dialect = "squad"
 
     def score(self, sample: Sample) -> float:
         """Return 1.0 for an exact match, else 0.0."""
@@ -21,12 +44,10 @@ class ExactMatch(MeanMetric):
 
 
 @dataclass(frozen=True)
-class F1(MeanMetric):
+class F1(_Correctness):
     """Token F1 against the most similar accepted answer."""
 
-    revision: ClassVar[int] = 1
-
-    dialect: Dialect = "squad"
+    revision: ClassVar[int] = 2
 
     def score(self, sample: Sample) -> float:
         """Compute the highest token F1 (0 to 1)."""
@@ -34,12 +55,10 @@ class F1(MeanMetric):
 
 
 @dataclass(frozen=True)
-class Accuracy(MeanMetric):
+class Accuracy(_Correctness):
     """Whether the answer contains an accepted answer."""
 
     revision: ClassVar[int] = 1
-
-    dialect: Dialect = "squad"
 
     def score(self, sample: Sample) -> float:
         """Return 1.0 if the answer contains an accepted answer, else 0.0."""

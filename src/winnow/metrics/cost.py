@@ -1,4 +1,8 @@
-"""Cost of a question in tokens, calls, seconds and dollars, counted as if the question had been run alone."""
+"""Cost of a question in tokens, calls and dollars, counted as if the question had been run alone.
+
+Seconds are no metric: they depend on which other calls shared a batch, so that they do not compare strategies. Predictions
+and the ledger keep them, `--dry-run` estimates by them, and `bench/` measures speed.
+"""
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -12,7 +16,7 @@ class Consumption(MeanMetric):
 
     revision: ClassVar[int] = 1
 
-    of: Literal["tokens_in", "tokens_out", "tokens", "calls", "seconds"] = "tokens"
+    of: Literal["tokens_in", "tokens_out", "tokens", "calls"] = "tokens"
 
     def score(self, sample: Sample) -> float:
         """Return the amount that the prediction used."""

@@ -1,4 +1,4 @@
-"""95 % bootstrap intervals, and paired tests of two cells on the same questions."""
+"""95 % intervals of shares, means and ratios over questions."""
 
 import math
 from collections.abc import Sequence
@@ -9,95 +9,105 @@ from numpy.typing import ArrayLike, NDArray
 
 from winnow.errors import InputError
 
+UNDEFINED = "\N{EN DASH}"
+"""Text of a value that is undefined, which is not 0."""
+_QUANTILES = (0.025, 0.975)
+
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A mean with its 95 % percentile-bootstrap interval over `n` questions."""
+    """A mean or ratio over `n` questions with its 95 % interval.
+
+    Attributes:
+        mean: Mean or ratio, or NaN if it is undefined.
+        low: Lower bound.
+        high: Upper bound.
+        n: Number of questions for which the value is defined; 0 if it is undefined.
+        counts: Numerator and denominator of a ratio, which are printed with it.
+
+    """
 
     mean: float
     low: float
     high: float
     n: int
+    counts: tuple[float, float] | None = None
 
     def percent(self) -> str:
-        """Format the interval in percent, such as "41.7 [30.0, 53.3]"."""
-        return f"{100 * self.mean:.1f} [{100 * self.low:.1f}, {100 * self.high:.1f}]"
+        """Format the interval in percent, such as "41.7 [30.0, 53.3]", or "33.3 [9.7, 70.0] (2/6)" for a ratio."""
+        if not self.n:
+            return UNDEFINED
+        counts = f" ({self.counts[0]:g}/{self.counts[1]:g})" if self.counts else ""
+        return f"{100 * self.mean:.1f} [{100 * self.low:.1f}, {100 * self.high:.1f}]{counts}"
 
     def plain(self, digits: int = 0) -> str:
         """Format the interval without a unit, such as "812 [790, 833]"."""
+        if not self.n:
+            return UNDEFINED
         return f"{self.mean:.{digits}f} [{self.low:.{digits}f}, {self.high:.{digits}f}]"
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Result of a paired comparison of two cells.
-
-    Attributes:
-        difference: Mean difference, first minus second.
-        low: Lower bound of the 95 % paired-bootstrap interval.
-        high: Upper bound of the 95 % paired-bootstrap interval.
-        p_value: Exact p-value of McNemar's test, or NaN unless all values are 0 or 1.
-
-    """
-
-    difference: float
-    low: float
-    high: float
-    p_value: float
-
-    @property
-    def p_text(self) -> str:
-        """Return the p-value as text, or "-" if it is NaN."""
-        return "-" if math.isnan(self.p_value) else f"{self.p_value:.3f}"
-
-    def signed(self, scale: float = 100.0) -> str:
-        """Format the difference with its interval, in percentage points by default."""
-        return f"{scale * self.difference:+.1f} [{scale * self.low:+.1f}, {scale * self.high:+.1f}]"
+def undefined_interval() -> Interval:
+    """Return the interval of a value that is undefined for every question."""
+    return Interval(math.nan, math.nan, math.nan, 0)
 
 
 def mean_interval(values: ArrayLike, *, seed: int = 0, resamples: int = 2000) -> Interval:
-    """Compute the mean of per-question values with its bootstrap interval. The same seed gives the same interval."""
-    data = _as_vector(values)
-    means = _resampled_means(data, seed, resamples)
-    low, high = np.quantile(means, [0.025, 0.975])
-    return Interval(float(data.mean()), float(low), float(high), len(data))
+    """Compute the mean of per-question values with its 95 % interval.
+
+    If every value is 0 or 1, the interval is Wilson's, which also covers near 0 and 1: for 0 of 60 it is 0 to 6.0 %, where a
+    bootstrap would have no width. Otherwise it is a percentile bootstrap, which the same seed repeats exactly.
+    """
+    data = as_vector(values)
+    low, high = _wilson(data.sum(), len(data)) if is_binary(data) else bounds(resampled_means(data, seed, resamples))
+    return Interval(float(data.mean()), low, high, len(data))
 
 
-def compare(first: ArrayLike, second: ArrayLike, *, seed: int = 0, resamples: int = 2000) -> Comparison:
-    """Compare two cells question by question.
+def ratio_interval(parts: ArrayLike, wholes: ArrayLike, *, seed: int = 0, resamples: int = 2000) -> Interval:
+    """Compute a ratio of two sums over questions, such as a precision, with its 95 % interval and its counts.
+
+    The interval is a percentile bootstrap over questions, so that the denominator varies too. Where all or none of the whole
+    is counted, so that the bootstrap has no width, it is Wilson's. The ratio is undefined if the denominator is 0.
 
     Args:
-        first: (questions,) Values of the first cell.
-        second: (questions,) Values of the second cell, in the same order of questions.
+        parts: (questions,) What each question adds to the numerator.
+        wholes: (questions,) What each question adds to the denominator, at least as much.
         seed: Seed of the bootstrap.
         resamples: Number of bootstrap resamples.
 
     """
-    first_values, second_values = _as_vector(first), _as_vector(second)
-    if len(first_values) != len(second_values):
-        raise InputError(
-            f"A paired comparison needs the same questions; received {len(first_values)} and {len(second_values)} rows."
-        )
-    differences = first_values - second_values
-    means = _resampled_means(differences, seed, resamples)
-    low, high = np.quantile(means, [0.025, 0.975])
-    binary = bool(np.isin(np.concatenate([first_values, second_values]), (0.0, 1.0)).all())
-    p_value = mcnemar(first_values, second_values) if binary else math.nan
-    return Comparison(float(differences.mean()), float(low), float(high), p_value)
+    terms = np.stack([as_vector(parts), as_vector(wholes)])
+    part, whole = (float(total) for total in terms.sum(axis=1))
+    if not whole:
+        return undefined_interval()
+    if part in (0.0, whole):
+        low, high = _wilson(part, whole)
+    else:
+        size = terms.shape[1]
+        weights = np.random.default_rng(seed).multinomial(size, np.full(size, 1 / size), resamples)
+        resampled = terms @ weights.T
+        low, high = bounds(resampled[0][resampled[1] > 0] / resampled[1][resampled[1] > 0])
+    return Interval(part / whole, low, high, int((terms[1] > 0).sum()), (part, whole))
 
 
-def mcnemar(first: ArrayLike, second: ArrayLike) -> float:
-    """Compute the exact two-sided p-value of McNemar's test for two vectors of correct (1) and incorrect (0) answers."""
-    from scipy.stats import binomtest
-
-    first_correct, second_correct = _as_vector(first) > 0.5, _as_vector(second) > 0.5
-    only_first, only_second = int((first_correct & ~second_correct).sum()), int((~first_correct & second_correct).sum())
-    if only_first + only_second == 0:
-        return 1.0
-    return float(binomtest(only_first, only_first + only_second, 0.5).pvalue)
+def is_binary(values: NDArray[np.float64]) -> bool:
+    """Return whether every value is 0 or 1."""
+    return bool(np.isin(values, (0.0, 1.0)).all())
 
 
-def _as_vector(values: ArrayLike | Sequence[float]) -> NDArray[np.float64]:
+def bounds(statistics: NDArray[np.float64]) -> tuple[float, float]:
+    """Return the 2.5 % and 97.5 % quantiles of resampled statistics."""
+    low, high = np.quantile(statistics, _QUANTILES)
+    return float(low), float(high)
+
+
+def as_vector(values: ArrayLike | Sequence[float]) -> NDArray[np.float64]:
+    """Convert values to a vector.
+
+    Raises:
+        InputError: If there are no values or any is NaN.
+
+    """
     data = np.asarray(values, dtype=np.float64)
     if data.ndim != 1 or not len(data):
         raise InputError(f"An interval needs one value per question; received an array of shape {data.shape}.")
@@ -106,7 +116,16 @@ def _as_vector(values: ArrayLike | Sequence[float]) -> NDArray[np.float64]:
     return data
 
 
-def _resampled_means(data: NDArray[np.float64], seed: int, resamples: int) -> NDArray[np.float64]:
+def _wilson(successes: float, trials: float) -> tuple[float, float]:
+    """Compute Wilson's score interval of a share."""
+    from scipy.stats import binomtest
+
+    interval = binomtest(round(successes), round(trials)).proportion_ci(method="wilson")
+    return float(interval.low), float(interval.high)
+
+
+def resampled_means(data: NDArray[np.float64], seed: int, resamples: int) -> NDArray[np.float64]:
+    """Compute the means of bootstrap resamples, in chunks of bounded memory."""
     rng = np.random.default_rng(seed)
     chunk = max(1, 2_000_000 // len(data))
     means = [

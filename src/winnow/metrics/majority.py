@@ -5,29 +5,22 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from winnow.metrics.answer import exact_match
-from winnow.metrics.base import MeanMetric, Row, Sample, undefined_interval
-from winnow.metrics.intervals import Interval
+from winnow.metrics.base import MeanMetric, RatioMetric, Row, Sample
+from winnow.metrics.intervals import Interval, undefined_interval
 
 
 @dataclass(frozen=True)
 class NotMajority(MeanMetric):
-    """Share of questions whose candidates include a correct answer, but whose final answer is wrong.
+    """Share of all questions whose candidates include a correct answer, but whose final answer is wrong, as in the paper.
 
-    The share is taken over all questions, as in the paper, or with `of_pools` over the questions whose candidates include a
-    correct answer. It is undefined for a cell in which no question has candidates.
+    It is undefined for a cell in which no question has candidates.
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
-    of_pools: bool = False
-
-    def score(self, sample: Sample) -> float | None:
-        """Return 1.0 if a correct candidate lost, else 0.0; None if `of_pools` is set and no candidate is correct."""
-        answers = sample.question.answers
-        has_correct_candidate = any(exact_match(candidate, answers) for candidate in sample.prediction.candidates)
-        if self.of_pools and not has_correct_candidate:
-            return None
-        return float(has_correct_candidate and not exact_match(sample.prediction.answer, answers))
+    def score(self, sample: Sample) -> float:
+        """Return 1.0 if a correct candidate lost, else 0.0."""
+        return float(_has_correct_candidate(sample) and not _is_correct(sample))
 
     def row(self, sample: Sample) -> Row | None:
         """Return the score and the number of candidates."""
@@ -37,3 +30,23 @@ class NotMajority(MeanMetric):
     def aggregate(self, rows: Sequence[Row], seed: int = 0) -> Interval:
         """Compute the share; it is undefined if no question has candidates."""
         return super().aggregate(rows, seed) if any(row["candidates"] for row in rows) else undefined_interval()
+
+
+@dataclass(frozen=True)
+class NotMajorityOfPools(RatioMetric):
+    """Share of the questions whose candidates include a correct answer, but whose final answer is wrong, among the former."""
+
+    revision: ClassVar[int] = 1
+
+    def counts(self, sample: Sample) -> tuple[float, float]:
+        """Count a correct candidate that lost, and a correct candidate."""
+        has_correct_candidate = _has_correct_candidate(sample)
+        return float(has_correct_candidate and not _is_correct(sample)), float(has_correct_candidate)
+
+
+def _has_correct_candidate(sample: Sample) -> bool:
+    return any(exact_match(candidate, sample.question.answers) for candidate in sample.prediction.candidates)
+
+
+def _is_correct(sample: Sample) -> bool:
+    return bool(exact_match(sample.prediction.answer, sample.question.answers))

@@ -1,13 +1,11 @@
-"""Answer matching in passages, as in DPR and FiD, and recall@k."""
+"""Answer matching in passages, as in DPR and FiD."""
 
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
 import regex
-from numpy.typing import NDArray
 
 _TOKEN = regex.compile(r"[\p{L}\p{N}\p{M}]+|[^\p{Z}\p{C}]")
 _SEPARATOR = "\x1f"
@@ -94,8 +92,3 @@ def _contains_any(text: str, needles: Sequence[_Needle]) -> bool:
 def shortest_contained_answer(text: str, answers: Sequence[str]) -> str:
     """Return the shortest answer that a passage contains, or the first answer if it contains none."""
     return min((answer for answer in answers if answer.strip() and has_answer(text, [answer])), key=len, default=answers[0])
-
-
-def recall_at(flags: Sequence[Sequence[bool]], k: int) -> NDArray[np.float64]:
-    """Compute recall@k per question: 1.0 if any of its first k contexts contains an answer, else 0.0."""
-    return np.array([float(any(row[:k])) for row in flags])

@@ -4,7 +4,7 @@ A set is the top k contexts of a question. It is classified as unanswerable if n
 (RE-RAG, section 5.3).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,14 +12,17 @@ from numpy.typing import NDArray
 
 from winnow.errors import InputError
 from winnow.metrics.calibration import Floats, check_labels
-from winnow.metrics.intervals import Interval
+from winnow.metrics.intervals import Interval, ratio_interval
 
 Labels = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
 class DetectionScores:
-    """Recall, precision and F1 of detecting sets without an answer, with 95 % bootstrap intervals over questions."""
+    """Recall, precision and F1 of detecting sets without an answer, with 95 % intervals over questions.
+
+    Each is undefined, not 0, where its denominator is 0.
+    """
 
     threshold: float
     recall: Interval
@@ -58,16 +61,18 @@ def detect_unanswerable(
     """
     check_labels(best_scores, answerable)
     flagged = best_scores <= threshold
-    terms = np.stack([flagged & ~answerable, flagged, ~answerable]).astype(np.float64)  # true positives, flagged, positives
-    recall, precision, f1 = (
-        _ratio_interval(terms, ratio, seed, resamples)
-        for ratio in (
-            lambda sums: _ratio(sums[0], sums[2]),
-            lambda sums: _ratio(sums[0], sums[1]),
-            lambda sums: _ratio(2 * sums[0], sums[1] + sums[2]),
-        )
+    true_positives = flagged & ~answerable
+    recall, precision, overlap = (
+        ratio_interval(true_positives, wholes, seed=seed, resamples=resamples)
+        for wholes in (~answerable, flagged, flagged | ~answerable)
     )
-    return DetectionScores(threshold, recall, precision, f1)
+    return DetectionScores(threshold, recall, precision, _f1_of_overlap(overlap))
+
+
+def _f1_of_overlap(overlap: Interval) -> Interval:
+    """Convert the overlap of flagged and unanswerable sets (intersection over union) to F1, which grows with it."""
+    mean, low, high = (2 * share / (1 + share) for share in (overlap.mean, overlap.low, overlap.high))
+    return Interval(mean, low, high, overlap.n)
 
 
 def best_threshold(best_scores: Floats, answerable: Labels, thresholds: Sequence[float]) -> float:
@@ -77,7 +82,7 @@ def best_threshold(best_scores: Floats, answerable: Labels, thresholds: Sequence
         raise InputError("A threshold cannot be chosen from an empty list; give at least one.")
     flagged = best_scores[None, :] <= np.asarray(thresholds, dtype=np.float64)[:, None]
     true_positives = (flagged & ~answerable).sum(axis=1)
-    f1 = _ratio(2.0 * true_positives, flagged.sum(axis=1) + (~answerable).sum())
+    f1 = 2.0 * true_positives / np.maximum(flagged.sum(axis=1) + (~answerable).sum(), 1)
     return float(thresholds[int(np.argmax(f1))])
 
 
@@ -94,14 +99,10 @@ def abstain(best_scores: Floats, answerable: Labels, correct: Floats, threshold:
     """
     check_labels(best_scores, answerable)
     answered = best_scores > threshold
-    with_answer = answerable.astype(np.float64)
-    answerable_terms = np.stack([correct * answerable, correct * answerable * answered, with_answer])
-    unanswerable_terms = np.stack([(~answerable & ~answered).astype(np.float64), 1 - with_answer])
-    n = int(answerable.sum())
     return Abstention(
-        _ratio_interval(answerable_terms, lambda sums: _ratio(sums[0], sums[2]), seed, 1000, n),
-        _ratio_interval(answerable_terms, lambda sums: _ratio(sums[1], sums[2]), seed, 1000, n),
-        _ratio_interval(unanswerable_terms, lambda sums: _ratio(sums[0], sums[1]), seed, 1000, len(answerable) - n),
+        ratio_interval(correct * answerable, answerable, seed=seed),
+        ratio_interval(correct * answerable * answered, answerable, seed=seed),
+        ratio_interval(~answerable & ~answered, ~answerable, seed=seed),
     )
 
 
@@ -127,29 +128,3 @@ def area_under_risk(confidence: Floats, correct: Floats) -> float:
     """Compute the area under the risk-coverage curve: 0 is perfect, and a random order gives the overall risk."""
     coverage, risk = risk_coverage(confidence, correct)
     return float((risk * np.diff(coverage, prepend=0.0)).sum())
-
-
-def _ratio(part: Floats, whole: Floats) -> Floats:
-    """Divide `part` by `whole`; the ratio is 0 wherever `whole` is 0."""
-    ratios: Floats = np.divide(part, whole, out=np.zeros_like(np.asarray(part, dtype=np.float64)), where=whole > 0)
-    return ratios
-
-
-def _ratio_interval(
-    terms: Floats, ratio: Callable[[Floats], Floats], seed: int, resamples: int, n: int | None = None
-) -> Interval:
-    """Compute a ratio of sums over questions with its percentile-bootstrap interval.
-
-    Args:
-        terms: (terms, questions) Values to be summed over questions.
-        ratio: Function that computes the ratio from the sums, one per term.
-        seed: Seed of the bootstrap.
-        resamples: Number of bootstrap resamples.
-        n: Number of questions that the interval states, or None for all.
-
-    """
-    size = terms.shape[1]
-    weights = np.random.default_rng(seed).multinomial(size, np.full(size, 1 / size), resamples)
-    low, high = np.quantile(ratio(terms @ weights.T), [0.025, 0.975])
-    mean = float(ratio(terms.sum(axis=1, keepdims=True))[0])
-    return Interval(mean, float(low), float(high), size if n is None else n)

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from winnow.metrics.base import Metric, Row, Sample, aggregate, rows_by_metric
-from winnow.metrics.intervals import Comparison, Interval, compare
+from winnow.metrics.comparisons import Comparison, compare
+from winnow.metrics.intervals import UNDEFINED, Interval
 from winnow.sweeps.labels import CellLabels
 
 
@@ -53,16 +54,20 @@ class CellResult:
         return {}
 
     def text(self, name: str, seed: int) -> str:
-        """Format a metric of the cell, or return "-" if it is undefined or the cell does not have it."""
+        """Format a metric of the cell, or return an en dash if it is undefined or the cell does not have it."""
         metric = self.metric(name)
-        return "-" if metric is None else metric.format(self.interval(name, seed))
+        return UNDEFINED if metric is None else metric.format(self.interval(name, seed))
 
     def values(self, name: str) -> dict[str, float]:
         """Return the metric's value for each question for which it is defined, by question id."""
         metric = self.metric(name)
         assert metric is not None, name
         pairs = zip(self.samples, self.rows[name], strict=True)
-        return {sample.question.question_id: metric.value(row) for sample, row in pairs if row is not None}
+        return {
+            sample.question.question_id: value
+            for sample, row in pairs
+            if row is not None and (value := metric.value(row)) is not None
+        }
 
     def subset(self, keep: Callable[[Sample], bool]) -> "CellResult":
         """Return the cell restricted to the samples for which `keep` is true."""
@@ -103,7 +108,7 @@ def metrics_table(title: str, caption: str, cells: Sequence[CellResult], seed: i
     """Build a table of all metrics with their 95 % intervals, with a row per cell."""
     metrics = cells[0].metrics
     rows = [[*_label_values(cell, cells), *(cell.text(metric.name, seed) for metric in metrics)] for cell in cells]
-    return TableView(title, caption, [*_label_names(cells), *(metric.title for metric in metrics)], rows)
+    return TableView(title, caption, [*_label_names(cells), *(metric.heading for metric in metrics)], rows)
 
 
 def breakdown_table(cells: Sequence[CellResult], title: str, seed: int) -> TableView:
@@ -119,7 +124,7 @@ def breakdown_table(cells: Sequence[CellResult], title: str, seed: int) -> Table
         for cell, cell_groups in zip(cells, groups, strict=True)
     ]
     caption = "number of questions of each group in brackets"
-    return TableView(f"{metric.title} by {title}", caption, [*_label_names(cells), *group_names], rows)
+    return TableView(f"{metric.heading} by {title}", caption, [*_label_names(cells), *group_names], rows)
 
 
 def _label_names(cells: Sequence[CellResult]) -> list[str]:
@@ -129,31 +134,6 @@ def _label_names(cells: Sequence[CellResult]) -> list[str]:
 
 def _label_values(cell: CellResult, cells: Sequence[CellResult]) -> list[str]:
     return [str(getattr(cell.labels, name)) for name in _label_names(cells)]
-
-
-def comparisons_table(cells: Sequence[CellResult], seed: int) -> TableView:
-    """Build a table that compares the first metric of cells that differ only in their strategy or only in their setting.
-
-    Pairs of cells are left out if they have no question in common, or if the metric is undefined for either.
-    """
-    metric = cells[0].metrics[0]
-    rows = []
-    for index, second in enumerate(cells):
-        for first in cells[index + 1 :]:
-            a, b = first.labels, second.labels
-            if (a.k, a.gold) != (b.k, b.gold) or not paired(first, second):
-                continue
-            if a.strategy != b.strategy and a.setting != b.setting:
-                continue
-            comparison = difference(first, second, metric.name, seed)
-            if comparison is not None:
-                rows.append([a.line, b.line, str(a.k), a.gold, comparison.signed(scale_of(metric)), comparison.p_text])
-    caption = (
-        "paired bootstrap, and McNemar's exact test if values are 0 or 1, on the same questions; p is not corrected for "
-        "the number of pairs"
-    )
-    columns = ["A", "B", "k", "gold", f"{metric.title}: A - B", "p"]
-    return TableView("Differences between strategies and settings", caption, columns, rows)
 
 
 def scale_of(metric: Metric) -> float:
@@ -170,10 +150,18 @@ def paired(first: CellResult, second: CellResult) -> bool:
 
 def difference(first: CellResult, second: CellResult, metric: str, seed: int) -> Comparison | None:
     """Compare a metric of two cells on the questions for which both define it, or return None if there are none."""
+    values = common_values(first, second, metric, seed)
+    return None if values is None else compare(*values, seed=seed)
+
+
+def common_values(
+    first: CellResult, second: CellResult, metric: str, seed: int
+) -> tuple[Sequence[float], Sequence[float]] | None:
+    """Return the values of both cells for the questions for which both define the metric, or None if there are none."""
     if not (first.interval(metric, seed).n and second.interval(metric, seed).n):
         return None
     first_values, second_values = first.values(metric), second.values(metric)
     common_ids = [question_id for question_id in first_values if question_id in second_values]
     if not common_ids:
         return None
-    return compare([first_values[i] for i in common_ids], [second_values[i] for i in common_ids], seed=seed)
+    return [first_values[i] for i in common_ids], [second_values[i] for i in common_ids]

@@ -7,8 +7,10 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader
 
 from winnow.metrics.base import Sample
-from winnow.reports.cells import CellResult, TableView, breakdown_table, comparisons_table, metrics_table
-from winnow.reports.paper import PaperPart, paper_tables
+from winnow.reports.cells import CellResult, TableView, breakdown_table, metrics_table
+from winnow.reports.comparisons import comparison_tables
+from winnow.reports.notes import reply_notes
+from winnow.reports.paper import PaperPart, paper_notes, paper_tables
 from winnow.reports.plots import against_k, against_position, against_samples, tokens_by_strategy
 
 PLOTTED = ("em", "unk", "nm", "tokens")
@@ -17,9 +19,10 @@ PLOTTED = ("em", "unk", "nm", "tokens")
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A report: tables, plots as SVG, and the provenance of both."""
+    """A report: notes that qualify its numbers, tables, plots as SVG, and the provenance of both."""
 
     title: str
+    notes: Sequence[str]
     tables: Sequence[TableView]
     plots: Sequence[str]
     provenance: Mapping[str, str]
@@ -31,7 +34,7 @@ class Report:
 
     def markdown(self) -> str:
         """Render the tables and their provenance as Markdown."""
-        sections = [f"# {self.title}"]
+        sections = [f"# {self.title}", *(f"> {note}" for note in self.notes)]
         for table in self.tables:
             lines = [f"| {' | '.join(row)} |" for row in (table.columns, ["---"] * len(table.columns), *table.rows)]
             sections.append(f"## {table.title}\n\n{table.caption}\n\n" + "\n".join(lines))
@@ -63,18 +66,21 @@ def build_report(
     """
     total = len(cells[0].samples)
     gold = [cell.subset(_has_gold) for cell in _with_provenance(cells)]
-    tables = [metrics_table("All questions", f"{total} questions; % and means with 95 % bootstrap intervals", cells, seed)]
+    caption = f"{total} questions; shares with Wilson's 95 % intervals, means and ratios with bootstrap ones"
+    tables = [metrics_table("All questions", caption, cells, seed)]
     if gold and gold[0].samples:
         count = len(gold[0].samples)
         caption = f"the {count} of {total} questions with an annotated gold passage or an answer in the retrieved passages"
         tables.append(metrics_table("Questions with a gold passage", caption, gold, seed))
-    comparisons = comparisons_table(cells, seed)
-    tables += [comparisons] if comparisons.rows else []
+    tables += comparison_tables(cells, seed)
     if breakdown:
         tables.append(breakdown_table(cells, breakdown, seed))
+    notes = reply_notes(cells, seed)
     if part:
-        tables = paper_tables(part, gold if part.gold_only and gold else cells, seed, filtered) + tables
-    return Report(title, tables, _plots(cells, gold, seed), provenance)
+        covered = gold if part.gold_only and gold else cells
+        tables = paper_tables(part, covered, seed, filtered) + tables
+        notes = paper_notes(part, covered, seed) + notes
+    return Report(title, notes, tables, _plots(cells, gold, seed), provenance)
 
 
 def _plots(cells: Sequence[CellResult], gold: Sequence[CellResult], seed: int) -> list[str]:

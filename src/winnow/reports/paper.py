@@ -9,7 +9,9 @@ from typing import Any
 import yaml
 
 from winnow.errors import ConfigError, nearest
-from winnow.reports.cells import CellResult, TableView, difference, paired, scale_of
+from winnow.metrics.comparisons import Comparison, compare, questions_needed
+from winnow.metrics.intervals import UNDEFINED
+from winnow.reports.cells import CellResult, TableView, common_values, paired, scale_of
 
 NOT_REPORTED = "not reported"
 _SELECTORS = ("strategy", "k", "gold", "samples", "rank_by", "weight_by")
@@ -35,9 +37,9 @@ class ReportedValue:
     note: str = ""
 
     def format(self) -> str:
-        """Format the value or range, or return "-" for a dash."""
+        """Format the value or range, or return an en dash for a dash."""
         if math.isnan(self.low):
-            return "-"
+            return UNDEFINED
         return f"{self.low:g}" if self.low == self.high else f"{self.low:g} to {self.high:g}"
 
 
@@ -157,7 +159,7 @@ def paper_tables(part: PaperPart, cells: Sequence[CellResult], seed: int, filter
     """
     tables = [_values_table(part, cells, seed)]
     if part.differences:
-        tables.append(_differences_table(part, cells, seed))
+        tables.append(_differences_table(_compute_differences(part, cells, seed)))
     if part.questions and filtered:
         rows = [["ours", *map(str, filtered)], ["paper", *map(str, part.questions)]]
         caption = (
@@ -179,7 +181,7 @@ def _values_table(part: PaperPart, cells: Sequence[CellResult], seed: int) -> Ta
         [f"{system} (others' result)", "", "", "", *_other_values("em", value, part.metrics)]
         for system, value in part.others.items()
     ]
-    titles = [metric.title if (metric := cells[0].metric(name)) else name for name in part.metrics]
+    titles = [metric.heading if (metric := cells[0].metric(name)) else name for name in part.metrics]
     columns = ["strategy", "k", "gold", "samples"]
     columns += [f"{title} {side}" for title in titles for side in ("ours", "paper", "diff.")]
     notes = "; ".join(dict.fromkeys(value.note for value in part.reported if value.note))
@@ -195,37 +197,98 @@ def _compare_with_paper(cell: CellResult, name: str, reported: Sequence[Reported
     paper = next((value for value in reported if value.metric == name and _matches(cell, value.where)), None)
     ours_text = metric.format(ours)
     if paper is None or not ours.n or math.isnan(paper.low):
-        return [ours_text, NOT_REPORTED if paper is None else paper.format(), "-"]
+        return [ours_text, NOT_REPORTED if paper is None else paper.format(), UNDEFINED]
     mean = scale_of(metric) * ours.mean
     return [ours_text, paper.format(), f"{mean - min(max(mean, paper.low), paper.high):+.1f}"]
 
 
 def _other_values(metric: str, value: float, metrics: Sequence[str]) -> list[str]:
-    return [text for name in metrics for text in (("-", f"{value:g}", "-") if name == metric else ("-", "-", "-"))]
+    return [text for name in metrics for text in ((UNDEFINED, f"{value:g}" if name == metric else UNDEFINED, UNDEFINED))]
 
 
-def _differences_table(part: PaperPart, cells: Sequence[CellResult], seed: int) -> TableView:
+@dataclass(frozen=True, slots=True)
+class _Difference:
+    """Our value of a difference that the paper reports.
+
+    Attributes:
+        reported: The paper's difference.
+        title: Title of the metric.
+        scale: Factor that converts the metric's values to the unit of the paper.
+        status: "not run" or "undefined" if there is no comparison, else empty.
+        comparison: Our difference.
+        needed: Number of questions that show the paper's value with 80 % power, or None if it reports only a sign.
+
+    """
+
+    reported: ReportedDifference
+    title: str
+    scale: float
+    status: str
+    comparison: Comparison | None = None
+    needed: int | None = None
+
+
+def _compute_differences(part: PaperPart, cells: Sequence[CellResult], seed: int) -> list[_Difference]:
+    return [_compute_difference(part, reported, cells, seed) for reported in part.differences]
+
+
+def _compute_difference(part: PaperPart, reported: ReportedDifference, cells: Sequence[CellResult], seed: int) -> _Difference:
+    first_cells, second_cells = (
+        [cell for cell in cells if _matches(cell, {**part.at, **where})] for where in (reported.of, reported.less)
+    )
+    metric = cells[0].metric(reported.metric)
+    assert metric is not None, reported.metric
+    scale = scale_of(metric)
+    pair = next(((first, second) for first in first_cells for second in second_cells if paired(first, second)), None)
+    if pair is None:
+        return _Difference(reported, metric.heading, scale, "not run")
+    values = common_values(*pair, reported.metric, seed)
+    if values is None:
+        return _Difference(reported, metric.heading, scale, "undefined")
+    needed = None
+    if reported.value:
+        spread = [a - b for a, b in zip(*values, strict=True)]
+        needed = questions_needed(spread, reported.value / scale)
+    return _Difference(reported, metric.heading, scale, "", compare(*values, seed=seed), needed)
+
+
+def _differences_table(differences: Sequence[_Difference]) -> TableView:
     rows = []
-    for reported in part.differences:
-        first_cells, second_cells = (
-            [cell for cell in cells if _matches(cell, {**part.at, **where})] for where in (reported.of, reported.less)
-        )
-        pair = next(((first, second) for first in first_cells for second in second_cells if paired(first, second)), None)
+    for entry in differences:
+        reported, ours = entry.reported, entry.comparison
         paper = reported.sign or f"{reported.value:+g}"
-        metric = cells[0].metric(reported.metric)
-        assert metric is not None, reported.metric
-        labels = [metric.title, _selector_text(reported.of), _selector_text(reported.less)]
-        if pair is None:
-            rows.append([*labels, "not run", "-", paper, reported.note])
-            continue
-        comparison = difference(*pair, reported.metric, seed)
-        if comparison is None:
-            rows.append([*labels, "undefined", "-", paper, reported.note])
-            continue
-        rows.append([*labels, comparison.signed(scale_of(metric)), comparison.p_text, paper, reported.note])
-    caption = "paired by question: bootstrap intervals, and McNemar's exact test if values are 0 or 1"
-    columns = ["metric", "A", "B", "A - B", "p", "paper", "the paper's statement"]
+        values = [entry.status, UNDEFINED, UNDEFINED, paper, UNDEFINED]
+        if ours is not None:
+            needed = UNDEFINED if entry.needed is None else f"{entry.needed:,}"
+            values = [ours.signed(entry.scale), ours.p_text, str(ours.n), paper, needed]
+        rows.append([entry.title, _selector_text(reported.of), _selector_text(reported.less), *values, reported.note])
+    caption = (
+        "paired by question: McNemar's exact test and the interval that agrees with it if values are 0 or 1, else a "
+        "permutation test and a bootstrap; needed: the questions on which the paper's difference shows with 80 % power"
+    )
+    columns = ["metric", "A", "B", "A - B", "p", "questions", "paper", "needed", "the paper's statement"]
     return TableView("Differences that the paper reports", caption, columns, rows)
+
+
+def paper_notes(part: PaperPart, cells: Sequence[CellResult], seed: int) -> list[str]:
+    """Return a note on the paper's differences that our number of questions is too small to show, or nothing."""
+    differences = _compute_differences(part, cells, seed)
+    lacking = [d for d in differences if d.comparison is not None and d.needed is not None and d.needed > d.comparison.n]
+    known = [d for d in differences if d.comparison is not None and d.needed is not None]
+    if not lacking:
+        return []
+    easiest, hardest = (choose(lacking, key=lambda d: d.needed or 0) for choose in (min, max))
+    n = max(d.comparison.n for d in lacking if d.comparison is not None)
+    return [
+        f"Too few questions: {n} cannot show {len(lacking)} of the {len(known)} differences that the paper puts in numbers "
+        f"(80 % power, 5 % level). {_name_difference(easiest)} would need {easiest.needed:,} questions"
+        + (f", {_name_difference(hardest)} {hardest.needed:,}." if hardest is not easiest else ".")
+    ]
+
+
+def _name_difference(entry: _Difference) -> str:
+    reported = entry.reported
+    return f"{entry.title} of {_selector_text(reported.of)} against {_selector_text(reported.less)} ({reported.value:+g})"
 
 
 def _matches(cell: CellResult, where: Mapping[str, Any]) -> bool:

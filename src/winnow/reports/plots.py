@@ -72,7 +72,7 @@ def curve(title: str, x_label: str, y_label: str, lines: Mapping[str, tuple[Sequ
 
 def _title(cells: Sequence[CellResult], name: str) -> str:
     metric = cells[0].metric(name)
-    return name if metric is None else metric.title
+    return name if metric is None else metric.heading
 
 
 def _placement_order(name: str) -> tuple[int, int]:

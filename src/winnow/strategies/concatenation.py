@@ -14,7 +14,7 @@ from winnow.strategies.vote import Vote
 class Concatenation:
     """Prompts the reader once with all passages. Several samples vote."""
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     prompt: Prompt
     decoding: Decoding

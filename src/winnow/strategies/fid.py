@@ -17,7 +17,7 @@ class FusionInDecoder:
     Only `winnow.readers.fid.FidReader` serves it: other readers would read the messages as one text.
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     prompt: Prompt
     decoding: Decoding

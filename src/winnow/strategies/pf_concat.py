@@ -19,7 +19,7 @@ class PFConcat:
     Passages whose replies are all "unknown" are dropped.
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     prompt: Prompt
     decoding: Decoding

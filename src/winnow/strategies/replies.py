@@ -6,18 +6,11 @@ The Post-Fusion paper does not specify these rules. Ours are documented in docs/
 import re
 
 from winnow.metrics.answer import normalise
+from winnow.strategies.refusals import is_refusal
 
 UNKNOWN = "unknown"
 _UNKNOWN_WITH_COMMENT = re.compile(r"^\W*(unknown\s*[.,;:!?()\[\]-]|n/a\W*$)", re.IGNORECASE)
-_UNKNOWN = re.compile(
-    r"^(unknown|not known|i (do not|dont) know.*|im not sure.*|none of (sources|passages|documents).*|no answer.*"
-    r"|(provided |given )?(context|passage|passages|text|source|sources|input|information)( provided| given)?"
-    r" ((does|do|did) not|doesnt|dont|didnt) (contain|provide|mention|state|say|specify|give|include).*"
-    r"|(answer|it) is (unknown|not (known|given|stated|mentioned|provided|specified|in)).*"
-    r"|(there is )?(not|no) (enough |sufficient )?information.*|cannot be (determined|answered).*|insufficient information.*"
-    r"|unable to (answer|determine).*)$"
-)
-_ANSWER_PREFIX = re.compile(r"(?:\*\*)?answer(?:\*\*)?\s*(?:is\s*)?:(?:\*\*)?", re.IGNORECASE)
+_ANSWER_PREFIX = re.compile(r"(?:\*\*|[\"'])?answer(?:\*\*|[\"'])?\s*(?:is\s*)?:(?:\*\*)?", re.IGNORECASE)
 
 
 _NEXT_EXAMPLE = re.compile(
@@ -58,5 +51,6 @@ def _first_answer_line(text: str) -> str:
 
 def is_unknown(answer: str) -> bool:
     """Return whether an answer is empty or means that the answer is not known."""
-    text = normalise(answer)
-    return not answer.strip() or _UNKNOWN.match(text) is not None or _UNKNOWN_WITH_COMMENT.match(answer) is not None
+    if not answer.strip() or normalise(answer) == UNKNOWN or _UNKNOWN_WITH_COMMENT.match(answer):
+        return True
+    return is_refusal(answer)

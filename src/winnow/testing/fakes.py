@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from winnow.metrics.base import Sample
 from winnow.metrics.correctness import ExactMatch
 from winnow.metrics.cost import Consumption
-from winnow.metrics.majority import NotMajority
+from winnow.metrics.majority import NotMajority, NotMajorityOfPools
 from winnow.metrics.unknown import Unknown
 from winnow.records import (
     Context,
@@ -151,7 +151,7 @@ METRICS = (
     ExactMatch("em", "EM"),
     Unknown("unk", "%Unk"),
     NotMajority("nm", "%NM"),
-    NotMajority("nm_pool", "%NM of pools", of_pools=True),
+    NotMajorityOfPools("nm_pool", "%NM of pools"),
     Consumption("tokens_in", "tokens in", "number", 0, of="tokens_in"),
     Consumption("tokens", "tokens", "number", 1, of="tokens"),
 )

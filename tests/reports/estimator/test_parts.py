@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from winnow.errors import ConfigError
+from winnow.metrics.intervals import UNDEFINED
 from winnow.reports.estimator.calibration import calibration_table
 from winnow.reports.estimator.evaluation import Evaluation
 from winnow.reports.estimator.parts import choose_parts
@@ -13,7 +14,7 @@ from winnow.reports.estimator.tables import (
     abstention_table,
     detection_table,
     examples_table,
-    recall_table,
+    top_k_table,
     reported,
     share_table,
 )
@@ -49,7 +50,7 @@ def plots(test: list[ScoredQuestion], *names: str) -> list[str]:
 
 def test_recall_of_both_rankings() -> None:
     """The retriever finds one of four at 1, the estimator two; at 5 both find two."""
-    table = recall_table(evaluation())
+    table = top_k_table(evaluation())
     assert [row[1].partition(" ")[0] for row in table.rows[:3]] == ["25.0", "50.0", "+25.0"]
     assert table.rows[0][2] == table.rows[1][2]
     assert table.rows[-1] == ["RE-RAG large (paper, NQ)", "61.9", "79.4", "83.6", "86.4"]
@@ -61,7 +62,7 @@ def test_sets_without_an_answer_and_abstaining_on_them() -> None:
     assert [row[0] for row in sets.rows[2:4]] == ["estimator calibrated on dev, 0.5 to 0.9", "estimator, any log-odds"]
     assert sets.rows[2][2:] == sets.rows[1][2:]
     assert [cell.partition(" ")[0] for cell in sets.rows[1]] == ["estimator,", "0.5", "100.0", "100.0", "100.0"]
-    assert [cell.partition(" ")[0] for cell in sets.rows[4]] == ["every", "-", "100.0", "50.0", "66.7"]
+    assert [cell.partition(" ")[0] for cell in sets.rows[4]] == ["every", UNDEFINED, "100.0", "50.0", "66.7"]
     assert sets.rows[-1][0] == "RE-RAG large (paper, TQA)"
     withheld = abstention_table(evaluation())
     assert [cell.partition(" ")[0] for cell in withheld.rows[1]] == ["estimator,", "0.5", "100.0", "100.0", "100.0"]
@@ -100,7 +101,10 @@ def test_a_part_alone_can_be_shown() -> None:
     shares = share_table(evaluation(half))
     assert sum(int(row[2]) for row in shares.rows if row[0] == "estimator") == 2
     assert abstention_table(evaluation(half[:2])).rows == abstention_table(evaluation(half)).rows
-    assert titles(TEST, "table4", "table2") == ["Recall@k before and after reranking", "Sets without an answer"]
+    assert titles(TEST, "table4", "table2") == [
+        "Top-k accuracy before and after reranking, there called recall@k",
+        "Sets without an answer",
+    ]
     counts = [len(plots(TEST, name)) for name in ("figure3", "calibration", "table2")]
     assert counts == [1, 2, 0]
     with pytest.raises(ConfigError, match=r"show=\[table5\] needs answers, and the cell of these settings is missing"):

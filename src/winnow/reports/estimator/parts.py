@@ -69,7 +69,7 @@ def share_plot(e: Evaluation) -> str:
 
 
 PARTS = (
-    Part(("table2",), tables.recall_table),
+    Part(("table2",), tables.top_k_table),
     Part(("table3",), tables.examples_table),
     Part(("table4",), tables.detection_table),
     Part(("table5",), tables.abstention_table, needs_answers=True),

@@ -8,8 +8,9 @@ import yaml
 
 from winnow.errors import ConfigError, nearest
 from winnow.metrics.calibration import Calibration
-from winnow.metrics.intervals import compare, mean_interval
-from winnow.metrics.ranking import recall_at
+from winnow.metrics.comparisons import compare
+from winnow.metrics.intervals import UNDEFINED, mean_interval
+from winnow.metrics.retrieval import top_k_accuracy
 from winnow.metrics.unanswerable import abstain, detect_unanswerable
 from winnow.records import Context
 from winnow.reports.cells import TableView
@@ -37,21 +38,26 @@ def reported(part: str, dataset: str) -> tuple[Sequence[str], Mapping[str, Seque
     return table["columns"], table[dataset]
 
 
-def recall_table(e: Evaluation) -> TableView:
-    """Build a table of recall@k of both rankings, with a paired test (table 2)."""
+def top_k_table(e: Evaluation) -> TableView:
+    """Build a table of the top-k accuracy of both rankings, which RE-RAG calls recall@k, with a paired test (table 2)."""
     flags = {
         "retriever": [[c.has_answer for c in question.contexts] for question in e.test],
         "estimator": [[c.has_answer for c in by_estimator(question)] for question in e.test],
     }
     rows = [
-        [name, *(mean_interval(recall_at(ranked, k), seed=e.seed).percent() for k in KS)] for name, ranked in flags.items()
+        [name, *(mean_interval(top_k_accuracy(ranked, k), seed=e.seed).percent() for k in KS)]
+        for name, ranked in flags.items()
     ]
-    comparisons = [compare(recall_at(flags["estimator"], k), recall_at(flags["retriever"], k), seed=e.seed) for k in KS]
-    rows.append(["difference (p)", *(f"{comparison.signed()} ({comparison.p_value:.3f})" for comparison in comparisons)])
+    comparisons = [
+        compare(top_k_accuracy(flags["estimator"], k), top_k_accuracy(flags["retriever"], k), seed=e.seed) for k in KS
+    ]
+    rows.append(["difference (p)", *(f"{comparison.signed()} ({comparison.p_text})" for comparison in comparisons)])
     depth = max(len(question.contexts) for question in e.test)
     caption = f"{len(e.test)} questions, the first {depth} contexts of each"
-    columns = ["", *(f"recall@{k}" for k in KS)]
-    return _with_paper_rows("table2", e.dataset, "Recall@k before and after reranking", caption, columns, rows)
+    columns = ["", *(f"top-{k}" for k in KS)]
+    return _with_paper_rows(
+        "table2", e.dataset, "Top-k accuracy before and after reranking, there called recall@k", caption, columns, rows
+    )
 
 
 def examples_table(e: Evaluation) -> TableView:
@@ -93,7 +99,7 @@ def detection_table(e: Evaluation) -> TableView:
     best_scores, answerable = e.sources[-1].sets(e.test, e.k)
     all_flagged = detect_unanswerable(best_scores, answerable, math.inf, seed=e.seed)
     intervals = (all_flagged.recall, all_flagged.precision, all_flagged.f1)
-    rows.append(["every set flagged", "-", *(interval.percent() for interval in intervals)])
+    rows.append(["every set flagged", UNDEFINED, *(interval.percent() for interval in intervals)])
     unanswerable = int((~answerable).sum())
     caption = f"{unanswerable} of {len(e.test)} sets of {e.k} have no answer; thresholds by F1 on {len(e.dev)} dev questions"
     columns = ["score", "threshold", "recall", "precision", "F1"]
@@ -132,7 +138,7 @@ def _with_paper_rows(
 ) -> TableView:
     """Build a table of our rows and the paper's, which have no value in the first `blank` columns after the name."""
     paper_columns, paper_rows = reported(part, dataset)
-    assert list(paper_columns) == list(columns)[1 + blank :]
+    assert len(paper_columns) == len(columns) - 1 - blank
     for model, values in paper_rows.items():
-        rows.append([f"{model} (paper, {dataset})", *["-"] * blank, *(f"{value:g}" for value in values)])
+        rows.append([f"{model} (paper, {dataset})", *[UNDEFINED] * blank, *(f"{value:g}" for value in values)])
     return TableView(f"{title} (RE-RAG, {part})", f"{caption}; % with 95 % intervals", columns, rows)

@@ -1,0 +1,53 @@
+"""Replies that a strategy may have misread: cut, longer than an answer, or refusals that only a rule recognises."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from winnow.metrics.answer import normalise
+from winnow.metrics.base import MeanMetric, RatioMetric, Sample
+
+_UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class CutReplies(RatioMetric):
+    """Share of a role's replies that ended at max_new_tokens, and so may lack the answer."""
+
+    revision: ClassVar[int] = 1
+
+    role: str = "reader"
+
+    def counts(self, sample: Sample) -> tuple[float, float]:
+        """Count the replies that were cut, and all calls of the role."""
+        usage = next((part for part in sample.prediction.usage if part.role == self.role), None)
+        return (float(usage.cut), float(usage.calls)) if usage else (0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class LongAnswers(RatioMetric):
+    """Share of the answers, candidates included, that have more words than an answer should.
+
+    Many long answers are a sign of explanations, or of refusals that no rule recognises, which vote like answers.
+    """
+
+    revision: ClassVar[int] = 1
+
+    words: int = 10
+
+    def counts(self, sample: Sample) -> tuple[float, float]:
+        """Count the long answers and all answers other than "unknown"."""
+        prediction = sample.prediction
+        answers = prediction.candidates or (() if prediction.unknown else (prediction.answer,))
+        return float(sum(len(answer.split()) > self.words for answer in answers)), float(len(answers))
+
+
+@dataclass(frozen=True)
+class Refusals(MeanMetric):
+    """Share of questions whose final reply is a refusal in other words than "unknown", as the rules recognise it."""
+
+    revision: ClassVar[int] = 1
+
+    def score(self, sample: Sample) -> float:
+        """Return 1.0 if the final answer is unknown and the reply says it in other words."""
+        prediction = sample.prediction
+        return float(prediction.unknown and normalise(prediction.reply) not in ("", _UNKNOWN))

@@ -1,0 +1,116 @@
+"""Paired comparisons against numbers worked out by hand, and their coverage."""
+
+import math
+
+import numpy as np
+import pytest
+
+from winnow.errors import InputError
+from winnow.metrics.comparisons import (
+    compare,
+    detectable_difference,
+    format_p,
+    holm,
+    mcnemar,
+    paired_share_bounds,
+    permutation_test,
+    questions_needed,
+)
+
+
+def test_mcnemar_by_hand() -> None:
+    """Five questions that only the first gets right: p = 2 / 2**5; 3 against 1: 2 * 5 / 2**4."""
+    assert mcnemar(5, 0) == pytest.approx(2 / 32)
+    assert mcnemar(1, 3) == pytest.approx(10 / 16)
+    assert mcnemar(0, 0) == 1.0
+
+
+def test_compare_is_paired() -> None:
+    """The difference is question by question; different lengths are refused."""
+    result = compare([1.0, 1.0, 0.0, 1.0], [0.0, 1.0, 0.0, 1.0])
+    assert (result.difference, result.n, result.p_text) == (0.25, 4, "1.000")
+    assert result.signed().startswith("+25.0 [-")
+    with pytest.raises(InputError, match="same questions"):
+        compare([1.0], [1.0, 0.0])
+
+
+def test_interval_and_test_of_shares_agree() -> None:
+    """Four of 60 that only the first gets right: p = .125, so that 0 is within the interval (a bootstrap says +1.7, +13.3)."""
+    first, second = [1.0] * 4 + [0.0] * 56, [0.0] * 60
+    result = compare(first, second)
+    assert (result.p_value, result.difference) == (0.125, pytest.approx(4 / 60))
+    assert result.low < 0 < result.high
+    assert compare(second, first).low == -result.high
+
+
+@pytest.mark.parametrize("n", [15, 40])
+def test_zero_is_within_the_interval_exactly_if_the_test_does_not_reject(n: int) -> None:
+    """For every outcome of so many questions."""
+    for gained in range(n + 1):
+        for lost in range(n + 1 - gained):
+            low, high = paired_share_bounds(gained, lost, n)
+            assert -1 <= low <= (gained - lost) / n <= high <= 1
+            assert (low <= 0 <= high) == (mcnemar(gained, lost) >= 0.05)
+
+
+@pytest.mark.parametrize(("n", "gained", "lost"), [(60, 0.07, 0.0), (60, 0.3, 0.1), (150, 0.1, 0.04), (500, 0.08, 0.05)])
+def test_the_interval_of_paired_shares_covers(n: int, gained: float, lost: float) -> None:
+    """At least 95 % of 1,000 samples, and its width is at most 1.4 times that of the normal approximation."""
+    draws = np.random.default_rng(0).multinomial(n, [gained, lost, 1 - gained - lost], 1000)
+    bounds = [paired_share_bounds(int(a), int(b), n) for a, b, _ in draws]
+    assert np.mean([low <= gained - lost <= high for low, high in bounds]) >= 0.95
+    normal = 2 * 1.96 * math.sqrt((gained + lost - (gained - lost) ** 2) / n)
+    assert np.mean([high - low for low, high in bounds]) <= 1.4 * normal
+
+
+def test_other_values_have_a_permutation_test() -> None:
+    """Five positive differences: p = 2 / 2**5 (every sign equally likely); zeros change nothing; equal values give 1."""
+    assert permutation_test([1.5, 2.0, 3.0, 4.0, 5.0, 0.0]) == pytest.approx(2 / 32)
+    assert permutation_test([0.0, 0.0]) == 1.0
+    result = compare([130.0, 120.0], [1030.0, 1020.0])
+    assert (result.difference, result.p_value) == (-900.0, 0.5)
+
+
+def test_the_permutation_test_of_many_questions_is_nearly_exact() -> None:
+    """3,000 differences of ±1 in the ratio 1,560 to 1,440: z = 120 / √3000 = 2.191, p = .0285."""
+    assert permutation_test([1.0] * 1560 + [-1.0] * 1440) == pytest.approx(0.0285, abs=1e-3)
+    rng = np.random.default_rng(0)
+    data = rng.normal(0.04, 1, 1900)
+    assert permutation_test(data) == pytest.approx(permutation_test(np.concatenate([data, np.zeros(200)])), abs=0.02)
+
+
+def test_holm_by_hand() -> None:
+    """Of .01, .04, .03: 3 * .01, then 2 * .03, then .04 but no less than its predecessor; never above 1."""
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_power_by_hand() -> None:
+    """20 % of 200 questions differ: 2.8016 √(0.2 / 200) = 8.9 points; 1,570 questions show 3.16 points."""
+    differences = [1.0] * 24 + [-1.0] * 16 + [0.0] * 160
+    assert detectable_difference(differences) == pytest.approx(0.0886, abs=1e-4)
+    assert questions_needed(differences, 0.0886) == pytest.approx(200, abs=1)
+    assert questions_needed(differences, -0.0443) == pytest.approx(4 * 200, abs=2)
+
+
+def test_the_exact_test_needs_six_discordant_questions() -> None:
+    """Equal cells: 7.9 of n must differ on average; below six questions nothing can be shown."""
+    assert detectable_difference([0.0] * 100) == pytest.approx(0.079, abs=1e-3)
+    assert detectable_difference([0.0] * 6) == 1.0
+    assert math.isnan(detectable_difference([0.0] * 5))
+    assert questions_needed([0.0] * 100, 0.05) == 159
+
+
+def test_the_detectable_difference_is_detected_with_80_percent_power() -> None:
+    """Simulated: 150 questions, 15 % of which differ."""
+    n, share = 150, 0.15
+    effect = detectable_difference([1.0] * 12 + [-1.0] * 11 + [0.0] * 127)
+    draws = np.random.default_rng(0).multinomial(n, [(share + effect) / 2, (share - effect) / 2, 1 - share], 2000)
+    power = np.mean([mcnemar(int(a), int(b)) < 0.05 for a, b, _ in draws])
+    assert 0.70 <= power <= 0.88
+
+
+def test_small_p_values_are_not_zero() -> None:
+    """Three decimals, or a bound."""
+    assert (format_p(0.0004), format_p(0.0156)) == ("<0.001", "0.016")

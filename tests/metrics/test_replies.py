@@ -1,0 +1,38 @@
+"""Metrics of replies that may have been misread."""
+
+from dataclasses import replace
+
+from winnow.metrics.replies import CutReplies, LongAnswers, Refusals
+from winnow.records import RoleUsage
+from winnow.testing import sample
+
+LONG = "one two three four five six seven eight nine ten eleven"
+
+
+def test_cut_replies_are_counted_by_role() -> None:
+    """One of three of the reader, none of the judge; a role without calls is undefined."""
+    base = sample("x")
+    usage = (RoleUsage("reader", 3, 10, 2, cut=1), RoleUsage("judge", 1, 5, 1))
+    used = replace(base, prediction=replace(base.prediction, usage=usage))
+    assert CutReplies("cut", "cut").counts(used) == (1.0, 3.0)
+    assert CutReplies("cut", "cut", role="judge").counts(used) == (0.0, 1.0)
+    metric = CutReplies("cut", "cut", role="verifier")
+    assert metric.value(metric.row(used)) is None
+    assert metric.aggregate([metric.row(used)]).n == 0
+
+
+def test_long_answers_count_every_candidate() -> None:
+    """Ten words are an answer, eleven are not; "unknown" is none."""
+    metric = LongAnswers("long", "long")
+    assert metric.counts(sample(LONG)) == (1.0, 1.0)
+    assert metric.counts(sample(LONG.removesuffix(" eleven"))) == (0.0, 1.0)
+    assert metric.counts(sample("x", candidates=("x", LONG, LONG))) == (2.0, 3.0)
+    assert metric.counts(sample("unknown", unknown=True)) == (0.0, 0.0)
+
+
+def test_a_refusal_is_unknown_in_other_words() -> None:
+    """The word itself and an empty reply are none, nor is an answer."""
+    metric = Refusals("refused", "refused")
+    replies = {"I am not sure.": 1.0, "Unknown.": 0.0, "": 0.0}
+    assert {reply: metric.score(sample("unknown", unknown=True, reply=reply)) for reply in replies} == replies
+    assert metric.score(sample("Paris", reply="I am not sure.")) == 0.0

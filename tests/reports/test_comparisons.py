@@ -1,0 +1,62 @@
+"""Tables of paired comparisons."""
+
+from dataclasses import replace
+
+from winnow.reports.comparisons import comparison_tables
+from winnow.testing import cell_result
+
+
+def test_each_table_varies_one_thing() -> None:
+    """Strategy, k and placement; cells that differ in two of them are never compared."""
+    cells = [
+        cell_result("concatenation", 5, "gold_first", [1.0, 0.0, 1.0, 1.0]),
+        cell_result("post_fusion", 5, "gold_first", [0.0, 1.0, 1.0, 1.0]),
+        cell_result("concatenation", 10, "gold_first", [0.0, 0.0, 1.0, 1.0]),
+        cell_result("concatenation", 5, "gold_last", [0.0, 0.0, 0.0, 1.0]),
+    ]
+    tables = comparison_tables(cells, 0)
+    assert [table.title.removeprefix("Differences between ") for table in tables] == [
+        "strategies and settings", "k", "placements",
+    ]  # fmt: skip
+    assert [[row[:3] for row in table.rows] for table in tables] == [
+        [["post_fusion", "concatenation", "k 5, gold_first"]],
+        [["k 10", "k 5", "concatenation, gold_first"]],
+        [["gold_last", "gold_first", "concatenation, k 5"]],
+    ]
+    assert tables[1].rows[0][3].startswith("-25.0 [")
+
+
+def test_p_values_are_corrected_within_a_table() -> None:
+    """Three strategies: the smallest of three p-values is multiplied by 3."""
+    right = [1.0] * 12
+    cells = [
+        cell_result(name, 5, "g", ems) for name, ems in (("a", right), ("b", [0.0] * 9 + [1.0] * 3), ("c", [0.0, *right[1:]]))
+    ]
+    (table,) = comparison_tables(cells, 0)
+    p = {(row[0], row[1]): (row[4], row[5]) for row in table.rows}
+    assert p["b", "a"] == ("0.004", "0.012")
+    assert p["c", "a"] == ("1.000", "1.000")
+    assert p["c", "b"] == ("0.008", "0.016")
+    assert {row[6] for row in table.rows} == {"12"}
+
+
+def test_identical_answers_are_no_tests() -> None:
+    """They stand in the caption, and do not count in the correction."""
+    ems = [1.0] * 6 + [0.0] * 6
+    other = [0.0] * 12
+    cells = [cell_result("a", 5, "g", ems), cell_result("b", 5, "g", ems), cell_result("c", 5, "g", other)]
+    (table,) = comparison_tables(cells, 0)
+    assert "Identical answers, which are not compared: b = a (k 5, g)" in table.caption
+    assert [(row[0], row[1], row[4], row[5]) for row in table.rows] == [
+        ("c", "a", "0.031", "0.062"),
+        ("c", "b", "0.031", "0.062"),
+    ]
+    only_equal = comparison_tables(cells[:2], 0)
+    assert [len(table.rows) for table in only_equal] == [0]
+
+
+def test_cells_of_other_questions_are_not_compared() -> None:
+    """Not even if the ids are equal."""
+    first, second = cell_result("a", 5, "g", [1.0, 0.0]), cell_result("b", 5, "g", [0.0, 1.0])
+    moved = replace(second, labels=replace(second.labels, questions="other"))
+    assert comparison_tables([first, moved], 0) == []
