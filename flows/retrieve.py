@@ -32,7 +32,7 @@ DEPTHS = (1, 5, 10, 20, 50, 100)
 
 def retrieve(configs: Sequence[DictConfig]) -> Summary:
     """Retrieve for each job, with the configured and the labelling retriever, and report the quality by split."""
-    rows = []
+    rows, notes = [], []
     for cfg in configs:
         project = Project(cfg)
         questions = read_questions(project.questions_file)
@@ -47,7 +47,8 @@ def retrieve(configs: Sequence[DictConfig]) -> Summary:
                 with track(project, "retrieve", artifact, {"k": cfg.depth}) as run:
                     run.metrics(_logged(quality))
             rows += [{n: v.percent() if isinstance(v, Interval) else v for n, v in row.items()} for row in quality]
-    return Summary("Retrieval, % [95 % interval]", rows)
+            notes += _missing_scores(artifact.folder)
+    return Summary("Retrieval, % [95 % interval]", rows, "\n".join(dict.fromkeys(notes)))
 
 
 def _write(project: Project, retriever: DictConfig, artifact: Artifact, questions: Sequence[Question]) -> None:
@@ -90,6 +91,17 @@ def _write_texts(project: Project, folder: Path, parts: Sequence[Path], question
     passages = [passage for passage in read_passages(corpus) if passage.passage_id in ids]
     parquet.write(folder / "passages.parquet", contracts.CORPUS, passage_rows(passages))
     return {passage.passage_id: passage.text for passage in passages}
+
+
+def _missing_scores(folder: Path) -> list[str]:
+    """Return a note if the rankings come without scores, as those of a file may."""
+    column = parquet.read(folder / "contexts.parquet", contracts.RETRIEVAL, columns=["score"])["score"]
+    if not column.null_count:
+        return []
+    return [
+        f"{column.null_count} of {len(column)} contexts of {folder.name} have no retriever score: weighting.by=retriever and "
+        "whatever else needs scores will refuse them."
+    ]
 
 
 def quality_rows(folder: Path, questions: Sequence[Question]) -> list[dict[str, Any]]:

@@ -91,7 +91,7 @@ def _lines(cell: OpenCell, question: Question, placed: PlacedContexts, answered:
 def _context_lines(placed: PlacedContexts) -> Iterator[str]:
     for position, context in enumerate(placed.contexts, start=1):
         flags = [name for name, flag in (("gold", context.is_gold), ("has answer", context.has_answer)) if flag]
-        scores = f"score {context.score:.3g}"
+        scores = "no score" if context.score is None else f"score {context.score:.3g}"
         if context.log_odds is not None:
             scores += f", log-odds {context.log_odds:.3g}"
         if context.log_weight:

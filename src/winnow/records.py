@@ -1,10 +1,11 @@
 """Immutable records that stages exchange: passages, questions, contexts, requests, results and predictions."""
 
+import unicodedata
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
-from winnow.errors import ConfigError
+from winnow.errors import ArtifactError, ConfigError
 
 T = TypeVar("T")
 
@@ -26,7 +27,10 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question with its accepted answers and, if the dataset annotates them, its gold passages."""
+    """A question with its accepted answers and, if the dataset annotates them, its gold passages.
+
+    `target` is the answer that training learns, if the dataset names one (FiD's files of TriviaQA); otherwise it is empty.
+    """
 
     question_id: str
     text: str
@@ -35,19 +39,38 @@ class Question:
     split: str = ""
     answerable: bool = False
     meta: str = "{}"
+    target: str = ""
 
     @property
-    def nonblank_answers(self) -> tuple[str, ...]:
-        """Return the accepted answers that are not blank."""
-        return tuple(answer for answer in self.answers if answer.strip())
+    def targets(self) -> tuple[str, ...]:
+        """Return the answers that training may learn: the data set's target or, without one, the writable aliases.
+
+        Aliases with a symbol such as an emoji, without any letter or digit, or of a disambiguation page are left out, unless
+        all answers are of these kinds. Blank answers are never among them.
+        """
+        if self.target.strip():
+            return (self.target,)
+        return self.writable_answers
+
+    @property
+    def writable_answers(self) -> tuple[str, ...]:
+        """Return the accepted answers that a person would write; see `targets`."""
+        nonblank = tuple(answer for answer in self.answers if answer.strip())
+        return tuple(answer for answer in nonblank if _is_writable(answer)) or nonblank
+
+
+def _is_writable(answer: str) -> bool:
+    has_symbol = any(unicodedata.category(character) in ("So", "Sk", "Cn", "Co") for character in answer)
+    has_word = any(character.isalnum() for character in answer)
+    return has_word and not has_symbol and "(disambiguation)" not in answer.lower()
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One search result: a passage id and the retriever's score (higher is better)."""
+    """One search result: a passage id and the retriever's score (higher is better), or None if it is not known."""
 
     passage_id: str
-    score: float
+    score: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,22 +79,40 @@ class RankedHit:
 
     passage_id: str
     rank: int
-    score: float
+    score: float | None
     has_answer: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """A passage as retrieved for one question. `rank` starts at 1; it is 0 if the passage was not retrieved."""
+    """A passage as retrieved for one question. `rank` starts at 1; it is 0 if the passage was not retrieved.
+
+    `score` is None if the passage was not retrieved, or if the rankings come without scores.
+    """
 
     passage: Passage
     rank: int
-    score: float
+    score: float | None
     has_answer: bool
     is_gold: bool = False
     log_odds: float | None = None
     log_weight: float = 0.0
     """Log weight in votes and marginalization, up to a constant per question. Without a weighting, all are equal."""
+
+    def retriever_score(self) -> float:
+        """Return the retriever's score.
+
+        Raises:
+            ArtifactError: If there is none: FiD's released files, for example, contain rankings without scores.
+
+        """
+        if self.score is None:
+            raise ArtifactError(
+                f"Passage {self.passage.passage_id!r} (rank {self.rank}) has no retriever score. Rankings read from a file "
+                "have none where its contexts lack `score`, as in FiD's released files. Use weighting.by=none or estimator, a file "
+                "with scores, or a retriever that computes them (retriever=bm25, dense or hybrid)."
+            )
+        return self.score
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from winnow.errors import ArtifactError, ConfigError
 from winnow.testing import context
 
 CONTEXTS = [replace(context(1, "a"), score=8.0, log_odds=1.0), replace(context(2, "b"), score=6.0, log_odds=3.0)]
-INSERTED = replace(context(9, "gold", is_gold=True), rank=0, score=0.0, log_odds=2.0)
+INSERTED = replace(context(9, "gold", is_gold=True), rank=0, score=None, log_odds=2.0)
 
 
 def test_each_kind() -> None:
@@ -21,7 +21,11 @@ def test_each_kind() -> None:
 
 
 def test_what_is_missing_or_unknown_is_named() -> None:
-    """A passage without log-odds; a kind that is none."""
+    """A passage without log-odds, one without a retriever score; a kind that is none."""
+    with pytest.raises(
+        ArtifactError, match=r"'p2' \(rank 2\) has no retriever score.*FiD's released files.*weighting.by=none"
+    ):
+        ContextWeighting("retriever").apply([CONTEXTS[0], replace(CONTEXTS[1], score=None), INSERTED])
     with pytest.raises(ArtifactError, match="'p1' has no log-odds to be weighted by"):
         ContextWeighting("estimator").apply([context(1, "a")])
     with pytest.raises(ConfigError, match="none, retriever or estimator; received 'bm25'"):

@@ -1,6 +1,7 @@
 """FiD's exchange format."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,36 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     assert (first.question.question_id, first.question.answers) == ("q1", ("Jane Austen",))
     assert [(p.passage_id, s) for p, s in first.contexts] == [("p1", 1.0), ("p2", 0.5)]
     assert json.loads(path.read_text())[1]["ctxs"][1]["has_answer"] is True
+
+
+def test_missing_scores_are_missing(tmp_path: Path) -> None:
+    """As in FiD's released files: no score is None, never the rank; DPR's strings are numbers; anything else is named."""
+    path = tmp_path / "f.json"
+    ctxs = [{"text": "a"}, {"text": "b", "score": None}, {"text": "c", "score": "71.5"}, {"text": "d", "score": 0}]
+    path.write_text(json.dumps([{"question": "a?", "answers": ["a"], "ctxs": ctxs}]))
+    (row,) = read_fid(path)
+    assert [score for _, score in row.contexts] == [None, None, 71.5, 0.0]
+    write_fid(path, [(row.question, [replace(context(1, "a"), score=None)])])
+    assert "score" not in json.loads(path.read_text())[0]["ctxs"][0]
+    for bad in ("best", [1], "nan"):
+        path.write_text(json.dumps([{"question": "a?", "answers": ["a"], "ctxs": [{"text": "a", "score": bad}]}]))
+        with pytest.raises(InputError, match="a number as the score of context 0"):
+            list(read_fid(path))
+
+
+def test_the_target_of_a_file_is_kept(tmp_path: Path) -> None:
+    """TriviaQA's files of FiD name the answer to learn; it is the only answer where none are listed."""
+    path = tmp_path / "f.json"
+    rows = [
+        {"question": "a?", "answers": ["a", "b"], "target": "b", "ctxs": [{"text": "t"}]},
+        {"question": "c?", "target": "c", "ctxs": [{"text": "t"}]},
+        {"question": "d?", "answers": ["d"], "target": None, "ctxs": [{"text": "t"}]},
+    ]
+    path.write_text(json.dumps(rows))
+    questions = [row.question for row in read_fid(path)]
+    assert [(q.answers, q.target) for q in questions] == [(("a", "b"), "b"), (("c",), "c"), (("d",), "")]
+    write_fid(path, [(q, [context(1, "t")]) for q in questions])
+    assert [row.question.target for row in read_fid(path)] == ["b", "c", ""]
 
 
 def test_bad_rows_are_named(tmp_path: Path) -> None:

@@ -43,7 +43,9 @@ class Golden:
 def plain(value: Any) -> Any:
     """Records as JSON."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {name: plain(inner) for name, inner in asdict(value).items() if name not in ("seconds", "shorter")}
+        empty_target = ("target", "")
+        fields = {name: inner for name, inner in asdict(value).items() if (name, inner) != empty_target}
+        return {name: plain(inner) for name, inner in fields.items() if name not in ("seconds", "shorter")}
     if isinstance(value, dict):
         return {str(name): plain(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):

@@ -50,7 +50,8 @@ FILES = {
         [
             {
                 "question": "who?",
-                "answers": ["A"],
+                "answers": ["A", "B"],
+                "target": "B",
                 "ctxs": [{"id": "1", "title": "T", "text": "A.", "score": 2.5}, {"text": "B."}],
             }
         ]

@@ -1,5 +1,7 @@
 """Questions with their contexts: what is refused, and which answer is learnt."""
 
+from dataclasses import replace
+
 import pytest
 
 from winnow.errors import InputError
@@ -17,6 +19,19 @@ def test_what_nothing_can_be_learnt_from_is_refused() -> None:
         Group(question(answers=["", " "]), ONE)
     with pytest.raises(InputError, match="2 log_answer for 1 contexts"):
         Group(question(), ONE, log_answer=(0.0, 1.0))
+
+
+def test_the_target_of_the_data_set_is_learnt() -> None:
+    """In every epoch, whatever the aliases are."""
+    group = Group(replace(question(answers=["a", "b"]), target="b"), ONE)
+    assert {group.target(1, epoch) for epoch in range(20)} == {"b"}
+
+
+def test_emoji_and_disambiguation_pages_are_no_targets() -> None:
+    """Nor are aliases without letters and digits; if there is nothing else, they are."""
+    odd = ["\N{BALLOON}", "Balloon \N{BALLOON}", "Balloon (disambiguation)", "!!!"]
+    assert question(answers=[*odd, "Balloon", "99"]).targets == ("Balloon", "99")
+    assert question(answers=[*odd, " "]).targets == tuple(odd)
 
 
 def test_targets_and_orders_are_of_the_seed_and_epoch() -> None:

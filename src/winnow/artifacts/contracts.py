@@ -14,8 +14,8 @@ class Contract:
     unique: tuple[str, ...]
 
 
-def _schema(**columns: pa.DataType) -> pa.Schema:
-    return pa.schema([pa.field(name, kind, nullable=False) for name, kind in columns.items()])
+def _schema(*, nullable: tuple[str, ...] = (), **columns: pa.DataType) -> pa.Schema:
+    return pa.schema([pa.field(name, kind, nullable=name in nullable) for name, kind in columns.items()])
 
 
 _TEXTS = pa.list_(pa.string())
@@ -30,17 +30,25 @@ QUESTIONS = Contract(
         split=pa.string(),
         answerable=pa.bool_(),
         meta=pa.string(),
+        target=pa.string(),
     ),
     ("question_id",),
 )
 RETRIEVAL = Contract(
     "retrieval",
-    _schema(question_id=pa.string(), rank=pa.int32(), passage_id=pa.string(), score=pa.float32(), has_answer=pa.bool_()),
+    _schema(
+        nullable=("score",),
+        question_id=pa.string(),
+        rank=pa.int32(),
+        passage_id=pa.string(),
+        score=pa.float32(),
+        has_answer=pa.bool_(),
+    ),
     ("question_id", "passage_id"),
 )
 HITS = Contract(
     "hits",
-    _schema(question_id=pa.string(), rank=pa.int32(), passage_id=pa.string(), score=pa.float32()),
+    _schema(nullable=("score",), question_id=pa.string(), rank=pa.int32(), passage_id=pa.string(), score=pa.float32()),
     ("question_id", "passage_id"),
 )
 RELEVANCE = Contract(

@@ -36,6 +36,7 @@ def question_rows(questions: Iterable[Question]) -> Iterator[dict[str, Any]]:
             "split": q.split,
             "answerable": q.answerable,
             "meta": q.meta,
+            "target": q.target,
         }
 
 
@@ -55,6 +56,7 @@ def read_questions(path: Path, splits: Collection[str] = ()) -> list[Question]:
             row["split"],
             row["answerable"],
             row["meta"],
+            row["target"],
         )
         for row in rows
         if not splits or row["split"] in splits

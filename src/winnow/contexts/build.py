@@ -56,5 +56,5 @@ def build_contexts(
         if passage_id not in retrieved:
             passage = passages[passage_id]
             has_answer = any(has_answers([passage.text], question.answers))
-            contexts.append(Context(passage, 0, 0.0, has_answer, log_odds=log_odds.get(passage_id)))
+            contexts.append(Context(passage, 0, None, has_answer, log_odds=log_odds.get(passage_id)))
     return mark_gold(question, contexts)

@@ -33,8 +33,8 @@ class ContextWeighting:
         if self.by == "none":
             return tuple(contexts)
         if self.by == "retriever":
-            lowest = min((c.score for c in contexts if c.rank), default=0.0)
-            return tuple(replace(c, log_weight=self.scale * (c.score if c.rank else lowest)) for c in contexts)
+            lowest = min((c.retriever_score() for c in contexts if c.rank), default=0.0)
+            return tuple(replace(c, log_weight=self.scale * (c.retriever_score() if c.rank else lowest)) for c in contexts)
         lacking = next((c for c in contexts if c.log_odds is None), None)
         if lacking:
             raise ArtifactError(

@@ -13,7 +13,7 @@ from winnow.records import Question
 class FidQuestions:
     """Parses the questions of a FiD file, or of a folder with one file per split."""
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
     input_files: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str

@@ -14,7 +14,7 @@ from winnow.records import Question
 class TriviaQa:
     """Parses the questions, with Answer.Value and all aliases as answers. The file is read at once."""
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
     input_files: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str
@@ -30,4 +30,4 @@ class TriviaQa:
                 raise InputError.at(path, number, received=str(row), expected="QuestionId, Question and Answer")
             answers = [row["Answer"].get("Value", ""), *row["Answer"].get("Aliases", [])]
             text = require_text(row["Question"], path, number, "question")
-            yield Question(str(row["QuestionId"]), text, parse_answers(answers, path, number))
+            yield Question(str(row["QuestionId"]), text, parse_answers(answers, path, number), target=str(answers[0]).strip())

@@ -1,6 +1,7 @@
 """FiD's exchange format: a JSON list, or JSON lines, of objects with question, answers and ctxs."""
 
 import json
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,10 +15,10 @@ from winnow.records import Context, Passage, Question
 
 @dataclass(frozen=True, slots=True)
 class FidRow:
-    """A question with its retrieved passages and their scores, best first."""
+    """A question with its retrieved passages and their scores, best first. A score is None where the file has none."""
 
     question: Question
-    contexts: tuple[tuple[Passage, float], ...]
+    contexts: tuple[tuple[Passage, float | None], ...]
 
 
 def read_fid(path: Path) -> Iterator[FidRow]:
@@ -52,17 +53,31 @@ def _with_split(row: FidRow, split: str) -> FidRow:
 def _parse_row(path: Path, number: int, row: Any) -> FidRow:
     if not isinstance(row, dict) or not isinstance(row.get("ctxs"), list) or "question" not in row:
         raise InputError.at(path, number, received=str(row), expected="an object with question, answers and ctxs")
-    answers = parse_answers(row.get("answers") or [row.get("target", "")], path, number)
+    target = str(row.get("target") or "").strip()
+    answers = parse_answers(row.get("answers") or [target], path, number)
     question_id = str(row.get("id", number - 1))
-    question = Question(question_id, require_text(row["question"], path, number, "question"), answers)
+    question = Question(question_id, require_text(row["question"], path, number, "question"), answers, target=target)
     if not row["ctxs"]:
         raise InputError.at(path, number, received=str(row), expected="at least one context in ctxs")
     contexts = []
     for rank, ctx in enumerate(row["ctxs"]):
         text = require_text(ctx.get("text", ""), path, number, f"text of context {rank}")
         passage = Passage(str(ctx.get("id", f"{question_id}-{rank}")), str(ctx.get("title", "")), text)
-        contexts.append((passage, float(ctx.get("score", -rank))))
+        contexts.append((passage, _parse_score(ctx.get("score"), path, number, rank)))
     return FidRow(question, tuple(contexts))
+
+
+def _parse_score(value: Any, path: Path, number: int, rank: int) -> float | None:
+    """Convert a score, which may be a string as in DPR's files; None and an empty string are no score."""
+    if value is None or value == "":
+        return None
+    try:
+        score = float(value)
+    except (TypeError, ValueError):
+        score = math.nan
+    if math.isnan(score):
+        raise InputError.at(path, number, received=repr(value), expected=f"a number as the score of context {rank}, or none")
+    return score
 
 
 def write_fid(path: Path, rows: Iterable[tuple[Question, Iterable[Context]]]) -> int:
@@ -75,6 +90,7 @@ def write_fid(path: Path, rows: Iterable[tuple[Question, Iterable[Context]]]) ->
                 "id": question.question_id,
                 "question": question.text,
                 "answers": list(question.answers),
+                **({"target": question.target} if question.target else {}),
                 "ctxs": [_format_context(context) for context in contexts],
             }
             stream.write(",\n" if count else "\n")
@@ -90,6 +106,6 @@ def _format_context(context: Context) -> dict[str, Any]:
         "id": passage.passage_id,
         "title": passage.title,
         "text": passage.text,
-        "score": context.score,
+        **({} if context.score is None else {"score": context.score}),
         "has_answer": context.has_answer,
     }

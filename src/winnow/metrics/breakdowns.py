@@ -92,7 +92,9 @@ class RetrievalScore(Breakdown):
 
     def groups(self, samples: Sequence[Sample]) -> list[str]:
         """Return the group of each sample, such as "2 of 4", counted from the lowest scores."""
-        scores = np.array([max((c.score for c in sample.ranking if c.rank), default=-np.inf) for sample in samples])
+        scores = np.array(
+            [max((c.retriever_score() for c in sample.ranking if c.rank), default=-np.inf) for sample in samples]
+        )
         retrieved = np.isfinite(scores)
         edges = np.quantile(scores[retrieved], np.linspace(0, 1, self.bins + 1)[1:-1]) if retrieved.any() else np.zeros(0)
         names = [f"{int(index) + 1} of {self.bins}" for index in np.searchsorted(edges, scores, side="left")]

@@ -15,7 +15,7 @@ from winnow.records import Hit, Question
 class Provided:
     """Returns the rankings of a FiD file instead of searching an index."""
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
     input_files: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str

@@ -25,8 +25,8 @@ class Teacher:
     decoding: Decoding
 
     def likelihoods(self, question: Question, contexts: Sequence[Context]) -> Plan[tuple[float, ...]]:
-        """Request log P(first accepted answer | question, context) for every context."""
-        answer = question.nonblank_answers[0]
+        """Request log P(first target | question, context) for every context."""
+        answer = question.targets[0]
         scores = yield [Likelihood(self.prompt.render(question, [context]), answer) for context in contexts]
         return tuple(score.value for score in scores)
 

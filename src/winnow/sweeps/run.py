@@ -11,6 +11,7 @@ from winnow.artifacts.rankings import Rankings, read_rankings
 from winnow.artifacts.tables import prediction_row
 from winnow.contexts.build import contexts_of
 from winnow.driver import Job
+from winnow.errors import ArtifactError
 from winnow.protocols import Strategy
 from winnow.records import Answer, Outcome, PlacedContexts, Prediction, Question
 from winnow.sweeps.spec import CellSpec
@@ -45,7 +46,10 @@ class OpenCell:
         spec = self.spec
         contexts = contexts_of(self.rankings, question, spec.rank_by) if spec.labels.k else ()
         placed = spec.placement.place(question, contexts, spec.labels.k)
-        return replace(placed, contexts=spec.weighting.apply(placed.contexts))
+        try:
+            return replace(placed, contexts=spec.weighting.apply(placed.contexts))
+        except ArtifactError as error:
+            raise ArtifactError(f"{spec.retrieval}, question {question.question_id!r}: {error}") from error
 
     def start(self, question: Question) -> Job[Answer]:
         """Place a question's contexts and start its plan."""

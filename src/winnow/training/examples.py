@@ -38,7 +38,7 @@ class Mix:
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     answered: int = 250
     unknown: int = 50
@@ -73,7 +73,7 @@ def build_examples(
 
     """
     rng = random.Random(seed)
-    candidates = [(q, [c for c in contexts if c.rank][: mix.depth]) for q, contexts in questions if q.nonblank_answers]
+    candidates = [(q, [c for c in contexts if c.rank][: mix.depth]) for q, contexts in questions if q.targets]
     sample = rng.sample(candidates, min(mix.retrieved, len(candidates)))
     examples = [_retrieved_example(q, contexts, render) for q, contexts in sample]
     if mix.answered or mix.unknown or mix.crowded:
@@ -101,7 +101,7 @@ def _labelled_examples(
 
 
 def _retrieved_example(question: Question, contexts: Sequence[Context], render: Render) -> Example:
-    return Example(f"{question.question_id}/retrieved", render(question, contexts), question.nonblank_answers[0])
+    return Example(f"{question.question_id}/retrieved", render(question, contexts), question.targets[0])
 
 
 def _answered_example(question: Question, contexts: Sequence[Context], render: Render) -> Example:
@@ -109,7 +109,7 @@ def _answered_example(question: Question, contexts: Sequence[Context], render: R
     return Example(
         f"{question.question_id}/answered",
         render(question, [context]),
-        shortest_contained_answer(context.passage.text, question.answers),
+        shortest_contained_answer(context.passage.text, question.writable_answers),
     )
 
 
@@ -127,5 +127,5 @@ def _crowded_example(
     return Example(
         f"{question.question_id}/crowded",
         render(question, passages),
-        shortest_contained_answer(context.passage.text, question.answers),
+        shortest_contained_answer(context.passage.text, question.writable_answers),
     )

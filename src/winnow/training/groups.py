@@ -32,15 +32,15 @@ class Group:
         name = self.question.question_id
         if not self.contexts:
             raise InputError(f"Question {name!r} has no contexts; retrieve for it, or leave it out of the split.")
-        if not self.question.nonblank_answers:
+        if not self.question.targets:
             raise InputError(f"Question {name!r} has only blank answers; correct the data set or leave it out.")
         for field, values in (("log_answer", self.log_answer), ("replies", self.replies)):
             if values and len(values) != len(self.contexts):
                 raise InputError(f"Question {name!r}: {len(values)} {field} for {len(self.contexts)} contexts.")
 
     def target(self, seed: int, epoch: int) -> str:
-        """Draw the target answer of an epoch from the accepted answers, as in FiD."""
-        return random.Random(f"{seed}/{epoch}/{self.question.question_id}").choice(self.question.nonblank_answers)
+        """Draw the target answer of an epoch from the question's targets, as in FiD."""
+        return random.Random(f"{seed}/{epoch}/{self.question.question_id}").choice(self.question.targets)
 
 
 def order_of(count: int, seed: int, epoch: int) -> list[int]:

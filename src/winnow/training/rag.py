@@ -67,7 +67,9 @@ class Rag(Method[Sequence[Group]]):
     def loss(self, values: torch.Tensor, batch: Sequence[Group]) -> Mapping[str, torch.Tensor]:
         """Compute the generation loss under the context weights."""
         log_answer, mask = spread(batch, values[:, 0], 0.0)
-        scores = torch.tensor([self.scale * c.score for group in batch for c in group.contexts], device=values.device)
+        scores = torch.tensor(
+            [self.scale * c.retriever_score() for group in batch for c in group.contexts], device=values.device
+        )
         log_p = log_weights(spread(batch, scores, 0.0)[0], mask)
         return {"loss": generation_loss(log_p, log_answer, mask, self.objective).mean()}
 
@@ -77,7 +79,7 @@ class Rag(Method[Sequence[Group]]):
         metrics = []
         for group, replies in zip(groups, generate_all(self.generator, groups, positions), strict=True):
             answers = [reply.text for reply in replies]
-            scores = [self.scale * context.score for context in group.contexts[: self.top]]
+            scores = [self.scale * context.retriever_score() for context in group.contexts[: self.top]]
             answer = marginalization.choose(answers, [reply.log_p for reply in replies], scores)
             metrics.append({"em": exact_match(answer, group.question.answers)})
         return metrics

@@ -14,9 +14,9 @@ from winnow.reports.estimator.tables import (
     abstention_table,
     detection_table,
     examples_table,
-    top_k_table,
     reported,
     share_table,
+    top_k_table,
 )
 from winnow.testing import context, question
 

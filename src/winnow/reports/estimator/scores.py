@@ -105,7 +105,9 @@ def score_sources(dev: Sequence[ScoredQuestion], median: float) -> tuple[ScoreSo
         return float(calibration(np.array(log_odds(context))))
 
     return (
-        ScoreSource("retriever", lambda c: c.score, by_retriever, _quantiles, _format_number, lambda c: c.score > median),
+        ScoreSource(
+            "retriever", _retriever_score, by_retriever, _quantiles, _format_number, lambda c: c.retriever_score() > median
+        ),
         ScoreSource(
             "estimator, 0.5 to 0.9", log_odds, by_estimator, _paper_log_odds, _format_probability, lambda c: log_odds(c) > 0
         ),
@@ -123,7 +125,7 @@ def score_sources(dev: Sequence[ScoredQuestion], median: float) -> tuple[ScoreSo
 
 def median_score(questions: Sequence[ScoredQuestion], k: int) -> float:
     """Compute the median retriever score of the top k contexts."""
-    return float(np.median([c.score for question in questions for c in question.contexts[:k]]))
+    return float(np.median([c.retriever_score() for question in questions for c in question.contexts[:k]]))
 
 
 def probabilities(contexts: Sequence[Context], calibration: Calibration) -> Floats:
@@ -140,6 +142,10 @@ def exact_matches(questions: Sequence[ScoredQuestion]) -> Floats:
 def answered(questions: Sequence[ScoredQuestion]) -> list[ScoredQuestion]:
     """Return the questions that a cell answered."""
     return [question for question in questions if question.em is not None]
+
+
+def _retriever_score(context: Context) -> float:
+    return context.retriever_score()
 
 
 def _paper_log_odds(best_scores: Floats) -> Sequence[float]:  # noqa: ARG001 (a ScoreSource's signature)
