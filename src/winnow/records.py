@@ -108,9 +108,9 @@ class Context:
         """
         if self.score is None:
             raise ArtifactError(
-                f"Passage {self.passage.passage_id!r} (rank {self.rank}) has no retriever score. Rankings that are read from a "
-                "file have none if its contexts lack `score`, as in FiD's released files. Use weighting.by=none or estimator, a "
-                "file with scores, or a retriever that computes them (retriever=bm25, dense or hybrid)."
+                f"Passage {self.passage.passage_id!r} (rank {self.rank}) has no retriever score. Rankings that are read from "
+                "a file have none if its contexts lack `score`, as in FiD's released files. Use weighting.by=none or "
+                "estimator, a file with scores, or a retriever that computes them (retriever=bm25, dense or hybrid)."
             )
         return self.score
 
