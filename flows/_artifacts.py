@@ -97,6 +97,7 @@ class Project:
             "index": self.index(label.retriever).identity,
             "depth": label.depth,
             "min_answer_chars": label.min_answer_chars,
+            "required": sorted(label.required),
         }
         return self.artifact("questions", "questions", cfg.name, inputs)
 

@@ -151,6 +151,7 @@ def _labels(cfg: DictConfig, project: Project) -> CellLabels:
         rank_by=str(cfg.rank_by),
         weight_by=str(cfg.weighting.by),
         questions=f"{project.questions.folder.name}/{cfg.sweep.split}",
+        seed=", ".join(str(seed) for seed in cfg.get("seeds") or ()),
     )
 
 

@@ -13,6 +13,7 @@ from flows._hub import use_recorded_commits
 from flows._overrides import check_overrides, from_params
 from flows._prefect import run_flow
 from flows._renames import current_overrides
+from flows._seeds import expand_seeds
 from flows._summary import Summary
 from winnow.errors import ConfigError, WinnowError
 
@@ -25,7 +26,13 @@ _FLAGS_WITH_VALUE = frozenset(
 
 
 def entry(
-    stage: Stage, *, retries: int = 0, grid: bool = False, dry_run: bool = False, uses_commits: bool = True
+    stage: Stage,
+    *,
+    retries: int = 0,
+    grid: bool = False,
+    dry_run: bool = False,
+    uses_commits: bool = True,
+    seeds: bool = False,
 ) -> Callable[[], None]:
     """Return the `main` of a flow module; `stage` takes the configs of all jobs of the command (one, or a multirun's).
 
@@ -35,11 +42,14 @@ def entry(
         grid: whether the stage expands the settings' grid, so that no word may set an axis beside it.
         dry_run: whether the stage has a dry run; others refuse the setting.
         uses_commits: whether names on the hub get the commits that `acquire` recorded.
+        seeds: whether the stage rests on a training, so that it runs once for each of the settings' seeds.
 
     """
     name = stage.__name__
     if not dry_run:
         stage = _without_dry_run(stage)
+    if seeds:
+        stage = _for_each_seed(stage)
     stage = _with_checked_choices(_with_recorded_commits(stage) if uses_commits else stage)
 
     @functools.wraps(stage)
@@ -78,6 +88,14 @@ def _with_recorded_commits(stage: Stage) -> Stage:
         return stage([use_recorded_commits(cfg) for cfg in configs])
 
     return pinned
+
+
+def _for_each_seed(stage: Stage) -> Stage:
+    @functools.wraps(stage)
+    def expanded(configs: Sequence[DictConfig]) -> Summary:
+        return stage(expand_seeds(configs))
+
+    return expanded
 
 
 def _without_dry_run(stage: Stage) -> Stage:

@@ -12,9 +12,16 @@ _SCORING = ("dtype", "runtime")
 """An estimator's settings that its training, in float32 and by PyTorch, does not use."""
 
 
-def joint(project: Project) -> Artifact:
-    """Return the estimator and the generator that were trained together, or those of them that the method trains."""
-    return project.artifact("train_joint", "joint", project.cfg.joint.name, _joint_inputs(project), root="models")
+def joint(project: Project, training: DictConfig | None = None) -> Artifact:
+    """Return the estimator and the generator that a training made, or those of them that its method trains.
+
+    Args:
+        project: Settings.
+        training: Joint training, or None for `joint` of the settings.
+
+    """
+    training = training or project.cfg.joint
+    return project.artifact("train_joint", "joint", training.name, _joint_inputs(project, training), root="models")
 
 
 def relevance(project: Project) -> Artifact:
@@ -42,22 +49,22 @@ def estimator_weights(project: Project) -> str:
     return joint(project).identity if cfg.estimator.trained else project.pinned.model(str(cfg.estimator.base))
 
 
-def _joint_inputs(project: Project) -> dict[str, Any]:
+def _joint_inputs(project: Project, training: DictConfig) -> dict[str, Any]:
     """Return everything that joint training depends on."""
     cfg = project.cfg
-    inputs = {"rankings": project.rankings.identity, **{name: cfg.joint[name] for name in ("method", "data", "settings")}}
-    if "estimator" in cfg.joint.trainable:
+    inputs = {"rankings": project.rankings.identity, **{name: training[name] for name in ("method", "data", "settings")}}
+    if "estimator" in training.trainable:
         if "base" not in cfg.estimator:
             raise ConfigError(
-                f"estimator={cfg.estimator.name} has nothing to train, and joint={cfg.joint.name} trains an estimator. Choose "
+                f"estimator={cfg.estimator.name} has nothing to train, and joint={training.name} trains an estimator. Choose "
                 "estimator=cross_encoder, t5 or causal, or joint=rag or fid."
             )
         engine = project.pinned.settings(cfg.estimator.engine)
         inputs["estimator"] = {name: value for name, value in engine.items() if name not in _SCORING}
         inputs["base"] = project.pinned.model(str(cfg.estimator.base))
-    if cfg.joint.teacher is None:
-        return {**inputs, "generator": cfg.joint.generator}
-    teacher = cfg.joint.teacher
+    if training.teacher is None:
+        return {**inputs, "generator": training.generator}
+    teacher = training.teacher
     if teacher.reader.get("joint"):
         raise ConfigError("joint.teacher.reader is trained jointly itself; choose a reader that exists before.")
     weights = reader_weights(project, teacher.reader, teacher.prompt)
@@ -105,9 +112,10 @@ def estimator_path(project: Project) -> str:
 
 def _generator(project: Project, reader: DictConfig) -> Artifact:
     cfg = project.cfg
-    if "generator" not in cfg.joint.trainable:
+    word, training = ("joint@generator", cfg.generator) if cfg.get("generator") else ("joint", cfg.joint)
+    if "generator" not in training.trainable:
         raise ConfigError(
-            f"reader={reader.name} is a generator that joint training makes, and joint={cfg.joint.name} makes none. "
-            "Choose joint=re_rag, rag or fid."
+            f"reader={reader.name} is a generator that joint training makes, and {word}={training.name} makes none. "
+            f"Choose {word}=re_rag, rag or fid."
         )
-    return joint(project)
+    return joint(project, training)

@@ -1,14 +1,15 @@
 """Convert a public format into the questions artifact, with splits, and label what the corpus can answer.
 
-The training split keeps only answerable questions (BM25's top 20 hold an answer of 3 or more characters: DPR's filter).
-Dev and test keep all questions and carry the label; otherwise no question would ever be unanswerable.
+The training split keeps only answerable questions (BM25's top 20 hold an answer of 3 or more characters: DPR's filter);
+answerable.required=[] keeps all. Dev and test keep all questions and carry the label; otherwise no question would ever be
+unanswerable.
 
     python -m flows.questions
     python -m flows.questions dataset=nq_open dataset.parser.path=/data/NQ-open.dev.jsonl
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,8 +22,10 @@ from flows._summary import Summary, progress
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.tables import question_rows, read_passages
 from winnow.errors import InputError
+from winnow.metrics.intervals import UNDEFINED
 from winnow.metrics.ranking import has_answers
 from winnow.records import Question
+from winnow.reports.paper import reported_questions
 
 
 def questions(configs: Sequence[DictConfig]) -> Summary:
@@ -31,7 +34,7 @@ def questions(configs: Sequence[DictConfig]) -> Summary:
     for project in map(Project, configs):
         if not project.questions.done:
             _write(project)
-        rows += _counts(project.questions.folder / "questions.parquet")
+        rows += _counts(project.questions.folder / "questions.parquet", _reported(project.cfg))
     return Summary("Questions", rows)
 
 
@@ -43,7 +46,7 @@ def _write(project: Project) -> None:
     kept = (
         question
         for question in _label(project, list(build(cfg.split).assign(parsed)))
-        if question.answerable or question.split != "train"
+        if question.answerable or question.split not in project.cfg.answerable.required
     )
     artifact.finish(parquet.write(artifact.folder / "questions.parquet", contracts.QUESTIONS, question_rows(kept)))
 
@@ -64,10 +67,21 @@ def _label(project: Project, parsed: Sequence[Question]) -> Iterator[Question]:
             yield replace(question, answerable=any(flags))
 
 
-def _counts(path: Path) -> list[dict[str, object]]:
+def _reported(cfg: DictConfig) -> Mapping[str, int]:
+    """Return the numbers of questions of RE-RAG's table 8 by split if the settings compare with that paper, else nothing."""
+    paper = cfg.report.paper
+    return reported_questions(paper.name, paper.dataset) if paper else {}
+
+
+def _counts(path: Path, reported: Mapping[str, int]) -> list[dict[str, object]]:
     table = parquet.read(path, contracts.QUESTIONS, columns=["split", "answerable"]).to_pylist()
     total, answerable = Counter(row["split"] for row in table), Counter(row["split"] for row in table if row["answerable"])
-    return [{"questions": path.parent, "split": s, "number": total[s], "answerable": answerable[s]} for s in total]
+    rows: list[dict[str, object]] = [
+        {"questions": path.parent, "split": split, "number": total[split], "answerable": answerable[split]} for split in total
+    ]
+    if not reported:
+        return rows
+    return [row | {"paper (not verified here)": reported.get(str(row["split"]), UNDEFINED)} for row in rows]
 
 
 main = entry(questions)

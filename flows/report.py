@@ -109,6 +109,6 @@ def _precision(project: Project) -> str:
     return str(engine.get("dtype") or engine.get("server"))
 
 
-main = entry(report, grid=True)
+main = entry(report, grid=True, seeds=True)
 if __name__ == "__main__":
     main()

@@ -104,6 +104,6 @@ def _comparison_rows(flags: Mapping[str, Sequence[Sequence[bool]]], selection: s
     return rows
 
 
-main = entry(score)
+main = entry(score, seeds=True)
 if __name__ == "__main__":
     main()

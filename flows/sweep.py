@@ -77,10 +77,10 @@ def _row(cell: OpenCell, result: CellResult) -> dict[str, Any]:
         "strategy": labels.strategy,
         "k": labels.k,
         "gold": labels.gold,
-        **({"setting": labels.setting} if labels.setting else {}),
+        **{name: text for name in ("setting", "seed") if (text := getattr(labels, name))},
         "n": len(result.samples),
         **{metric.heading: result.text(metric.name, 0) for metric in result.metrics if metric.headline},
-        "cut": sum(sample.prediction.truncated_passages for sample in result.samples),
+        "dropped": sum(sample.prediction.truncated_passages for sample in result.samples),
         "short": cell.short_rankings,
     }
 
@@ -92,6 +92,6 @@ def _dry_run(cfg: DictConfig, cells: Sequence[OpenCell]) -> list[dict[str, Any]]
     return [counts | row for row in rows]
 
 
-main = entry(sweep, grid=True, dry_run=True)
+main = entry(sweep, grid=True, dry_run=True, seeds=True)
 if __name__ == "__main__":
     main()

@@ -313,7 +313,10 @@ def no_engine(request: Request, engines: Engines) -> str:
     known = ", ".join(f"{kind.__name__} ({role})" for kind, role in engines)
     hint = "Add the role to `engines` in the strategy's YAML and choose a component for it."
     if isinstance(request, Likelihood):
-        hint = "Strategies that score likelihoods (marginal, marginal_fast) need a reader on this machine."
+        hint = (
+            "Strategies that score likelihoods (marginal, marginal_fast) need a reader on this machine; for an API there is "
+            "strategy=marginal_generated."
+        )
     elif isinstance(request, FusedGenerate):
         hint = "The strategy fid needs a Fusion-in-Decoder model: reader=fid."
     return f"A plan requested {type(request).__name__} of the role {request.role!r}; this run has engines for: {known}. {hint}"

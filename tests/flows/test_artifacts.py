@@ -10,6 +10,7 @@ from flows import _models
 from flows._artifacts import Artifact, Project
 from flows._cells import cell_artifact, closed_book_artifact
 from flows._conf import compose
+from flows._seeds import expand_seeds
 from winnow.errors import ConfigError
 
 Name = Callable[[Project], Artifact]
@@ -41,6 +42,7 @@ def trained_reader(project: Project) -> Artifact:
         (corpus, "corpus.asset.sha256=" + "0" * 64),
         (questions, "dataset.split.seed=2"),
         (questions, "answerable.depth=5"),
+        (questions, "answerable.required=[]"),
         (retrieval, "depth=50"),
         (retrieval, "retriever.engine.k1=1.2"),
         (_models.relevance, "encoder.asset.sha256=" + "0" * 64),
@@ -185,3 +187,63 @@ def test_modules_that_the_architecture_keeps_small() -> None:
     """The files that decide what names a number stay readable at once."""
     for name in ("flows/_artifacts.py", "flows/sweep.py", "flows/evaluate_estimator.py"):
         assert len((ROOT / name).read_text().splitlines()) < 150, name
+
+
+def test_a_generator_may_come_from_another_training_than_the_estimator() -> None:
+    """Its key is that of the training that made it; the cell's changes with either."""
+    words = [
+        "estimator=t5",
+        "joint=re_rag",
+        "reader=joint",
+        "prompt=t5",
+        "rank_by=estimator",
+        "estimator.base=a",
+        "joint.generator.path=b",
+    ]
+    both = [*words, "joint@generator=rag", "generator.generator.path=c"]
+
+    def generator(project: Project) -> Artifact:
+        return _models.joint(project, project.cfg.generator)
+
+    assert key(generator, *both) == key(_models.joint, "joint=rag", "joint.generator.path=c")
+    assert key(generator, *both, "joint.settings.seed=7") == key(generator, *both)
+    changed = {
+        key(cell_artifact, *words),
+        key(cell_artifact, *both),
+        key(cell_artifact, *both, "joint.settings.seed=7"),
+        key(cell_artifact, *both, "generator.settings.seed=7"),
+    }
+    assert len(changed) == 4
+    with pytest.raises(ConfigError, match=r"joint@generator=frozen makes none\. Choose joint@generator=re_rag, rag or fid"):
+        key(cell_artifact, *words, "joint@generator=frozen")
+
+
+def test_seeds_are_the_seeds_of_every_training() -> None:
+    """Each configuration has the keys of its seed given by hand; equal seeds and other values are refused."""
+    cfg = compose(["seeds=[1,2]", "joint@generator=rag"])
+    first, second = expand_seeds([cfg])
+    assert [one.seeds for one in (first, second)] == [[1], [2]]
+    by_hand = compose(["training.seed=2", "training.settings.seed=2", "joint.settings.seed=2"])
+    assert trained_reader(Project(second)).key == trained_reader(Project(by_hand)).key != trained_reader(Project(first)).key
+    assert second.generator.settings.seed == 2
+    assert expand_seeds([second]) == [second]
+    assert expand_seeds([compose([])])[0].training.seed == 13
+    for words, message in (
+        ("[1,1]", "names a seed twice"),
+        ("3", "expected a list"),
+        ("[one]", "expected a list"),
+        ("[]", "or null"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            expand_seeds([compose([f"seeds={words}"])])
+
+
+def test_the_rag_baseline_decodes_as_equation_2() -> None:
+    """Every answer is scored under every context, with the softmax of the retriever's scores as weights."""
+    cfg = compose(["experiment=re_rag/rag"])
+    assert (cfg.strategy.plan.scoring, cfg.weighting.by, cfg.rank_by, cfg.joint.name) == (
+        "exact",
+        "retriever",
+        "retriever",
+        "rag",
+    )

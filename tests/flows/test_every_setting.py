@@ -27,6 +27,7 @@ NO_RESULT = {
     "metric": "computed from stored predictions when they are read",
     "paths": "where artifacts are",
     "prices": "computed from stored usage when it is read",
+    "seeds": "expands into configurations with other training seeds, each with its own keys",
     "question": "names what flows.show prints",
     "report": "a page over stored predictions",
     "runner": "where jobs run",
@@ -68,6 +69,14 @@ BEHIND = {
 """The stages whose keys change with a stage's key."""
 BASES = {
     "trained estimator": ["estimator=cross_encoder", "rank_by=estimator", "retriever=dense"],
+    "generator of another training": [
+        "estimator=t5",
+        "joint=re_rag",
+        "joint@generator=rag",
+        "reader=joint",
+        "rank_by=estimator",
+        "retriever=dense",
+    ],
     "jointly trained reader": ["estimator=t5", "joint=re_rag", "reader=joint", "rank_by=estimator", "retriever=dense"],
 }
 

@@ -72,6 +72,10 @@ def test_the_proof_runs_from_nothing(run: Run, tmp_path: Path) -> None:
     assert "weighted by=estimator t5" in (tmp_path / "reports/re_rag/from_scratch/seed1/report.md").read_text()
     again = run("train_joint", *words, small=False).stdout
     assert re.search(r"1 of 1", again)
+    run("train_joint", *words, "joint=rag", small=False)
+    same = [f"generator.{part}=${{joint.{part}}}" for part in ("settings", "data", "generator")]
+    apart = run("sweep", *words, "joint@generator=rag", *same, "sweep.limit=3", small=False).stdout
+    assert "Every cell was finished already" not in apart
     for joint, strategy in (("rag", "marginal"), ("fid", "fid")):
         more = [*words, f"joint={joint}", f"strategy={strategy}", f"reader={'fid' if joint == 'fid' else 'joint'}"]
         run("train_joint", *more, small=False)

@@ -1,5 +1,6 @@
 """The reader behind an API, against a server on this machine that misbehaves on purpose."""
 
+import math
 import time
 import traceback
 from dataclasses import replace
@@ -15,6 +16,9 @@ from winnow.readers.budget import Budget
 from winnow.readers.openai_chat import OpenAIReader
 from winnow.readers.pacing import Pacing
 from winnow.records import Answer, Decoding, Failed, Generate, Generation, Likelihood, Message, Outcome, Plan, Price
+from winnow.strategies.marginal import Marginal
+from winnow.strategies.prompt import Prompt
+from winnow.testing import context, question
 from winnow.testing.chat_server import ChatServer, Fault
 
 FAST = Pacing(first_wait=0.01, longest_wait=0.05, read_seconds=0.4, connect_seconds=0.4, cooldown=0.05)
@@ -251,3 +255,18 @@ def failing(requests: Generate) -> Plan[Answer]:
     """A plan that goes on after a failure."""
     (result,) = yield [requests]
     return Answer(result.reason if isinstance(result, Failed) else result.text, unknown=False)
+
+
+def test_answers_are_marginalised_by_the_log_probabilities_that_an_api_reports(tmp_path: Path) -> None:
+    """Two contexts, one token of log-probability -0.5 each: the weights 0.7 and 0.3 decide, and no likelihood is requested."""
+    contexts = [replace(context(n, text), log_weight=math.log(w)) for n, (text, w) in enumerate([("a", 0.3), ("b", 0.7)], 1)]
+    prompt = Prompt("{contexts} {question}", "{question}", "{contexts} {candidates} {question}", "{text}")
+    strategy = Marginal(prompt, Decoding(), scoring="generated")
+    server = ChatServer()
+    with server.serving() as url:
+        outcomes, driver = sweep(
+            OpenAIReader("m", "m", url, pacing=FAST), tmp_path / "l", [strategy.plan(question("q"), contexts)]
+        )
+    answer = outcomes[0].result
+    assert (answer.text, answer.trace) == ("B Q", (f"log P: A Q {math.log(0.3) - 0.5:.2f}; B Q {math.log(0.7) - 0.5:.2f}",))
+    assert driver.tally.executed == 2

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from winnow.errors import ConfigError
-from winnow.records import Answer, Decoding, Generation, Likelihood, Score
+from winnow.errors import ConfigError, ReaderError
+from winnow.records import Answer, Decoding, Generate, Generation, Likelihood, Score
 from winnow.strategies.marginal import Marginal
 from winnow.strategies.prompt import Prompt
 from winnow.testing import context, question
@@ -45,6 +45,27 @@ def test_fast_scores_an_answer_where_it_was_given() -> None:
     assert (result.text, requests) == ("x", 3)
 
 
+def test_generated_scores_an_answer_by_its_own_tokens() -> None:
+    """As fast, without a likelihood: x: 0.5 * 0.9 = 0.45; y: 0.3 * 0.8 * 0.9 + 0.2 * 0.6 = 0.336."""
+    plan = Marginal(PROMPT, Decoding(), scoring="generated").plan(question(), CONTEXTS)
+    requests = next(plan)
+    assert all(isinstance(one, Generate) and one.decoding.logprobs for one in requests)
+    replies = [("x", (0.9,)), ("y", (0.8, 0.9)), ("Y", (0.6,))]
+    with pytest.raises(StopIteration) as stop:
+        plan.send([Generation(text, logprobs=tuple(map(math.log, values))) for text, values in replies])
+    result = stop.value.value
+    assert (result.text, result.candidates) == ("x", ("x", "y", "Y"))
+    assert result.trace == (f"log P: x {math.log(0.45):.2f}; y {math.log(0.336):.2f}",)
+
+
+def test_a_server_without_log_probabilities_is_named() -> None:
+    """It never counts as probability 1."""
+    plan = Marginal(PROMPT, Decoding(), scoring="generated").plan(question(), CONTEXTS)
+    next(plan)
+    with pytest.raises(ReaderError, match=r"the reader returned none.*strategy=post_fusion"):
+        plan.send([Generation("x")] * 3)
+
+
 def test_unknown_is_an_answer_only_where_it_votes() -> None:
     """By default it wins only where nothing else is said, and costs no likelihood."""
     table = {(c, t): 0.9 if t == "unknown" else 0.1 for c in "abc" for t in ("unknown", "y")}
@@ -56,7 +77,7 @@ def test_unknown_is_an_answer_only_where_it_votes() -> None:
 
 def test_settings_are_checked() -> None:
     """An unknown scoring; samples."""
-    with pytest.raises(ConfigError, match="exact or fast; received 'best'"):
+    with pytest.raises(ConfigError, match="exact, fast or generated; received 'best'"):
         Marginal(PROMPT, Decoding(), scoring="best")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="received 5"):
         Marginal(PROMPT, Decoding(temperature=1.0, samples=5))

@@ -129,7 +129,7 @@ def breakdown_table(cells: Sequence[CellResult], title: str, seed: int) -> Table
 
 def _label_names(cells: Sequence[CellResult]) -> list[str]:
     names = ["strategy", "k", "gold"]
-    return [*names, *(name for name in ("setting", "code") if any(getattr(cell.labels, name) for cell in cells))]
+    return [*names, *(name for name in ("setting", "seed", "code") if any(getattr(cell.labels, name) for cell in cells))]
 
 
 def _label_values(cell: CellResult, cells: Sequence[CellResult]) -> list[str]:

@@ -67,11 +67,11 @@ def _factor_table(factor: _Factor, cells: Sequence[CellResult], seed: int) -> Ta
     for first, second in _pairs(factor, cells):
         if _answers(first) == _answers(second):
             a, b = factor.value(first.labels), factor.value(second.labels)
-            identical.append(f"{a} = {b} ({factor.rest(first.labels)})")
+            identical.append(f"{a} = {b} ({_rest(factor, first.labels)})")
             continue
         comparison = difference(first, second, metric.name, seed)
         if comparison is not None:
-            names.append([factor.value(first.labels), factor.value(second.labels), factor.rest(first.labels)])
+            names.append([factor.value(first.labels), factor.value(second.labels), _rest(factor, first.labels)])
             comparisons.append(comparison)
     scale = scale_of(metric)
     rows = [
@@ -91,8 +91,13 @@ def _factor_table(factor: _Factor, cells: Sequence[CellResult], seed: int) -> Ta
 
 def _pairs(factor: _Factor, cells: Sequence[CellResult]) -> Iterator[tuple[CellResult, CellResult]]:
     for second, first in itertools.combinations(cells, 2):
-        if factor.is_pair(first.labels, second.labels) and paired(first, second):
+        same_seed = first.labels.seed == second.labels.seed
+        if same_seed and factor.is_pair(first.labels, second.labels) and paired(first, second):
             yield first, second
+
+
+def _rest(factor: _Factor, labels: CellLabels) -> str:
+    return factor.rest(labels) + (f", seed {labels.seed}" if labels.seed else "")
 
 
 def _answers(cell: CellResult) -> dict[str, str]:

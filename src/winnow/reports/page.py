@@ -12,6 +12,7 @@ from winnow.reports.comparisons import comparison_tables
 from winnow.reports.notes import reply_notes
 from winnow.reports.paper import PaperPart, paper_notes, paper_tables
 from winnow.reports.plots import against_k, against_position, against_samples, tokens_by_strategy
+from winnow.reports.seeds import seeds_table
 
 PLOTTED = ("em", "unk", "nm", "tokens")
 """Metrics that the page plots if all cells have them."""
@@ -72,6 +73,8 @@ def build_report(
         count = len(gold[0].samples)
         caption = f"the {count} of {total} questions with an annotated gold passage or an answer in the retrieved passages"
         tables.append(metrics_table("Questions with a gold passage", caption, gold, seed))
+    spread = seeds_table(cells, seed)
+    tables += [spread] if spread else []
     tables += comparison_tables(cells, seed)
     if breakdown:
         tables.append(breakdown_table(cells, breakdown, seed))

@@ -124,9 +124,16 @@ def load(paper: str, part: str, dataset: str, model: str) -> PaperPart:
         if dataset in row
     ]
     others = {system: values[dataset] for system, values in entry.get("others", {}).items() if dataset in values}
-    differences = [ReportedDifference(**row) for row in entry.get("differences", ())]
+    differences = [_parse_difference(row, dataset) for row in entry.get("differences", ())]
     questions, gold_only = body.get("questions", {}).get(dataset, ()), bool(entry.get("gold_only"))
     return PaperPart(entry["title"], source, at, entry["metrics"], reported, differences, others, questions, gold_only)
+
+
+def reported_questions(paper: str, dataset: str) -> Mapping[str, int]:
+    """Return the numbers of questions by split that a paper reports for a data set, or nothing if it reports none."""
+    file = _lookup("paper", paper, {path.name.removesuffix(".yaml"): path for path in _paper_files()})
+    splits: Mapping[str, int] = yaml.safe_load(file.read_text(encoding="utf-8")).get("splits", {}).get(dataset, {})
+    return splits
 
 
 def _paper_files() -> list[Any]:
@@ -137,6 +144,15 @@ def _lookup(setting: str, name: str, entries: Mapping[str, Any]) -> Any:
     if name not in entries:
         raise ConfigError(f"report.paper.{setting}={name!r}: there are {', '.join(entries)}." + nearest(name, entries))
     return entries[name]
+
+
+def _parse_difference(row: Mapping[str, Any], dataset: str) -> ReportedDifference:
+    """Parse a difference, whose value may be given for each data set."""
+    value = row.get("value")
+    if not isinstance(value, Mapping):
+        return ReportedDifference(**row)
+    others = {key: entry for key, entry in row.items() if key != "value"}
+    return ReportedDifference(**others, value=value[dataset]) if dataset in value else ReportedDifference(**others, sign="+")
 
 
 def _parse_value(entry: Mapping[str, Any], at: Mapping[str, Any]) -> ReportedValue:

@@ -17,6 +17,7 @@ class CellLabels:
         weight_by: Source of the context weights, "none", "retriever" or "estimator".
         questions: Identifier of the question selection. Cells with different selections are never compared, even if they
             share question ids.
+        seed: Training seed, if several are compared; otherwise empty.
         code: Revision of the code and versions of the libraries that made the cell, in a table of cells made by different
             ones; otherwise empty.
 
@@ -30,6 +31,7 @@ class CellLabels:
     rank_by: str = "retriever"
     weight_by: str = "none"
     questions: str = ""
+    seed: str = ""
     code: str = ""
 
     @property

@@ -1,0 +1,34 @@
+"""Expands `seeds` into one configuration per training seed."""
+
+from collections.abc import Iterator, Sequence
+
+from omegaconf import DictConfig, ListConfig, OmegaConf
+
+from winnow.errors import ConfigError
+
+_SEEDS = ("training.seed", "training.settings.seed", "joint.settings.seed", "generator.settings.seed")
+"""Settings that a training seed determines, where they exist."""
+
+
+def expand_seeds(configs: Sequence[DictConfig]) -> list[DictConfig]:
+    """Return one configuration per training seed for each configuration that names several; others stay as they are."""
+    return [expanded for cfg in configs for expanded in _expand(cfg)]
+
+
+def _expand(cfg: DictConfig) -> Iterator[DictConfig]:
+    seeds = cfg.get("seeds")
+    if seeds is None:
+        yield cfg
+        return
+    if not isinstance(seeds, ListConfig) or not seeds or not all(type(seed) is int and seed >= 0 for seed in seeds):
+        raise ConfigError(f"seeds={seeds}: expected a list of whole numbers of at least 0, such as seeds=[1,2,3], or null.")
+    if len(set(seeds)) < len(seeds):
+        raise ConfigError(f"seeds={list(seeds)} names a seed twice: equal trainings say nothing about the spread.")
+    for seed in seeds:
+        copied = OmegaConf.create(OmegaConf.to_container(cfg, resolve=False))
+        assert isinstance(copied, DictConfig)
+        copied.seeds = [seed]
+        for key in _SEEDS:
+            if OmegaConf.select(copied, key) is not None:
+                OmegaConf.update(copied, key, seed)
+        yield copied

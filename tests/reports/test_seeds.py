@@ -1,0 +1,44 @@
+"""The spread over training seeds."""
+
+from dataclasses import replace
+
+from winnow.reports.cells import CellResult
+from winnow.reports.comparisons import comparison_tables
+from winnow.reports.page import build_report
+from winnow.reports.seeds import seeds_table
+from winnow.testing import cell_result
+
+
+def cell(seed: str, strategy: str, ems: list[float]) -> CellResult:
+    """A cell of one training seed."""
+    one = cell_result(strategy, 5, "g", ems)
+    return replace(one, labels=replace(one.labels, seed=seed))
+
+
+CELLS = [
+    cell("1", "a", [1, 1, 0, 0]),
+    cell("2", "a", [1, 1, 1, 0]),
+    cell("3", "a", [1, 0, 0, 0]),
+    cell("1", "b", [1, 1, 1, 1]),
+]
+
+
+def test_the_spread_is_over_trainings() -> None:
+    """EM 50, 75 and 25 %: mean 50, standard deviation 25; a cell with one training has no spread."""
+    table = seeds_table(CELLS, 0)
+    assert table is not None
+    assert [row[:5] for row in table.rows] == [["a", "5", "g", "1, 2, 3", "50.0 ± 25.0 [25.0, 75.0]"]]
+    assert seeds_table(CELLS[2:], 0) is None
+
+
+def test_only_cells_of_one_seed_are_compared() -> None:
+    """Trainings are no settings: their spread has a table of its own."""
+    (table,) = comparison_tables(CELLS, 0)
+    assert [row[:3] for row in table.rows] == [["b", "a", "k 5, g, seed 1"]]
+
+
+def test_the_page_shows_both() -> None:
+    """The seed is a column of the tables of all cells."""
+    page = build_report("t", CELLS, {}, seed=0)
+    assert page.tables[0].columns[3] == "seed"
+    assert "Spread over training seeds" in [table.title for table in page.tables]
