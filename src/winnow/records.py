@@ -1,6 +1,5 @@
 """Immutable records that stages exchange: passages, questions, contexts, requests, results and predictions."""
 
-import unicodedata
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, Literal, TypeVar
@@ -41,29 +40,6 @@ class Question:
     meta: str = "{}"
     target: str = ""
 
-    @property
-    def targets(self) -> tuple[str, ...]:
-        """Return the answers that training may learn: the data set's target or, without one, the writable aliases.
-
-        Aliases with a symbol such as an emoji, without any letter or digit, or of a disambiguation page are left out, unless
-        all answers are of these kinds. Blank answers are never among them.
-        """
-        if self.target.strip():
-            return (self.target,)
-        return self.writable_answers
-
-    @property
-    def writable_answers(self) -> tuple[str, ...]:
-        """Return the accepted answers that a person would write; see `targets`."""
-        nonblank = tuple(answer for answer in self.answers if answer.strip())
-        return tuple(answer for answer in nonblank if _is_writable(answer)) or nonblank
-
-
-def _is_writable(answer: str) -> bool:
-    has_symbol = any(unicodedata.category(character) in ("So", "Sk", "Cn", "Co") for character in answer)
-    has_word = any(character.isalnum() for character in answer)
-    return has_word and not has_symbol and "(disambiguation)" not in answer.lower()
-
 
 @dataclass(frozen=True, slots=True)
 class Hit:
@@ -100,12 +76,7 @@ class Context:
     """Log weight in votes and marginalization, up to a constant per question. Without a weighting, all are equal."""
 
     def retriever_score(self) -> float:
-        """Return the retriever's score.
-
-        Raises:
-            ArtifactError: If there is none: FiD's released files, for example, contain rankings without scores.
-
-        """
+        """Return the retriever's score; raise ArtifactError if there is none."""
         if self.score is None:
             raise ArtifactError(
                 f"Passage {self.passage.passage_id!r} (rank {self.rank}) has no retriever score. Rankings that are read from "

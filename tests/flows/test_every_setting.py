@@ -35,6 +35,7 @@ NO_RESULT = {
     "tracking": "where runs are logged",
     "training.evaluation": "a table of the log; the weights do not depend on it",
     "training.name": "names the choice",
+    "generator.trainable": "which models the method has, which is the method's own setting",
     "joint.trainable": "which models the method has, which is the method's own setting",
     "strategy.uses_passages": "k and placement, which it removes, are part of the key",
     "rewriter": "a role that the strategy does not use",

@@ -91,7 +91,7 @@ def test_dense_and_hybrid_and_reranking(prepared: Run, tmp_path: Path) -> None:
     """The other retrievers stand beside BM25; the estimator's ranking can be swept."""
     for retriever in ("dense", "hybrid"):
         prepared("index", f"retriever={retriever}")
-        assert "recall@100" in prepared("retrieve", f"retriever={retriever}").stdout
+        assert "@100" in prepared("retrieve", f"retriever={retriever}").stdout
     prepared("score")
     prepared("sweep", "k=2", "rank_by=estimator")
     assert len(list((tmp_path / "data/retrieval").iterdir())) == 3

@@ -34,11 +34,11 @@ def test_an_estimator_from_a_frozen_reader_is_plugged_in_and_evaluated(prepared:
     assert "ranked by=estimator cross_encoder" in page
     words = ["experiment=re_rag/estimator", *frozen, "k=2"]
     evaluation = prepared("evaluate_estimator", *words).stdout
-    assert "recall@1" in evaluation
+    assert "top-1" in evaluation
     tables = json.loads((tmp_path / "reports/re_rag/estimator/tables.json").read_text())
     titles = [table["title"] for table in tables]
     assert [title.partition(" (")[0] for title in titles] == [
-        "Recall@k before and after reranking",
+        "Top-k accuracy before and after reranking, there called recall@k",
         "Scored contexts",
         "Sets without an answer",
         "Abstaining on sets without an answer",

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from winnow.errors import InputError
+from winnow.targets import targets
 from winnow.testing import context, question
 from winnow.training.groups import Group, order_of
 
@@ -30,8 +31,8 @@ def test_the_target_of_the_data_set_is_learnt() -> None:
 def test_emoji_and_disambiguation_pages_are_no_targets() -> None:
     """Nor are aliases without letters and digits; if there is nothing else, they are."""
     odd = ["\N{BALLOON}", "Balloon \N{BALLOON}", "Balloon (disambiguation)", "!!!"]
-    assert question(answers=[*odd, "Balloon", "99"]).targets == ("Balloon", "99")
-    assert question(answers=[*odd, " "]).targets == tuple(odd)
+    assert targets(question(answers=[*odd, "Balloon", "99"])) == ("Balloon", "99")
+    assert targets(question(answers=[*odd, " "])) == tuple(odd)
 
 
 def test_targets_and_orders_are_of_the_seed_and_epoch() -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from winnow.records import Context, Decoding, Likelihood, Plan, Question
 from winnow.strategies.prompt import Prompt, build_request
 from winnow.strategies.replies import is_unknown, read_answer
+from winnow.targets import targets
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class Teacher:
 
     def likelihoods(self, question: Question, contexts: Sequence[Context]) -> Plan[tuple[float, ...]]:
         """Request log P(first target | question, context) for every context."""
-        answer = question.targets[0]
+        answer = targets(question)[0]
         scores = yield [Likelihood(self.prompt.render(question, [context]), answer) for context in contexts]
         return tuple(score.value for score in scores)
 

@@ -8,6 +8,7 @@ from typing import ClassVar
 from winnow.errors import ConfigError
 from winnow.metrics.ranking import shortest_contained_answer
 from winnow.records import Context, Message, Question
+from winnow.targets import targets, writable_answers
 
 _UNKNOWN_RANKS = 5
 """Number of best-ranked contexts without the answer from which an "unknown" example is drawn."""
@@ -73,7 +74,7 @@ def build_examples(
 
     """
     rng = random.Random(seed)
-    candidates = [(q, [c for c in contexts if c.rank][: mix.depth]) for q, contexts in questions if q.targets]
+    candidates = [(q, [c for c in contexts if c.rank][: mix.depth]) for q, contexts in questions if targets(q)]
     sample = rng.sample(candidates, min(mix.retrieved, len(candidates)))
     examples = [_retrieved_example(q, contexts, render) for q, contexts in sample]
     if mix.answered or mix.unknown or mix.crowded:
@@ -101,7 +102,7 @@ def _labelled_examples(
 
 
 def _retrieved_example(question: Question, contexts: Sequence[Context], render: Render) -> Example:
-    return Example(f"{question.question_id}/retrieved", render(question, contexts), question.targets[0])
+    return Example(f"{question.question_id}/retrieved", render(question, contexts), targets(question)[0])
 
 
 def _answered_example(question: Question, contexts: Sequence[Context], render: Render) -> Example:
@@ -109,7 +110,7 @@ def _answered_example(question: Question, contexts: Sequence[Context], render: R
     return Example(
         f"{question.question_id}/answered",
         render(question, [context]),
-        shortest_contained_answer(context.passage.text, question.writable_answers),
+        shortest_contained_answer(context.passage.text, writable_answers(question)),
     )
 
 
@@ -127,5 +128,5 @@ def _crowded_example(
     return Example(
         f"{question.question_id}/crowded",
         render(question, passages),
-        shortest_contained_answer(context.passage.text, question.writable_answers),
+        shortest_contained_answer(context.passage.text, writable_answers(question)),
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from winnow.errors import InputError
 from winnow.records import Context, Question
 from winnow.strategies.teaching import ScoredReply
+from winnow.targets import targets
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class Group:
         name = self.question.question_id
         if not self.contexts:
             raise InputError(f"Question {name!r} has no contexts; retrieve for it, or leave it out of the split.")
-        if not self.question.targets:
+        if not targets(self.question):
             raise InputError(f"Question {name!r} has only blank answers; correct the data set or leave it out.")
         for field, values in (("log_answer", self.log_answer), ("replies", self.replies)):
             if values and len(values) != len(self.contexts):
@@ -40,7 +41,7 @@ class Group:
 
     def target(self, seed: int, epoch: int) -> str:
         """Draw the target answer of an epoch from the question's targets, as in FiD."""
-        return random.Random(f"{seed}/{epoch}/{self.question.question_id}").choice(self.question.targets)
+        return random.Random(f"{seed}/{epoch}/{self.question.question_id}").choice(targets(self.question))
 
 
 def order_of(count: int, seed: int, epoch: int) -> list[int]:

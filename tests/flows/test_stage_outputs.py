@@ -1,0 +1,103 @@
+"""What each stage writes for the small world, per `stage_versions` of conf/config.yaml.
+
+A stage's code has no revision of its own: its version stands for it. If an output here changes, the version must too, or
+artifacts of the former code would be taken for those of this one. Exact outputs are kept as digests, floats with a tolerance.
+Record new versions with `RECORD_STAGES=1 pytest tests/flows/test_stage_outputs.py`.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from conftest import ROOT, Run
+
+from flows._conf import compose
+
+GOLDEN = ROOT / "tests" / "golden" / "stages.json"
+TOLERANCE = 0.02
+"""Of floats that models compute, whose last digits depend on the machine."""
+
+
+def one(folder: Path, pattern: str) -> Path:
+    """The only file that matches."""
+    (path,) = folder.glob(pattern)
+    return path
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    """The rows of a parquet file, without times."""
+    table = pq.read_table(path).to_pylist()
+    for row in table:
+        for part in row.get("usage", ()):
+            part.pop("seconds")
+    return table
+
+
+def digest(value: object) -> str:
+    """A digest of rows; scores of BM25 are rounded to four digits."""
+    text = json.dumps(value, sort_keys=True, default=str, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def retrieval(folder: Path) -> str:
+    """Ranks, flags and rounded scores of the configured retriever."""
+    found = rows(one(folder, "data/retrieval/*/contexts.parquet"))
+    return digest([{**row, "score": round(row["score"], 4)} for row in found])
+
+
+def training(path: Path) -> list[float]:
+    """The loss, or the last epoch's metrics."""
+    report = json.loads(path.read_text())
+    if "history" in report:
+        return [value for name, value in sorted(report["history"][-1].items()) if name != "epoch"]
+    return [report["loss"]]
+
+
+FROZEN = [
+    "estimator=cross_encoder", "estimator.engine.dtype=float32", "estimator.engine.separate_layers=1",
+    "estimator.engine.runtime=torch", "joint.settings.precision=float32", "joint.settings.epochs=1", "joint.data.questions=4",
+    "joint.data.contexts=3", "joint.data.dev_questions=2", "joint.data.dev_contexts=3", "score.splits=[test]", "score.limit=6",
+    "reader@joint.teacher.reader=folder", "joint.teacher.reader.name=tiny", "joint.teacher.reader.engine.dtype=float32",
+    "joint.teacher.decoding.max_new_tokens=4",
+]  # fmt: skip
+STAGES: dict[str, Callable[[Path], Any]] = {
+    "corpus": lambda folder: digest(rows(one(folder, "data/corpus/*/passages.parquet"))),
+    "questions": lambda folder: digest(rows(one(folder, "data/questions/*/questions.parquet"))),
+    "retrieve": retrieval,
+    "closed_book": lambda folder: digest(rows(one(folder, "data/closed_book/*/closed_book.parquet"))),
+    "sweep": lambda folder: digest(rows(one(folder, "data/predictions/*/predictions.parquet"))),
+    "train_reader": lambda folder: training(one(folder, "models/reader/*/training.json")),
+    "train_joint": lambda folder: training(one(folder, "models/joint/*/training.json")),
+    "score": lambda folder: [row["log_odds"] for row in rows(one(folder, "data/relevance/*/relevance.parquet"))][:20],
+}
+
+
+@pytest.mark.slow
+def test_a_stage_s_output_changes_only_with_its_version(prepared: Run, world: Path, tmp_path: Path) -> None:
+    """For every stage with a version but the index, whose files are the libraries' own and which rankings stand for."""
+    frozen = [*FROZEN, f"estimator.base={world}/encoder", f"joint.teacher.reader.base={world}/lm"]
+    prepared("sweep", "strategy=post_fusion", "k=2", "sweep.closed_book_filter=false")
+    prepared("train_reader", "reader.tuned=true")
+    prepared("train_joint", *frozen)
+    prepared("score", *frozen)
+    versions = compose([]).stage_versions
+    assert set(STAGES) == set(versions) - {"index"}
+    made = {name: {"version": versions[name], "output": output(tmp_path)} for name, output in STAGES.items()}
+    if os.environ.get("RECORD_STAGES"):
+        GOLDEN.write_text(json.dumps(made, indent=1, sort_keys=True) + "\n")
+    recorded = json.loads(GOLDEN.read_text())
+    for name, now in made.items():
+        before = recorded[name]
+        assert before["version"] == now["version"], f"Record {name} with RECORD_STAGES=1."
+        same = now["output"] == before["output"] or (
+            isinstance(now["output"], list) and now["output"] == pytest.approx(before["output"], rel=TOLERANCE, abs=TOLERANCE)
+        )
+        assert same, (
+            f"The output of the stage {name} changed: set stage_versions.{name} to {now['version'] + 1} in conf/config.yaml, "
+            f"then record it. Before: {before['output']}; now: {now['output']}."
+        )
