@@ -23,9 +23,13 @@ def ask(*rounds: Sequence[str], role: str = "reader") -> Plan[Answer]:
 
 
 def run(
-    path: Path, jobs: Sequence[Job[Answer]], reader: ScriptedReader, window: int = 2048
+    path: Path,
+    jobs: Sequence[Job[Answer]],
+    reader: ScriptedReader,
+    window: int = 2048,
+    roles: Sequence[str] = ("reader",),
 ) -> tuple[dict[object, Outcome[Answer]], Driver]:
     """All outcomes by tag."""
     with SqliteStore(path / "l.sqlite") as ledger:
-        driver = Driver(engines_for(reader), ledger, window=window)
+        driver = Driver(engines_for(reader, *roles), ledger, window=window)
         return {outcome.tag: outcome for outcome in driver.run(jobs)}, driver

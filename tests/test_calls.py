@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -262,3 +262,27 @@ def test_a_plan_learns_which_passages_its_prompt_showed(tmp_path: Path) -> None:
     outcomes, _ = run(tmp_path, [job], ScriptedReader(lambda _: "x", window=110))
     assert [p.passage_id for p in outcomes[1].result.used] == ["p1", "p2"]
     assert outcomes[1].result.reply == "x"
+
+
+class Cutting(ScriptedReader):
+    """Ends every reply to a prompt with "long" at max_new_tokens."""
+
+    def collect(self, timeout: float = 0.0) -> Sequence[tuple[Request, Result]]:
+        """Return the replies with the reason for their end."""
+        return [
+            (request, replace(result, finish="length" if "long" in request.messages[0].content else "stop"))  # type: ignore[union-attr, arg-type]
+            for request, result in super().collect(timeout)
+        ]
+
+
+def test_cut_replies_are_counted_by_role_and_in_replays(tmp_path: Path) -> None:
+    """Two of three of the reader, none of the judge; the ledger keeps the reason."""
+
+    def plan() -> Plan[Answer]:
+        texts = [("long 1", "reader"), ("long 2", "reader"), ("short", "reader"), ("short", "judge")]
+        yield [Generate((Message("user", text),), Decoding(), role=role) for text, role in texts]
+        return Answer("", unknown=True)
+
+    for _ in range(2):
+        outcomes, _ = run(tmp_path, [Job(1, plan())], Cutting(), roles=("reader", "judge"))
+        assert [(part.role, part.calls, part.cut) for part in outcomes[1].usage] == [("reader", 3, 2), ("judge", 1, 0)]

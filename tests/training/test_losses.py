@@ -5,7 +5,8 @@ import math
 import pytest
 import torch
 
-from winnow.training.losses import estimation_loss, generation_loss, joint_loss, log_weights, token_loss
+from winnow.errors import ConfigError
+from winnow.training.losses import check_objective, estimation_loss, generation_loss, joint_loss, log_weights, token_loss
 
 HALF = math.log(0.5)
 ALL = torch.ones(1, 2, dtype=torch.bool)
@@ -109,3 +110,15 @@ def test_extreme_scores_stay_finite() -> None:
     assert torch.isfinite(result.total)
     assert log_odds.grad is not None
     assert torch.isfinite(log_odds.grad).all()
+
+
+def test_objectives_are_checked_and_weights_are_1_by_default() -> None:
+    """As in the paper's appendix B; an unknown objective is named."""
+    for objective in ("paper", "marginal"):
+        check_objective(objective)
+    with pytest.raises(ConfigError, match="paper or marginal; received 'mean'"):
+        check_objective("mean")
+    log_odds, other, answer = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.2, 0.1]]), torch.tensor([[HALF, 3 * HALF]])
+    loss = joint_loss(log_odds, other, answer, ALL)
+    assert float(loss.total) == pytest.approx(float(loss.generation + loss.estimation + loss.token))
+    assert float(joint_loss(log_odds, other, answer, ALL, objective="marginal").generation) != float(loss.generation)
