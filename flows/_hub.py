@@ -1,6 +1,7 @@
-"""Names on the Hugging Face hub: `acquire` records their commits in hub.lock.json, and every other stage uses these.
+"""Names on the Hugging Face hub and files on the web: `acquire` records their commits and checksums in hub.lock.json.
 
-A name without a commit identifies nothing: its owner may push other weights at any time.
+Every other stage uses these. A name without a commit identifies nothing: its owner may push other weights at any time; nor
+does the address of a file whose owner publishes no checksum.
 """
 
 import json
@@ -14,11 +15,12 @@ from omegaconf import DictConfig, OmegaConf
 from flows._identity import Pinned, component_class
 from winnow import identity
 from winnow.artifacts.files import atomic_write
+from winnow.assets import RECORDED
 from winnow.errors import AssetError
 from winnow.identity import HubName
 
 LOCK = Path("hub.lock.json")
-"""Commits by the names that settings use."""
+"""Commits by the names that settings use, and SHA-256 checksums by address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +41,18 @@ def use_recorded_commits(cfg: DictConfig) -> DictConfig:
         return cfg
     pinned = OmegaConf.create(OmegaConf.to_container(cfg, resolve=False))
     assert isinstance(pinned, DictConfig)
+    for node in pinned.values():
+        if isinstance(node, DictConfig) and "asset" in node and node.asset.get("sha256") == RECORDED:
+            node.asset.sha256 = commits.get(str(node.asset.address), RECORDED)
     for reference in list(references(pinned)):
         if commit := commits.get(str(reference.name)):
             reference.node[reference.key] = str(HubName(reference.name.name, commit))
     return pinned
+
+
+def record_checksum(address: str, sha256: str) -> None:
+    """Record the SHA-256 of the first download from an address."""
+    _record({address: sha256})
 
 
 def record_commits(cfg: DictConfig) -> dict[str, str]:
@@ -56,9 +66,13 @@ def record_commits(cfg: DictConfig) -> dict[str, str]:
     names = {str(reference.name): reference for reference in references(cfg) if not reference.name.is_pinned}
     added = {text: _latest_commit(reference) for text, reference in names.items() if text not in commits}
     if added:
-        with atomic_write(LOCK, needed=2**20) as partial:
-            partial.write_text(json.dumps(commits | added, indent=1, sort_keys=True) + "\n")
+        _record(added)
     return added
+
+
+def _record(entries: dict[str, str]) -> None:
+    with atomic_write(LOCK, needed=2**20) as partial:
+        partial.write_text(json.dumps(_read() | entries, indent=1, sort_keys=True) + "\n")
 
 
 def _read() -> dict[str, str]:

@@ -7,11 +7,12 @@ import sys
 import threading
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from winnow.assets import Asset, fetch
+from winnow.assets import Asset, fetch, is_present, recorded_sha256
 from winnow.errors import AssetError, ConfigError, DiskFullError
 
 BODY = bytes(range(256)) * 400
@@ -129,3 +130,32 @@ def test_addresses_are_checked_when_they_are_made(tmp_path: Path) -> None:
         fetch(Asset(f"file:{tmp_path}", str(tmp_path / "a"), size=2**60), tmp_path / "d")
     with pytest.raises(AssetError, match="There is nothing at"):
         fetch(Asset("file:/nowhere/at/all", str(tmp_path / "a"), size=1), tmp_path / "d")
+
+
+def test_the_first_download_s_checksum_counts_where_none_is_published(tmp_path: Path, address: str) -> None:
+    """It is recorded beside the files; a present asset is not fetched again, and its checksum is read from there."""
+    _Handler.cut = False
+    asset = Asset(address, str(tmp_path / "a"), "recorded", size=1000)
+    assert asset.is_unpinned
+    assert not is_present(asset)
+    assert recorded_sha256(asset) == ""
+    assert fetch(asset, tmp_path / "d")
+    assert (recorded_sha256(asset), is_present(asset)) == (SHA, True)
+    assert not fetch(asset, tmp_path / "d")
+    pinned = replace(asset, sha256=SHA)
+    assert not pinned.is_unpinned
+    assert not fetch(pinned, tmp_path / "d")
+    elsewhere = replace(asset, path=str(tmp_path / "b"), sha256="0" * 64)
+    with pytest.raises(AssetError, match=f"SHA-256 is {SHA}"):
+        fetch(elsewhere, tmp_path / "d")
+    with pytest.raises(ConfigError, match="64 hex digits or, of a file on the web, 'recorded'"):
+        Asset("pypi:name==1", "a", "recorded")
+
+
+def test_an_unpinned_download_is_resumed_too(tmp_path: Path, address: str) -> None:
+    """By its address, as its checksum is not known yet."""
+    asset = Asset(address, str(tmp_path / "a"), "recorded", size=1000)
+    with pytest.raises(AssetError, match="51200 bytes are kept"):
+        fetch(asset, tmp_path / "d")
+    assert fetch(asset, tmp_path / "d")
+    assert recorded_sha256(asset) == SHA

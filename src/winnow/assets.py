@@ -6,6 +6,7 @@ user's index, mirror and proxy; it checks the hash before it looks into the file
 """
 
 import fnmatch
+import hashlib
 import json
 import shutil
 import subprocess
@@ -15,7 +16,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
@@ -28,6 +29,8 @@ Advance = Callable[[int], None]
 _STAMP = ".asset.json"
 """Records what was unpacked to a folder, with the digest of every file."""
 SCHEMES = ("pypi", "hf", "https", "http", "file")
+RECORDED = "recorded"
+"""Checksum of a file whose owner publishes none: that of the first download counts from then on (`flows.acquire`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,7 @@ class Asset:
     Args:
         address: Location of the asset, with its scheme.
         path: Folder to which the asset is unpacked.
-        sha256: Expected SHA-256 of the downloaded file. Addresses with `hf:` pin a revision instead.
+        sha256: Expected SHA-256 of the downloaded file, or "recorded". Addresses with `hf:` pin a revision instead.
         members: Glob patterns of the files to unpack, or all files if empty. The fixed part of a pattern before its first
             wildcard is removed from the names.
         size: Required disk space in bytes, checked before the download.
@@ -56,8 +59,16 @@ class Asset:
             raise ConfigError(f"An asset address starts with one of {SCHEMES}; received {self.address!r}.")
         if self.scheme == "hf" and "@" not in self.address:
             raise ConfigError(f"Pin the hub revision: hf:owner/name@<commit>; received {self.address!r}.")
-        if self.scheme not in ("hf", "file") and len(self.sha256) != 64:
-            raise ConfigError(f"{self.address} needs its sha256 (64 hex digits); received {self.sha256!r}.")
+        if self.scheme not in ("hf", "file") and len(self.sha256) != 64 and not self.is_unpinned:
+            raise ConfigError(
+                f"{self.address} needs its sha256: 64 hex digits or, of a file on the web, {RECORDED!r}; received "
+                f"{self.sha256!r}."
+            )
+
+    @property
+    def is_unpinned(self) -> bool:
+        """Return whether the checksum of a file on the web is not known before the first download."""
+        return self.sha256 == RECORDED and self.scheme in ("http", "https")
 
     @property
     def source(self) -> dict[str, Any]:
@@ -84,6 +95,8 @@ def fetch(asset: Asset, downloads: Path, advance: Advance = lambda _: None) -> b
 
     """
     folder = Path(asset.path)
+    if asset.is_unpinned:
+        asset = replace(asset, sha256=recorded_sha256(asset) or RECORDED)
     if _stamp(folder, asset.source):
         if not is_unchanged_asset(folder, asset.source):
             raise AssetError(
@@ -101,6 +114,8 @@ def fetch(asset: Asset, downloads: Path, advance: Advance = lambda _: None) -> b
             shutil.copytree(snapshot, fresh, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".cache"))
         else:
             file = _download(asset, downloads, advance)
+            if asset.is_unpinned:
+                asset = replace(asset, sha256=file_digest(file))
             _unpack(file, asset, fresh)
         if not any(fresh.iterdir()):
             raise AssetError(f"{asset.address} contains no file that matches {list(asset.members)}; correct `members`.")
@@ -111,6 +126,20 @@ def fetch(asset: Asset, downloads: Path, advance: Advance = lambda _: None) -> b
     elif asset.scheme != "file":
         file.unlink()
     return True
+
+
+def is_present(asset: Asset) -> bool:
+    """Return whether an asset has been unpacked to its folder."""
+    source = {**asset.source, "sha256": recorded_sha256(asset)} if asset.is_unpinned else asset.source
+    return bool(_stamp(Path(asset.path), source))
+
+
+def recorded_sha256(asset: Asset) -> str:
+    """Return the SHA-256 of the download that was unpacked to an asset's folder from its address, or "" if there is none."""
+    stamp = Path(asset.path) / _STAMP
+    body = json.loads(stamp.read_text()) if stamp.is_file() else {}
+    same = body.get("address") == asset.address and body.get("members") == list(asset.members)
+    return str(body["sha256"]) if same else ""
 
 
 def is_unchanged_asset(folder: Path, source: Mapping[str, Any], below: str = ".") -> bool:
@@ -148,7 +177,7 @@ def _download(asset: Asset, downloads: Path, advance: Advance) -> Path:
             source = _download_with_pip(asset, downloads)
         case _:
             source = _download_over_http(asset, downloads, advance)
-    if asset.sha256 and source.is_file():
+    if asset.sha256 and source.is_file() and not asset.is_unpinned:
         _check(source, asset)
     return source
 
@@ -187,7 +216,8 @@ def _download_over_http(asset: Asset, downloads: Path, advance: Advance) -> Path
     """Download over HTTP(S), resuming a partial file if the server supports it."""
     import httpx
 
-    target = downloads / asset.sha256
+    unpinned_name = hashlib.sha256(asset.address.encode()).hexdigest()
+    target = downloads / (unpinned_name if asset.is_unpinned else asset.sha256)
     resume_from = target.stat().st_size if target.is_file() else 0
     if resume_from and file_digest(target) == asset.sha256:
         return target

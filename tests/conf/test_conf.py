@@ -33,7 +33,7 @@ def _objects(cfg: DictConfig, target: str) -> dict[str, object]:
     name = target.rpartition(".")[2]
     if ".strategies." in target and name != "Prompt":
         return {"prompt": build(cfg.prompt), "decoding": build(cfg.decoding)}
-    if target == cfg.reader.engine._target_:
+    if ".readers." in target and name.endswith("Reader"):
         return {"path": "somewhere", "name": "x"}
     if ".estimators." in target:
         return {"path": "somewhere"} if "base" in cfg.estimator else {}
@@ -127,7 +127,7 @@ def test_known_keys_pass() -> None:
         ("experiment=re_rag/figure2 weighting.by=none", r"over weighting.by \(estimator\)"),
         ("experiment=re_rag/figure2 weighting={by:none,scale:2}", r"over weighting.by"),
         ("experiment=quick_start strategy=post_fusion", r"over strategy \(closed_book, concatenation"),
-        ("experiment=re_rag/table1,re_rag/table6 strategy=post_fusion", r"over strategy \(post_fusion\)"),
+        ("experiment=re_rag/table1,re_rag/table6 strategy=post_fusion", r"over strategy \(post_fusion, marginal_generated\)"),
         ("+grid.k=[1],[2] k=3", r"over k \(1\)"),
         ("+grid={k:[1]},{rank_by:[estimator]} rank_by=retriever", r"over rank_by \(estimator\)"),
         ("grid={weighting:[{by:none,scale:1.0}]} weighting.by=none", "^weighting.by: the grid is over weighting"),

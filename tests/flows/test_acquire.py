@@ -1,0 +1,92 @@
+"""Files by address, through the flow: a server on this machine has files of the papers' form."""
+
+import gzip
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from flows._artifacts import Project
+from flows._conf import compose, options
+from flows._hub import use_recorded_commits
+from flows.acquire import acquire, assets_of
+from winnow.datasets.dpr_biencoder import DprBiencoder
+from winnow.errors import AssetError
+
+ROW = {
+    "dataset": "nq_dev",
+    "question": "who wrote emma",
+    "answers": ["Jane Austen"],
+    "positive_ctxs": [{"title": "Emma", "text": "Emma is a novel by Jane Austen.", "passage_id": "7"}],
+    "negative_ctxs": [],
+    "hard_negative_ctxs": [],
+}
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the base class names it so)
+        """Stay quiet."""
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Path, str]]:
+    """A folder and the address at which it is served; the working directory is another folder."""
+    folder, work = tmp_path / "site", tmp_path / "work"
+    folder.mkdir()
+    work.mkdir()
+    monkeypatch.chdir(work)
+    (folder / "biencoder-nq-dev.json.gz").write_bytes(gzip.compress(json.dumps([ROW]).encode()))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield folder, f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
+def words(address: str) -> list[str]:
+    """Settings of DPR's development questions from this address, with nothing else to fetch."""
+    return [
+        "dataset=dpr_biencoder", f"dataset.asset.address={address}/biencoder-nq-dev.json.gz", "corpus=fid_json",
+        "corpus.parser.path=none", "encoder=folder", "encoder.model.path=none", "reader=openai", "reader.base=x",
+        "reader@joint.teacher.reader=openai", "joint.teacher.reader.base=x",
+    ]  # fmt: skip
+
+
+def test_a_file_without_a_published_checksum_is_pinned_by_its_first_download(site: tuple[Path, str]) -> None:
+    """hub.lock.json records it; keys contain it; another file under the address is refused from then on."""
+    folder, address = site
+    cfg = compose(words(address))
+    before = Project(use_recorded_commits(cfg)).questions.key
+    plan = acquire([compose([*words(address), "dry_run=true"])])
+    assert [row["checksum"] for row in plan.rows] == ["of the first download"]
+    assert "2.0 GB needed" in plan.note
+    assert not Path("assets").exists()
+    acquire([cfg])
+    assert [question.text for question in DprBiencoder(cfg.dataset.parser.path, gold=True)] == ["who wrote emma"]
+    ((recorded, sha256),) = json.loads(Path("hub.lock.json").read_text()).items()
+    assert recorded == cfg.dataset.asset.address
+    after = Project(use_recorded_commits(cfg)).questions.key
+    assert before != after
+    assert acquire([cfg]).rows[0][""] == "present already"
+    (folder / "biencoder-nq-dev.json.gz").write_bytes(gzip.compress(b"[]"))
+    Path("assets/dpr/biencoder-nq-dev/.asset.json").unlink()
+    with pytest.raises(AssetError, match=f"expected {sha256}"):
+        acquire([cfg])
+
+
+def test_every_file_of_the_papers_has_an_address() -> None:
+    """Full-size experiments and data sets name what `acquire` fetches, with a size and a rule for the checksum."""
+    full = [
+        name
+        for name in options("experiment")
+        if name in {f"post_fusion/{part}_table1" for part in ("nq", "triviaqa", "squad")}
+    ]
+    assert len(full) == 3
+    choices = ["corpus=psgs_w100", *(f"dataset={name}" for name in ("dpr_biencoder", "dpr_results", "nq_open", "triviaqa"))]
+    for word in [*choices, *(f"experiment=post_fusion/{name}_table1" for name in ("nq", "triviaqa", "squad"))]:
+        web = [asset for asset in assets_of(compose([word])) if asset.scheme in ("http", "https")]
+        assert web
+        assert all(asset.is_unpinned and asset.size >= 10**7 for asset in web)
