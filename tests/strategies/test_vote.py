@@ -82,3 +82,13 @@ def test_the_answer_says_what_it_came_from() -> None:
     result = Vote().majority(question(), RANKED[:3], pools(["a"], ["b"], ["B"]))
     assert (result.text, result.reply, result.trace) == ("b", "Answer: b", ("vote: a 1; b 2",))
     assert [p.passage_id for p in result.used] == ["p1", "p2", "p3"]
+
+
+def test_the_samples_of_one_prompt_vote() -> None:
+    """Each counts as one, also two of them; the reply shown is the first with the winning answer."""
+    result = Vote().single(question(), Pool(("b", "a", "a"), ("r1", "r2", "r3")))
+    assert (result.text, result.reply, result.candidates) == ("a", "r2", ("b", "a", "a"))
+    assert result.trace == ("vote: b 1; a 2",)
+    assert Vote().single(question(), Pool(("unknown", "a"), ("r1", "r2"))).text == "a"
+    silent = Vote().single(question(), Pool(("unknown", ""), ("r1", "r2")))
+    assert (silent.text, silent.reply) == ("unknown", "r1")
