@@ -66,7 +66,7 @@ class SftSettings:
 
 @dataclass(frozen=True, slots=True)
 class LoopSettings:
-    """Settings of the joint training loop. The defaults are RE-RAG's (appendix B), with an effective batch of 64 questions.
+    """Settings of the joint training loop. Optimiser, rate and effective batch of 64 questions are RE-RAG's (appendix B).
 
     Attributes:
         epochs: Number of passes over the training questions.
