@@ -44,7 +44,8 @@ def test_ours_beside_the_paper() -> None:
     """EM 50 against 40.1 is +9.9; a cell that the paper has not, and a value it does not give, are not reported."""
     cells = [cell_result(s, k, "gold_inserted", [1.0, 0.0]) for s, k in (("post_fusion", 5), ("post_fusion", 7))]
     part = load("post_fusion", "table1", "NQ", "ChatGPT")
-    values, counts = paper_tables(part, cells, 0, (150, 147))
+    values, differences, counts = paper_tables(part, cells, 0, (150, 147))
+    assert {row[3] for row in differences.rows} == {"not run"}
     first, second = values.rows
     assert first[:4] == ["post_fusion", "5", "gold_inserted", "1"]
     assert first[4] == "50.0 [9.5, 90.5]"
@@ -80,6 +81,24 @@ def test_differences_are_paired_and_say_what_was_not_run() -> None:
     assert table.rows[-1][5] == "40.9"
     tokens = difference(cells[1], cells[0], "tokens", 0)
     assert tokens.difference == 0.0
+
+
+def test_a_table_s_values_make_differences_from_its_first_strategy() -> None:
+    """Table 1, NQ, ChatGPT: Concat+PF 42.9 and concatenation 38.1 differ by 4.8; equal values make none."""
+    part = load("post_fusion", "table1", "NQ", "ChatGPT")
+    values = {row.of["strategy"]: row.value for row in part.differences}
+    assert values == {"post_fusion": 2.0, "pruning": 0.9, "summary": 2.4, "concat_pf": 4.8, "pf_concat": 5.1}
+    assert {row.less["strategy"] for row in part.differences} == {"concatenation"}
+    assert load("re_rag", "table1", "NQ", "base").differences == []
+    ems = [float(n % 2) for n in range(12)]
+    cells = [cell_result("concatenation", 5, "gold_inserted", ems), cell_result("concat_pf", 5, "gold_inserted", [1.0] * 12)]
+    (note,) = paper_notes(part, cells, 0)
+    assert note.startswith("Too few questions: 12 cannot show 1 of the 1 differences")
+
+
+def test_differences_may_be_given_by_data_set() -> None:
+    """RE-RAG's table 6: 6.4 on NQ, 2.8 on TriviaQA."""
+    assert [load("re_rag", "table6", name, "").differences[0].value for name in ("NQ", "TQA")] == [6.4, 2.8]
 
 
 def test_unknown_names_are_refused_with_the_nearest() -> None:

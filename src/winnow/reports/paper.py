@@ -125,6 +125,7 @@ def load(paper: str, part: str, dataset: str, model: str) -> PaperPart:
     ]
     others = {system: values[dataset] for system, values in entry.get("others", {}).items() if dataset in values}
     differences = [_parse_difference(row, dataset) for row in entry.get("differences", ())]
+    differences += _differences_of_values(entry, rows) if "values" in entry else []
     questions, gold_only = body.get("questions", {}).get(dataset, ()), bool(entry.get("gold_only"))
     return PaperPart(entry["title"], source, at, entry["metrics"], reported, differences, others, questions, gold_only)
 
@@ -144,6 +145,22 @@ def _lookup(setting: str, name: str, entries: Mapping[str, Any]) -> Any:
     if name not in entries:
         raise ConfigError(f"report.paper.{setting}={name!r}: there are {', '.join(entries)}." + nearest(name, entries))
     return entries[name]
+
+
+def _differences_of_values(entry: Mapping[str, Any], rows: Mapping[str, Sequence[float | None]]) -> list[ReportedDifference]:
+    """Return the difference of each strategy of a table from the table's first, in the first metric."""
+    (first, baseline), *others = ((strategy, values[0]) for strategy, values in rows.items())
+    return [
+        ReportedDifference(
+            entry["metrics"][0],
+            {"strategy": strategy},
+            {"strategy": first},
+            round(value - baseline, 1),
+            note="of the table's values",
+        )
+        for strategy, value in others
+        if value is not None and baseline is not None and value != baseline
+    ]
 
 
 def _parse_difference(row: Mapping[str, Any], dataset: str) -> ReportedDifference:
