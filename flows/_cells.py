@@ -22,12 +22,22 @@ from winnow.sweeps.spec import CellSpec, QuestionSelection, varying_settings
 
 def resolve_cells(configs: Sequence[DictConfig]) -> list[CellSpec]:
     """Return the specification of every cell of all jobs; the labels name the settings in which cells differ."""
-    specs = [resolve_cell(cfg) for cfg in expand(configs)]
-    distinct = list({spec.key: spec for spec in specs}.values())
+    by_key: dict[str, list[CellSpec]] = {}
+    for cfg in expand(configs):
+        spec = resolve_cell(cfg)
+        by_key.setdefault(spec.key, []).append(spec)
+    distinct = [
+        _without_seed(group[0]) if len({spec.labels.seed for spec in group}) > 1 else group[0] for group in by_key.values()
+    ]
     settings = varying_settings(distinct)
     return [
         replace(spec, labels=replace(spec.labels, setting=setting)) for spec, setting in zip(distinct, settings, strict=True)
     ]
+
+
+def _without_seed(spec: CellSpec) -> CellSpec:
+    """Return a cell that several training seeds share, because it rests on no training."""
+    return replace(spec, labels=replace(spec.labels, seed=""))
 
 
 def resolve_cell(cfg: DictConfig) -> CellSpec:

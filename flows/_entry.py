@@ -4,7 +4,7 @@ import functools
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from omegaconf import DictConfig
 
@@ -32,7 +32,7 @@ def entry(
     grid: bool = False,
     dry_run: bool = False,
     uses_commits: bool = True,
-    seeds: bool = False,
+    seeds: Literal["ignored", "each", "one"] = "ignored",
 ) -> Callable[[], None]:
     """Return the `main` of a flow module; `stage` takes the configs of all jobs of the command (one, or a multirun's).
 
@@ -42,14 +42,15 @@ def entry(
         grid: whether the stage expands the settings' grid, so that no word may set an axis beside it.
         dry_run: whether the stage has a dry run; others refuse the setting.
         uses_commits: whether names on the hub get the commits that `acquire` recorded.
-        seeds: whether the stage rests on a training, so that it runs once for each of the settings' seeds.
+        seeds: "each" if the stage rests on a training, so that it runs once for each of the settings' seeds; "one" if it
+            shows a single training and refuses several seeds.
 
     """
     name = stage.__name__
     if not dry_run:
         stage = _without_dry_run(stage)
-    if seeds:
-        stage = _for_each_seed(stage)
+    if seeds != "ignored":
+        stage = _for_each_seed(stage, only_one=seeds == "one")
     stage = _with_checked_choices(_with_recorded_commits(stage) if uses_commits else stage)
 
     @functools.wraps(stage)
@@ -90,9 +91,14 @@ def _with_recorded_commits(stage: Stage) -> Stage:
     return pinned
 
 
-def _for_each_seed(stage: Stage) -> Stage:
+def _for_each_seed(stage: Stage, *, only_one: bool) -> Stage:
     @functools.wraps(stage)
     def expanded(configs: Sequence[DictConfig]) -> Summary:
+        several = next((list(cfg.seeds) for cfg in configs if len(cfg.get("seeds") or ()) > 1), None)
+        if only_one and several:
+            raise ConfigError(
+                f"seeds={several}: flows.{stage.__name__} shows one training. Name one, such as seeds=[{several[0]}]."
+            )
         return stage(expand_seeds(configs))
 
     return expanded

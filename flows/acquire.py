@@ -62,11 +62,21 @@ def _gigabytes(size: int) -> str:
 
 
 def assets_of(cfg: DictConfig) -> Iterator[Asset]:
-    """Yield the assets that any group names."""
+    """Yield the assets that any group names and reads; a path of one's own in place of an asset's file needs no download."""
     for node in cfg.values():
         if isinstance(node, DictConfig) and "asset" in node:
-            plain: Any = OmegaConf.to_container(node.asset, resolve=True)
-            yield Asset(**plain)
+            plain: Any = OmegaConf.to_container(node, resolve=True)
+            asset = Asset(**plain.pop("asset"))
+            if any(Path(asset.path) in (path := Path(text), *path.parents) for text in _texts(plain)):
+                yield asset
+
+
+def _texts(node: Any) -> Iterator[str]:
+    if isinstance(node, str):
+        yield node
+    elif isinstance(node, dict | list):
+        for inner in node.values() if isinstance(node, dict) else node:
+            yield from _texts(inner)
 
 
 main = entry(acquire, retries=2, dry_run=True, uses_commits=False)

@@ -77,6 +77,6 @@ def _dry_run(project: Project) -> list[dict[str, Any]]:
     return dry_run_rows(project.cfg, [engine_spec(project, "reader")], lambda: _jobs(project, questions))
 
 
-main = entry(closed_book, dry_run=True, seeds=True)
+main = entry(closed_book, dry_run=True, seeds="each")
 if __name__ == "__main__":
     main()

@@ -111,6 +111,6 @@ def _exact_matches(project: Project) -> dict[str, float]:
     return {s.question.question_id: exact_match(s.prediction.answer, s.question.answers) for s in samples}
 
 
-main = entry(evaluate_estimator)
+main = entry(evaluate_estimator, seeds="one")
 if __name__ == "__main__":
     main()

@@ -74,7 +74,7 @@ def _metrics(results: Sequence[CellResult], seed: int) -> str:
     body = []
     for result in results:
         labels = result.labels
-        names = {name: getattr(labels, name) for name in ("strategy", "k", "gold", "samples", "setting")}
+        names = {name: getattr(labels, name) for name in ("strategy", "k", "gold", "samples", "setting", "seed")}
         intervals = {metric.name: result.interval(metric.name, seed) for metric in result.metrics}
         body.append({**names, **{name: [i.mean, i.low, i.high] for name, i in intervals.items() if i.n}})
     return json.dumps(body, indent=1) + "\n"
@@ -88,10 +88,16 @@ def _provenance(cfg: DictConfig, specs: Sequence[CellSpec]) -> Mapping[str, str]
         "Data": f"corpus {cfg.corpus.name}, questions {cfg.dataset.name}, split {cfg.sweep.split}{filtered}",
         "Retriever": f"{cfg.retriever.name}, ranked by {cfg.rank_by}",
         "Reader": f"{cfg.reader.name} ({weights}, {_precision(project)})",
-        "Seeds": f"split {cfg.dataset.split.get('seed', 'none')}, training {cfg.training.seed}, bootstrap {cfg.report.seed}",
+        "Seeds": f"split {cfg.dataset.split.get('seed', 'none')}, training {_training_seeds(specs, cfg)}, "
+        f"bootstrap {cfg.report.seed}",
         "Code": _code(specs),
         "Cells": ", ".join(spec.folder.name for spec in specs),
     }
+
+
+def _training_seeds(specs: Sequence[CellSpec], cfg: DictConfig) -> str:
+    seeds = list(dict.fromkeys(spec.labels.seed for spec in specs if spec.labels.seed))
+    return ", ".join(seeds) or f"{cfg.training.seed} (reader), {cfg.joint.settings.seed} (estimator)"
 
 
 def _code(specs: Sequence[CellSpec]) -> str:
@@ -109,6 +115,6 @@ def _precision(project: Project) -> str:
     return str(engine.get("dtype") or engine.get("server"))
 
 
-main = entry(report, grid=True, seeds=True)
+main = entry(report, grid=True, seeds="each")
 if __name__ == "__main__":
     main()

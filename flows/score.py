@@ -24,7 +24,7 @@ from winnow.artifacts.tables import read_questions, relevance_rows
 from winnow.contexts.build import contexts_of
 from winnow.driver import Job
 from winnow.estimators.engine import EstimatorEngine
-from winnow.metrics.comparisons import compare
+from winnow.metrics.comparisons import compare, format_p, holm
 from winnow.metrics.intervals import mean_interval
 from winnow.metrics.retrieval import top_k_accuracy
 from winnow.protocols import engines_for
@@ -98,12 +98,12 @@ def _comparison_rows(flags: Mapping[str, Sequence[Sequence[bool]]], selection: s
         {"ranking": name, "questions": selection, **{f"top-{k}": mean_interval(top_k_accuracy(ranked, k)) for k in KS}}
         for name, ranked in flags.items()
     ]
-    for k in KS:
-        comparison = compare(top_k_accuracy(flags["estimator"], k), top_k_accuracy(flags["retriever"], k))
-        rows[0][f"p@{k}"], rows[1][f"p@{k}"] = "", comparison.p_text
+    p_values = [compare(top_k_accuracy(flags["estimator"], k), top_k_accuracy(flags["retriever"], k)).p_value for k in KS]
+    for k, p_value, adjusted in zip(KS, p_values, holm(p_values), strict=True):
+        rows[0][f"p@{k} (Holm)"], rows[1][f"p@{k} (Holm)"] = "", f"{format_p(p_value)} ({format_p(adjusted)})"
     return rows
 
 
-main = entry(score, seeds=True)
+main = entry(score, seeds="each")
 if __name__ == "__main__":
     main()

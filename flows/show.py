@@ -145,6 +145,6 @@ def _value(metric: Metric, row: Row | None) -> str:
     return UNDEFINED if value is None else f"{value:.2f}"
 
 
-main = entry(show, grid=True)
+main = entry(show, grid=True, seeds="one")
 if __name__ == "__main__":
     main()

@@ -92,6 +92,6 @@ def _dry_run(cfg: DictConfig, cells: Sequence[OpenCell]) -> list[dict[str, Any]]
     return [counts | row for row in rows]
 
 
-main = entry(sweep, grid=True, dry_run=True, seeds=True)
+main = entry(sweep, grid=True, dry_run=True, seeds="each")
 if __name__ == "__main__":
     main()

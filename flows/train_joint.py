@@ -131,6 +131,6 @@ def _report_row(artifact: Artifact) -> dict[str, Any]:
     return {"best epoch": f"{report['best_epoch']} of {len(report['history'])}", **metrics, "training": speed + truncation}
 
 
-main = entry(train_joint, seeds=True)
+main = entry(train_joint, seeds="each")
 if __name__ == "__main__":
     main()

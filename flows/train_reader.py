@@ -119,6 +119,6 @@ def _measure(
     }
 
 
-main = entry(train_reader, seeds=True)
+main = entry(train_reader, seeds="each")
 if __name__ == "__main__":
     main()

@@ -111,6 +111,6 @@ def _current(project: Project, stage: str) -> Artifact:
     return artifacts[stage]()
 
 
-main = entry(why)
+main = entry(why, seeds="one")
 if __name__ == "__main__":
     main()

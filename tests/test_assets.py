@@ -23,14 +23,18 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     """Serves BODY; the first whole request is cut off in the middle, ranges are honoured."""
 
     cut = True
+    version = ""
     ranges: list[str] = []  # noqa: RUF012 (one server a test)
 
     def do_GET(self) -> None:
-        requested = self.headers.get("Range")
+        same = self.headers.get("If-Range", type(self).version) == type(self).version
+        requested = self.headers.get("Range") if same else None
         start = int(requested.removeprefix("bytes=").removesuffix("-")) if requested else 0
         type(self).ranges.append(requested or "")
         self.send_response(206 if requested else 200)
         self.send_header("Content-Length", str(len(BODY) - start))
+        if type(self).version:
+            self.send_header("ETag", type(self).version)
         self.end_headers()
         end = len(BODY)
         if type(self).cut:
@@ -44,7 +48,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def address() -> Iterator[str]:
     """A loopback server that breaks off once."""
-    _Handler.cut, _Handler.ranges = True, []
+    _Handler.cut, _Handler.ranges, _Handler.version = True, [], ""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/data.bin"
@@ -64,14 +68,23 @@ def test_a_download_that_breaks_off_is_continued(tmp_path: Path, address: str) -
 
 
 def test_another_hash_is_refused_and_what_was_there_stays(tmp_path: Path, address: str) -> None:
-    """The message gives both hashes; the older files are untouched."""
+    """The message gives both hashes; the files of an earlier fetch are untouched."""
     _Handler.cut = False
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a" / "old").write_text("kept")
+    assert fetch(Asset(address, str(tmp_path / "a"), SHA, size=1000), tmp_path / "d")
     with pytest.raises(AssetError, match=f"SHA-256 is {SHA}, expected {'0' * 64}"):
         fetch(Asset(address, str(tmp_path / "a"), "0" * 64, size=1000), tmp_path / "d")
-    assert (tmp_path / "a" / "old").read_text() == "kept"
+    assert (tmp_path / "a" / "data.bin").read_bytes() == BODY
     assert list((tmp_path / "d").iterdir()) == []
+
+
+def test_files_of_one_s_own_are_never_replaced(tmp_path: Path, address: str) -> None:
+    """A folder that was not fetched is refused before anything is downloaded."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "own").write_text("kept")
+    with pytest.raises(AssetError, match=r"contains files that were not fetched from .* and would be replaced\. Move them"):
+        fetch(Asset(address, str(tmp_path / "a"), SHA, size=1000), tmp_path / "d")
+    assert (tmp_path / "a" / "own").read_text() == "kept"
+    assert _Handler.ranges == []
 
 
 def test_members_of_an_archive(tmp_path: Path) -> None:
@@ -153,9 +166,26 @@ def test_the_first_download_s_checksum_counts_where_none_is_published(tmp_path: 
 
 
 def test_an_unpinned_download_is_resumed_too(tmp_path: Path, address: str) -> None:
-    """By its address, as its checksum is not known yet."""
+    """By its address and the server's version, as its checksum is not known yet."""
+    _Handler.version = '"one"'
     asset = Asset(address, str(tmp_path / "a"), "recorded", size=1000)
     with pytest.raises(AssetError, match="51200 bytes are kept"):
         fetch(asset, tmp_path / "d")
+    assert fetch(asset, tmp_path / "d")
+    assert recorded_sha256(asset) == SHA
+    assert _Handler.ranges == ["", "bytes=51200-"]
+    assert list((tmp_path / "d").iterdir()) == []
+
+
+@pytest.mark.parametrize(("before", "after"), [('"one"', '"two"'), ("", ""), ('W/"one"', 'W/"one"')])
+def test_two_versions_of_an_unpinned_file_are_never_mixed(tmp_path: Path, address: str, before: str, after: str) -> None:
+    """If the server's file has changed, or it does not say, the download starts again."""
+    _Handler.version = before
+    asset = Asset(address, str(tmp_path / "a"), "recorded", size=1000)
+    with pytest.raises(AssetError, match="51200 bytes are kept"):
+        fetch(asset, tmp_path / "d")
+    partial = next(file for file in (tmp_path / "d").iterdir() if file.suffix != ".version")
+    partial.write_bytes(b"x" * 51200)
+    _Handler.version = after
     assert fetch(asset, tmp_path / "d")
     assert recorded_sha256(asset) == SHA

@@ -103,3 +103,12 @@ def test_an_estimate_that_depends_on_replies_says_that_there_may_be_more(tmp_pat
         assert len(reader.prompts) == 12
         estimate = estimate_cost(one, engines_for(reader), ledger)["reader"]
         assert (estimate.requests, estimate.missing, estimate.is_open) == ((12, 12), (0, 0), False)
+
+
+def test_answers_marginalised_by_their_own_tokens_are_estimated_too(tmp_path: Path) -> None:
+    """The stand-in for a reply has the log-probabilities that the plan needs."""
+    plan = Marginal(PROMPT, Decoding(), scoring="generated")
+    with SqliteStore(tmp_path / "l.sqlite") as ledger:
+        engines = engines_for(ScriptedReader())
+        estimate = estimate_cost(lambda: [Job(1, plan.plan(question(), CONTEXTS))], engines, ledger)["reader"]
+    assert estimate.requests == (3, 3)

@@ -104,6 +104,11 @@ def fetch(asset: Asset, downloads: Path, advance: Advance = lambda _: None) -> b
                 "they were unpacked. Remove the folder to fetch it again, or give your own copy a folder of its own."
             )
         return False
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / _STAMP).exists():
+        raise AssetError(
+            f"{folder} contains files that were not fetched from {asset.address}, and would be replaced. Move them, and name "
+            "their new place in the settings; or remove the folder to fetch it."
+        )
     folder.parent.mkdir(parents=True, exist_ok=True)
     check_space(folder.parent, asset.size)
     downloads.mkdir(parents=True, exist_ok=True)
@@ -125,6 +130,7 @@ def fetch(asset: Asset, downloads: Path, advance: Advance = lambda _: None) -> b
         shutil.rmtree(snapshot)
     elif asset.scheme != "file":
         file.unlink()
+        file.with_suffix(".version").unlink(missing_ok=True)
     return True
 
 
@@ -218,17 +224,26 @@ def _download_over_http(asset: Asset, downloads: Path, advance: Advance) -> Path
 
     unpinned_name = hashlib.sha256(asset.address.encode()).hexdigest()
     target = downloads / (unpinned_name if asset.is_unpinned else asset.sha256)
+    version = target.with_suffix(".version")
+    if asset.is_unpinned and not version.is_file():
+        target.unlink(missing_ok=True)
     resume_from = target.stat().st_size if target.is_file() else 0
     if resume_from and file_digest(target) == asset.sha256:
         return target
-    headers = {"Accept-Encoding": "identity", **({"Range": f"bytes={resume_from}-"} if resume_from else {})}
+    headers = {"Accept-Encoding": "identity"}
+    if resume_from:
+        headers["Range"] = f"bytes={resume_from}-"
+        if asset.is_unpinned:
+            headers["If-Range"] = version.read_text()
     try:
         with httpx.stream("GET", asset.address, headers=headers, timeout=60, follow_redirects=True) as reply:
             if reply.status_code == 416:
                 target.unlink()
+                version.unlink(missing_ok=True)
                 raise AssetError(f"{asset.address}: the partial file was larger than the asset and was dropped; run again.")
             reply.raise_for_status()
             resumed = reply.status_code == 206
+            _note_version(reply.headers, version)
             with target.open("ab" if resumed else "wb") as stream:
                 for chunk in reply.iter_raw():
                     stream.write(chunk)
@@ -239,6 +254,15 @@ def _download_over_http(asset: Asset, downloads: Path, advance: Advance) -> Path
             f"{asset.address}: {error}. {downloaded} bytes are kept; run again to resume the download."
         ) from error
     return target
+
+
+def _note_version(headers: Mapping[str, str], file: Path) -> None:
+    """Keep what identifies the server's version of a file, so that a download is never resumed with another version."""
+    tag = headers.get("ETag") or headers.get("Last-Modified") or ""
+    if tag and not tag.startswith("W/"):
+        file.write_text(tag)
+    else:
+        file.unlink(missing_ok=True)
 
 
 def _snapshot(asset: Asset, downloads: Path) -> Path:

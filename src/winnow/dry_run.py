@@ -140,7 +140,7 @@ def _engine(request: Request, engines: Engines) -> Engine:
 def _probe(request: Request, text: str) -> Result:
     if isinstance(request, Generate):
         tokens = dict.fromkeys(request.token_logprobs, (0.0,))
-        return Generation(text, token_logprobs=tokens or None)
+        return Generation(text, logprobs=(0.0,) if request.decoding.logprobs else None, token_logprobs=tokens or None)
     return Pages(()) if isinstance(request, Search) else Score(0.0)
 
 

@@ -302,8 +302,8 @@ class Answer:
         text: Answer.
         unknown: Whether the answer means "unknown".
         candidates: Pool of candidates from which the answer was selected.
-        used: Passages, strips or pages of the final prompt, in prompt order.
-        reply: Final reply as the model wrote it.
+        used: Passages, strips or pages of the prompt that `reply` answers, in prompt order.
+        reply: Final reply, or the reply that won a vote, as the model wrote it.
         trace: Short record of what the strategy did: actions, fallbacks, votes.
 
     """

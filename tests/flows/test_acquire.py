@@ -3,6 +3,7 @@
 import gzip
 import http.server
 import json
+import shutil
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -72,9 +73,14 @@ def test_a_file_without_a_published_checksum_is_pinned_by_its_first_download(sit
     assert before != after
     assert acquire([cfg]).rows[0][""] == "present already"
     (folder / "biencoder-nq-dev.json.gz").write_bytes(gzip.compress(b"[]"))
-    Path("assets/dpr/biencoder-nq-dev/.asset.json").unlink()
+    shutil.rmtree("assets/dpr/biencoder-nq-dev")
     with pytest.raises(AssetError, match=f"expected {sha256}"):
         acquire([cfg])
+
+
+def test_a_file_of_one_s_own_takes_the_place_of_the_download() -> None:
+    """Nothing is fetched for a group whose settings read another path."""
+    assert list(assets_of(compose([*words("http://127.0.0.1:1"), "dataset.parser.path=/data/mine.json"]))) == []
 
 
 def test_every_file_of_the_papers_has_an_address() -> None:

@@ -23,7 +23,7 @@ def test_the_road_from_text_to_report(run: Run, tmp_path: Path) -> None:
     for stage in STAGES[1:]:
         run(stage, *grid)
     page = (tmp_path / "reports/sweep/report.html").read_text()
-    assert page.count("<table") == 3
+    assert page.count("<table") == 5
     assert len(json.loads((tmp_path / "reports/sweep/metrics.json").read_text())) == 25
     for stage in ("corpus", "index", "train_reader"):
         assert "finished already" in run(stage, *grid).stdout

@@ -72,7 +72,14 @@ def test_a_name_without_commit_is_refused_and_a_commit_is_part_of_the_key(
 
 def test_acquire_records_commits(run: Run, hub: str, tmp_path: Path) -> None:
     """Once: a second run leaves what is recorded; a repository that the hub does not have is named."""
-    words = ["corpus=beir", "dataset=nq_open", "encoder=folder", "reader=folder", "reader.base=owner/lm"]
+    words = [
+        "corpus=beir",
+        "dataset=nq_open",
+        "dataset.parser.path=own",
+        "encoder=folder",
+        "reader=folder",
+        "reader.base=owner/lm",
+    ]
     environment = {"HF_ENDPOINT": hub, "HF_HUB_OFFLINE": "0"}
     words += ["encoder.model.path=/nowhere"]
     assert f"commit {SECOND}" in run("acquire", *words, small=False, **environment).stdout

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from conftest import Run
 
+from winnow.metrics.intervals import UNDEFINED
+
 FROZEN = [
     "estimator=cross_encoder", "estimator.engine.dtype=float32", "estimator.engine.separate_layers=2",
     "joint.settings.precision=float32",
@@ -45,7 +47,7 @@ def test_an_estimator_from_a_frozen_reader_is_plugged_in_and_evaluated(prepared:
         "EM by the share of relevant contexts",
         "Calibration and ranking of the scores",
     ]
-    assert ["RE-RAG base (paper, NQ)", "-", "51.3", "33.9", "40.9"] in tables[2]["rows"]
+    assert ["RE-RAG base (paper, NQ)", UNDEFINED, "51.3", "33.9", "40.9"] in tables[2]["rows"]
     for name, column in (("table3", "question"), ("table4", "F1"), ("figure4", "EM")):
         assert column in prepared("evaluate_estimator", f"experiment=re_rag/{name}", *frozen, "k=2").stdout
         assert len(json.loads((tmp_path / f"reports/re_rag/{name}/tables.json").read_text())) == 1

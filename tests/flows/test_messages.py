@@ -84,3 +84,9 @@ def test_an_interrupt_says_what_is_kept(capsys: pytest.CaptureFixture[str]) -> N
         guarded(compose([]))
     assert raised.value.code == 130
     assert capsys.readouterr().err.strip() == "Interrupted. Finished calls and artifacts are kept; the same command continues."
+
+
+def test_a_page_of_one_training_refuses_several_seeds(run: Run) -> None:
+    """It would show one of them under the names of all."""
+    done = run("show", "question=x", "seeds=[1,2]", check=False)
+    assert "seeds=[1, 2]: flows.show shows one training. Name one, such as seeds=[1]." in done.stderr

@@ -66,7 +66,7 @@ def test_the_interval_of_paired_shares_covers(n: int, gained: float, lost: float
 def test_other_values_have_a_permutation_test() -> None:
     """Five positive differences: p = 2 / 2**5 (every sign equally likely); zeros change nothing; equal values give 1."""
     assert permutation_test([1.5, 2.0, 3.0, 4.0, 5.0, 0.0]) == pytest.approx(2 / 32)
-    assert permutation_test([0.0, 0.0]) == 1.0
+    assert permutation_test([0.0, 0.0]) == permutation_test([0.0, 0.7]) == 1.0
     result = compare([130.0, 120.0], [1030.0, 1020.0])
     assert (result.difference, result.p_value) == (-900.0, 0.5)
 
@@ -109,6 +109,16 @@ def test_the_detectable_difference_is_detected_with_80_percent_power() -> None:
     draws = np.random.default_rng(0).multinomial(n, [(share + effect) / 2, (share - effect) / 2, 1 - share], 2000)
     power = np.mean([mcnemar(int(a), int(b)) < 0.05 for a, b, _ in draws])
     assert 0.70 <= power <= 0.88
+
+
+def test_the_spread_of_other_values_is_about_their_mean() -> None:
+    """Tokens that differ by 600 ± 50: 2.8016 * 50 / √60 = 18.1 are detectable; fewer than six that differ show nothing."""
+    differences = [550.0, 650.0] * 30
+    assert detectable_difference(differences) == pytest.approx(18.24, abs=0.1)
+    assert questions_needed(differences, 90.5) == 6
+    assert questions_needed(differences, 10.0) == pytest.approx(2.8016**2 * 2542 / 100, abs=1)
+    assert math.isnan(detectable_difference([0.5] * 5 + [0.0] * 55))
+    assert compare([0.5] + [0.0] * 59, [0.0] * 60).p_value == 1.0
 
 
 def test_small_p_values_are_not_zero() -> None:

@@ -32,21 +32,33 @@ def test_means_have_a_bootstrap_that_repeats() -> None:
     assert result.plain(1) == "1.0 [0.9, 1.1]"
 
 
-def test_a_ratio_resamples_numerator_and_denominator() -> None:
-    """Two of six pools among ten questions, with the counts; questions without a pool are resampled too."""
+def test_a_number_is_no_share() -> None:
+    """One call for each question has no spread, though every value is 1."""
+    assert mean_interval([1.0] * 60, share=False).plain(1) == "1.0 [1.0, 1.0]"
+    assert mean_interval([1.0] * 60).low < 0.95
+
+
+def test_a_share_of_some_questions_has_wilsons_interval_with_counts() -> None:
+    """Two of six pools among ten questions; none of six: z² / (6 + z²) = 39.0 %; all of six: from 61.0 %."""
     wholes = [1.0] * 6 + [0.0] * 4
     result = ratio_interval([1.0, 1.0] + [0.0] * 8, wholes)
     assert (result.mean, result.n, result.counts) == (pytest.approx(1 / 3), 6, (2.0, 6.0))
-    assert 0.0 <= result.low < 1 / 3 < result.high < 1.0
-    assert result.percent().endswith("(2/6)")
-
-
-def test_a_ratio_is_wilsons_where_the_bootstrap_has_no_width() -> None:
-    """None of six: z² / (6 + z²) = 39.0 %; all of six: from 61.0 %."""
-    wholes = [1.0] * 6 + [0.0] * 4
+    assert result.percent() == "33.3 [9.7, 70.0] (2/6)"
     none, all_of_them = ratio_interval([0.0] * 10, wholes), ratio_interval(wholes, wholes)
     assert (none.low, none.high) == pytest.approx((0.0, 0.390), abs=5e-4)
     assert (all_of_them.low, all_of_them.high) == pytest.approx((0.610, 1.0), abs=5e-4)
+
+
+def test_a_share_of_calls_is_resampled_by_question() -> None:
+    """Calls of one question are not independent: 5 of 5 in one question and none in nine is anything up to a third."""
+    wholes = [5.0] * 10
+    result = ratio_interval([5.0] + [0.0] * 9, wholes)
+    assert (result.mean, result.counts) == (0.1, (5.0, 50.0))
+    assert (result.low, result.high) == pytest.approx((0.0, 0.3), abs=0.1)
+    none = ratio_interval([0.0] * 10, wholes)
+    assert none.high == pytest.approx(1.96**2 / (10 + 1.96**2), abs=1e-3)
+    one = ratio_interval([1.0], [2.0])
+    assert one.low < 0.5 < one.high
 
 
 def test_a_ratio_without_a_denominator_is_undefined() -> None:

@@ -33,6 +33,12 @@ def test_long_answers_count_every_candidate() -> None:
 def test_a_refusal_is_unknown_in_other_words() -> None:
     """The word itself and an empty reply are none, nor is an answer."""
     metric = Refusals("refused", "refused")
-    replies = {"I am not sure.": 1.0, "Unknown.": 0.0, "": 0.0}
+    replies = {
+        "I am not sure.": 1.0,
+        "Unknown.": 0.0,
+        "": 0.0,
+        "It lacks it.\nAnswer: unknown": 0.0,
+        "**Answer:** Not given": 1.0,
+    }
     assert {reply: metric.score(sample("unknown", unknown=True, reply=reply)) for reply in replies} == replies
     assert metric.score(sample("Paris", reply="I am not sure.")) == 0.0

@@ -43,6 +43,12 @@ def test_the_order_of_the_ranking_counts_not_the_ids() -> None:
     assert (values["recall@99"][0], values["recall@100"][0], values["MRR"][0]) == (0.0, 1.0, pytest.approx(0.01))
 
 
+def test_a_question_without_hits_counts_as_0() -> None:
+    """Its relevant passage was not found, which is no missing value."""
+    values = judged_measures({"a": ("x",), "b": ("y",)}, {"a": ["x"]}, (1,))
+    assert {name: vector.tolist() for name, vector in values.items()} == {name: [1.0, 0.0] for name in values}
+
+
 def test_a_question_without_judged_passages_is_refused() -> None:
     """Its recall is undefined, not 0."""
     with pytest.raises(InputError, match="'b' has no judged passage"):

@@ -37,6 +37,16 @@ def test_the_threshold_is_searched_by_f1() -> None:
         best_threshold(BEST, HOLDS, [])
 
 
+def test_the_threshold_is_that_with_the_highest_f1() -> None:
+    """Of random scores, against the F1 of each threshold by itself."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        scores, holds = rng.random(30).round(1), rng.random(30) < 0.6
+        thresholds = [0.05, 0.1, 0.35, 0.5, 0.75, 0.9]
+        f1 = [detect_unanswerable(scores, holds, t, resamples=2).f1.mean for t in thresholds]
+        assert best_threshold(scores, holds, thresholds) == thresholds[int(np.argmax(f1))]
+
+
 def test_abstaining_costs_answers_and_finds_unanswerable_sets() -> None:
     """Of three sets with an answer two were right, one of them is withheld; both sets without one are."""
     outcome = abstain(BEST, HOLDS, np.array([0.0, 1.0, 0.0, 1.0, 0.0]), 0.7)

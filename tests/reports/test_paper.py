@@ -69,7 +69,7 @@ def test_differences_are_paired_and_say_what_was_not_run() -> None:
     _, contrasts = paper_tables(load("post_fusion", "figure4", "", ""), cells, 0, None)
     assert contrasts.rows[0][:3] == ["EM", "concat_pf, k 20", "concat_pf, k 5"]
     assert contrasts.rows[0][3].startswith("+33.3 [-")
-    assert contrasts.rows[0][4:8] == ["1.000", "3", "+1.5", "11,628"]
+    assert contrasts.rows[0][4:9] == ["1.000", "1.000", "3", "+1.5", "11,628"]
     assert contrasts.rows[1][3] == "not run"
     mixed = [_labelled(cells[0], "dev"), *(_labelled(cell, "test") for cell in cells)]
     _, contrasts = paper_tables(load("post_fusion", "figure4", "", ""), mixed, 0, None)

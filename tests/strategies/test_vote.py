@@ -78,10 +78,11 @@ def test_weights_count_instead_of_heads() -> None:
 
 
 def test_the_answer_says_what_it_came_from() -> None:
-    """The winner's own reply, the passages in prompt order, and the votes."""
-    result = Vote().majority(question(), RANKED[:3], pools(["a"], ["b"], ["B"]))
+    """The winner's own reply, the passages of its prompt, and the votes."""
+    asked = [replace(pool, used=(shown.passage,)) for pool, shown in zip(pools(["a"], ["b"], ["B"]), RANKED, strict=False)]
+    result = Vote().majority(question(), RANKED[:3], asked)
     assert (result.text, result.reply, result.trace) == ("b", "Answer: b", ("vote: a 1; b 2",))
-    assert [p.passage_id for p in result.used] == ["p1", "p2", "p3"]
+    assert [p.passage_id for p in result.used] == ["p2"]
 
 
 def test_the_samples_of_one_prompt_vote() -> None:

@@ -107,7 +107,8 @@ class MeanMetric(Metric):
     def aggregate(self, rows: Sequence[Row], seed: int = 0) -> Interval:
         """Compute the mean score with its interval."""
         values = np.array([row[self.name] for row in rows], dtype=np.float64)
-        return mean_interval(values, seed=seed) if len(values) else undefined_interval()
+        is_share = self.unit == "percent"
+        return mean_interval(values, share=is_share, seed=seed) if len(values) else undefined_interval()
 
 
 @dataclass(frozen=True)

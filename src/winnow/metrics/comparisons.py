@@ -118,7 +118,7 @@ def permutation_test(differences: ArrayLike, *, seed: int = 0) -> float:
 
     data = as_vector(differences)
     data = data[data != 0]
-    if not len(data):
+    if len(data) < 2:
         return 1.0
     if len(data) > _LARGE:
         return float(2 * norm.sf(abs(data.sum()) / math.sqrt(float((data**2).sum()))))
@@ -145,14 +145,16 @@ def detectable_difference(differences: ArrayLike) -> float:
     """Compute the smallest mean difference that a paired test detects with 80 % power at the 5 % level.
 
     It assumes that the questions keep their spread: for right and wrong answers, the share that only one cell answers
-    correctly. The normal approximation is bounded from below by what the exact test needs. It is NaN with fewer than six
-    questions.
+    correctly; for other values, the standard deviation of the differences. For the former, the normal approximation is bounded
+    from below by what the exact test needs. It is NaN if no test can detect anything: with fewer than six questions or, of
+    other values, fewer than six that differ.
     """
     data = as_vector(differences)
-    if len(data) < _LEAST_DISCORDANT:
+    is_ternary = _is_ternary(data)
+    if len(data) < _LEAST_DISCORDANT or (not is_ternary and np.count_nonzero(data) < _LEAST_DISCORDANT):
         return math.nan
-    normal = _POWER * math.sqrt(float((data**2).mean()) / len(data))
-    return max(normal, min(1.0, _EXPECTED_DISCORDANT / len(data))) if _is_ternary(data) else normal
+    normal = _POWER * math.sqrt(_spread(data) / len(data))
+    return min(1.0, max(normal, _EXPECTED_DISCORDANT / len(data))) if is_ternary else normal
 
 
 def questions_needed(differences: ArrayLike, effect: float) -> int:
@@ -164,10 +166,16 @@ def questions_needed(differences: ArrayLike, effect: float) -> int:
 
     """
     data = as_vector(differences)
-    spread = float((data**2).mean())
     if not _is_ternary(data):
-        return math.ceil(_POWER**2 * spread / effect**2)
-    return math.ceil(max(_POWER**2 * max(spread, abs(effect)) / effect**2, _EXPECTED_DISCORDANT / abs(effect)))
+        return max(_LEAST_DISCORDANT, math.ceil(_POWER**2 * _spread(data) / effect**2))
+    return math.ceil(max(_POWER**2 * max(_spread(data), abs(effect)) / effect**2, _EXPECTED_DISCORDANT / abs(effect)))
+
+
+def _spread(data: Floats) -> float:
+    """Return the share of discordant questions if the values are differences of 0s and 1s, else their variance."""
+    if _is_ternary(data):
+        return float((data**2).mean())
+    return float(data.var(ddof=1)) if len(data) > 1 else 0.0
 
 
 @lru_cache(maxsize=10_000)

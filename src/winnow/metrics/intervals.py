@@ -12,6 +12,8 @@ from winnow.errors import InputError
 UNDEFINED = "\N{EN DASH}"
 """Text of a value that is undefined, which is not 0."""
 _QUANTILES = (0.025, 0.975)
+_NORMAL = 1.959963984540054
+"""The 97.5 % quantile of the normal distribution."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,22 +54,33 @@ def undefined_interval() -> Interval:
     return Interval(math.nan, math.nan, math.nan, 0)
 
 
-def mean_interval(values: ArrayLike, *, seed: int = 0, resamples: int = 2000) -> Interval:
+def mean_interval(values: ArrayLike, *, share: bool = True, seed: int = 0, resamples: int = 2000) -> Interval:
     """Compute the mean of per-question values with its 95 % interval.
 
-    If every value is 0 or 1, the interval is Wilson's, which also covers near 0 and 1: for 0 of 60 it is 0 to 6.0 %, where a
-    bootstrap would have no width. Otherwise it is a percentile bootstrap, which the same seed repeats exactly.
+    The interval of a share is Wilson's, which also covers near 0 and 1: for 0 of 60 it is 0 to 6.0 %, where a bootstrap would
+    have no width. Otherwise it is a percentile bootstrap, which the same seed repeats exactly.
+
+    Args:
+        values: (questions,) Values.
+        share: Whether the mean is a share if every value is 0 or 1; not so for numbers, such as calls per question.
+        seed: Seed of the bootstrap.
+        resamples: Number of bootstrap resamples.
+
     """
     data = as_vector(values)
-    low, high = _wilson(data.sum(), len(data)) if is_binary(data) else bounds(resampled_means(data, seed, resamples))
+    if share and is_binary(data):
+        low, high = _wilson(data.mean(), len(data))
+    else:
+        low, high = bounds(resampled_means(data, seed, resamples))
     return Interval(float(data.mean()), low, high, len(data))
 
 
 def ratio_interval(parts: ArrayLike, wholes: ArrayLike, *, seed: int = 0, resamples: int = 2000) -> Interval:
     """Compute a ratio of two sums over questions, such as a precision, with its 95 % interval and its counts.
 
-    The interval is a percentile bootstrap over questions, so that the denominator varies too. Where all or none of the whole
-    is counted, so that the bootstrap has no width, it is Wilson's. The ratio is undefined if the denominator is 0.
+    If every question adds 0 or 1 to either, the ratio is a share of the questions in the denominator and its interval is
+    Wilson's. Otherwise it is a percentile bootstrap over questions, so that the denominator varies too; where that has no
+    width, Wilson's for as many questions as add to the denominator. The ratio is undefined if the denominator is 0.
 
     Args:
         parts: (questions,) What each question adds to the numerator.
@@ -80,14 +93,18 @@ def ratio_interval(parts: ArrayLike, wholes: ArrayLike, *, seed: int = 0, resamp
     part, whole = (float(total) for total in terms.sum(axis=1))
     if not whole:
         return undefined_interval()
-    if part in (0.0, whole):
-        low, high = _wilson(part, whole)
-    else:
-        size = terms.shape[1]
-        weights = np.random.default_rng(seed).multinomial(size, np.full(size, 1 / size), resamples)
-        resampled = terms @ weights.T
-        low, high = bounds(resampled[0][resampled[1] > 0] / resampled[1][resampled[1] > 0])
-    return Interval(part / whole, low, high, int((terms[1] > 0).sum()), (part, whole))
+    counted = int((terms[1] > 0).sum())
+    low, high = (0.0, 0.0) if is_binary(terms.ravel()) else _resampled_ratios(terms, seed, resamples)
+    if low == high:
+        low, high = _wilson(part / whole, counted)
+    return Interval(part / whole, low, high, counted, (part, whole))
+
+
+def _resampled_ratios(terms: NDArray[np.float64], seed: int, resamples: int) -> tuple[float, float]:
+    size = terms.shape[1]
+    weights = np.random.default_rng(seed).multinomial(size, np.full(size, 1 / size), resamples)
+    parts, wholes = terms @ weights.T
+    return bounds(parts[wholes > 0] / wholes[wholes > 0])
 
 
 def is_binary(values: NDArray[np.float64]) -> bool:
@@ -116,12 +133,12 @@ def as_vector(values: ArrayLike | Sequence[float]) -> NDArray[np.float64]:
     return data
 
 
-def _wilson(successes: float, trials: float) -> tuple[float, float]:
-    """Compute Wilson's score interval of a share."""
-    from scipy.stats import binomtest
-
-    interval = binomtest(round(successes), round(trials)).proportion_ci(method="wilson")
-    return float(interval.low), float(interval.high)
+def _wilson(share: float, trials: int) -> tuple[float, float]:
+    """Compute Wilson's score interval of a share. SciPy's takes whole numbers of successes only."""
+    squared = _NORMAL**2
+    centre = (share + squared / (2 * trials)) / (1 + squared / trials)
+    width = _NORMAL / (1 + squared / trials) * math.sqrt(share * (1 - share) / trials + squared / (4 * trials**2))
+    return max(0.0, float(centre - width)), min(1.0, float(centre + width))
 
 
 def resampled_means(data: NDArray[np.float64], seed: int, resamples: int) -> NDArray[np.float64]:

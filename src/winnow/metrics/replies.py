@@ -1,5 +1,6 @@
 """Replies that a strategy may have misread: cut, longer than an answer, or refusals that only a rule recognises."""
 
+import re
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -7,6 +8,7 @@ from winnow.metrics.answer import normalise
 from winnow.metrics.base import MeanMetric, RatioMetric, Sample
 
 _UNKNOWN = "unknown"
+_UP_TO_ANSWER = re.compile(r"^.*\banswer\b\W*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -50,4 +52,5 @@ class Refusals(MeanMetric):
     def score(self, sample: Sample) -> float:
         """Return 1.0 if the final answer is unknown and the reply says it in other words."""
         prediction = sample.prediction
-        return float(prediction.unknown and normalise(prediction.reply) not in ("", _UNKNOWN))
+        lines = {normalise(_UP_TO_ANSWER.sub("", line)) for line in prediction.reply.splitlines()} - {""}
+        return float(prediction.unknown and bool(lines) and _UNKNOWN not in lines)

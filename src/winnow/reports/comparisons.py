@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from winnow.metrics.base import RatioMetric
 from winnow.metrics.comparisons import Comparison, format_p, holm
 from winnow.reports.cells import CellResult, TableView, difference, paired, scale_of
 from winnow.sweeps.labels import CellLabels
@@ -36,13 +37,13 @@ _FACTORS = (
     ),
     _Factor(
         "k",
-        lambda a, b: (a.line, a.gold) == (b.line, b.gold) and a.k != b.k,
+        lambda a, b: (a.strategy, a.setting, a.gold) == (b.strategy, b.setting, b.gold) and a.k != b.k,
         lambda labels: f"k {labels.k}",
         lambda labels: f"{labels.line}, {labels.gold}",
     ),
     _Factor(
         "placements",
-        lambda a, b: (a.line, a.k) == (b.line, b.k) and a.gold != b.gold,
+        lambda a, b: (a.strategy, a.setting, a.k) == (b.strategy, b.setting, b.k) and a.gold != b.gold,
         lambda labels: labels.gold,
         lambda labels: f"{labels.line}, k {labels.k}",
     ),
@@ -67,11 +68,11 @@ def _factor_table(factor: _Factor, cells: Sequence[CellResult], seed: int) -> Ta
     for first, second in _pairs(factor, cells):
         if _answers(first) == _answers(second):
             a, b = factor.value(first.labels), factor.value(second.labels)
-            identical.append(f"{a} = {b} ({_rest(factor, first.labels)})")
+            identical.append(f"{a} = {b} ({factor.rest(first.labels)})")
             continue
         comparison = difference(first, second, metric.name, seed)
         if comparison is not None:
-            names.append([factor.value(first.labels), factor.value(second.labels), _rest(factor, first.labels)])
+            names.append([factor.value(first.labels), factor.value(second.labels), factor.rest(first.labels)])
             comparisons.append(comparison)
     scale = scale_of(metric)
     rows = [
@@ -83,6 +84,8 @@ def _factor_table(factor: _Factor, cells: Sequence[CellResult], seed: int) -> Ta
         "permutation test and a bootstrap (where these disagree, believe the test); Holm's correction is over this table; "
         "detectable: the smallest difference that these questions show with 80 % power."
     )
+    if isinstance(metric, RatioMetric):
+        caption += f" A - B is the mean difference of the questions' own {metric.heading}, where both have one."
     if identical:
         caption += f" Identical answers, which are not compared: {'; '.join(identical)}."
     columns = ["A", "B", "at", f"{metric.heading}: A - B", "p", "p (Holm)", "questions", "detectable"]
@@ -91,13 +94,9 @@ def _factor_table(factor: _Factor, cells: Sequence[CellResult], seed: int) -> Ta
 
 def _pairs(factor: _Factor, cells: Sequence[CellResult]) -> Iterator[tuple[CellResult, CellResult]]:
     for second, first in itertools.combinations(cells, 2):
-        same_seed = first.labels.seed == second.labels.seed
-        if same_seed and factor.is_pair(first.labels, second.labels) and paired(first, second):
+        seeds = {first.labels.seed, second.labels.seed} - {""}
+        if len(seeds) < 2 and factor.is_pair(first.labels, second.labels) and paired(first, second):
             yield first, second
-
-
-def _rest(factor: _Factor, labels: CellLabels) -> str:
-    return factor.rest(labels) + (f", seed {labels.seed}" if labels.seed else "")
 
 
 def _answers(cell: CellResult) -> dict[str, str]:

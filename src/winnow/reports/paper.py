@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from winnow.errors import ConfigError, nearest
-from winnow.metrics.comparisons import Comparison, compare, questions_needed
+from winnow.metrics.comparisons import Comparison, compare, format_p, holm, questions_needed
 from winnow.metrics.intervals import UNDEFINED
 from winnow.reports.cells import CellResult, TableView, common_values, paired, scale_of
 
@@ -124,7 +124,7 @@ def load(paper: str, part: str, dataset: str, model: str) -> PaperPart:
         if dataset in row
     ]
     others = {system: values[dataset] for system, values in entry.get("others", {}).items() if dataset in values}
-    differences = [_parse_difference(row, dataset) for row in entry.get("differences", ())]
+    differences = [_parse_difference(row, dataset) for row in entry.get("differences", ()) if _is_reported(row, dataset)]
     differences += _differences_of_values(entry, rows) if "values" in entry else []
     questions, gold_only = body.get("questions", {}).get(dataset, ()), bool(entry.get("gold_only"))
     return PaperPart(entry["title"], source, at, entry["metrics"], reported, differences, others, questions, gold_only)
@@ -163,13 +163,19 @@ def _differences_of_values(entry: Mapping[str, Any], rows: Mapping[str, Sequence
     ]
 
 
+def _is_reported(row: Mapping[str, Any], dataset: str) -> bool:
+    """Return whether a difference is reported for a data set; one without values by data set is."""
+    value = row.get("value")
+    return not isinstance(value, Mapping) or dataset in value
+
+
 def _parse_difference(row: Mapping[str, Any], dataset: str) -> ReportedDifference:
     """Parse a difference, whose value may be given for each data set."""
     value = row.get("value")
     if not isinstance(value, Mapping):
         return ReportedDifference(**row)
     others = {key: entry for key, entry in row.items() if key != "value"}
-    return ReportedDifference(**others, value=value[dataset]) if dataset in value else ReportedDifference(**others, sign="+")
+    return ReportedDifference(**others, value=value[dataset])
 
 
 def _parse_value(entry: Mapping[str, Any], at: Mapping[str, Any]) -> ReportedValue:
@@ -250,6 +256,7 @@ class _Difference:
         status: "not run" or "undefined" if there is no comparison, else empty.
         comparison: Our difference.
         needed: Number of questions that show the paper's value with 80 % power, or None if it reports only a sign.
+        shared: Strategy and seed of both cells, if several pairs of cells have this difference.
 
     """
 
@@ -259,47 +266,65 @@ class _Difference:
     status: str
     comparison: Comparison | None = None
     needed: int | None = None
+    shared: str = ""
 
 
 def _compute_differences(part: PaperPart, cells: Sequence[CellResult], seed: int) -> list[_Difference]:
-    return [_compute_difference(part, reported, cells, seed) for reported in part.differences]
+    return [entry for reported in part.differences for entry in _compute_difference(part, reported, cells, seed)]
 
 
-def _compute_difference(part: PaperPart, reported: ReportedDifference, cells: Sequence[CellResult], seed: int) -> _Difference:
+def _compute_difference(
+    part: PaperPart, reported: ReportedDifference, cells: Sequence[CellResult], seed: int
+) -> list[_Difference]:
+    """Compute a difference for every pair of cells that differ only as the paper's do, or say that there is none."""
     first_cells, second_cells = (
         [cell for cell in cells if _matches(cell, {**part.at, **where})] for where in (reported.of, reported.less)
     )
+    stated = {*reported.of, *reported.less}
+    free = [name for name in ("strategy", "k", "gold", "samples", "seed") if name not in stated]
+    pairs = [
+        (first, second)
+        for first in first_cells
+        for second in second_cells
+        if paired(first, second) and all(getattr(first.labels, name) == getattr(second.labels, name) for name in free)
+    ]
     metric = cells[0].metric(reported.metric)
     assert metric is not None, reported.metric
-    scale = scale_of(metric)
-    pair = next(((first, second) for first in first_cells for second in second_cells if paired(first, second)), None)
-    if pair is None:
-        return _Difference(reported, metric.heading, scale, "not run")
-    values = common_values(*pair, reported.metric, seed)
-    if values is None:
-        return _Difference(reported, metric.heading, scale, "undefined")
-    needed = None
-    if reported.value:
+    title, scale = metric.heading, scale_of(metric)
+    if not pairs:
+        return [_Difference(reported, title, scale, "not run")]
+    entries = []
+    for pair in pairs:
+        values = common_values(*pair, reported.metric, seed)
+        shared = ", ".join(
+            str(getattr(pair[0].labels, name)) for name in ("strategy", "seed") if name in free and len(pairs) > 1
+        )
+        if values is None:
+            entries.append(_Difference(reported, title, scale, "undefined", shared=shared))
+            continue
         spread = [a - b for a, b in zip(*values, strict=True)]
-        needed = questions_needed(spread, reported.value / scale)
-    return _Difference(reported, metric.heading, scale, "", compare(*values, seed=seed), needed)
+        needed = questions_needed(spread, reported.value / scale) if reported.value else None
+        entries.append(_Difference(reported, title, scale, "", compare(*values, seed=seed), needed, shared))
+    return entries
 
 
 def _differences_table(differences: Sequence[_Difference]) -> TableView:
+    adjusted = iter(holm([entry.comparison.p_value for entry in differences if entry.comparison is not None]))
     rows = []
     for entry in differences:
         reported, ours = entry.reported, entry.comparison
         paper = reported.sign or f"{reported.value:+g}"
-        values = [entry.status, UNDEFINED, UNDEFINED, paper, UNDEFINED]
+        values = [entry.status, UNDEFINED, UNDEFINED, UNDEFINED, paper, UNDEFINED]
         if ours is not None:
             needed = UNDEFINED if entry.needed is None else f"{entry.needed:,}"
-            values = [ours.signed(entry.scale), ours.p_text, str(ours.n), paper, needed]
-        rows.append([entry.title, _selector_text(reported.of), _selector_text(reported.less), *values, reported.note])
+            values = [ours.signed(entry.scale), ours.p_text, format_p(next(adjusted)), str(ours.n), paper, needed]
+        first = _selector_text(reported.of) + (f" ({entry.shared})" if entry.shared else "")
+        rows.append([entry.title, first, _selector_text(reported.less), *values, reported.note])
     caption = (
         "paired by question: McNemar's exact test and the interval that agrees with it if values are 0 or 1, else a "
         "permutation test and a bootstrap; needed: the questions on which the paper's difference shows with 80 % power"
     )
-    columns = ["metric", "A", "B", "A - B", "p", "questions", "paper", "needed", "the paper's statement"]
+    columns = ["metric", "A", "B", "A - B", "p", "p (Holm)", "questions", "paper", "needed", "the paper's statement"]
     return TableView("Differences that the paper reports", caption, columns, rows)
 
 

@@ -14,7 +14,7 @@ from winnow.strategies.vote import Vote
 class ClosedBook:
     """Prompts the reader with the question alone, to measure its parametric knowledge."""
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     prompt: Prompt
     decoding: Decoding

@@ -15,7 +15,7 @@ from winnow.strategies.vote import Vote
 class ConcatPF:
     """Concatenates all passages in one prompt. If the answer is "unknown", falls back to Post-Fusion."""
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     prompt: Prompt
     decoding: Decoding

@@ -14,7 +14,7 @@ from winnow.strategies.vote import Vote
 class Concatenation:
     """Prompts the reader once with all passages. Several samples vote."""
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     prompt: Prompt
     decoding: Decoding

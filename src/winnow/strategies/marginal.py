@@ -27,7 +27,7 @@ class Marginal:
 
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     prompt: Prompt
     decoding: Decoding
@@ -51,10 +51,9 @@ class Marginal:
         answers = [read_answer(reply.text) for reply in replies]
         eligible_answers = [self._eligible_answer(answer) for answer in answers]
         candidates = tuple(answer for answer in answers if not is_unknown(answer))
-        used = tuple(context.passage for context in contexts)
         texts = marginalization.distinct([answer for answer in eligible_answers if answer is not None])
         if not texts:
-            reply = replies[0].text if replies else ""
+            reply, used = (replies[0].text, (contexts[0].passage,)) if replies else ("", ())
             return Answer(UNKNOWN, unknown=True, candidates=candidates, used=used, reply=reply)
         keys = [None if answer is None else normalise(answer) for answer in eligible_answers]
         pairs = [(key, n) for key in texts for n in range(len(contexts)) if self.scoring == "exact" or keys[n] == key]
@@ -70,7 +69,9 @@ class Marginal:
         log_p = {key: marginalization.logsumexp(values) for key, values in terms.items()}
         best = marginalization.best(log_p)
         trace = ("log P: " + "; ".join(f"{texts[key]} {value:.2f}" for key, value in log_p.items()),)
-        return Answer(texts[best], texts[best] == UNKNOWN, candidates, used, replies[keys.index(best)].text, trace)
+        first = keys.index(best)
+        used = (contexts[first].passage,)
+        return Answer(texts[best], texts[best] == UNKNOWN, candidates, used, replies[first].text, trace)
 
     def _eligible_answer(self, answer: str) -> str | None:
         """Return the answer to score: "unknown" for every form of it, or None if "unknown" does not count as an answer."""

@@ -19,7 +19,7 @@ class PFConcat:
     Passages whose replies are all "unknown" are dropped.
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     prompt: Prompt
     decoding: Decoding
@@ -35,8 +35,8 @@ class PFConcat:
         contexts_with_candidates = [context for context, answers in zip(contexts, candidates_by_pool, strict=True) if answers]
         candidates = tuple(answer for answers in candidates_by_pool for answer in answers)
         if not contexts_with_candidates:
-            reply = pools[0].replies[0] if pools else ""
-            return Answer(UNKNOWN, unknown=True, reply=reply, trace=("kept: 0",))
+            reply, used = (pools[0].replies[0], pools[0].used) if pools else ("", ())
+            return Answer(UNKNOWN, unknown=True, used=used, reply=reply, trace=("kept: 0",))
         distinct: dict[str, str] = {}
         for candidate in candidates:
             distinct.setdefault(normalise(candidate), candidate)

@@ -14,7 +14,7 @@ from winnow.strategies.vote import Vote
 class PostFusion:
     """Prompts the reader with each passage alone. All answers vote: p samples for each of k passages are p * k votes."""
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     prompt: Prompt
     decoding: Decoding

@@ -33,6 +33,11 @@ _STATE = (
     r"fully|really|know|hold|go|match|point|report|note|speak|feature|yield)"
 )
 """What passages do not do."""
+_SAY = (
+    r"(?:say|mention|state|specify|tell|give|provide|answer|include|contain|name|reveal|indicate|identify|address|cover|discuss|"
+    r"list|explain|clarify)"
+)
+"""What "it" and "they" do not do if they stand for the passages."""
 _KNOW = (
     r"(?:know|sure|certain|able|aware|familiar|determine|tell|say|find|answer|identify|locate|see|provide|verify|help|infer|"
     r"conclude|confirm|have|give|offer|recall|think|believe|deduce|guess|confident|possess|come|recogni[sz]e|qualified|given|"
@@ -52,8 +57,10 @@ _DENIALS = (
     r"^(?:you )?(?:can|could) not (?:tell|say|determine|answer)\b",
     r"\byour guess is as good\b|\bbeats me\b|\bstumped\b|\b(?:rather|will) not guess\b|\bneither confirm nor deny\b",
     # The passages do not say.
-    rf"\b(?:{_SOURCE}|it|they|that|this|(?:passage|document|source|context) ?\d+)(?: \w+){{0,6}}? "
+    rf"\b(?:{_SOURCE}|(?:passage|document|source|context) ?\d+)(?: \w+){{0,6}}? "
     rf"(?:do|does|did|can|could|would) not (?:\w+ )?{_STATE}\b",
+    rf"\b(?:it|they|that|this)(?: \w+){{0,3}}? (?:do|does|did) not (?:\w+ )?{_SAY}\b",
+    rf"\b{_SOURCE}\b.* but not (?:its|the|his|her|their|who|when|where|which|what|how|why)\b",
     rf"\b{_SOURCE}(?: \w+){{0,12}}? (?:never|fails? to|failed to|neither) (?:\w+ )?{_STATE}s?\b",
     rf"\b{_SOURCE}(?: \w+){{0,12}}? (?:contains?|makes?|gives?|provides?|offers?|includes?|has|have|says?|lacks?|reveals?) "
     r"(?:no|nothing|any|little|sufficient)\b",
@@ -70,8 +77,10 @@ _DENIALS = (
     # There is not enough.
     r"\bthere(?: \w+)? (?:is|was|are|were|seems to be|appears to be) (?:simply |currently )?"
     rf"(?:not (?:any|enough|a|sufficient)|no|insufficient|nothing)\b(?: \w+){{0,3}} {_THING}",
-    rf"^(?:no|not enough|insufficient)(?: \w+){{0,2}} {_THING}\b",
-    rf"\b(?:insufficient|not enough|not sufficient|too little|lack of|lacks?|lacking)(?: any| sufficient)? {_THING}\b",
+    r"^(?:no|not enough|insufficient)(?: \w+){0,2} (?:information|infos?|mention|answers?|details?|references?|indication|"
+    r"clues?|contexts?|results?|relevant|such)\b",
+    r"\b(?:insufficient|not enough|not sufficient|too little|lack of|lacks?|lacking)(?: any| sufficient)? "
+    r"(?:information|infos?|contexts?|details?|data|knowledge|mention)\b",
     r"\b(?:more|further|additional) (?:info|information|context|details?) (?:is|are|would|needed|required)\b",
     r"\bneed (?:more|further|additional)\b",
     # The answer is not stated.
@@ -95,7 +104,8 @@ _DENIALS = (
 
 _BARE = re.compile(
     r"(?:(?:sorry|apologies|hmm|unfortunately|um|well|ok|the answer is|it is|it s|this is|that is|there is|i am|oh|dear) )*"
-    r"(?:unknown|unanswerable|unclear|undetermined|unspecified|unavailable|uncertain|indeterminate|insufficient \w+|n a|null|"
+    r"(?:unknown|unanswerable|unclear|undetermined|unspecified|unavailable|uncertain|indeterminate|n a|null|"
+    r"insufficient (?:information|info|context|data|details?|knowledge)|"
     r"no (?:idea|answer|data|clue|results?|information|response|mention|context)|idk|dunno|i do not know|(?:i have )?no idea|"
     r"none of (?:the )?(?:above|these|those|them|passages|sources|documents)(?: \w+)?|"
     r"not (?:sure|certain|found|available|provided|stated|given|applicable|known|mentioned|specified|possible|clear|"
@@ -116,6 +126,19 @@ _HEDGE = re.compile(
     r"it was (?:likely|probably)|i (?:think|believe) (?:it|the answer|that it) (?:is|was)|my best guess|as far as i know|"
     r"if i had to guess|i would (?:say|guess))\b"
 )
+_MENTIONS = re.compile(
+    r"^(?:it|they|he|she|the \w+)(?: only| just| also| instead| does| do)* (?:mentions?|lists?|says?|discuss(?:es)?|"
+    r"describes?|talks?|focus(?:es)?|states?|refers?|gives?|covers?)\b"
+)
+"""What passages contain instead of the answer."""
+_BOUNDARY = re.compile(r"(?<=[.!?])\s+|\n+|\s*[(\[;]|\s[-\N{EN DASH}\N{EM DASH}]\s")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+_ACCORDING = re.compile(rf"^(?:based on|according to|from|in|per) (?:the )?{_SOURCE}\b")
+_NO_STATEMENT = re.compile(
+    r"\b(?:i|we|my|me|you|your)\b|^(?:sorry|apolog|unfortunately|hmm|oh|well|ok|thanks?|note|please|which|what|who|great|good|"
+    r"could|yes)"
+)
+_PREDICATE = re.compile(r"\d|\b(?:is|are|was|were|has|had|by)\b")
 _CONCESSION = re.compile(r"^(?:although|though|while|even though|despite)\b[^,]*,\s*(?P<rest>.+)$")
 _AFTERTHOUGHT = re.compile(r"^(?P<answer>[^,.]+), (?:although|though|while|who|which|whose)\b")
 _NARRATIVE = re.compile(r"^(?:because|due to|he|she)\b")
@@ -162,17 +185,33 @@ def _is_answer(reply: str, text: str) -> bool:
     if _NARRATIVE.match(words) and not _SOURCE_PATTERN.search(words):
         return True
     afterthought = _AFTERTHOUGHT.match(text)
-    return afterthought is not None and not _denies(_words(afterthought["answer"]))
+    if afterthought is not None and not _denies(_words(afterthought["answer"])):
+        return True
+    clauses, sentences = _BOUNDARY.split(text), _SENTENCE.split(text.strip())
+    last = _words(re.sub(r"^(?:however|but|still|yet)\b", "", sentences[-1]))
+    begins_with_it = len(clauses) > 1 and _states(_words(clauses[0]))
+    ends_with_it = len(sentences) > 1 and _states(last) and _PREDICATE.search(last) is not None
+    return begins_with_it or ends_with_it
+
+
+def _states(words: str) -> bool:
+    """Return whether a clause may be an answer: it names no source and no speaker, and denies nothing."""
+    words = _ACCORDING.sub("", words).strip()
+    if not words or _NO_STATEMENT.search(words) or _SOURCE_PATTERN.search(words) or _MENTIONS.match(words):
+        return False
+    return not _denies(words)
 
 
 def _goes_on_to_answer(text: str) -> bool:
-    """Return whether a contrast follows the first clause that denies, and what follows it denies nothing."""
+    """Return whether a contrast divides a clause that denies from one that answers, in either order."""
     if _OWN_KNOWLEDGE.search(text):
         return True
     for contrast in _CONTRAST.finditer(text):
         before, after = _words(text[: contrast.start()]), _words(text[contrast.end() :])
         if after and _denies(before):
-            return not _denies(after)
+            return not (_denies(after) or _MENTIONS.match(after))
+        if _states(before) and _denies(after):
+            return True
     return False
 
 

@@ -9,7 +9,9 @@ from winnow.metrics.answer import normalise
 from winnow.strategies.refusals import is_refusal
 
 UNKNOWN = "unknown"
-_UNKNOWN_WITH_COMMENT = re.compile(r"^\W*(unknown\s*[.,;:!?()\[\]-]|n/a\W*$)", re.IGNORECASE)
+_UNKNOWN_WITH_COMMENT = re.compile(
+    r"^\W*(unknown\s*[.,;:!?()\[\]-]|unknown (based|given|from|according|in the)\b|n/a\W*$)", re.IGNORECASE
+)
 _ANSWER_PREFIX = re.compile(r"(?:\*\*|[\"'])?answer(?:\*\*|[\"'])?\s*(?:is\s*)?:(?:\*\*)?", re.IGNORECASE)
 
 

@@ -71,16 +71,15 @@ class Vote:
                 votes[key] = votes.get(key, 0.0) + weights[index]
                 first_votes.setdefault(key, (UNKNOWN if unknown else answer, index, sample))
         candidates = tuple(answer for pool in pools for answer in pool.answers if not is_unknown(answer))
-        used = tuple(context.passage for context in contexts) or (pools[0].used if pools else ())
         if not votes:
-            reply = pools[0].replies[0] if pools else ""
+            reply, used = (pools[0].replies[0], pools[0].used) if pools else ("", ())
             trace = ("vote: every answer is unknown",)
             return Answer(UNKNOWN, unknown=True, candidates=candidates, used=used, reply=reply, trace=trace)
         winners = [key for key in votes if votes[key] == max(votes.values())]
         winner = winners[0] if self.ties == "rank" else self._draw_winner(question, winners)
         text, index, sample = first_votes[winner]
         trace = ("vote: " + "; ".join(f"{first_votes[key][0]} {weight:.3g}" for key, weight in votes.items()),)
-        return Answer(text, winner == UNKNOWN, candidates, used, pools[index].replies[sample], trace)
+        return Answer(text, winner == UNKNOWN, candidates, pools[index].used, pools[index].replies[sample], trace)
 
     def single(self, question: Question, pool: Pool) -> Answer:
         """Return the answer to a single prompt: that of its only reply, or the majority answer of its samples.

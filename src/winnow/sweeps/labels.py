@@ -37,4 +37,5 @@ class CellLabels:
     @property
     def line(self) -> str:
         """Return the name of the line to which the cell belongs in a plot."""
-        return f"{self.strategy} ({self.setting})" if self.setting else self.strategy
+        details = [text for text in (self.setting, self.seed and f"seed {self.seed}") if text]
+        return f"{self.strategy} ({', '.join(details)})" if details else self.strategy

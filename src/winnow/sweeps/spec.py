@@ -3,7 +3,7 @@
 The sweep, the manifest, MLflow, the report and `flows.show` all use the same specification.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -135,4 +135,49 @@ class CellSpec:
 def varying_settings(cells: Sequence[CellSpec]) -> list[str]:
     """Return for each cell the settings that vary between cells, such as "retriever=dense", or "" if none vary."""
     names = [name for name in cells[0].settings if len({cell.settings[name] for cell in cells}) > 1] if cells else []
-    return [", ".join(f"{name}={cell.settings[name]}" for name in names) for cell in cells]
+    texts = [", ".join(f"{name}={cell.settings[name]}" for name in names) for cell in cells]
+    groups: dict[object, list[int]] = {}
+    for index, (cell, text) in enumerate(zip(cells, texts, strict=True)):
+        groups.setdefault((cell.labels, text), []).append(index)
+    for indices in groups.values():
+        for index, difference in zip(indices, _differences([cells[index].config for index in indices]), strict=True):
+            texts[index] = ", ".join(part for part in (texts[index], difference) if part)
+    return texts
+
+
+_LONGEST_VALUE = 40
+_NO_RESULT = (
+    "report",
+    "metric",
+    "breakdown",
+    "paths",
+    "tracking",
+    "runner",
+    "prices",
+    "evaluate_estimator",
+    "grid",
+    "seeds",
+    "sweep",
+)
+"""Groups of settings that do not distinguish cells."""
+
+
+def _differences(configs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Name for each configuration the settings in which it differs from the others, such as "weighting.scale=0.1"."""
+    flat = [dict(_leaves({name: node for name, node in config.items() if name not in _NO_RESULT})) for config in configs]
+    names = dict.fromkeys(name for settings in flat for name in settings)
+    varying = [name for name in names if len({repr(settings.get(name)) for settings in flat}) > 1]
+    return [", ".join(f"{name}={_shortened(settings.get(name))}" for name in varying) for settings in flat]
+
+
+def _shortened(value: object) -> str:
+    text = " ".join(str(value).split())
+    return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 3] + "..."
+
+
+def _leaves(node: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in node.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value

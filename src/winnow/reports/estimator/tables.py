@@ -8,7 +8,7 @@ import yaml
 
 from winnow.errors import ConfigError, nearest
 from winnow.metrics.calibration import Calibration
-from winnow.metrics.comparisons import compare
+from winnow.metrics.comparisons import compare, format_p, holm
 from winnow.metrics.intervals import UNDEFINED, mean_interval
 from winnow.metrics.retrieval import top_k_accuracy
 from winnow.metrics.unanswerable import abstain, detect_unanswerable
@@ -51,7 +51,9 @@ def top_k_table(e: Evaluation) -> TableView:
     comparisons = [
         compare(top_k_accuracy(flags["estimator"], k), top_k_accuracy(flags["retriever"], k), seed=e.seed) for k in KS
     ]
-    rows.append(["difference (p)", *(f"{comparison.signed()} ({comparison.p_text})" for comparison in comparisons)])
+    adjusted = holm([comparison.p_value for comparison in comparisons])
+    texts = [f"{c.signed()} ({c.p_text}; {format_p(p)})" for c, p in zip(comparisons, adjusted, strict=True)]
+    rows.append(["difference (p; Holm)", *texts])
     depth = max(len(question.contexts) for question in e.test)
     caption = f"{len(e.test)} questions, the first {depth} contexts of each"
     columns = ["", *(f"top-{k}" for k in KS)]
