@@ -17,7 +17,7 @@ def lane(capacity: int, in_flight: int = 0) -> Lane:
 
 @pytest.mark.parametrize(
     ("capacity", "in_flight", "taken"),
-    [(3, 0, 3), (1, 0, 1), (8, 3, 5), (8, 6, 2), (8, 7, 0), (3, 3, 0), (0, 0, 0), (20, 0, 10)],
+    [(3, 0, 3), (1, 0, 1), (8, 3, 5), (8, 6, 2), (8, 7, 0), (9, 7, 0), (9, 6, 3), (3, 3, 0), (0, 0, 0), (20, 0, 10)],
 )
 def test_a_lane_fills_its_capacity_once_a_quarter_is_free(capacity: int, in_flight: int, taken: int) -> None:
     """The longest calls go first, so that a batch holds calls of like length."""
