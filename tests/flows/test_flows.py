@@ -261,3 +261,36 @@ def test_show_replays_a_question_without_a_model(prepared: Run, world: Path, tmp
     assert "question='nobody' is not among the 10 questions" in failed
     missing = prepared("show", f"question={one.question_id}", "strategy=post_fusion", "k=3", check=False).stderr
     assert "The ledger lacks a call of round 1" in missing
+
+
+def test_dprs_filter_is_a_setting_and_counts_stand_beside_the_papers(run: Run, world: Path, tmp_path: Path) -> None:
+    """Files of FiD's form, one per split: by default unanswerable training questions are left out, with [] none is."""
+    lines = [json.loads(line) for line in (world / "questions.jsonl").read_text().splitlines()]
+    (tmp_path / "nq").mkdir()
+    for split, part in (("train", lines[:30]), ("dev", lines[30:33]), ("test", lines[33:])):
+        rows = [
+            {"id": f"{split}-{n}", "question": row["question"], "answers": row["answer"], "ctxs": [{"id": "0", "text": "t"}]}
+            for n, row in enumerate(part)
+        ]
+        (tmp_path / "nq" / f"{split}.json").write_text(json.dumps(rows))
+    words = [
+        "dataset=fid_json", "dataset.name=nq", f"dataset.parser.path={tmp_path}/nq", "dataset.split.all=''",
+        "dataset.split.given=true",
+        "report.paper={name:re_rag,dataset:NQ}",
+    ]  # fmt: skip
+    small = ["corpus=beir", "corpus.name=towns", f"corpus.parser.path={world}/corpus.jsonl"]
+    for stage in ("corpus", "index"):
+        run(stage, *small, "encoder=folder", f"encoder.model.path={world}/encoder", small=False)
+    filtered = run("questions", *small, *words, small=False).stdout
+    kept = run("questions", *small, *words, "answerable.required=[]", small=False).stdout
+    assert "paper (not verified here)" in filtered
+    counts = [
+        {
+            cells[1]: (cells[2], cells[4])
+            for line in text.splitlines()
+            if len(cells := [c.strip() for c in line.split("│")[1:-1]]) == 5
+        }
+        for text in (filtered, kept)
+    ]
+    assert counts[0] == {"train": ("24", "79168"), "dev": ("3", "8757"), "test": ("3", "3610")}
+    assert counts[1] == {"train": ("30", "79168"), "dev": ("3", "8757"), "test": ("3", "3610")}
