@@ -25,7 +25,7 @@ from winnow.errors import InputError
 from winnow.metrics.intervals import UNDEFINED
 from winnow.metrics.ranking import has_answers
 from winnow.records import Question
-from winnow.reports.paper import reported_questions
+from winnow.reports.reported import reported_questions
 
 
 def questions(configs: Sequence[DictConfig]) -> Summary:

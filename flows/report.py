@@ -23,7 +23,7 @@ from winnow.artifacts.provenance import describe_code, is_done, read_manifest
 from winnow.errors import MissingArtifactError
 from winnow.reports.cells import CellResult
 from winnow.reports.page import PLOTTED, build_report
-from winnow.reports.paper import load
+from winnow.reports.reported import load
 from winnow.sweeps.spec import CellSpec
 
 

@@ -9,7 +9,9 @@ from winnow.errors import ConfigError
 from winnow.metrics.correctness import F1
 from winnow.metrics.intervals import UNDEFINED
 from winnow.reports.cells import CellResult, difference
-from winnow.reports.paper import NOT_REPORTED, load, paper_notes, paper_tables
+from winnow.reports.differences import paper_notes
+from winnow.reports.paper import NOT_REPORTED, paper_tables
+from winnow.reports.reported import load
 from winnow.testing import cell_result as plain_cell
 
 

@@ -9,9 +9,11 @@ from jinja2 import Environment, FileSystemLoader
 from winnow.metrics.base import Sample
 from winnow.reports.cells import CellResult, TableView, breakdown_table, metrics_table
 from winnow.reports.comparisons import comparison_tables
+from winnow.reports.differences import paper_notes
 from winnow.reports.notes import reply_notes
-from winnow.reports.paper import PaperPart, paper_notes, paper_tables
+from winnow.reports.paper import paper_tables
 from winnow.reports.plots import against_k, against_position, against_samples, tokens_by_strategy
+from winnow.reports.reported import PaperPart
 from winnow.reports.seeds import seeds_table
 
 PLOTTED = ("em", "unk", "nm", "tokens")
