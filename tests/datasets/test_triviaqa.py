@@ -27,3 +27,20 @@ def test_another_object_is_refused(tmp_path: Path) -> None:
     path.write_text("[]")
     with pytest.raises(InputError, match="`Data`"):
         list(TriviaQa(str(path)))
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (7, "QuestionId, Question and Answer"),
+        ({"QuestionId": "1", "Question": "Who?", "Answer": "Bob"}, "a list of Aliases"),
+        ({"QuestionId": "1", "Question": "Who?", "Answer": {"Value": "Bob", "Aliases": "Bob"}}, "a list of Aliases"),
+        ({"QuestionId": "1", "Question": "Who?", "Answer": {"Value": "Bob", "Aliases": [None]}}, "each a string or a number"),
+    ],
+)
+def test_odd_rows_are_named(tmp_path: Path, row: object, message: str) -> None:
+    """A string of aliases is no list of letters."""
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps({"Data": [row]}))
+    with pytest.raises(InputError, match=f"line 1: expected .*{message}"):
+        list(TriviaQa(str(path)))

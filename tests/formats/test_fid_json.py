@@ -52,6 +52,15 @@ def test_the_target_of_a_file_is_kept(tmp_path: Path) -> None:
     assert [row.question.target for row in read_fid(path)] == ["b", "c", ""]
 
 
+@pytest.mark.parametrize("answers", ["Paris", [None], ["Paris", ["Lyon"]], {"a": "Paris"}])
+def test_answers_are_a_list_of_texts(tmp_path: Path, answers: object) -> None:
+    """A string is no list of letters, and null is no answer "None"."""
+    path = tmp_path / "f.json"
+    path.write_text(json.dumps([{"question": "a?", "answers": answers, "ctxs": [{"text": "t"}]}]))
+    with pytest.raises(InputError, match="line 1: expected a list of answers, each a string or a number"):
+        list(read_fid(path))
+
+
 def test_bad_rows_are_named(tmp_path: Path) -> None:
     """A question without contexts, and an empty passage."""
     path = tmp_path / "f.json"

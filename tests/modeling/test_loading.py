@@ -1,11 +1,12 @@
 """Model folders are checked before anything is loaded."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from winnow.errors import ConfigError, ModelError
-from winnow.modeling.loading import check_model, pick_device, pick_dtype, resolve_dtype, weights_digest
+from winnow.modeling.loading import check_model, load_causal_lm, pick_device, pick_dtype, resolve_dtype, weights_digest
 from winnow.testing import tiny_causal_lm
 
 
@@ -61,3 +62,26 @@ def test_devices_and_precisions_by_name() -> None:
         pick_device("gpu!")
     with pytest.raises(ConfigError, match="float32, bfloat16, float16"):
         pick_dtype("int3", "cpu")
+
+
+def test_the_code_of_a_model_folder_is_never_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever says yes on the terminal: config, model and tokenizer name a module that would leave a file."""
+    folder, marker = tiny_causal_lm(tmp_path / "m", ["some text"]), tmp_path / "was run"
+    (folder / "theirs.py").write_text(
+        f"open({str(marker)!r}, 'w').close()\nclass Config: pass\nclass Model: pass\nclass Tokenizer: pass\n"
+    )
+    names = {
+        "AutoConfig": "theirs.Config",
+        "AutoModelForCausalLM": "theirs.Model",
+        "AutoTokenizer": ["theirs.Tokenizer", None],
+    }
+    for file in ("config.json", "tokenizer_config.json"):
+        body = json.loads((folder / file).read_text())
+        (folder / file).write_text(json.dumps(body | {"auto_map": names}))
+    monkeypatch.setattr("builtins.input", lambda *_: "y")
+    assert load_causal_lm(str(folder), "float32", "cpu").model.config.model_type == "llama"
+    body = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(body | {"model_type": "theirs"}))
+    with pytest.raises(ValueError, match="trust_remote_code"):
+        load_causal_lm(str(folder), "float32", "cpu")
+    assert not marker.exists()

@@ -3,6 +3,8 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -221,3 +223,80 @@ def test_a_failing_batch_loses_no_results_of_another(tmp_path: Path, monkeypatch
     assert {outcome.result.text for outcome in outcomes.values()} == {"A", "B"}
     assert driver.tally.ledger_hits == 1
     assert set(server.received.values()) == {1}
+
+
+def test_a_batch_whose_creation_was_not_confirmed_is_not_made_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server made it, and its reply was lost: the retry finds it by its name, and nothing is paid twice."""
+    import httpx
+    import openai
+
+    server = ChatServer()
+    with server.serving() as url:
+        engine = reader(url, tmp_path)
+        create = engine._client.batches.create
+        lost: list[str] = []
+
+        def lossy(**body: Any) -> Any:
+            batch = create(**body)
+            if not lost:
+                lost.append(batch.id)
+                raise openai.APIConnectionError(request=httpx.Request("POST", url))
+            return batch
+
+        monkeypatch.setattr(engine._client.batches, "create", lossy)
+        monkeypatch.setattr("tenacity.nap.time.sleep", lambda _: None)
+        outcomes, _ = sweep(engine, tmp_path, [plan(f"q{n}") for n in range(30)])
+    assert len(outcomes) == 30
+    assert len(server._batches) == 1
+    assert set(server.received.values()) == {1}
+
+
+ODD_LINES = [
+    "<html>Bad gateway</html>",
+    '{"id": "x", "response": {"status_code": 200',
+    '{"response": {"status_code": 200, "body": {}}}',
+    '{"custom_id": 7, "response": {"status_code": 200, "body": {}}}',
+    '{"custom_id": "someone", "error": "broken"}',
+    '{"custom_id": "someone", "response": "broken"}',
+    '{"custom_id": "someone", "response": {"status_code": "many"}}',
+    "[1]",
+    "[" * 100_000,
+]
+
+
+@pytest.mark.parametrize("odd", ODD_LINES, ids=range(len(ODD_LINES)))
+def test_an_odd_line_loses_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, odd: str) -> None:
+    """Before and between good lines: each good one is stored, and the request of a broken one is sent again."""
+    server = ChatServer()
+    with server.serving() as url:
+        engine = reader(url, tmp_path)
+        content = engine._client.files.content
+        seen: list[str] = []
+
+        def odd_content(file_id: str) -> Any:
+            lines = content(file_id).text.strip().split("\n")
+            if not seen:
+                lines = [odd, lines[0], odd, *lines[2:]]  # the second line is replaced
+            seen.append(file_id)
+            return SimpleNamespace(text="\n".join(lines))
+
+        monkeypatch.setattr(engine._client.files, "content", odd_content)
+        outcomes, _ = sweep(engine, tmp_path, [plan(p) for p in "abc"])
+    assert {o.result.text for o in outcomes.values()} == {"A", "B", "C"}
+    assert sorted(server.received.values()) == [1, 1, 2]
+    assert not list((tmp_path / "batches").glob("*"))
+
+
+def test_half_a_character_in_a_batch_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was paid is stored; a replay reads it."""
+    server = ChatServer()
+    with server.serving() as url:
+        engine = reader(url, tmp_path)
+        content = engine._client.files.content
+        monkeypatch.setattr(
+            engine._client.files, "content", lambda i: SimpleNamespace(text=content(i).text.replace('"A"', '"A\\ud800"'))
+        )
+        outcomes, _ = sweep(engine, tmp_path, [plan("a")])
+        again, driver = sweep(reader(url, tmp_path), tmp_path, [plan("a")])
+    assert outcomes[0].result.text == again[0].result.text == "A\N{REPLACEMENT CHARACTER}"
+    assert driver.tally.executed == 0

@@ -139,3 +139,22 @@ def test_addresses_and_keys(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(ConfigError) as caught:
             ChatProtocol("m", bad)
         assert "secret" not in str(caught.value)
+
+
+def test_odd_values_of_a_paid_reply_are_repaired_or_left_out() -> None:
+    """Half a character, log-probabilities that are no numbers, and impossible token counts; none loses the reply."""
+    odd = {
+        "choices": [
+            {
+                "message": {"content": "Paris \ud83d"},
+                "finish_reason": "stop",
+                "logprobs": {"content": [{"logprob": -0.5}, {"logprob": float("nan")}]},
+            }
+        ],
+        "usage": {"prompt_tokens": 3e9, "completion_tokens": 1},
+    }
+    (generation,) = PROTOCOL.generations(json.dumps(odd), [REQUEST])
+    assert (generation.text, generation.logprobs) == ("Paris \N{REPLACEMENT CHARACTER}", None)
+    assert 0 < generation.usage.tokens_in < 100
+    odd["usage"] = {"prompt_tokens": -5, "completion_tokens": 1}
+    assert PROTOCOL.generations(json.dumps(odd), [REQUEST])[0].usage.tokens_in > 0

@@ -1,5 +1,7 @@
 """How replies are read: the rules that the paper leaves open, by example."""
 
+import time
+
 import pytest
 
 from winnow.strategies.replies import is_unknown, read_answer, read_reasoned_answer
@@ -67,3 +69,16 @@ def test_the_answer_is_cut_out(reply: str, answer: str) -> None:
 def test_the_answer_ends_a_chain_of_thought(reply: str, answer: str) -> None:
     """After the last "Answer:"; without one, the last line."""
     assert read_reasoned_answer(reply) == answer
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["\n" * 100_000, "a" + "\n" * 100_000 + "b", "answer " * 20_000, "\n# " * 30_000, "context " * 15_000, "but " * 30_000],
+    ids=["blank lines", "blank lines inside", "answer", "headings", "context", "but"],
+)
+def test_reading_takes_time_in_proportion_to_the_length(reply: str) -> None:
+    """A hundred thousand characters of what once took time with the cube of their number."""
+    start = time.perf_counter()
+    is_unknown(read_answer(reply))
+    read_reasoned_answer(reply)
+    assert time.perf_counter() - start < 10

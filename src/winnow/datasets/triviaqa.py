@@ -26,8 +26,11 @@ class TriviaQa:
         if not isinstance(content, dict) or not isinstance(content.get("Data"), list):
             raise InputError(f"{path}: expected an object with a list `Data`, as in TriviaQA's unfiltered files.")
         for number, row in enumerate(content["Data"], start=1):
-            if not {"QuestionId", "Question", "Answer"} <= row.keys():
+            if not isinstance(row, dict) or not {"QuestionId", "Question", "Answer"} <= row.keys():
                 raise InputError.at(path, number, received=str(row), expected="QuestionId, Question and Answer")
-            answers = [row["Answer"].get("Value", ""), *row["Answer"].get("Aliases", [])]
+            answer = row["Answer"]
+            if not isinstance(answer, dict) or not isinstance(answer.get("Aliases", []), list):
+                raise InputError.at(path, number, received=str(answer), expected="an Answer with Value and a list of Aliases")
+            answers = [answer.get("Value", ""), *answer.get("Aliases", [])]
             text = require_text(row["Question"], path, number, "question")
             yield Question(str(row["QuestionId"]), text, parse_answers(answers, path, number), target=str(answers[0]).strip())

@@ -6,7 +6,7 @@ import gzip
 import io
 import json
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -131,13 +131,16 @@ def python_list(text: str, path: Path, number: int) -> list[str]:
     return [str(item) for item in value]
 
 
-def parse_answers(values: Sequence[object], path: Path, line: int) -> tuple[str, ...]:
+def parse_answers(values: object, path: Path, line: int) -> tuple[str, ...]:
     """Strip the answers and remove duplicates, in order.
 
     Raises:
-        InputError: If no answer remains: the question could never be answered correctly.
+        InputError: If the answers are not a list of strings or numbers, or if none remains: the question could never be
+            answered correctly.
 
     """
+    if not isinstance(values, list | tuple) or not all(isinstance(value, str | int | float) for value in values):
+        raise InputError.at(path, line, received=repr(values), expected="a list of answers, each a string or a number")
     answers = dict.fromkeys(text for value in values if (text := str(value).strip()))
     if not answers:
         raise InputError.at(path, line, received=str(list(values)), expected="at least one non-empty answer")

@@ -161,7 +161,7 @@ def load_causal_lm(path: str, dtype: str, device: str, quantize: str = "none") -
     source, source_options = hub_arguments(path)
     options: dict[str, Any] = {"use_safetensors": True}
     if path.endswith(".gguf"):
-        source, source_options = str(Path(path).parent), {"gguf_file": Path(path).name}
+        source, source_options = str(Path(path).parent), {"gguf_file": Path(path).name, "trust_remote_code": False}
         options = {"quantization_config": GgufConfig(dequantize=True)}
         if quantize != "none":
             raise ConfigError(f"reader.quantize={quantize} needs safetensors; {path} is a GGUF file.")
@@ -208,12 +208,16 @@ def load_encoder(path: str, dtype: str, device: str, *, classes: int = 0) -> Lan
     return LanguageModel(model.to(torch_device).eval(), AutoTokenizer.from_pretrained(source, **hub_options), torch_device)
 
 
-def hub_arguments(path: str) -> tuple[str, dict[str, str]]:
-    """Return the arguments of `from_pretrained` for a path, or for a name on the hub with its commit."""
+def hub_arguments(path: str) -> tuple[str, dict[str, Any]]:
+    """Return the arguments of `from_pretrained` for a path, or for a name on the hub with its commit.
+
+    A model's own code is never run. Unless told so, transformers asks on the terminal.
+    """
     name = model_name(path)
+    options: dict[str, Any] = {"trust_remote_code": False}
     if name is None:
-        return path, {}
-    return name.name, {"revision": name.revision} if name.revision else {}
+        return path, options
+    return name.name, {**options, "revision": name.revision} if name.revision else options
 
 
 def _prepare(path: str, device: str) -> torch.device:

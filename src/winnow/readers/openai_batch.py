@@ -8,10 +8,11 @@ whether or not this run requests them. A state file is deleted only when the dri
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -169,16 +170,24 @@ class OpenAIBatchReader(OpenAIEngine):
         file = self._with_retries(
             lambda: self._client.files.create(file=(f"{name}.jsonl", io.BytesIO(lines.encode())), purpose="batch")
         )
-        batch = self._with_retries(
-            lambda: self._client.batches.create(
+        attempts = itertools.count()
+
+        def create() -> str:
+            """Create the batch, unless an earlier attempt did, whose reply was lost: a second batch would be paid for too."""
+            existing = _named(name, self._client.batches.list(limit=100)) if next(attempts) else None
+            if existing is not None:
+                return existing
+            batch = self._client.batches.create(
                 input_file_id=file.id,
                 endpoint="/v1/chat/completions",
                 completion_window="24h",
                 metadata={"winnow": name},
             )
-        )
-        _write(path, state | {"batch": batch.id})
-        _log.warning("Batch %s: %d requests sent; the next run continues it if this process ends.", batch.id, len(requests))
+            return batch.id
+
+        batch_id = self._with_retries(create)
+        _write(path, state | {"batch": batch_id})
+        _log.warning("Batch %s: %d requests sent; the next run continues it if this process ends.", batch_id, len(requests))
 
     def _poll(self, path: Path) -> list[tuple[Request, Result | TooLong]]:
         """Return the results of a batch if it is finished. Requests without an outcome are queued again."""
@@ -225,33 +234,51 @@ class OpenAIBatchReader(OpenAIEngine):
 
     def _find_batch(self, name: str) -> str | None:
         """Find the id of a batch by name, in case a process ended between creating it and saving its id."""
-        batches = self._with_retries(lambda: list(self._client.batches.list(limit=100)))
-        return next((batch.id for batch in batches if (batch.metadata or {}).get("winnow") == name), None)
+        return self._with_retries(lambda: _named(name, self._client.batches.list(limit=100)))
 
     def _read(self, file_id: str) -> Iterator[tuple[str, Outcome]]:
-        """Yield the outcome of each line that has one. A permanent refusal ends the run after all results are returned."""
+        """Yield the outcome of each line that has one. A permanent refusal ends the run after all results are returned.
+
+        A line that is not of the protocol loses no other: its request, if it can be told, is sent again.
+        """
         for line in self._with_retries(lambda: self._client.files.content(file_id).text).split("\n"):
             if not line.strip():
                 continue
-            row = json.loads(line)
             try:
-                yield row["custom_id"], self._outcome(row)
-            except RetryableError:
+                row = json.loads(line)
+                key = row["custom_id"]
+                if not isinstance(key, str):
+                    raise TypeError(f"custom_id is {type(key).__name__}")
+                outcome = self._line_outcome(key, row)
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+                excerpt = self.protocol.scrub(line[:80])
+                _log.warning("A line of file %s is not of the protocol (%s): %r", file_id, type(error).__name__, excerpt)
                 continue
-            except ReaderError as error:
-                entry = self._entries.get(row["custom_id"])
-                if entry is None:
-                    continue  # a call of another run, for which no plan of this run waits
-                if isinstance(error, CallRefusedError) and entry.request.may_fail:
-                    yield row["custom_id"], Failed(str(error))
-                else:
-                    self._error = error
+            if outcome is not None:
+                yield key, outcome
+
+    def _line_outcome(self, key: str, row: Mapping[str, Any]) -> Outcome | None:
+        """Return the outcome of a line, or None if its request is to be sent again, or is of another run and was refused."""
+        try:
+            return self._outcome(row)
+        except RetryableError:
+            return None
+        except ReaderError as error:
+            entry = self._entries.get(key)
+            if entry is None:
+                return None  # a call of another run, for which no plan of this run waits
+            if isinstance(error, CallRefusedError) and entry.request.may_fail:
+                return Failed(str(error))
+            self._error = error
+            return None
 
     def _outcome(self, row: Mapping[str, Any]) -> Generation | TooLong:
         reply = row.get("response") or {}
         if reply.get("status_code") == 200:
             return self.protocol.generations(json.dumps(reply["body"]), [_ANY_REQUEST])[0]
         error = (reply.get("body") or {}).get("error") or row.get("error") or {}
+        if not isinstance(error, Mapping):
+            error = {"message": str(error)}
         return self.protocol.status(int(reply.get("status_code") or 500), error, {}, str(error.get("code") or ""))
 
     def _with_retries(self, call: Callable[[], T]) -> T:
@@ -310,6 +337,11 @@ def _unpack(packed: Mapping[str, Any]) -> Generate:
 
 _ANY_REQUEST = Generate((), Decoding())
 """Placeholder for the request of a batch line. The reply is parsed without it."""
+
+
+def _named(name: str, batches: Iterable[Any]) -> str | None:
+    """Return the id of the batch with this name in its metadata, or None if there is none."""
+    return next((batch.id for batch in batches if (batch.metadata or {}).get("winnow") == name), None)
 
 
 def _write(path: Path, state: Mapping[str, Any]) -> None:

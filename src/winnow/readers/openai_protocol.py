@@ -6,6 +6,7 @@ import email.utils
 import ipaddress
 import json
 import logging
+import math
 import os
 import re
 import time
@@ -21,6 +22,10 @@ from winnow.records import Generate, Generation, TooLong, Usage
 if TYPE_CHECKING:
     import openai
 
+_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
+"""A lone surrogate, which JSON may hold and UTF-8 cannot."""
+_TOKEN_LIMIT = 10**9
+"""No prompt or reply has as many tokens."""
 _CHARACTERS_PER_TOKEN = 4
 _TOKENS_PER_MESSAGE = 8
 _MODERATED = re.compile(r"invalid_prompt|content.?(policy|management|filter)|moderation|flagged|safety", re.IGNORECASE)
@@ -182,16 +187,22 @@ def estimated_tokens(request: Generate) -> int:
 def _parse_choice(choice: Mapping[str, Any]) -> Generation:
     entries = (choice.get("logprobs") or {}).get("content")
     logprobs = None if entries is None else tuple(float(entry["logprob"]) for entry in entries)
+    if logprobs is not None and any(math.isnan(value) for value in logprobs):
+        _log.warning("The server reports log-probabilities that are no numbers; they are left out.")
+        logprobs = None
     text, finish = choice["message"].get("content") or "", str(choice.get("finish_reason") or "stop")
     if not isinstance(text, str):
         raise TypeError(f"content is {type(text).__name__}")
+    text = _HALF_CHARACTER.sub("\N{REPLACEMENT CHARACTER}", text)
     return Generation("" if finish == "content_filter" else text.strip(), finish, logprobs=logprobs)
 
 
 def _parse_usage(reported: Mapping[str, Any] | None, requests: Sequence[Generate], choices: Sequence[Generation]) -> Usage:
     if reported:
-        return Usage(int(reported["prompt_tokens"]), int(reported.get("completion_tokens") or 0))
-    _log.warning("The server reports no token counts; they are estimated at four characters per token.")
+        usage = Usage(int(reported["prompt_tokens"]), int(reported.get("completion_tokens") or 0))
+        if 0 <= usage.tokens_in < _TOKEN_LIMIT and 0 <= usage.tokens_out < _TOKEN_LIMIT:
+            return usage
+    _log.warning("The server reports no token counts, or impossible ones; they are estimated at four characters per token.")
     return Usage(estimated_tokens(requests[0]), sum(len(c.text) for c in choices) // _CHARACTERS_PER_TOKEN)
 
 

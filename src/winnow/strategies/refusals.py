@@ -159,12 +159,14 @@ _EXPANSIONS = (
 )
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _NAMED_SHARE = 0.5
+_LONGEST = 1000
+"""Number of characters that decide: no refusal takes more, and the search stays short for whatever a model writes."""
 
 
 @lru_cache(maxsize=100_000)
 def is_refusal(reply: str) -> bool:
     """Return whether a reply denies that the answer is known, without giving one."""
-    text = _PREFIX.sub("", _expand(reply))
+    text = _PREFIX.sub("", _expand(reply[:_LONGEST]))
     if _BARE.fullmatch(_words(text)):
         return True
     if _QUOTATION.sub("", text).strip(" .,"):

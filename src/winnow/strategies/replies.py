@@ -13,16 +13,9 @@ _UNKNOWN_WITH_COMMENT = re.compile(
     r"^\W*(unknown\s*[.,;:!?()\[\]-]|unknown (based|given|from|according|in the)\b|n/a\W*$)", re.IGNORECASE
 )
 _ANSWER_PREFIX = re.compile(r"(?:\*\*|[\"'])?answer(?:\*\*|[\"'])?\s*(?:is\s*)?:(?:\*\*)?", re.IGNORECASE)
-
-
-_NEXT_EXAMPLE = re.compile(
-    r"\n\s*#*\s*example \d+:?\s*$|\n\s*#+\s*(?:question|context):|\n\s*\n\s*(?:question|context):",
-    re.IGNORECASE | re.MULTILINE,
-)
-"""Start of a few-shot example that a model writes after its answer, in the format of conf/prompt/re_rag.yaml.
-
-It is a numbered example, a heading of the prompt, or, after a blank line, a heading of a demonstration.
-"""
+_EXAMPLE = re.compile(r"#*\s*example \d+:?", re.IGNORECASE)
+_HEADING = re.compile(r"#+\s*(?:question|context):", re.IGNORECASE)
+_DEMONSTRATION = re.compile(r"(?:question|context):", re.IGNORECASE)
 
 
 def read_answer(reply: str) -> str:
@@ -30,7 +23,20 @@ def read_answer(reply: str) -> str:
 
     Further examples or questions that the model writes after its answer are ignored.
     """
-    return _first_answer_line(_NEXT_EXAMPLE.split(reply.lstrip(), maxsplit=1)[0])
+    return _first_answer_line(_without_next_example(reply.lstrip()))
+
+
+def _without_next_example(text: str) -> str:
+    """Cut a text before the few-shot example that a model writes after its answer, in the format of conf/prompt/re_rag.yaml.
+
+    It begins with a numbered example, a heading of the prompt or, after a blank line, a heading of a demonstration.
+    """
+    lines = text.split("\n")
+    for number in range(1, len(lines)):
+        line, follows_blank = lines[number].strip(), not lines[number - 1].strip()
+        if _EXAMPLE.fullmatch(line) or _HEADING.match(line) or (follows_blank and _DEMONSTRATION.match(line)):
+            return "\n".join(lines[:number])
+    return text
 
 
 def read_reasoned_answer(reply: str) -> str:
