@@ -1,10 +1,13 @@
 """Metrics as components: rows, aggregates, what is undefined; rewards; judged metrics."""
 
+from dataclasses import replace
+
 import pytest
 
 from winnow.errors import ConfigError
 from winnow.metrics.base import JudgedMetric, Sample, evaluate, required_inputs
 from winnow.metrics.breakdowns import AnswerType, GoldRank, MetaField, RetrievalScore, answer_type
+from winnow.metrics.citation import Citation
 from winnow.metrics.correctness import F1, Accuracy, ExactMatch
 from winnow.metrics.cost import Consumption, Cost
 from winnow.metrics.intervals import UNDEFINED
@@ -12,6 +15,8 @@ from winnow.metrics.judged import JudgedAccuracy
 from winnow.metrics.majority import NotMajority, NotMajorityOfPools
 from winnow.metrics.unknown import Unknown
 from winnow.records import Prediction, Price, Question, RoleUsage
+from winnow.reports.cells import CellResult, metrics_table
+from winnow.sweeps.labels import CellLabels
 from winnow.testing import context, play, sample
 
 NM, POOLS = NotMajority("nm", "%NM"), NotMajorityOfPools("nm_pool", "%NM of pools")
@@ -124,3 +129,30 @@ def test_answer_types(answer: str, kind: str) -> None:
     """By form alone."""
     assert answer_type(answer) == kind
     assert AnswerType("t", "t").groups([_sample("{}", answer)]) == [kind]
+
+
+def test_headings_name_any_dialect_but_squads() -> None:
+    """So that two columns of one metric can be told apart."""
+    dialects = ("squad", "squad_v2", "fid", "flashrag", "crag")
+    headings = [ExactMatch("em", "EM", dialect=dialect).heading for dialect in dialects]  # type: ignore[arg-type]
+    assert headings == ["EM", "EM (squad_v2)", "EM (fid)", "EM (flashrag)", "EM (crag)"]
+    assert F1("f1", "F1", dialect="crag").heading == "F1 (crag)"
+    assert Citation("c", "citation F1").heading == "citation F1 (rage)"
+    cell = CellResult(
+        CellLabels("s", 5, "g"), [sample("Emma", 0, TWO)], [ExactMatch("em", "EM"), ExactMatch("em_fid", "EM", dialect="fid")]
+    )
+    assert metrics_table("t", "c", [cell], 0).columns[-2:] == ["EM", "EM (fid)"]
+    with pytest.raises(ConfigError, match="one of squad, squad_v2, fid, flashrag, crag; received 'nltk'"):
+        ExactMatch("em", "EM", dialect="nltk")  # type: ignore[arg-type]
+
+
+def test_citations_are_of_the_passages_that_the_prompt_showed() -> None:
+    """[1] is the first passage of the prompt, whatever else was retrieved; without a gold passage there is nothing to cite."""
+    base = sample("Emma", 0, TWO, reply="Emma [1]. Really [2].", used_ids=("p3", "p1"))
+    contexts = [context(1, "a"), context(3, "b", is_gold=True), context(4, "c", is_gold=True)]
+    shown = replace(base, contexts=contexts)
+    values = {of: Citation("c", "c", of=of).score(shown) for of in ("precision", "recall", "f1")}  # type: ignore[arg-type]
+    assert values == {"precision": 0.5, "recall": 1.0, "f1": pytest.approx(2 / 3)}
+    assert Citation("c", "c").score(replace(base, contexts=contexts[:1])) is None
+    with pytest.raises(ConfigError, match="precision, recall or f1; received 'auc'"):
+        Citation("c", "c", of="auc")  # type: ignore[arg-type]
