@@ -22,6 +22,14 @@ def test_none_or_all_of_60_is_no_certainty(value: float, low: float, high: float
     assert (100 * result.low, 100 * result.high) == pytest.approx((low, high), abs=0.05)
 
 
+@pytest.mark.parametrize("n", [1, 7, 10, 60])
+def test_a_share_lies_within_its_interval(n: int) -> None:
+    """Also to the last digit: a plot cannot draw an error bar of negative length."""
+    for successes in range(n + 1):
+        result = mean_interval([1.0] * successes + [0.0] * (n - successes))
+        assert 0 <= result.low <= result.mean <= result.high <= 1
+
+
 def test_means_have_a_bootstrap_that_repeats() -> None:
     """Values 0, 1 and 2 in equal numbers: mean 1, standard error √(2/3/300) = 0.047; another seed moves the bounds."""
     data = [0.0, 1.0, 2.0] * 100

@@ -138,7 +138,8 @@ def _wilson(share: float, trials: int) -> tuple[float, float]:
     squared = _NORMAL**2
     centre = (share + squared / (2 * trials)) / (1 + squared / trials)
     width = _NORMAL / (1 + squared / trials) * math.sqrt(share * (1 - share) / trials + squared / (4 * trials**2))
-    return max(0.0, float(centre - width)), min(1.0, float(centre + width))
+    low, high = min(share, centre - width), max(share, centre + width)  # rounding may leave 0 or 1 outside
+    return max(0.0, float(low)), min(1.0, float(high))
 
 
 def resampled_means(data: NDArray[np.float64], seed: int, resamples: int) -> NDArray[np.float64]:
