@@ -47,7 +47,7 @@ prefect-ui: .venv/installed-$(EXTRA)
 	prefect server start --host 127.0.0.1 --port 4200
 
 bench: .venv/installed-$(EXTRA)
-	for file in bench/bench_*.py; do PYTHONPATH=. python $$file || exit 1; done
+	for file in bench/bench_*.py; do python -m bench.$$(basename $$file .py) || exit 1; done
 
 .venv/installed-$(EXTRA): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Winnow needs Python 3.11 or newer; set PYTHON=...")'

@@ -1,6 +1,6 @@
 """The API reader with its ledger against bare AsyncOpenAI with a semaphore, on a server with 20 ms latency.
 
-PYTHONPATH=. python bench/bench_api_reader.py
+python -m bench.bench_api_reader
 
 Both run interleaved, five times; the medians are compared. The server is a process of its own.
 """

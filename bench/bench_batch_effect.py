@@ -1,7 +1,7 @@
 """How many replies change with what shares their batch, in bfloat16 and float32; none do with `deterministic: true`.
 
-PYTHONPATH=. python bench/bench_batch_effect.py       # after `make demo`: SmolLM2 on passages of the quick start
-PYTHONPATH=. python bench/bench_batch_effect.py 100   # with fewer prompts
+python -m bench.bench_batch_effect       # after `make demo`: SmolLM2 on passages of the quick start
+python -m bench.bench_batch_effect 100   # with fewer prompts
 """
 
 import random
@@ -9,8 +9,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from bench_local_reader import MODEL, prompts
-
+from bench.bench_local_reader import MODEL, prompts
 from winnow.readers.local import LocalReader
 from winnow.records import Generate, Generation, Request
 

@@ -1,6 +1,6 @@
 """What sharing saves over a script per cell, how fast a finished sweep replays, and how much memory the driver needs.
 
-PYTHONPATH=. python bench/bench_driver.py
+python -m bench.bench_driver
 """
 
 import resource

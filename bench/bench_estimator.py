@@ -1,7 +1,7 @@
 """Scoring pairs with a T5 and with a cross-encoder, against what one would write first; and rescoring after 1 % more pairs.
 
-PYTHONPATH=. python bench/bench_estimator.py              # 50 questions of 100 contexts; random weights of T5-small's size
-PYTHONPATH=. python bench/bench_estimator.py 10 t5_small  # fewer questions; one of t5_small, t5_base, cross_encoder, rescoring
+python -m bench.bench_estimator              # 50 questions of 100 contexts; random weights of T5-small's size
+python -m bench.bench_estimator 10 t5_small  # fewer questions; one of t5_small, t5_base, cross_encoder, rescoring
 
 The T5s' passages are made up: 60 to 180 words, as Wikipedia's introductions are. The cross-encoder reads the quick start's
 (`make demo`); its baseline needs `pip install sentence-transformers`; without either it is left out.

@@ -1,6 +1,6 @@
 """has_answer of 3,610 questions by 100 contexts on one core, against FiD's algorithm (lists of tokens).
 
-PYTHONPATH=. python bench/bench_has_answer.py
+python -m bench.bench_has_answer
 
 Questions and contexts are those that the quick start retrieved (`make demo`), taken again from the start until there are
 enough; each context is a text of its own, so that nothing is remembered from one question to the next. Before the first

@@ -1,6 +1,6 @@
 """Joint training, real tokens a second: chunks of like length against a plain loop padded to the batch's longest.
 
-PYTHONPATH=. python bench/bench_joint.py
+python -m bench.bench_joint
 """
 
 import random

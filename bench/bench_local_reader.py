@@ -1,7 +1,7 @@
 """The local reader's batches against one prompt at a time, and against batches of eight in file order.
 
-PYTHONPATH=. python bench/bench_local_reader.py       # after `make demo`: SmolLM2 on passages of the quick start
-PYTHONPATH=. python bench/bench_local_reader.py 100   # with fewer prompts
+python -m bench.bench_local_reader       # after `make demo`: SmolLM2 on passages of the quick start
+python -m bench.bench_local_reader 100   # with fewer prompts
 """
 
 import random
@@ -28,7 +28,10 @@ DECODING = Decoding(16)
 
 
 def prompts(ks: Sequence[int]) -> list[Generate]:
-    """Real questions with their first k real passages, k in turn, in random order."""
+    """Real questions with their first k real passages, k in turn, in random order; exits where there are none yet."""
+    if not MODEL.is_file() or not any((ROOT / "data/retrieval").glob("trivia-bm25-*")):
+        print("Skipped: this benchmark uses the reader and the retrieved passages of `make demo`.")
+        sys.exit()
     folder = next((ROOT / "data/retrieval").glob("trivia-bm25-*"))
     texts = {row["passage_id"]: row["text"] for row in pq.read_table(folder / "passages.parquet").to_pylist()}
     path = next((ROOT / "data/questions").glob("*/questions.parquet"))
@@ -96,8 +99,6 @@ def compare(
 
 
 def main() -> None:
-    if not MODEL.is_file():
-        sys.exit("Run `make demo` first: this benchmark uses its reader and its retrieved passages.")
     single, mixed = prompts([1]), prompts([1, 5, 10])
     native = resolve_dtype("auto", "cpu")
     for dtype in dict.fromkeys((native, "float32")):  # bfloat16 only where the processor multiplies it

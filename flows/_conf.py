@@ -1,6 +1,6 @@
 """Composes conf/, and lists its groups, choices and keys."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,6 +104,13 @@ def check_values(cfg: DictConfig) -> None:
             raise ConfigError(f"{key}={value}: expected {allowed}.")
 
 
+def copy_unresolved(cfg: DictConfig) -> DictConfig:
+    """Return a copy of a composed configuration that can be changed; interpolations stay as they are."""
+    copied = OmegaConf.create(OmegaConf.to_container(cfg, resolve=False))
+    assert isinstance(copied, DictConfig)
+    return copied
+
+
 def groups() -> list[str]:
     """Return the names of the folders of conf/."""
     return sorted(folder.name for folder in CONF.iterdir() if folder.is_dir())
@@ -130,11 +137,3 @@ def flat_keys(cfg: Any, prefix: str = "") -> list[str]:
         key = ".".join([prefix, str(name)] if prefix else [str(name)])
         keys += [key, *flat_keys(cfg._get_node(name), key)]
     return keys
-
-
-def flatten(value: Any, prefix: str = "") -> dict[str, Any]:
-    """Return the leaves of nested mappings by dotted name."""
-    if not isinstance(value, Mapping) or not value:
-        return {prefix: value}
-    parts = ((f"{prefix}.{name}" if prefix else str(name), inner) for name, inner in value.items())
-    return {leaf: inner for name, nested in parts for leaf, inner in flatten(nested, name).items()}

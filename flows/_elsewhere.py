@@ -1,8 +1,7 @@
 """Artifacts of another machine: equal but for what "auto" means there, so that a setting lets this machine use them."""
 
 from flows._artifacts import Artifact
-from flows._conf import flatten
-from winnow.artifacts.provenance import read_manifest
+from winnow.artifacts.provenance import flatten, read_manifest
 
 _RESOLVED = ("dtype", "precision", "runtime")
 """Settings whose "auto" depends on the machine."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 
-from flows._conf import compose, flat_keys, is_group, options
+from flows._conf import compose, copy_unresolved, flat_keys, is_group, options
 from winnow.errors import ConfigError, nearest
 
 
@@ -18,7 +18,7 @@ def resolve_option_names(cfg: DictConfig) -> DictConfig:
     """Return the config with the option names in `grid` replaced by the options, as in params.yaml."""
     if not axes_of(cfg.get("grid")):
         return cfg
-    resolved = _copy(cfg)
+    resolved = copy_unresolved(cfg)
     for axis, values in cfg.grid.items():
         if is_group(str(axis)) and not isinstance(values, DictConfig):
             resolved.grid[axis] = {name: _option(str(axis), str(name)) for name in values}
@@ -41,19 +41,13 @@ def _expand(cfg: DictConfig) -> Iterator[DictConfig]:
         yield cfg
         return
     for values in itertools.product(*axes.values()):
-        cell = _copy(cfg)
+        cell = copy_unresolved(cfg)
         for axis, value in sorted(zip(axes, values, strict=True), key=lambda pair: "." in pair[0]):
             if OmegaConf.select(cell, axis, default=OmegaConf) is OmegaConf:
                 raise ConfigError(f"grid.{axis}: there is no such setting." + nearest(axis, flat_keys(cell)))
             OmegaConf.update(cell, axis, value, merge=False)
         cell.grid = None
         yield cell
-
-
-def _copy(cfg: DictConfig) -> DictConfig:
-    copied = OmegaConf.create(OmegaConf.to_container(cfg, resolve=False))
-    assert isinstance(copied, DictConfig)
-    return copied
 
 
 def axes_of(grid: DictConfig | None, prefix: str = "") -> dict[str, list[Any]]:

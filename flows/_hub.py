@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
-from flows._identity import Pinned, component_class
+from flows._conf import copy_unresolved
+from flows._identity import Pinned, asset_nodes, component_class
 from winnow import identity
 from winnow.artifacts.files import atomic_write
 from winnow.assets import RECORDED
@@ -39,11 +40,10 @@ def use_recorded_commits(cfg: DictConfig) -> DictConfig:
     commits = _read()
     if not commits:
         return cfg
-    pinned = OmegaConf.create(OmegaConf.to_container(cfg, resolve=False))
-    assert isinstance(pinned, DictConfig)
-    for node in pinned.values():
-        if isinstance(node, DictConfig) and "asset" in node and node.asset.get("sha256") == RECORDED:
-            node.asset.sha256 = commits.get(str(node.asset.address), RECORDED)
+    pinned = copy_unresolved(cfg)
+    for asset in asset_nodes(pinned):
+        if asset.get("sha256") == RECORDED:
+            asset.sha256 = commits.get(str(asset.address), RECORDED)
     for reference in list(references(pinned)):
         if commit := commits.get(str(reference.name)):
             reference.node[reference.key] = str(HubName(reference.name.name, commit))

@@ -30,7 +30,7 @@ class Pinned:
     def of(cls, cfg: DictConfig) -> "Pinned":
         """Return the pinned assets that a configuration names, wherever it does."""
         sources: dict[Path, list[Mapping[str, Any]]] = {}
-        for node in _assets(cfg):
+        for node in asset_nodes(cfg):
             if node.get("sha256") or str(node.get("address", "")).startswith("hf:"):
                 plain: Any = OmegaConf.to_container(node, resolve=True)
                 asset = Asset(**plain)
@@ -43,7 +43,7 @@ class Pinned:
         An asset that is not unpacked yet is identified like an unpacked one, so that keys do not depend on it.
         """
         for folder, sources in self.sources.items():
-            if Path(path) != folder and folder not in Path(path).parents:
+            if not Path(path).is_relative_to(folder):
                 continue
             below = str(Path(path).relative_to(folder))
             if folder.is_dir() and not any(is_unchanged_asset(folder, source, below) for source in sources):
@@ -53,7 +53,7 @@ class Pinned:
 
     def covers(self, path: str) -> bool:
         """Return whether a path is inside the folder of an asset."""
-        return any(folder in (Path(path), *Path(path).parents) for folder in self.sources)
+        return any(Path(path).is_relative_to(folder) for folder in self.sources)
 
     def model(self, path: str) -> str:
         """Return what identifies a model: its asset, the digest of its weights, or its commit on the hub.
@@ -128,13 +128,14 @@ class Pinned:
         return {**code, **{name: self.settings(value) for name, value in plain.items()}, **nested}
 
 
-def _assets(node: Any) -> Iterator[DictConfig]:
+def asset_nodes(node: Any) -> Iterator[DictConfig]:
+    """Yield the settings of every asset in a configuration, at any depth."""
     if isinstance(node, DictConfig):
         for name in node:
             if name == "asset":
                 yield node.asset
             else:
-                yield from _assets(node._get_node(name))
+                yield from asset_nodes(node._get_node(name))
 
 
 def _select(settings: Mapping[str, Any], name: str) -> Any:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
+from flows._conf import copy_unresolved
 from winnow.errors import ConfigError
 
 _SEEDS = ("training.seed", "training.settings.seed", "joint.settings.seed", "generator.settings.seed")
@@ -25,8 +26,7 @@ def _expand(cfg: DictConfig) -> Iterator[DictConfig]:
     if len(set(seeds)) < len(seeds):
         raise ConfigError(f"seeds={list(seeds)} names a seed twice: equal trainings say nothing about the spread.")
     for seed in seeds:
-        copied = OmegaConf.create(OmegaConf.to_container(cfg, resolve=False))
-        assert isinstance(copied, DictConfig)
+        copied = copy_unresolved(cfg)
         copied.seeds = [seed]
         for key in _SEEDS:
             if OmegaConf.select(copied, key) is not None:

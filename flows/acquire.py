@@ -67,7 +67,7 @@ def assets_of(cfg: DictConfig) -> Iterator[Asset]:
         if isinstance(node, DictConfig) and "asset" in node:
             plain: Any = OmegaConf.to_container(node, resolve=True)
             asset = Asset(**plain.pop("asset"))
-            if any(Path(asset.path) in (path := Path(text), *path.parents) for text in _texts(plain)):
+            if any(Path(text).is_relative_to(asset.path) for text in _texts(plain)):
                 yield asset
 
 

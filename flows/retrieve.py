@@ -17,7 +17,7 @@ from flows._entry import entry
 from flows._summary import Summary, progress
 from flows._track import track
 from winnow.artifacts import contracts, parquet
-from winnow.artifacts.rankings import read_rankings
+from winnow.artifacts.rankings import Rankings, read_rankings
 from winnow.artifacts.tables import hit_rows, passage_rows, read_passages, read_questions, retrieval_rows
 from winnow.errors import ArtifactError
 from winnow.metrics.intervals import Interval, mean_interval, undefined_interval
@@ -42,12 +42,13 @@ def retrieve(configs: Sequence[DictConfig]) -> Summary:
             fresh = not artifact.done
             if fresh:
                 _write(project, retriever, artifact, questions)
-            quality = quality_rows(artifact.folder, questions)
+            rankings = read_rankings(artifact.folder, questions)
+            quality = [{"retrieval": artifact.folder.name, **row} for row in quality_rows(rankings, questions)]
             if fresh:
                 with track(project, "retrieve", artifact, {"k": cfg.depth}) as run:
                     run.metrics(_logged(quality))
             rows += [{n: v.percent() if isinstance(v, Interval) else v for n, v in row.items()} for row in quality]
-            notes += _missing_scores(artifact.folder)
+            notes += _missing_scores(rankings, artifact.folder.name)
     return Summary("Retrieval, % [95 % interval]", rows, "\n".join(dict.fromkeys(notes)))
 
 
@@ -93,40 +94,39 @@ def _write_texts(project: Project, folder: Path, parts: Sequence[Path], question
     return {passage.passage_id: passage.text for passage in passages}
 
 
-def _missing_scores(folder: Path) -> list[str]:
+def _missing_scores(rankings: Rankings, name: str) -> list[str]:
     """Return a note if the rankings come without scores, as those of a file may."""
-    column = parquet.read(folder / "contexts.parquet", contracts.RETRIEVAL, columns=["score"])["score"]
-    if not column.null_count:
+    scores = [hit.score for hits in rankings.hits.values() for hit in hits]
+    missing = scores.count(None)
+    if not missing:
         return []
     return [
-        f"{column.null_count} of {len(column)} contexts of {folder.name} have no retriever score: weighting.by=retriever and "
+        f"{missing} of {len(scores)} contexts of {name} have no retriever score: weighting.by=retriever and "
         "whatever else needs scores will refuse them."
     ]
 
 
-def quality_rows(folder: Path, questions: Sequence[Question]) -> list[dict[str, Any]]:
+def quality_rows(rankings: Rankings, questions: Sequence[Question]) -> list[dict[str, Any]]:
     """Return the quality of stored rankings, with intervals.
 
     Each split has a row of top-k accuracies by answers and, where gold passages are annotated, one of recall@k by these,
     with nDCG@10, MRR and MAP. Questions whose only answer is their own text, as in BEIR, have no answers.
     """
-    hits = read_rankings(folder, questions).hits
-    rows = []
+    hits, rows = rankings.hits, []
     for split in dict.fromkeys(question.split for question in questions):
         selected = [question for question in questions if question.split == split]
-        names = {"retrieval": folder.name, "split": split}
         undefined = dict.fromkeys(RANK_MEASURES, undefined_interval())
         answered = [question for question in selected if question.answers != (question.text,)]
         if answered:
             flags = [[hit.has_answer for hit in hits[question.question_id]] for question in answered]
             at = {f"@{k}": mean_interval(top_k_accuracy(flags, k)) for k in DEPTHS}
-            rows.append({**names, "measure": "top-k accuracy", "questions": len(answered), **at, **undefined})
+            rows.append({"split": split, "measure": "top-k accuracy", "questions": len(answered), **at, **undefined})
         judged = {q.question_id: q.gold_passage_ids for q in selected if q.gold_passage_ids}
         if judged:
             ranked = {question_id: [hit.passage_id for hit in hits[question_id]] for question_id in judged}
             values = {name: mean_interval(vector) for name, vector in judged_measures(judged, ranked, DEPTHS).items()}
             at = {name.removeprefix("recall"): interval for name, interval in values.items()}
-            rows.append({**names, "measure": "recall", "questions": len(judged), **at})
+            rows.append({"split": split, "measure": "recall", "questions": len(judged), **at})
     return rows
 
 

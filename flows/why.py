@@ -15,10 +15,9 @@ from omegaconf import DictConfig
 from flows import _models
 from flows._artifacts import Artifact, Project
 from flows._cells import cell_artifact, closed_book_artifact
-from flows._conf import flatten
 from flows._entry import entry
 from flows._summary import Summary
-from winnow.artifacts.provenance import git_revision, read_manifest, versions
+from winnow.artifacts.provenance import flatten, git_revision, read_manifest, versions
 from winnow.errors import ConfigError, MissingArtifactError
 
 

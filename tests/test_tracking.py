@@ -4,7 +4,7 @@ from pathlib import Path
 
 from mlflow import MlflowClient
 
-from winnow.tracking import DatasetRef, Tracker, flatten
+from winnow.tracking import DatasetRef, Tracker
 
 
 def test_a_run_with_all_it_carries(tmp_path: Path) -> None:
@@ -34,8 +34,3 @@ def test_a_run_with_all_it_carries(tmp_path: Path) -> None:
     assert tracker.find(stage="other") is None
     assert stored.inputs.dataset_inputs[0].dataset.digest == "abc"
     assert {a.path for a in client.list_artifacts(run.run_id)} == {"config.yaml", "p.txt"}
-
-
-def test_flatten() -> None:
-    """Dotted names; class paths are shortened."""
-    assert flatten({"a": {"_target_": "x.y.Z", "b": {"c": 1}}}) == {"a.class": "Z", "a.b.c": 1}

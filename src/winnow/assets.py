@@ -95,8 +95,7 @@ def fetch(asset: Asset, downloads: Path, advance: Advance = lambda _: None) -> b
 
     """
     folder = Path(asset.path)
-    if asset.is_unpinned:
-        asset = replace(asset, sha256=recorded_sha256(asset) or RECORDED)
+    asset = _with_recorded_checksum(asset)
     if _stamp(folder, asset.source):
         if not is_unchanged_asset(folder, asset.source):
             raise AssetError(
@@ -136,8 +135,12 @@ def fetch(asset: Asset, downloads: Path, advance: Advance = lambda _: None) -> b
 
 def is_present(asset: Asset) -> bool:
     """Return whether an asset has been unpacked to its folder."""
-    source = {**asset.source, "sha256": recorded_sha256(asset)} if asset.is_unpinned else asset.source
-    return bool(_stamp(Path(asset.path), source))
+    return bool(_stamp(Path(asset.path), _with_recorded_checksum(asset).source))
+
+
+def _with_recorded_checksum(asset: Asset) -> Asset:
+    """Return the asset with the checksum of the download in its folder, if its owner publishes none and there is one."""
+    return replace(asset, sha256=recorded_sha256(asset) or RECORDED) if asset.is_unpinned else asset
 
 
 def recorded_sha256(asset: Asset) -> str:
@@ -158,7 +161,7 @@ def is_unchanged_asset(folder: Path, source: Mapping[str, Any], below: str = "."
 
     """
     recorded = _stamp(folder, source)
-    expected = {name for name in recorded if PurePosixPath(below) in (path := PurePosixPath(name), *path.parents)}
+    expected = {name for name in recorded if PurePosixPath(name).is_relative_to(below)}
     part = folder / below
     present = {str(file.relative_to(folder)) for file in part.rglob("*") if file.is_file()} if part.is_dir() else {below}
     unchanged = all(is_unchanged(folder / name, recorded[name]) for name in expected)

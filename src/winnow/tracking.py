@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from winnow.artifacts.provenance import flatten
+
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
@@ -55,7 +57,7 @@ class Tracker:
 
         run = self.client.create_run(self.experiment_id, run_name=name)
         run_id = run.info.run_id
-        flat = [Param(key, str(value)[:6000]) for key, value in flatten(params).items()]
+        flat = [Param(key, str(value)[:6000]) for key, value in _named(params).items()]
         self.client.log_batch(run_id, params=flat[:100], tags=[RunTag(key, value) for key, value in tags.items()])
         inputs = [DatasetInput(Dataset(d.name, d.digest, "local", json.dumps({"uri": d.source}))) for d in data]
         if inputs:
@@ -99,14 +101,9 @@ class Run:
         self.client.set_terminated(self.run_id, status)
 
 
-def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return nested mappings as one, with dotted names; class paths (`_target_`) keep their last part."""
-    flat: dict[str, Any] = {}
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            flat.update(flatten(value, f"{prefix}{key}."))
-        elif key == "_target_":
-            flat[f"{prefix}class"] = str(value).rpartition(".")[2]
-        else:
-            flat[f"{prefix}{key}"] = value
-    return flat
+def _named(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings by dotted name; a class path (`_target_`) becomes "class" with its last part."""
+    return {
+        name.replace("_target_", "class"): value.rpartition(".")[2] if name.endswith("_target_") else value
+        for name, value in flatten(settings).items()
+    }

@@ -9,8 +9,7 @@ from winnow.errors import ConfigError
 from winnow.metrics.correctness import F1
 from winnow.metrics.intervals import UNDEFINED
 from winnow.reports.cells import CellResult, difference
-from winnow.reports.differences import paper_notes
-from winnow.reports.paper import NOT_REPORTED, paper_tables
+from winnow.reports.paper import NOT_REPORTED, compare_with_paper
 from winnow.reports.reported import load
 from winnow.testing import cell_result as plain_cell
 
@@ -46,14 +45,14 @@ def test_ours_beside_the_paper() -> None:
     """EM 50 against 40.1 is +9.9; a cell that the paper has not, and a value it does not give, are not reported."""
     cells = [cell_result(s, k, "gold_inserted", [1.0, 0.0]) for s, k in (("post_fusion", 5), ("post_fusion", 7))]
     part = load("post_fusion", "table1", "NQ", "ChatGPT")
-    values, differences, counts = paper_tables(part, cells, 0, (150, 147))
+    values, differences, counts = compare_with_paper(part, cells, 0, (150, 147))[0]
     assert {row[3] for row in differences.rows} == {"not run"}
     first, second = values.rows
     assert first[:4] == ["post_fusion", "5", "gold_inserted", "1"]
     assert first[4] == "50.0 [9.5, 90.5]"
     assert first[5:7] == ["40.1", "+9.9"]
     assert second[5:7] == [NOT_REPORTED, UNDEFINED]
-    voteless = paper_tables(part, [cell_result("concatenation", 5, "gold_inserted", [1.0])], 0, None)[0].rows[0]
+    voteless = compare_with_paper(part, [cell_result("concatenation", 5, "gold_inserted", [1.0])], 0, None)[0][0].rows[0]
     assert voteless[-3:] == [UNDEFINED] * 3
     assert counts.rows == [["ours", "150", "147"], ["paper", "5892", "3459"]]
 
@@ -61,24 +60,24 @@ def test_ours_beside_the_paper() -> None:
 def test_a_range_is_met_anywhere_within() -> None:
     """Figure 1 states 2 to 7 % unknown for Post-Fusion: 50 % is 43 over its end."""
     cell = cell_result("post_fusion", 10, "gold_inserted", [1.0, 0.0])
-    row = paper_tables(load("post_fusion", "figure1", "NQ", ""), [cell], 0, None)[0].rows[0]
+    row = compare_with_paper(load("post_fusion", "figure1", "NQ", ""), [cell], 0, None)[0][0].rows[0]
     assert row[5:7] == ["2 to 7", "+43.0"]
 
 
 def test_differences_are_paired_and_say_what_was_not_run() -> None:
     """Table 2's others stand in a row of their own; a contrast without its cells is named."""
     cells = [cell_result("concat_pf", k, "retrieved", ems) for k, ems in ((5, [0.0, 0.0, 1.0]), (20, [1.0, 0.0, 1.0]))]
-    _, contrasts = paper_tables(load("post_fusion", "figure4", "", ""), cells, 0, None)
+    _, contrasts = compare_with_paper(load("post_fusion", "figure4", "", ""), cells, 0, None)[0]
     assert contrasts.rows[0][:3] == ["EM", "concat_pf, k 20", "concat_pf, k 5"]
     assert contrasts.rows[0][3].startswith("+33.3 [-")
     assert contrasts.rows[0][4:9] == ["1.000", "1.000", "3", "+1.5", "11,628"]
     assert contrasts.rows[1][3] == "not run"
     mixed = [_labelled(cells[0], "dev"), *(_labelled(cell, "test") for cell in cells)]
-    _, contrasts = paper_tables(load("post_fusion", "figure4", "", ""), mixed, 0, None)
+    _, contrasts = compare_with_paper(load("post_fusion", "figure4", "", ""), mixed, 0, None)[0]
     assert contrasts.rows[0][3].startswith("+33.3 [")
-    _, contrasts = paper_tables(load("post_fusion", "figure4", "", ""), [mixed[0], mixed[2]], 0, None)
+    _, contrasts = compare_with_paper(load("post_fusion", "figure4", "", ""), [mixed[0], mixed[2]], 0, None)[0]
     assert contrasts.rows[0][3] == "not run"
-    table = paper_tables(load("post_fusion", "table2", "NQ", "GPT4"), cells, 0, None)[0]
+    table = compare_with_paper(load("post_fusion", "table2", "NQ", "GPT4"), cells, 0, None)[0][0]
     assert table.rows[-1][0] == "Supervised (others' result)"
     assert table.rows[-1][5] == "40.9"
     tokens = difference(cells[1], cells[0], "tokens", 0)
@@ -94,7 +93,7 @@ def test_a_table_s_values_make_differences_from_its_first_strategy() -> None:
     assert load("re_rag", "table1", "NQ", "base").differences == []
     ems = [float(n % 2) for n in range(12)]
     cells = [cell_result("concatenation", 5, "gold_inserted", ems), cell_result("concat_pf", 5, "gold_inserted", [1.0] * 12)]
-    (note,) = paper_notes(part, cells, 0)
+    (note,) = compare_with_paper(part, cells, 0, None)[1]
     assert note.startswith("Too few questions: 12 cannot show 1 of the 1 differences")
 
 
@@ -116,8 +115,8 @@ def test_too_few_questions_for_the_papers_effect_are_said_above() -> None:
     """Figure 4 states +1.5 EM from k 5 to 20: with a third of the questions differing it takes 2.8016² / 3 / .015²."""
     part = load("post_fusion", "figure4", "", "")
     cells = [cell_result("concat_pf", k, "retrieved", ems) for k, ems in ((5, [0.0, 0.0, 1.0]), (20, [1.0, 0.0, 1.0]))]
-    (note,) = paper_notes(part, cells, 0)
+    (note,) = compare_with_paper(part, cells, 0, None)[1]
     assert "3 cannot show 1 of the 1 differences" in note
     assert "EM of concat_pf, k 20 against concat_pf, k 5 (+1.5) would need 11,628 questions." in note
-    assert paper_notes(part, cells[:1], 0) == []
-    assert paper_notes(load("post_fusion", "table1", "NQ", "GPT4"), cells, 0) == []
+    assert compare_with_paper(part, cells[:1], 0, None)[1] == []
+    assert compare_with_paper(load("post_fusion", "table1", "NQ", "GPT4"), cells, 0, None)[1] == []

@@ -50,6 +50,14 @@ def read_manifest(folder: Path) -> Mapping[str, Any]:
     return body
 
 
+def flatten(value: Any, prefix: str = "") -> dict[str, Any]:
+    """Return the leaves of nested settings by dotted name; an empty mapping is a leaf."""
+    if not isinstance(value, Mapping) or not value:
+        return {prefix: value}
+    parts = ((f"{prefix}.{name}" if prefix else str(name), inner) for name, inner in value.items())
+    return {leaf: inner for name, nested in parts for leaf, inner in flatten(nested, name).items()}
+
+
 def content_digest(folder: Path) -> str:
     """Return the digest of a finished artifact's content, as its manifest records it; "" for an unfinished one."""
     return str(read_manifest(folder).get("content", ""))

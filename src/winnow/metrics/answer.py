@@ -20,6 +20,9 @@ import regex
 
 from winnow.errors import ConfigError, InputError
 
+UNKNOWN = "unknown"
+"""The answer of a reader that does not know, which prompts request in this word."""
+
 Dialect = Literal["squad", "squad_v2", "fid", "flashrag", "crag"]
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _FID_ARTICLES = regex.compile(r"\b(a|an|the)\b")

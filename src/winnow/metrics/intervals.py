@@ -94,9 +94,10 @@ def ratio_interval(parts: ArrayLike, wholes: ArrayLike, *, seed: int = 0, resamp
     if not whole:
         return undefined_interval()
     counted = int((terms[1] > 0).sum())
-    low, high = (0.0, 0.0) if is_binary(terms.ravel()) else _resampled_ratios(terms, seed, resamples)
-    if low == high:
-        low, high = _wilson(part / whole, counted)
+    low, high = _wilson(part / whole, counted)
+    if not is_binary(terms.ravel()):
+        resampled = _resampled_ratios(terms, seed, resamples)
+        low, high = resampled if resampled[0] < resampled[1] else (low, high)
     return Interval(part / whole, low, high, counted, (part, whole))
 
 

@@ -4,10 +4,9 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
-from winnow.metrics.answer import normalise
+from winnow.metrics.answer import UNKNOWN, normalise
 from winnow.metrics.base import MeanMetric, RatioMetric, Sample
 
-_UNKNOWN = "unknown"
 _UP_TO_ANSWER = re.compile(r"^.*\banswer\b\W*", re.IGNORECASE)
 
 
@@ -53,4 +52,4 @@ class Refusals(MeanMetric):
         """Return 1.0 if the final answer is unknown and the reply says it in other words."""
         prediction = sample.prediction
         lines = {normalise(_UP_TO_ANSWER.sub("", line)) for line in prediction.reply.splitlines()} - {""}
-        return float(prediction.unknown and bool(lines) and _UNKNOWN not in lines)
+        return float(prediction.unknown and bool(lines) and UNKNOWN not in lines)

@@ -161,7 +161,7 @@ def load_causal_lm(path: str, dtype: str, device: str, quantize: str = "none") -
     source, source_options = hub_arguments(path)
     options: dict[str, Any] = {"use_safetensors": True}
     if path.endswith(".gguf"):
-        source, source_options = str(Path(path).parent), {"gguf_file": Path(path).name, "trust_remote_code": False}
+        source, source_options = str(Path(path).parent), {**source_options, "gguf_file": Path(path).name}
         options = {"quantization_config": GgufConfig(dequantize=True)}
         if quantize != "none":
             raise ConfigError(f"reader.quantize={quantize} needs safetensors; {path} is a GGUF file.")

@@ -58,6 +58,11 @@ class CellResult:
         metric = self.metric(name)
         return UNDEFINED if metric is None else metric.format(self.interval(name, seed))
 
+    @cached_property
+    def answers(self) -> Mapping[str, str]:
+        """Return the answers by question id."""
+        return {sample.question.question_id: sample.prediction.answer for sample in self.samples}
+
     def values(self, name: str) -> dict[str, float]:
         """Return the metric's value for each question for which it is defined, by question id."""
         metric = self.metric(name)
@@ -143,9 +148,7 @@ def scale_of(metric: Metric) -> float:
 
 def paired(first: CellResult, second: CellResult) -> bool:
     """Return whether two cells can be compared: they have the same question selection and at least one common question."""
-    first_ids = {sample.question.question_id for sample in first.samples}
-    same_selection = first.labels.questions == second.labels.questions
-    return same_selection and not first_ids.isdisjoint(sample.question.question_id for sample in second.samples)
+    return first.labels.questions == second.labels.questions and not first.answers.keys().isdisjoint(second.answers)
 
 
 def difference(first: CellResult, second: CellResult, metric: str, seed: int) -> Comparison | None:

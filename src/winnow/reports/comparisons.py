@@ -57,16 +57,16 @@ def comparison_tables(cells: Sequence[CellResult], seed: int) -> list[TableView]
     either, or if all their answers are equal; the caption lists the latter, which are no tests for the correction either.
     """
     tables = [_factor_table(factor, cells, seed) for factor in _FACTORS]
-    return [table for table in tables if table.rows or "Identical" in table.caption]
+    return [table for table in tables if table is not None]
 
 
-def _factor_table(factor: _Factor, cells: Sequence[CellResult], seed: int) -> TableView:
+def _factor_table(factor: _Factor, cells: Sequence[CellResult], seed: int) -> TableView | None:
     metric = cells[0].metrics[0]
     names: list[list[str]] = []
     comparisons: list[Comparison] = []
     identical: list[str] = []
     for first, second in _pairs(factor, cells):
-        if _answers(first) == _answers(second):
+        if first.answers == second.answers:
             a, b = factor.value(first.labels), factor.value(second.labels)
             identical.append(f"{a} = {b} ({factor.rest(first.labels)})")
             continue
@@ -74,6 +74,8 @@ def _factor_table(factor: _Factor, cells: Sequence[CellResult], seed: int) -> Ta
         if comparison is not None:
             names.append([factor.value(first.labels), factor.value(second.labels), factor.rest(first.labels)])
             comparisons.append(comparison)
+    if not comparisons and not identical:
+        return None
     scale = scale_of(metric)
     rows = [
         [*name, c.signed(scale), c.p_text, format_p(adjusted), str(c.n), c.detectable_text(scale)]
@@ -97,7 +99,3 @@ def _pairs(factor: _Factor, cells: Sequence[CellResult]) -> Iterator[tuple[CellR
         seeds = {first.labels.seed, second.labels.seed} - {""}
         if len(seeds) < 2 and factor.is_pair(first.labels, second.labels) and paired(first, second):
             yield first, second
-
-
-def _answers(cell: CellResult) -> dict[str, str]:
-    return {sample.question.question_id: sample.prediction.answer for sample in cell.samples}

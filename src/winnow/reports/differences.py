@@ -11,7 +11,7 @@ from winnow.reports.reported import PaperPart, ReportedDifference, matches
 
 
 @dataclass(frozen=True, slots=True)
-class _Difference:
+class Difference:
     """Our value of a difference that the paper reports.
 
     Attributes:
@@ -34,13 +34,14 @@ class _Difference:
     shared: str = ""
 
 
-def _compute_differences(part: PaperPart, cells: Sequence[CellResult], seed: int) -> list[_Difference]:
+def compute_differences(part: PaperPart, cells: Sequence[CellResult], seed: int) -> list[Difference]:
+    """Compute our values of the differences that a part of a paper reports, in its order."""
     return [entry for reported in part.differences for entry in _compute_difference(part, reported, cells, seed)]
 
 
 def _compute_difference(
     part: PaperPart, reported: ReportedDifference, cells: Sequence[CellResult], seed: int
-) -> list[_Difference]:
+) -> list[Difference]:
     """Compute a difference for every pair of cells that differ only as the paper's do, or say that there is none."""
     first_cells, second_cells = (
         [cell for cell in cells if matches(cell.labels, {**part.at, **where})] for where in (reported.of, reported.less)
@@ -57,7 +58,7 @@ def _compute_difference(
     assert metric is not None, reported.metric
     title, scale = metric.heading, scale_of(metric)
     if not pairs:
-        return [_Difference(reported, title, scale, "not run")]
+        return [Difference(reported, title, scale, "not run")]
     entries = []
     for pair in pairs:
         values = common_values(*pair, reported.metric, seed)
@@ -65,17 +66,16 @@ def _compute_difference(
             str(getattr(pair[0].labels, name)) for name in ("strategy", "seed") if name in free and len(pairs) > 1
         )
         if values is None:
-            entries.append(_Difference(reported, title, scale, "undefined", shared=shared))
+            entries.append(Difference(reported, title, scale, "undefined", shared=shared))
             continue
         spread = [a - b for a, b in zip(*values, strict=True)]
         needed = questions_needed(spread, reported.value / scale) if reported.value else None
-        entries.append(_Difference(reported, title, scale, "", compare(*values, seed=seed), needed, shared))
+        entries.append(Difference(reported, title, scale, "", compare(*values, seed=seed), needed, shared))
     return entries
 
 
-def differences_table(part: PaperPart, cells: Sequence[CellResult], seed: int) -> TableView:
-    """Build a table of the differences that a part reports, each beside ours."""
-    differences = _compute_differences(part, cells, seed)
+def differences_table(differences: Sequence[Difference]) -> TableView:
+    """Build a table of the paper's differences, each beside ours."""
     adjusted = iter(holm([entry.comparison.p_value for entry in differences if entry.comparison is not None]))
     rows = []
     for entry in differences:
@@ -95,9 +95,8 @@ def differences_table(part: PaperPart, cells: Sequence[CellResult], seed: int) -
     return TableView("Differences that the paper reports", caption, columns, rows)
 
 
-def paper_notes(part: PaperPart, cells: Sequence[CellResult], seed: int) -> list[str]:
+def sample_size_notes(differences: Sequence[Difference]) -> list[str]:
     """Return a note on the paper's differences that our number of questions is too small to show, or nothing."""
-    differences = _compute_differences(part, cells, seed)
     lacking = [d for d in differences if d.comparison is not None and d.needed is not None and d.needed > d.comparison.n]
     known = [d for d in differences if d.comparison is not None and d.needed is not None]
     if not lacking:
@@ -111,7 +110,7 @@ def paper_notes(part: PaperPart, cells: Sequence[CellResult], seed: int) -> list
     ]
 
 
-def _name_difference(entry: _Difference) -> str:
+def _name_difference(entry: Difference) -> str:
     reported = entry.reported
     return f"{entry.title} of {_selector_text(reported.of)} against {_selector_text(reported.less)} ({reported.value:+g})"
 

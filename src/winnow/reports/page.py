@@ -9,9 +9,8 @@ from jinja2 import Environment, FileSystemLoader
 from winnow.metrics.base import Sample
 from winnow.reports.cells import CellResult, TableView, breakdown_table, metrics_table
 from winnow.reports.comparisons import comparison_tables
-from winnow.reports.differences import paper_notes
 from winnow.reports.notes import reply_notes
-from winnow.reports.paper import paper_tables
+from winnow.reports.paper import compare_with_paper
 from winnow.reports.plots import against_k, against_position, against_samples, tokens_by_strategy
 from winnow.reports.reported import PaperPart
 from winnow.reports.seeds import seeds_table
@@ -83,8 +82,8 @@ def build_report(
     notes = reply_notes(cells, seed)
     if part:
         covered = gold if part.gold_only and gold else cells
-        tables = paper_tables(part, covered, seed, filtered) + tables
-        notes = paper_notes(part, covered, seed) + notes
+        paper_tables, paper_notes = compare_with_paper(part, covered, seed, filtered)
+        tables, notes = paper_tables + tables, paper_notes + notes
     return Report(title, notes, tables, _plots(cells, gold, seed), provenance)
 
 

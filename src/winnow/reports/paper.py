@@ -1,18 +1,20 @@
-"""Tables that compare our cells with the values that a paper reports."""
+"""The part of a report that compares our cells with the values that a paper reports."""
 
 import math
 from collections.abc import Sequence
 
 from winnow.metrics.intervals import UNDEFINED
 from winnow.reports.cells import CellResult, TableView, scale_of
-from winnow.reports.differences import differences_table
+from winnow.reports.differences import compute_differences, differences_table, sample_size_notes
 from winnow.reports.reported import PaperPart, ReportedValue, matches
 
 NOT_REPORTED = "not reported"
 
 
-def paper_tables(part: PaperPart, cells: Sequence[CellResult], seed: int, filtered: tuple[int, int] | None) -> list[TableView]:
-    """Build the tables that compare our values, differences and numbers of questions with those of the paper.
+def compare_with_paper(
+    part: PaperPart, cells: Sequence[CellResult], seed: int, filtered: tuple[int, int] | None
+) -> tuple[list[TableView], list[str]]:
+    """Build tables of our values, differences and numbers of questions beside the paper's, and the notes on them.
 
     Args:
         part: Table or figure of the paper.
@@ -22,15 +24,16 @@ def paper_tables(part: PaperPart, cells: Sequence[CellResult], seed: int, filter
 
     """
     tables = [_values_table(part, cells, seed)]
-    if part.differences:
-        tables.append(differences_table(part, cells, seed))
+    differences = compute_differences(part, cells, seed)
+    if differences:
+        tables.append(differences_table(differences))
     if part.questions and filtered:
         rows = [["ours", *map(str, filtered)], ["paper", *map(str, part.questions)]]
         caption = (
             "number of questions before and after removing those that the reader answers without passages (paper: section 4)"
         )
         tables.append(TableView("Closed-book filter", caption, ["", "before", "after"], rows))
-    return tables
+    return tables, sample_size_notes(differences)
 
 
 def _values_table(part: PaperPart, cells: Sequence[CellResult], seed: int) -> TableView:

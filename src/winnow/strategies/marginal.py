@@ -6,10 +6,10 @@ from typing import ClassVar, Literal
 
 from winnow.contexts import marginalization
 from winnow.errors import ConfigError, ReaderError
-from winnow.metrics.answer import normalise
+from winnow.metrics.answer import UNKNOWN, normalise
 from winnow.records import Answer, Context, Decoding, Generation, Likelihood, Plan, Question
 from winnow.strategies.prompt import Prompt, build_request
-from winnow.strategies.replies import UNKNOWN, is_unknown, read_answer
+from winnow.strategies.replies import is_unknown, read_answer
 
 
 @dataclass(frozen=True, slots=True)

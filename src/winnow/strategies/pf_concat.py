@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from winnow.metrics.answer import normalise
+from winnow.metrics.answer import UNKNOWN, normalise
 from winnow.records import Answer, Context, Decoding, Plan, Question
 from winnow.strategies.prompt import Prompt, build_request
-from winnow.strategies.replies import UNKNOWN, is_unknown
+from winnow.strategies.replies import is_unknown
 from winnow.strategies.sampling import request_pools
 from winnow.strategies.vote import Vote
 

@@ -5,10 +5,9 @@ The Post-Fusion paper does not specify these rules. Ours are documented in docs/
 
 import re
 
-from winnow.metrics.answer import normalise
+from winnow.metrics.answer import UNKNOWN, normalise
 from winnow.strategies.refusals import is_refusal
 
-UNKNOWN = "unknown"
 _UNKNOWN_WITH_COMMENT = re.compile(
     r"^\W*(unknown\s*[.,;:!?()\[\]-]|unknown (based|given|from|according|in the)\b|n/a\W*$)", re.IGNORECASE
 )

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from winnow.errors import ConfigError
-from winnow.metrics.answer import normalise
+from winnow.metrics.answer import UNKNOWN, normalise
 from winnow.records import Answer, Context, Question
-from winnow.strategies.replies import UNKNOWN, is_unknown
+from winnow.strategies.replies import is_unknown
 from winnow.strategies.sampling import Pool
 
 _LAST_RANK = 1_000_000

@@ -3,12 +3,13 @@
 The sweep, the manifest, MLflow, the report and `flows.show` all use the same specification.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from winnow.artifacts import contracts, parquet
+from winnow.artifacts.provenance import flatten
 from winnow.artifacts.tables import read_questions
 from winnow.contexts.build import RankBy
 from winnow.contexts.placement import Placement
@@ -164,7 +165,7 @@ _NO_RESULT = (
 
 def _differences(configs: Sequence[Mapping[str, Any]]) -> list[str]:
     """Name for each configuration the settings in which it differs from the others, such as "weighting.scale=0.1"."""
-    flat = [dict(_leaves({name: node for name, node in config.items() if name not in _NO_RESULT})) for config in configs]
+    flat = [flatten({name: node for name, node in config.items() if name not in _NO_RESULT}) for config in configs]
     names = dict.fromkeys(name for settings in flat for name in settings)
     varying = [name for name in names if len({repr(settings.get(name)) for settings in flat}) > 1]
     return [", ".join(f"{name}={_shortened(settings.get(name))}" for name in varying) for settings in flat]
@@ -173,11 +174,3 @@ def _differences(configs: Sequence[Mapping[str, Any]]) -> list[str]:
 def _shortened(value: object) -> str:
     text = " ".join(str(value).split())
     return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 3] + "..."
-
-
-def _leaves(node: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in node.items():
-        if isinstance(value, Mapping):
-            yield from _leaves(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from winnow.errors import ConfigError
+from winnow.metrics.answer import UNKNOWN
 from winnow.metrics.ranking import shortest_contained_answer
 from winnow.records import Context, Message, Question
 from winnow.targets import targets, writable_answers
@@ -116,7 +117,7 @@ def _answered_example(question: Question, contexts: Sequence[Context], render: R
 
 def _unknown_example(question: Question, contexts: Sequence[Context], render: Render, rng: random.Random) -> Example:
     negatives = [c for c in contexts if not c.has_answer][:_UNKNOWN_RANKS]
-    return Example(f"{question.question_id}/unknown", render(question, [rng.choice(negatives)]), "unknown")
+    return Example(f"{question.question_id}/unknown", render(question, [rng.choice(negatives)]), UNKNOWN)
 
 
 def _crowded_example(

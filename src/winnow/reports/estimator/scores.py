@@ -106,7 +106,12 @@ def score_sources(dev: Sequence[ScoredQuestion], median: float) -> tuple[ScoreSo
 
     return (
         ScoreSource(
-            "retriever", _retriever_score, by_retriever, _quantiles, _format_number, lambda c: c.retriever_score() > median
+            "retriever",
+            Context.retriever_score,
+            by_retriever,
+            _quantiles,
+            _format_number,
+            lambda c: c.retriever_score() > median,
         ),
         ScoreSource(
             "estimator, 0.5 to 0.9", log_odds, by_estimator, _paper_log_odds, _format_probability, lambda c: log_odds(c) > 0
@@ -142,10 +147,6 @@ def exact_matches(questions: Sequence[ScoredQuestion]) -> Floats:
 def answered(questions: Sequence[ScoredQuestion]) -> list[ScoredQuestion]:
     """Return the questions that a cell answered."""
     return [question for question in questions if question.em is not None]
-
-
-def _retriever_score(context: Context) -> float:
-    return context.retriever_score()
 
 
 def _paper_log_odds(best_scores: Floats) -> Sequence[float]:  # noqa: ARG001 (a ScoreSource's signature)
