@@ -121,7 +121,7 @@ def main() -> None:
         sharing(Path(folder))
         replay(Path(folder))
     for count in (10_000, 100_000):
-        subprocess.run([sys.executable, __file__, str(count)], check=True)
+        subprocess.run([sys.executable, "-m", "bench.bench_driver", str(count)], check=True)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,8 @@ def test_f1_by_hand() -> None:
     """'george orwell wrote' against 'george orwell': P = 2/3, R = 1, F1 = 0.8; the better answer counts."""
     assert f1("George Orwell wrote", ["George Orwell"]) == pytest.approx(0.8)
     assert f1("George Orwell wrote", ["nobody", "George Orwell"]) == pytest.approx(0.8)
+    assert f1("one two three four", ["one two three five"]) == pytest.approx(6 / 8)
+    assert f1("one one one", ["one one two"]) == pytest.approx(4 / 6)
     assert f1("", ["x"]) == 0.0
 
 
@@ -34,6 +36,7 @@ def test_flashrag_f1_is_zero_on_yes_against_no() -> None:
     """SQuAD gives partial credit to 'yes it is' against 'yes'? FlashRAG gives none where one side is exactly 'yes'."""
     assert f1("yes it is", ["yes"]) == pytest.approx(0.5)
     assert f1("yes it is", ["yes"], dialect="flashrag") == 0.0
+    assert f1("no", ["no way"], dialect="flashrag") == f1("no way", ["no"], dialect="flashrag") == 0.0
     assert f1("yes", ["yes"], dialect="flashrag") == 1.0
 
 
@@ -55,6 +58,7 @@ def test_combining_marks_belong_to_words_in_fid() -> None:
     assert exact_match("a\u0301", ["\u0301"], dialect="fid") == 0.0
     assert f1("a\u0301 b", ["b"]) == pytest.approx(2 / 3)
     assert f1("a\u0301 b", ["\u0301 b"], dialect="fid") == pytest.approx(0.5)
+    assert f1("a\u0301 b", ["\u0301 b"], dialect="crag") == 1.0
 
 
 def test_accuracy_is_containment() -> None:

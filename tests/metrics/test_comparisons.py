@@ -1,6 +1,7 @@
 """Paired comparisons against numbers worked out by hand, and their coverage."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ def test_mcnemar_by_hand() -> None:
     """Five questions that only the first gets right: p = 2 / 2**5; 3 against 1: 2 * 5 / 2**4."""
     assert mcnemar(5, 0) == pytest.approx(2 / 32)
     assert mcnemar(1, 3) == pytest.approx(10 / 16)
-    assert mcnemar(0, 0) == 1.0
+    assert mcnemar(0, 0) == mcnemar(1, 1) == 1.0
 
 
 def test_compare_is_paired() -> None:
@@ -30,6 +31,9 @@ def test_compare_is_paired() -> None:
     result = compare([1.0, 1.0, 0.0, 1.0], [0.0, 1.0, 0.0, 1.0])
     assert (result.difference, result.n, result.p_text) == (0.25, 4, "1.000")
     assert result.signed().startswith("+25.0 [-")
+    shown = replace(result, difference=0.125, low=-0.0625, high=0.5, detectable=0.375)
+    assert (shown.signed(), shown.detectable_text()) == ("+12.5 [-6.2, +50.0]", "37.5")
+    assert (shown.signed(8.0), shown.detectable_text(8.0)) == ("+1.0 [-0.5, +4.0]", "3.0")
     with pytest.raises(InputError, match="same questions"):
         compare([1.0], [1.0, 0.0])
 
@@ -61,6 +65,21 @@ def test_the_interval_of_paired_shares_covers(n: int, gained: float, lost: float
     assert np.mean([low <= gained - lost <= high for low, high in bounds]) >= 0.95
     normal = 2 * 1.96 * math.sqrt((gained + lost - (gained - lost) ** 2) / n)
     assert np.mean([high - low for low, high in bounds]) <= 1.4 * normal
+
+
+@pytest.mark.parametrize(("gained", "lost", "n"), [(4, 0, 60), (9, 3, 40), (0, 7, 20), (30, 25, 300), (6, 6, 12)])
+def test_the_bounds_are_those_of_drawn_confidence_distributions(gained: int, lost: int, n: int) -> None:
+    """Each bound is a quantile of the share of discordant questions times (2 t - 1), both drawn a million times."""
+    rng, discordant = np.random.default_rng(0), gained + lost
+
+    def draw(a: int, b: int) -> np.ndarray:
+        return rng.beta(a, b, 10**6) if a and b else np.full(10**6, float(a > 0))
+
+    few, many = draw(discordant, n - discordant + 1), draw(discordant + 1, n - discordant)
+    largest, smallest = 2 * draw(gained + 1, lost) - 1, 2 * draw(gained, lost + 1) - 1
+    high = np.quantile(np.where(largest > 0, largest * many, largest * few), 0.975)
+    low = np.quantile(np.where(smallest < 0, smallest * many, smallest * few), 0.025)
+    assert paired_share_bounds(gained, lost, n) == (pytest.approx(low, abs=5e-3), pytest.approx(high, abs=5e-3))
 
 
 def test_other_values_have_a_permutation_test() -> None:

@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from winnow.errors import ConfigError
-from winnow.metrics.base import JudgedMetric, Sample, evaluate, required_inputs
-from winnow.metrics.breakdowns import AnswerType, GoldRank, MetaField, RetrievalScore, answer_type
+from winnow.metrics.base import JudgedMetric, Sample, evaluate
 from winnow.metrics.citation import Citation
 from winnow.metrics.correctness import F1, Accuracy, ExactMatch
 from winnow.metrics.cost import Consumption, Cost
@@ -14,7 +13,7 @@ from winnow.metrics.intervals import UNDEFINED
 from winnow.metrics.judged import JudgedAccuracy
 from winnow.metrics.majority import NotMajority, NotMajorityOfPools
 from winnow.metrics.unknown import Unknown
-from winnow.records import Prediction, Price, Question, RoleUsage
+from winnow.records import Prediction, Price, RoleUsage
 from winnow.reports.cells import CellResult, metrics_table
 from winnow.sweeps.labels import CellLabels
 from winnow.testing import context, play, sample
@@ -89,46 +88,6 @@ def test_a_judge_is_asked_and_its_odd_replies_leave_the_question_out() -> None:
     assert verdicts[0][1] == [["Who wrote Emma?|Jane Austen; Austen|Emma"]]
     with pytest.raises(ConfigError, match=r"metric.judged.template must contain \{answer\}"):
         JudgedAccuracy("judged", "judged", template="{question} {answers}")
-
-
-def _sample(meta: str, answer: str, *contexts: object) -> Sample:
-    return Sample(Question("q", "?", (answer,), meta=meta), Prediction("q", "x", False), ranking=contexts)  # type: ignore[arg-type]
-
-
-def test_breakdowns_by_meta_field() -> None:
-    """A question without the field is "none"; a field that no question has is refused with those there are."""
-    samples = [_sample('{"list": "art"}', "a"), _sample("{}", "a")]
-    assert MetaField("list", "topic", "list").groups(samples) == ["art", "none"]
-    with pytest.raises(ConfigError, match=r"breakdown.field='prop': the questions' meta has \['list'\]"):
-        MetaField("list", "topic", "prop").groups(samples)
-
-
-def test_breakdowns_by_gold_rank_and_retrieval_score() -> None:
-    """Edges are inclusive; inserted gold passages were not retrieved; questions without a ranking are apart."""
-    rows = [
-        [context(1, "a", is_gold=True), context(2, "b", is_gold=True)],
-        [context(5, "a", is_gold=True)],
-        [context(6, "a", is_gold=True)],
-        [context(7, "a", is_gold=True, rank=0)],
-        [context(8, "a")],
-        [context(101, "a", is_gold=True)],
-    ]
-    samples = [_sample("{}", "a", *row) for row in rows]
-    names = ["1", "2-5", "6-20", "not retrieved", "no gold passage", "over 100"]
-    assert GoldRank("gold_rank", "rank").groups(samples) == names
-    best = RetrievalScore("score", "score", bins=2).groups(samples)
-    assert best == ["2 of 2", "2 of 2", "1 of 2", "nothing retrieved", "1 of 2", "1 of 2"]
-    assert required_inputs([GoldRank("g", "g"), NM]) == {"ranking", "prediction"}
-
-
-@pytest.mark.parametrize(
-    ("answer", "kind"),
-    [("Yes", "yes/no"), ("1984", "year"), ("3,000 m", "text"), ("42", "number"), ("Bank of England", "name"), ("dog", "text")],
-)
-def test_answer_types(answer: str, kind: str) -> None:
-    """By form alone."""
-    assert answer_type(answer) == kind
-    assert AnswerType("t", "t").groups([_sample("{}", answer)]) == [kind]
 
 
 def test_headings_name_any_dialect_but_squads() -> None:

@@ -1,0 +1,76 @@
+"""Breakdowns: by metadata, by the gold passage's rank, by the retriever's score, by the form of the answer."""
+
+import pytest
+
+from winnow.errors import ConfigError
+from winnow.metrics.base import Sample, required_inputs
+from winnow.metrics.breakdowns import AnswerType, GoldRank, MetaField, RetrievalScore, answer_type
+from winnow.metrics.unknown import Unknown
+from winnow.records import Prediction, Question
+from winnow.testing import context
+
+
+def _sample(meta: str, answer: str, *contexts: object) -> Sample:
+    answers = (answer, "another")
+    return Sample(Question("q", "?", answers, meta=meta), Prediction("q", "x", False), ranking=contexts)  # type: ignore[arg-type]
+
+
+def test_by_meta_field() -> None:
+    """A question without the field is "none"; a field that no question has is refused with those there are."""
+    samples = [_sample('{"list": "art"}', "a"), _sample("{}", "a")]
+    assert MetaField("list", "topic", "list").groups(samples) == ["art", "none"]
+    with pytest.raises(ConfigError, match=r"breakdown.field='prop': the questions' meta has \['list'\]"):
+        MetaField("list", "topic", "prop").groups(samples)
+
+
+def test_by_gold_rank() -> None:
+    """Edges are inclusive; the best of several gold passages counts; inserted ones were not retrieved."""
+    rows = [
+        [context(1, "a", is_gold=True), context(2, "b", is_gold=True)],
+        [context(5, "a", is_gold=True)],
+        [context(6, "a", is_gold=True)],
+        [context(20, "a", is_gold=True)],
+        [context(21, "a", is_gold=True)],
+        [context(7, "a", is_gold=True, rank=0)],
+        [context(8, "a")],
+        [context(101, "a", is_gold=True)],
+        [context(500, "a", is_gold=True)],
+    ]
+    samples = [_sample("{}", "a", *row) for row in rows]
+    names = ["1", "2-5", "6-20", "6-20", "21-100", "not retrieved", "no gold passage", "over 100", "over 100"]
+    assert GoldRank("gold_rank", "rank").groups(samples) == names
+    assert GoldRank("gold_rank", "rank", edges=(3, 4)).groups(samples[:2]) == ["1-3", "over 4"]
+    assert required_inputs([GoldRank("g", "g"), Unknown("u", "%Unk")]) == {"ranking", "prediction"}
+
+
+def test_by_retrieval_score() -> None:
+    """Bins of equal size from the lowest score; equal scores share one; questions without a ranking are apart."""
+    retrieved = [_sample("{}", "a", context(number, "a")) for number in range(1, 9)]
+    nothing = _sample("{}", "a", context(9, "a", rank=0))
+    scores = RetrievalScore("score", "score")
+    groups = scores.groups([*retrieved, nothing])
+    assert groups == ["4 of 4"] * 2 + ["3 of 4"] * 2 + ["2 of 4"] * 2 + ["1 of 4"] * 2 + ["nothing retrieved"]
+    assert RetrievalScore("score", "score", bins=2).groups(retrieved[:3]) == ["2 of 2", "1 of 2", "1 of 2"]
+    assert scores.groups([retrieved[0], retrieved[0]]) == ["1 of 4"] * 2
+    assert scores.groups([nothing]) == ["nothing retrieved"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        ("Yes", "yes/no"),
+        ("1984", "year"),
+        ("3,000 m", "text"),
+        ("42", "number"),
+        ("Bank of England", "name"),
+        ("dog", "text"),
+        ("Henry 8", "name"),
+        ("1st Baron", "name"),
+        ("Apollo11", "name"),
+        ("iPhone", "text"),
+    ],
+)
+def test_by_answer_type(answer: str, kind: str) -> None:
+    """By the form of the first accepted answer alone."""
+    assert answer_type(answer) == kind
+    assert AnswerType("t", "t").groups([_sample("{}", answer)]) == [kind]
