@@ -25,7 +25,7 @@ from winnow.estimators.engine import EstimatorEngine
 from winnow.estimators.t5 import T5Estimator
 from winnow.ledger.sqlite import SqliteStore
 from winnow.modeling.loading import resolve_dtype
-from winnow.modeling.pair_inputs import PairForm
+from winnow.modeling.pair_inputs import PairTemplate
 from winnow.protocols import engines_for
 from winnow.records import Context, Passage
 from winnow.strategies.relevance import estimate_relevance
@@ -55,7 +55,7 @@ def made_up(questions: int) -> Pairs:
 def by_generate(estimator: T5Estimator, pairs: Pairs) -> np.ndarray:
     """A batch a question, padded to its longest, one generated token with its scores."""
     lm = estimator.lm
-    true, false = (lm.tokenizer(word, add_special_tokens=False)["input_ids"][0] for word in estimator.words)
+    true, false = (lm.tokenizer(word, add_special_tokens=False)["input_ids"][0] for word in estimator.label_words)
     scores = []
     for start in range(0, len(pairs), CONTEXTS):
         texts = [
@@ -163,7 +163,7 @@ def cross_encoder(folder: Path, count: int) -> None:
         return
     pairs, path = retrieved(count), reranker(folder / "reranker")
     texts = [(q, f"{p.title}. {p.text}") for q, p in pairs]
-    tokens = CrossEncoder(path, PairForm("{question}", "{title}. {text}"), max_length=512).tokens
+    tokens = CrossEncoder(path, PairTemplate("{question}", "{title}. {text}"), max_length=512).tokens
     print(f"cross-encoder: {count} real pairs of {np.mean([len(tokens.encode(*pair)) for pair in pairs]):.0f} tokens")
     for dtype in dict.fromkeys(("float32", resolve_dtype("auto", "cpu"))):
         theirs = Theirs(path, model_kwargs={"dtype": getattr(torch, dtype)}, device="cpu", max_length=512)
@@ -175,7 +175,9 @@ def cross_encoder(folder: Path, count: int) -> None:
         best = max(rates, key=lambda size: rates[size])
         print(f"cross-encoder, {dtype}: sentence-transformers {rates[best]:.1f} pairs/s (best at {best} a batch)", flush=True)
         for runtime in ("torch", "openvino"):
-            ours = CrossEncoder(path, PairForm("{question}", "{title}. {text}"), max_length=512, dtype=dtype, runtime=runtime)
+            ours = CrossEncoder(
+                path, PairTemplate("{question}", "{title}. {text}"), max_length=512, dtype=dtype, runtime=runtime
+            )
             ours.score(pairs[:32])
             own, rate = timed(partial(ours.score, pairs), len(pairs))
             print(

@@ -12,7 +12,7 @@ from flows._build import build
 from flows._summary import progress
 from winnow.artifacts.provenance import key_of
 from winnow.artifacts.tables import read_passages
-from winnow.driver import WINDOW, Driver, Job, Tally
+from winnow.driver import MAX_ACTIVE, Driver, Job, Tally
 from winnow.dry_run import CostEstimate, estimate_cost
 from winnow.errors import ConfigError
 from winnow.identity import ledger_identity
@@ -129,7 +129,7 @@ def drive(
 ) -> Iterator[Outcome[T]]:
     """Yield each outcome, with a progress bar; `tally`, if given, receives the counts. The engines are closed at the end."""
     distinct = list({id(engine): engine for engine in engines.values()}.values())
-    window = max(WINDOW, *(engine.capacity for engine in distinct))  # a batch of 50,000 needs as many active plans
+    max_active = max(MAX_ACTIVE, *(engine.capacity for engine in distinct))  # a batch of 50,000 needs as many active plans
     with progress(label, total) as advance:
         done = 0
 
@@ -138,7 +138,7 @@ def drive(
             advance(counts.plans - done, f"{counts.executed} calls made, {counts.ledger_hits + counts.merged} shared")
             done = counts.plans
 
-        driver = Driver(engines, ledger, window=window, tick=tick)
+        driver = Driver(engines, ledger, max_active=max_active, tick=tick)
         if tally is not None:
             driver.tally = tally
         try:

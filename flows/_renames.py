@@ -15,6 +15,27 @@ FORMER = {
     "estimator.engine.apart": "estimator.engine.separate_layers",
     "joint.learns": "joint.trainable",
     "report.by": "breakdown.field",
+    "retriever.engine.factory": "retriever.engine.index_factory",
+    "retriever.engine.members.dense.factory": "retriever.engine.members.dense.index_factory",
+    "retriever.engine.constant": "retriever.engine.rrf_k",
+    "encoder.model.form": "encoder.model.passage_template",
+    "estimator.engine.form": "estimator.engine.template",
+    "estimator.engine.words": "estimator.engine.label_words",
+    "reader.engine.window": "reader.engine.context_length",
+    "reader.engine.key_variable": "reader.engine.api_key_variable",
+    **{
+        f"reader.engine.pacing.{former}": f"reader.engine.pacing.{name}"
+        for former, name in {
+            "concurrency": "max_concurrency",
+            "connect_seconds": "connect_timeout",
+            "read_seconds": "read_timeout",
+            "attempts": "max_attempts",
+            "first_wait": "initial_wait",
+            "longest_wait": "max_wait",
+            "trip": "failure_threshold",
+            "openings": "max_pauses",
+        }.items()
+    },
 }
 """Settings and prefixes of settings."""
 FORMER_CHOICES = {"experiment=re_rag/judgement": "experiment=re_rag/estimator"}

@@ -31,5 +31,5 @@ def run(
 ) -> tuple[dict[object, Outcome[Answer]], Driver]:
     """All outcomes by tag."""
     with SqliteStore(path / "l.sqlite") as ledger:
-        driver = Driver(engines_for(reader, *roles), ledger, window=window)
+        driver = Driver(engines_for(reader, *roles), ledger, max_active=window)
         return {outcome.tag: outcome for outcome in driver.run(jobs)}, driver

@@ -259,7 +259,7 @@ def test_a_plan_learns_which_passages_its_prompt_showed(tmp_path: Path) -> None:
     """Where some were dropped, the answer's `used` are those of the prompt that was sent."""
     contexts = [context(n, f"{n}" * 40) for n in (1, 2, 3)]
     job = Job(1, Concatenation(PROMPT, Decoding()).plan(question(), contexts))
-    outcomes, _ = run(tmp_path, [job], ScriptedReader(lambda _: "x", window=110))
+    outcomes, _ = run(tmp_path, [job], ScriptedReader(lambda _: "x", context_length=110))
     assert [p.passage_id for p in outcomes[1].result.used] == ["p1", "p2"]
     assert outcomes[1].result.reply == "x"
 

@@ -66,7 +66,7 @@ def test_post_fusion_calls_are_shared_between_strategies(tmp_path: Path) -> None
 def test_a_long_prompt_sheds_passages_from_the_end_and_says_so(tmp_path: Path) -> None:
     """The lowest-ranked goes first, the gold passage last; the dropped ones are counted."""
     contexts = [context(1, "a" * 40), context(2, "b" * 40), context(3, "c" * 40, is_gold=True)]
-    reader = ScriptedReader(lambda prompt: prompt, window=110)
+    reader = ScriptedReader(lambda prompt: prompt, context_length=110)
     outcomes, _ = run(tmp_path, [Job(1, Concatenation(PROMPT, Decoding()).plan(question(), contexts))], reader)
     assert outcomes[1].dropped == 1
     assert "b" * 40 not in reader.prompts[0]
@@ -79,7 +79,7 @@ def test_each_plan_counts_what_it_dropped_itself(tmp_path: Path) -> None:
     strategy = Concatenation(PROMPT, Decoding())
     for _ in range(2):
         jobs = [Job(k, strategy.plan(question(), contexts[:k])) for k in (1, 2, 3)]
-        outcomes, driver = run(tmp_path, jobs, ScriptedReader(window=70))
+        outcomes, driver = run(tmp_path, jobs, ScriptedReader(context_length=70))
         assert [outcomes[k].dropped for k in (1, 2, 3)] == [0, 1, 2]
     assert driver.tally.executed == 0
 
@@ -111,7 +111,7 @@ def test_a_prompt_too_long_without_passages_is_an_error(tmp_path: Path) -> None:
     """It names the question's tag."""
     job = Job("cell/q1", Concatenation(PROMPT, Decoding()).plan(question(), [context(1, "a" * 50)]))
     with pytest.raises(PromptTooLongError, match="cell/q1"):
-        run(tmp_path, [job], ScriptedReader(window=20))
+        run(tmp_path, [job], ScriptedReader(context_length=20))
 
 
 def test_a_request_without_engine_is_an_error(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def test_no_more_plans_than_the_window_are_active(tmp_path: Path) -> None:
             yield Job(n, ask([str(n)]))
 
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
-        driver = Driver(engines_for(ScriptedReader()), ledger, window=2)
+        driver = Driver(engines_for(ScriptedReader()), ledger, max_active=2)
         most = max(started - ended for ended, _ in enumerate(driver.run(jobs())))
     assert (most, driver.tally.plans) == (2, 6)
 

@@ -36,7 +36,7 @@ from winnow.records import (
     Usage,
 )
 
-WINDOW = 2048
+MAX_ACTIVE = 2048
 """How many plans are active at once by default."""
 _WAIT_SECONDS = 1.0
 _POLL_SECONDS = 0.05
@@ -77,9 +77,9 @@ Tick = Callable[[Tally], None]
 class Driver:
     """Runs plans against engines, chosen by request kind and role, with a ledger; iterate over `run` for the outcomes."""
 
-    def __init__(self, engines: Engines, ledger: CallStore, *, window: int = WINDOW, tick: Tick | None = None) -> None:
-        """Keep the engines; `window` bounds the plans held in memory at once."""
-        self.engines, self.ledger, self.window = engines, ledger, window
+    def __init__(self, engines: Engines, ledger: CallStore, *, max_active: int = MAX_ACTIVE, tick: Tick | None = None) -> None:
+        """Keep the engines; `max_active` bounds the plans held in memory at once."""
+        self.engines, self.ledger, self.max_active = engines, ledger, max_active
         self.tick = tick or (lambda _: None)
         self.tally = Tally()
         self._open: dict[bytes, Call] = {}
@@ -98,7 +98,7 @@ class Driver:
     def _run(self, jobs: Iterator[Job[T]]) -> Iterator[Outcome[T]]:
         exhausted = False
         while True:
-            while not exhausted and self._active < self.window:
+            while not exhausted and self._active < self.max_active:
                 job = next(jobs, None)
                 if job is None:
                     exhausted = True
@@ -111,7 +111,7 @@ class Driver:
                 self.tally.plans += 1
                 self.tick(self.tally)
                 yield self._outcomes.popleft()
-            if self._new or (not exhausted and self._active < self.window):
+            if self._new or (not exhausted and self._active < self.max_active):
                 continue
             if not self._active:
                 for lane in self._lanes.values():

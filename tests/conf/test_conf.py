@@ -112,7 +112,7 @@ def test_an_unknown_key_is_refused_with_the_nearest(word: str, message: str) -> 
 def test_known_keys_pass() -> None:
     """Groups, values, sweeps, and keys of a chosen option; in a grid, those of groups that are no axis."""
     check_overrides(["experiment=post_fusion/table1", "placement.rule.seed=1", "grid.strategy=[post_fusion]"])
-    check_overrides(["retriever=dense", "retriever.engine.factory=HNSW32", "k=1,5", "+new=1", "hydra.verbose=true"])
+    check_overrides(["retriever=dense", "retriever.engine.index_factory=HNSW32", "k=1,5", "+new=1", "hydra.verbose=true"])
     check_overrides(["reader=openai", "reader.base=x", "reader.engine.budget.money=2", "reader@joint.teacher.reader=folder"])
     check_overrides(["experiment=null", "k=3"])
     assert "corpus.parser.path" in flat_keys(compose([]))
@@ -181,9 +181,9 @@ def test_overrides_file(tmp_path: Path) -> None:
     path = tmp_path / "o.yaml"
     path.write_text("groups: {retriever: dense}\nset: {k: 7, closed_book.limit: null, grid.k: [1, 2], a: 'IVF8,PQ4 (x=1)'}\n")
     assert overrides_of(path) == ["retriever=dense", "k=7", "closed_book.limit=null", "grid.k=[1,2]", "a='IVF8,PQ4 (x=1)'"]
-    factory = "retriever.engine.factory"
+    factory = "retriever.engine.index_factory"
     path.write_text(f"groups: {{retriever: dense}}\nset: {{{factory}: 'IVF8,PQ4'}}\n")
-    assert "factory: IVF8,PQ4" in composed(overrides_of(path))
+    assert "index_factory: IVF8,PQ4" in composed(overrides_of(path))
     path.write_text("sets: {}\n")
     with pytest.raises(ConfigError, match="sets"):
         overrides_of(path)
@@ -216,6 +216,13 @@ def test_bad_values_are_config_errors() -> None:
         ("joint.settings.recompute=true", ["joint.settings.gradient_caching=true"]),
         ("experiment=re_rag/judgement", ["experiment=re_rag/estimator"]),
         ("report.by=prop", ["breakdown=list", "breakdown.field=prop"]),
+        ("retriever.engine.factory=HNSW32", ["retriever.engine.index_factory=HNSW32"]),
+        ("encoder.model.form={text}", ["encoder.model.passage_template={text}"]),
+        ("estimator.engine.form.suffix=x", ["estimator.engine.template.suffix=x"]),
+        ("estimator.engine.words=[a,b]", ["estimator.engine.label_words=[a,b]"]),
+        ("reader.engine.window=4096", ["reader.engine.context_length=4096"]),
+        ("reader.engine.key_variable=KEY", ["reader.engine.api_key_variable=KEY"]),
+        ("reader.engine.pacing.concurrency=4", ["reader.engine.pacing.max_concurrency=4"]),
         ("weighting.by=none", ["weighting.by=none"]),
     ],
 )
@@ -223,7 +230,8 @@ def test_former_names_work_and_say_the_new_one(word: str, now: list[str], capsys
     """For one version; what they become exists."""
     assert current_overrides([word]) == now
     assert bool(capsys.readouterr().err) == (now != [word])
-    check_overrides(["joint=re_rag", *now], grid=False)
+    others = ["joint=re_rag", "retriever=dense", "encoder=dpr", "estimator=t5", "reader=openai"]
+    check_overrides([*others, *now], grid=False)
 
 
 def test_roles_and_metrics_are_chosen_by_their_group() -> None:

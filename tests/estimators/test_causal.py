@@ -8,7 +8,7 @@ import torch
 
 from winnow.estimators.causal import CausalEstimator
 from winnow.estimators.pair import single_token
-from winnow.modeling.pair_inputs import PairForm
+from winnow.modeling.pair_inputs import PairTemplate
 from winnow.records import Passage
 from winnow.testing import tiny_causal_lm
 
@@ -19,7 +19,7 @@ def test_it_is_the_probability_of_the_next_token(tmp_path: Path) -> None:
     """After question, passage and " relevant:": P(" true") against P(" false")."""
     base = tiny_causal_lm(tmp_path / "lm", ["who wrote emma relevant: true false"] * 9)
     estimator = CausalEstimator(str(base), dtype="float32")
-    assert estimator.form == PairForm(suffix=" relevant:")
+    assert estimator.template == PairTemplate(suffix=" relevant:")
     ids = estimator.tokens.encode("who wrote emma", PASSAGE)
     p = estimator.lm.model(torch.tensor([ids])).logits[0, -1].softmax(dim=-1)
     true, false = (p[single_token(estimator.lm.tokenizer, word, "")].item() for word in (" true", " false"))

@@ -26,7 +26,7 @@ Make = Callable[[Path], PairEstimator]
 
 
 def t5(folder: Path) -> PairEstimator:
-    return T5Estimator(str(tiny_t5(folder / "t5", TEXTS)), dtype="float32", words=(" true", " false"))
+    return T5Estimator(str(tiny_t5(folder / "t5", TEXTS)), dtype="float32", label_words=(" true", " false"))
 
 
 def causal(folder: Path) -> PairEstimator:
@@ -107,6 +107,6 @@ def test_lengths_and_folders_are_checked(tmp_path: Path) -> None:
 
 def test_a_word_of_several_pieces_is_refused(tmp_path: Path) -> None:
     """With its pieces, and what to choose instead."""
-    estimator = T5Estimator(str(tiny_t5(tmp_path / "t5", ["abc"])), dtype="float32", words=("true", "false"))
-    with pytest.raises(ModelError, match=r"splits 'true' into \['t', 'r', 'u', 'e'\].*estimator\.engine\.words"):
+    estimator = T5Estimator(str(tiny_t5(tmp_path / "t5", ["abc"])), dtype="float32", label_words=("true", "false"))
+    with pytest.raises(ModelError, match=r"splits 'true' into \['t', 'r', 'u', 'e'\].*estimator\.engine\.label_words"):
         estimator.score(PAIRS[:1])

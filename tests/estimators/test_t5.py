@@ -21,7 +21,7 @@ PAIRS = [
 
 def test_it_is_the_probability_of_the_first_written_token(tmp_path: Path) -> None:
     """Against `generate` for one token: log P(true) - log P(false) of RE-RAG's eq. 3."""
-    estimator = T5Estimator(str(tiny_t5(tmp_path / "t5", TEXTS)), dtype="float32", words=(" true", " false"))
+    estimator = T5Estimator(str(tiny_t5(tmp_path / "t5", TEXTS)), dtype="float32", label_words=(" true", " false"))
     lm = estimator.lm
     for question, passage in PAIRS:
         ids = estimator.tokens.encode(question, passage)
@@ -37,7 +37,7 @@ def test_it_is_the_probability_of_the_first_written_token(tmp_path: Path) -> Non
 def test_half_precision_keeps_the_order_of_scores(tmp_path: Path) -> None:
     """Embeddings and decoder stay in float32, whatever the encoder's layers run in."""
     base = str(tiny_t5(tmp_path / "t5", TEXTS))
-    whole, half = (T5Estimator(base, dtype=dtype, words=(" true", " false")) for dtype in ("float32", "bfloat16"))
+    whole, half = (T5Estimator(base, dtype=dtype, label_words=(" true", " false")) for dtype in ("float32", "bfloat16"))
     model: Any = half.lm.model
     assert model.encoder.block[0].layer[0].SelfAttention.q.weight.dtype == torch.bfloat16
     assert {model.shared.weight.dtype, model.lm_head.weight.dtype, *(p.dtype for p in model.decoder.parameters())} == {

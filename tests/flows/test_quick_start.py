@@ -175,7 +175,7 @@ def test_a_foreign_server_of_the_protocol(project: Path) -> None:
         try:
             await_server(f"{url}/health")
             for reader in (
-                OpenAIReader(str(folder), "served", f"{url}/v1", pacing=Pacing(concurrency=2)),
+                OpenAIReader(str(folder), "served", f"{url}/v1", pacing=Pacing(max_concurrency=2)),
                 LocalReader(str(folder), "local", "float32", batch_size=1),
             ):
                 reader.submit(requests)

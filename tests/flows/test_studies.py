@@ -39,7 +39,7 @@ def test_an_experiment_renders_its_part_beside_the_paper(prepared: Run, tmp_path
 def api(url: str, *more: str) -> list[str]:
     """The settings that put the server in place of the local reader."""
     kept = [w for w in overrides(Path("x")) if w.startswith(("sweep", "depth", "closed_book"))]
-    engine = [f"reader.engine.base_url={url}", "reader.engine.key_variable=OPENAI_API_KEY"]
+    engine = [f"reader.engine.base_url={url}", "reader.engine.api_key_variable=OPENAI_API_KEY"]
     return ["reader=openai", "reader.base=gpt-4o-mini", *engine, *kept, *more]
 
 

@@ -120,7 +120,7 @@ def estimator(component: type, model: Callable[[Path], str], *variants: dict[str
 
 def word_estimator(component: type, model: Callable[[Path], str]) -> Golden:
     """An estimator whose words are single tokens of the tiny tokenizer."""
-    return estimator(component, model, {"words": ["a", "e"], "runtime": "torch"})
+    return estimator(component, model, {"label_words": ["a", "e"], "runtime": "torch"})
 
 
 def chat_reader(component: type) -> Golden:

@@ -137,7 +137,7 @@ GOLDENS = [
     parser(TriviaQa, "trivia.json"),
     Golden(Split, splits),
     Golden(BM25, lambda folder: search(BM25(), folder), 1e-3),
-    Golden(Dense, lambda folder: search(Dense(encoder(folder), shard=4), folder), 1e-2),
+    Golden(Dense, lambda folder: search(Dense(encoder(folder), shard_size=4), folder), 1e-2),
     Golden(Hybrid, lambda folder: search(Hybrid({"a": BM25(), "b": BM25(b=0.1)}), folder), 1e-3),
     Golden(Provided, provided),
     Golden(LocalSearch, local_search),

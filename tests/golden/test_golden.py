@@ -16,7 +16,7 @@ from winnow.testing import ScriptedReader
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
 SETTINGS_ONLY = {
-    "winnow.modeling.pair_inputs.PairForm": "templates; the estimators and generators that use them have outputs",
+    "winnow.modeling.pair_inputs.PairTemplate": "templates; the estimators and generators that use them have outputs",
     "winnow.readers.budget.Budget": "limits of a run",
     "winnow.readers.pacing.Pacing": "limits of a server",
     "winnow.records.Decoding": "the readers that decode have outputs",

@@ -35,7 +35,7 @@ def plan(number):
 url, ledger, table, count = sys.argv[1:]
 reader = OpenAIReader("m", "m", url, pacing=Pacing(concurrency=8))
 with SqliteStore(ledger) as opened:
-    driver = Driver(engines_for(reader), opened, window=100)
+    driver = Driver(engines_for(reader), opened, max_active=100)
     found = driver.run(Job(n, plan(n)) for n in range(int(count)))
     rows = sorted((o.tag, o.result.text, o.usage[0].calls, o.usage[0].tokens_in) for o in found)
 open(table, "w").write(repr(rows))

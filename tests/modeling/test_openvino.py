@@ -28,7 +28,7 @@ Make = Callable[..., PairEstimator]
 
 
 def t5(folder: Path, **settings: str) -> T5Estimator:
-    return T5Estimator(str(tiny_t5(folder / "t5", TEXTS)), words=(" true", " false"), **settings)  # type: ignore[arg-type]
+    return T5Estimator(str(tiny_t5(folder / "t5", TEXTS)), label_words=(" true", " false"), **settings)  # type: ignore[arg-type]
 
 
 def classes(folder: Path, **settings: str) -> CrossEncoder:
@@ -108,7 +108,7 @@ def test_an_input_that_it_gives_nothing_for_is_no_score_of_the_last_one(tmp_path
     """More tokens than positions: OpenVINO may say nothing, and leave its output as it was."""
     estimator = pooled(tmp_path, dtype="float32", runtime="openvino")
     estimator.score(PAIRS)
-    for length in (estimator.lm.window + 40, estimator.lm.window + 1):
+    for length in (estimator.lm.context_length + 40, estimator.lm.context_length + 1):
         with pytest.raises(ModelError, match=r"bert: OpenVINO wrote no output for inputs of \[\(1, \d+\), "):
             estimator._log_odds(estimator.collate([[1] * length], [3]))
 

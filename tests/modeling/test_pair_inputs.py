@@ -3,7 +3,7 @@
 import pytest
 
 from winnow.errors import ConfigError
-from winnow.modeling.pair_inputs import PairForm, PairTokens, budget_batches, padded
+from winnow.modeling.pair_inputs import PairTemplate, PairTokens, budget_batches, padded
 from winnow.records import Passage
 from winnow.synthetic.scratch_t5 import word_tokenizer
 
@@ -17,18 +17,18 @@ def words(ids: list[int]) -> str:
 
 def test_a_pair_is_question_and_passage_in_fids_form() -> None:
     """The same tokens as the joined text has."""
-    tokens = PairTokens(WORDS, PairForm(), 64, head=[1], middle=[2], tail=[1])
+    tokens = PairTokens(WORDS, PairTemplate(), 64, head=[1], middle=[2], tail=[1])
     ids = tokens.encode("who wrote emma", PASSAGE)
     assert words(ids) == "</s> question: who wrote emma <unk> title: emma context: jane austen wrote emma </s>"
     assert tokens.passage_start("who wrote emma") == 6
-    plain = PairTokens(WORDS, PairForm(), 64).encode("who wrote emma", PASSAGE)
+    plain = PairTokens(WORDS, PairTemplate(), 64).encode("who wrote emma", PASSAGE)
     text = "question: who wrote emma title: emma context: jane austen wrote emma"
     assert plain == WORDS(text, add_special_tokens=False)["input_ids"]
 
 
 def test_a_long_passage_is_cut_and_counted_and_a_long_question_refused() -> None:
     """The tail stays; two pairs of three are cut."""
-    tokens = PairTokens(WORDS, PairForm("{question}", "{text}"), 5, tail=[1])
+    tokens = PairTokens(WORDS, PairTemplate("{question}", "{text}"), 5, tail=[1])
     assert words(tokens.encode("a b", PASSAGE)) == "a b jane austen </s>"
     tokens.encode("a", Passage("s", "", "b"))
     tokens.encode("a", PASSAGE)
@@ -37,12 +37,12 @@ def test_a_long_passage_is_cut_and_counted_and_a_long_question_refused() -> None
         tokens.encode("a b c d e", PASSAGE)
 
 
-def test_forms_are_checked() -> None:
+def test_templates_are_checked() -> None:
     """A template without its field is named."""
-    with pytest.raises(ConfigError, match=r"form\.passage must have"):
-        PairForm(passage="{title}")
-    with pytest.raises(ConfigError, match=r"form\.question must have"):
-        PairForm(question="{text}")
+    with pytest.raises(ConfigError, match=r"template\.passage must have"):
+        PairTemplate(passage="{title}")
+    with pytest.raises(ConfigError, match=r"template\.question must have"):
+        PairTemplate(question="{text}")
 
 
 def test_padding_on_either_side() -> None:

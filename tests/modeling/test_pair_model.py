@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from winnow.errors import ConfigError
-from winnow.modeling.pair_inputs import PairForm
+from winnow.modeling.pair_inputs import PairTemplate
 from winnow.modeling.pair_model import causal_tokens, seq2seq_tokens
 from winnow.records import Passage
 from winnow.testing import tiny_causal_lm, tiny_t5
@@ -30,7 +30,7 @@ def test_a_t5_reads_the_pair_and_the_end(tmp_path: Path) -> None:
 
 def test_a_decoder_reads_the_forms_suffix_last(tmp_path: Path) -> None:
     """The passage gives way to the suffix where both do not fit; what was cut is counted."""
-    form = PairForm(suffix=" relevant:")
+    form = PairTemplate(suffix=" relevant:")
     model = CausalGenerator(str(tiny_causal_lm(tmp_path / "lm", TEXTS)), form, max_length=14, max_answer=8)
     tokenizer = model.lm.tokenizer
     texts = ["question: who wrote emma", " title: Emma context: Jane Austen wrote Emma", " relevant:"]

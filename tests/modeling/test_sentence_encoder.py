@@ -51,13 +51,13 @@ def test_two_encoders_as_in_dpr(tmp_path: Path) -> None:
     from transformers import AutoTokenizer, DPRContextEncoder
 
     ask, show = tiny_dpr(tmp_path, TEXTS)
-    encoder = SentenceEncoder(str(show), str(ask), form="{title} [SEP] {text}", normalise=False, dtype="float32")
+    encoder = SentenceEncoder(str(show), str(ask), passage_template="{title} [SEP] {text}", normalise=False, dtype="float32")
     vectors = encoder.passages(ROWS[:1])
     inputs = AutoTokenizer.from_pretrained(show)(f"Title [SEP] {TEXTS[0]}", return_tensors="pt")
     with torch.no_grad():
         expected = DPRContextEncoder.from_pretrained(show)(**inputs).pooler_output
     np.testing.assert_allclose(vectors, expected.numpy(), atol=1e-5)
-    other = SentenceEncoder(str(show), form="{title} [SEP] {text}", normalise=False, dtype="float32")
+    other = SentenceEncoder(str(show), passage_template="{title} [SEP] {text}", normalise=False, dtype="float32")
     assert not np.allclose(encoder.queries(TEXTS), other.queries(TEXTS))
-    with pytest.raises(ConfigError, match="form must contain"):
-        SentenceEncoder("x", form="{title}")
+    with pytest.raises(ConfigError, match="passage_template must contain"):
+        SentenceEncoder("x", passage_template="{title}")

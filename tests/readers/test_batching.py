@@ -24,7 +24,7 @@ def test_a_batch_holds_requests_that_can_share_one(tmp_path: Path) -> None:
 
 def test_likelihoods_have_a_window_too(tmp_path: Path) -> None:
     """Prompt and continuation together."""
-    reader = LocalReader(str(tiny_causal_lm(tmp_path, ["a b c"], window=100)), "t", "float32")
+    reader = LocalReader(str(tiny_causal_lm(tmp_path, ["a b c"], context_length=100)), "t", "float32")
     assert reader.fits(Likelihood((Message("user", "a"),), "b"))
     assert not reader.fits(Likelihood((Message("user", "a"),), "x y z " * 60))
 

@@ -19,7 +19,7 @@ TEXTS = [f"The quick brown fox number {n} " * (1 + n % 4) for n in range(9)]
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny model."""
-    return tiny_causal_lm(tmp_path_factory.mktemp("lm"), TEXTS, window=200)
+    return tiny_causal_lm(tmp_path_factory.mktemp("lm"), TEXTS, context_length=200)
 
 
 def requests(decoding: Decoding | None = None) -> list[Generate]:
@@ -155,7 +155,7 @@ def test_the_window_is_known(folder: Path) -> None:
     """Prompt and reply together must fit."""
     reader = LocalReader(str(folder), "tiny", "float32")
     assert reader.context_length == 200
-    assert LocalReader(str(folder), "tiny", "float32", window=30).context_length == 30
+    assert LocalReader(str(folder), "tiny", "float32", max_context_length=30).context_length == 30
     assert reader.fits(requests()[0])
     assert not reader.fits(Generate((Message("user", "fox " * 300),), Decoding(8)))
 

@@ -21,7 +21,7 @@ from winnow.strategies.prompt import Prompt
 from winnow.testing import context, question
 from winnow.testing.chat_server import ChatServer, Fault
 
-FAST = Pacing(first_wait=0.01, longest_wait=0.05, read_seconds=0.4, connect_seconds=0.4, cooldown=0.05)
+FAST = Pacing(initial_wait=0.01, max_wait=0.05, read_timeout=0.4, connect_timeout=0.4, cooldown=0.05)
 
 
 def request(text: str, decoding: Decoding | None = None, sample: int = 0) -> Generate:
@@ -120,7 +120,7 @@ def test_a_refusal_shows_no_key_even_in_its_chain(tmp_path: Path, monkeypatch: p
 
 def test_a_probe_that_is_throttled_or_refused_hangs_nothing(tmp_path: Path) -> None:
     """Failures pause the calls; the probe then meets a 503, later calls an answer; or a refusal ends the run."""
-    pacing = Pacing(concurrency=2, trip=2, cooldown=0.05, first_wait=0.01, longest_wait=0.05, openings=5)
+    pacing = Pacing(max_concurrency=2, failure_threshold=2, cooldown=0.05, initial_wait=0.01, max_wait=0.05, max_pauses=5)
     faults: list[Fault | None] = ["500", "500", "503", "503", None]
     server = ChatServer(fault_rule=lambda *_: faults.pop(0) if len(faults) > 1 else faults[0])
     with server.serving() as url:
@@ -138,10 +138,10 @@ def test_a_probe_that_is_throttled_or_refused_hangs_nothing(tmp_path: Path) -> N
 def test_a_throttled_call_is_tried_for_as_long_as_patience_lasts(tmp_path: Path) -> None:
     """Twelve 429s are no failures of a call that may fail three times; without patience the run ends."""
     server = ChatServer(fault_rule=lambda _, time: "429" if time <= 12 else None)
-    quick = Pacing(attempts=3, first_wait=0.001, longest_wait=0.002)
+    quick = Pacing(max_attempts=3, initial_wait=0.001, max_wait=0.002)
     with server.serving() as url:
         assert len(sweep(OpenAIReader("m", "m", url, pacing=quick), tmp_path / "l.sqlite", [plan(request("q"))])[0]) == 1
-        impatient = Pacing(attempts=3, patience=0.0, first_wait=0.001)
+        impatient = Pacing(max_attempts=3, patience=0.0, initial_wait=0.001)
         with pytest.raises(ReaderError, match="HTTP 429"):
             sweep(OpenAIReader("m", "m", url, pacing=impatient), tmp_path / "l.sqlite", [plan(request("r"))])
 
@@ -167,7 +167,7 @@ def test_concurrency_is_bounded_and_used(tmp_path: Path) -> None:
     """Sixty calls of 20 ms, eight at a time."""
     server = ChatServer(latency=0.02)
     with server.serving() as url:
-        reader = OpenAIReader("m", "m", url, pacing=Pacing(concurrency=8))
+        reader = OpenAIReader("m", "m", url, pacing=Pacing(max_concurrency=8))
         sweep(reader, tmp_path / "l.sqlite", [plan(request(f"q{n}")) for n in range(60)])
     assert server.max_concurrency == 8
 
@@ -222,7 +222,7 @@ def test_log_probabilities_are_kept(tmp_path: Path) -> None:
 
 def test_what_it_cannot_do_and_who_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """Likelihoods need a local reader; server, model and extra fields are the identity; a missing key is told first."""
-    reader = OpenAIReader("m", "m", "http://127.0.0.1:1/v1", extra={"top_k": 1}, window=50)
+    reader = OpenAIReader("m", "m", "http://127.0.0.1:1/v1", extra={"top_k": 1}, context_length=50)
     assert reader.identity == "http://127.0.0.1:1/v1#m+[('top_k', 1)]"
     assert OpenAIReader("m", "m", server="openai").identity == "openai#m"
     assert reader.fits(request("x"))
@@ -231,7 +231,7 @@ def test_what_it_cannot_do_and_who_it_is(monkeypatch: pytest.MonkeyPatch) -> Non
         reader.size(Likelihood((), "x"))
     monkeypatch.delenv("WINNOW_TEST_KEY", raising=False)
     with pytest.raises(ConfigError, match="WINNOW_TEST_KEY"):
-        OpenAIReader("m", "m", "https://example.org/v1", key_variable="WINNOW_TEST_KEY").check()
+        OpenAIReader("m", "m", "https://example.org/v1", api_key_variable="WINNOW_TEST_KEY").check()
     with pytest.raises(ConfigError, match="has no price"):
         OpenAIReader("m", "m", budget=Budget(money=1.0))
     assert OpenAIReader("m", "m", budget=Budget(money=1.0), price=Price(1.0, 1.0)).spending.reserve(

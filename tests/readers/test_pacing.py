@@ -30,7 +30,7 @@ def test_the_breaker_pauses_probes_and_gives_up() -> None:
     """Three failures pause; one probe goes ahead while the others wait; failing through two pauses ends the run."""
 
     async def story() -> None:
-        breaker = Breaker(Pacing(trip=3, cooldown=0.05, openings=2))
+        breaker = Breaker(Pacing(failure_threshold=3, cooldown=0.05, max_pauses=2))
         for _ in range(3):
             await breaker.wait()
             breaker.record_failure("HTTP 500")
@@ -41,7 +41,7 @@ def test_the_breaker_pauses_probes_and_gives_up() -> None:
         assert not waiting.done()
         breaker.record_reply()
         await asyncio.wait_for(waiting, 1)
-        assert (breaker.failures, breaker.openings) == (0, 0)
+        assert (breaker.failures, breaker.pauses) == (0, 0)
         for _ in range(3):
             breaker.record_failure("HTTP 500")
         await breaker.wait()
@@ -53,6 +53,6 @@ def test_the_breaker_pauses_probes_and_gives_up() -> None:
 
 def test_limits_under_which_nothing_is_asked_are_refused() -> None:
     """By what was received."""
-    for bad in ({"concurrency": 0}, {"read_seconds": 0}, {"requests_per_minute": -1}):
+    for bad in ({"max_concurrency": 0}, {"read_timeout": 0}, {"requests_per_minute": -1}):
         with pytest.raises(ConfigError, match="counts start at 1"):
             Pacing(**bad)  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ TEXTS = [f"The quick brown fox number {n} " * (1 + n % 4) for n in range(9)]
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny model."""
-    return tiny_causal_lm(tmp_path_factory.mktemp("lm"), TEXTS, window=200)
+    return tiny_causal_lm(tmp_path_factory.mktemp("lm"), TEXTS, context_length=200)
 
 
 def results(reader: LocalReader, queries: Sequence[Request]) -> list[Any]:

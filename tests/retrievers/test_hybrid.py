@@ -22,7 +22,7 @@ def source() -> Iterator[Passage]:
 
 def test_fusion_by_hand() -> None:
     """At constant 1: x is first and second, 1/2 + 1/3; y second and absent, 1/3; z absent and first, 1/2."""
-    hits = fuse([[Hit("x", 9), Hit("y", 8)], [Hit("z", 3), Hit("x", 2)]], constant=1)
+    hits = fuse([[Hit("x", 9), Hit("y", 8)], [Hit("z", 3), Hit("x", 2)]], rrf_k=1)
     assert [hit.passage_id for hit in hits] == ["x", "z", "y"]
     assert hits[0].score == pytest.approx(5 / 6)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from winnow.strategies.refusals import is_refusal
-from winnow.strategies.replies import is_unknown, read_answer
+from winnow.strategies.replies import extract_answer, is_unknown
 
 DATA = Path(__file__).parents[1] / "data" / "replies.jsonl"
 SHARED = Path(__file__).parents[3] / "shared" / "data"
@@ -28,7 +28,7 @@ def test_at_least_98_percent_of_refusals_are_recognised() -> None:
     missed = {}
     for split, count in (("development", 242), ("held_out", 113)):
         labelled = replies(split, refusals=True)
-        missed[split] = sum(not is_unknown(read_answer(reply)) for reply in labelled)
+        missed[split] = sum(not is_unknown(extract_answer(reply)) for reply in labelled)
         print(f"{split}: {len(labelled) - missed[split]} of {len(labelled)} refusals are recognised")
         assert len(labelled) == count
     assert sum(missed.values()) <= 0.02 * (242 + 113)
@@ -39,7 +39,7 @@ def test_at_least_98_percent_of_refusals_are_recognised() -> None:
 def test_hedged_answers_and_titles_are_seldom_taken_for_refusals(split: str, count: int) -> None:
     """Answers chosen because they hold the words of refusals; at most 1 in 25."""
     labelled = replies(split, refusals=False)
-    taken = [reply for reply in labelled if is_unknown(read_answer(reply))]
+    taken = [reply for reply in labelled if is_unknown(extract_answer(reply))]
     print(f"{split}: {len(taken)} of {len(labelled)} hard answers are taken for refusals")
     assert len(labelled) == count
     assert len(taken) <= 0.04 * count, taken
@@ -79,7 +79,7 @@ def test_real_answers_are_no_refusals() -> None:
 )
 def test_refusals_that_once_voted_as_answers(reply: str) -> None:
     """Each of them was a candidate on revision 9e2125c, so that Concat+PF did not fall back."""
-    assert is_unknown(read_answer(reply))
+    assert is_unknown(extract_answer(reply))
 
 
 @pytest.mark.parametrize(

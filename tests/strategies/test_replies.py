@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from winnow.strategies.replies import is_unknown, read_answer, read_reasoned_answer
+from winnow.strategies.replies import extract_answer, extract_reasoned_answer, is_unknown
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_answers_that_only_look_like_it(reply: str) -> None:
 )
 def test_the_answer_is_cut_out(reply: str, answer: str) -> None:
     """After the last "Answer:", else the first line; what the model goes on to ask itself is not read."""
-    assert read_answer(reply) == answer
+    assert extract_answer(reply) == answer
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_the_answer_is_cut_out(reply: str, answer: str) -> None:
 )
 def test_the_answer_ends_a_chain_of_thought(reply: str, answer: str) -> None:
     """After the last "Answer:"; without one, the last line."""
-    assert read_reasoned_answer(reply) == answer
+    assert extract_reasoned_answer(reply) == answer
 
 
 @pytest.mark.parametrize(
@@ -79,6 +79,6 @@ def test_the_answer_ends_a_chain_of_thought(reply: str, answer: str) -> None:
 def test_reading_takes_time_in_proportion_to_the_length(reply: str) -> None:
     """A hundred thousand characters of what once took time with the cube of their number."""
     start = time.perf_counter()
-    is_unknown(read_answer(reply))
-    read_reasoned_answer(reply)
+    is_unknown(extract_answer(reply))
+    extract_reasoned_answer(reply)
     assert time.perf_counter() - start < 10

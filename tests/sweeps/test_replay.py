@@ -36,7 +36,7 @@ def test_a_shortened_prompt_is_found_as_it_was_sent(tmp_path: Path) -> None:
     """The driver drops the third passage; the replay shows the prompt of two."""
     strategy = Concatenation(PROMPT, Decoding())
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
-        list(Driver(engines_for(ScriptedReader(window=60)), ledger).run([Job(1, strategy.plan(question(), CONTEXTS))]))
+        list(Driver(engines_for(ScriptedReader(context_length=60)), ledger).run([Job(1, strategy.plan(question(), CONTEXTS))]))
         played = replay(strategy.plan(question(), CONTEXTS), {"reader": "scripted"}, ledger)
     ((call,),) = played.rounds
     assert call.dropped == 1

@@ -18,7 +18,7 @@ def logsumexp(values: Sequence[float]) -> float:
     return largest if math.isinf(largest) else largest + math.log(sum(math.exp(value - largest) for value in values))
 
 
-def distinct(answers: Sequence[str]) -> dict[str, str]:
+def first_spellings(answers: Sequence[str]) -> dict[str, str]:
     """Map the normalised form of each distinct answer to the first of its spellings."""
     spellings: dict[str, str] = {}
     for answer in answers:
@@ -26,7 +26,7 @@ def distinct(answers: Sequence[str]) -> dict[str, str]:
     return spellings
 
 
-def fast(answers: Sequence[str], log_p: Sequence[float], log_weights: Sequence[float]) -> dict[str, float]:
+def marginalize(answers: Sequence[str], log_p: Sequence[float], log_weights: Sequence[float]) -> dict[str, float]:
     """Compute log P of each distinct answer, by its normalised form, from only the contexts that produced the answer.
 
     Args:
@@ -41,11 +41,11 @@ def fast(answers: Sequence[str], log_p: Sequence[float], log_weights: Sequence[f
     return {key: logsumexp(values) for key, values in terms.items()}
 
 
-def best(log_p: Mapping[str, float]) -> str:
+def most_probable(log_p: Mapping[str, float]) -> str:
     """Return the most probable answer; the first one wins ties."""
     return max(log_p, key=lambda key: log_p[key])
 
 
-def choose(answers: Sequence[str], log_p: Sequence[float], scores: Sequence[float]) -> str:
-    """Return the most probable answer by `fast` in its first spelling, with the softmax of `scores` as context weights."""
-    return distinct(answers)[best(fast(answers, log_p, log_softmax(scores)))]
+def most_probable_answer(answers: Sequence[str], log_p: Sequence[float], scores: Sequence[float]) -> str:
+    """Return the most probable answer in its first spelling; context weights are the softmax of `scores`."""
+    return first_spellings(answers)[most_probable(marginalize(answers, log_p, log_softmax(scores)))]

@@ -11,7 +11,7 @@ import torch
 from winnow.errors import ConfigError
 from winnow.estimators.pair import Batch, PairScores, WordEstimator
 from winnow.modeling.loading import LanguageModel, load_causal_lm
-from winnow.modeling.pair_inputs import PairForm, PairTokens, padded
+from winnow.modeling.pair_inputs import PairTemplate, PairTokens, padded
 from winnow.modeling.pair_model import causal_tokens
 
 
@@ -21,8 +21,8 @@ class CausalEstimator(WordEstimator):
 
     revision: ClassVar[int] = 1
 
-    form: PairForm = field(default_factory=lambda: PairForm(suffix=" relevant:"))
-    words: Sequence[str] = (" true", " false")
+    template: PairTemplate = field(default_factory=lambda: PairTemplate(suffix=" relevant:"))
+    label_words: Sequence[str] = (" true", " false")
 
     def __post_init__(self) -> None:
         """Raise ConfigError for OpenVINO, whose attention gives NaN for rows padded on the left."""

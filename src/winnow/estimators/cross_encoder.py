@@ -11,7 +11,7 @@ import torch
 from winnow.errors import ConfigError, ModelError
 from winnow.estimators.pair import Batch, PairEstimator, PairScores
 from winnow.modeling.loading import LanguageModel, load_encoder
-from winnow.modeling.pair_inputs import PairForm, PairTokens, padded
+from winnow.modeling.pair_inputs import PairTemplate, PairTokens, padded
 
 _MASKED = torch.finfo(torch.bfloat16).min
 """Value of the additive attention mask at masked positions."""
@@ -36,7 +36,7 @@ class CrossEncoder(PairEstimator):
 
     revision: ClassVar[int] = 1
 
-    form: PairForm = field(default_factory=lambda: PairForm("{question}", "{title}. {text}"))
+    template: PairTemplate = field(default_factory=lambda: PairTemplate("{question}", "{title}. {text}"))
     head: Literal["classes", "pooled"] = "classes"
     scale: float = 20.0
     separate_layers: int = 0
@@ -72,7 +72,7 @@ class CrossEncoder(PairEstimator):
             raise ModelError(f"The tokenizer of {self.path} has neither [CLS] and [SEP] nor start and end tokens.")
         start, end = int(cls_id), int(sep_id)
         middle = [end, start] if self.separate_layers else [end]  # each of two separate texts has a start token
-        return PairTokens(tokenizer, self.form, self.max_length, [start], middle, [end])
+        return PairTokens(tokenizer, self.template, self.max_length, [start], middle, [end])
 
     def collate(self, rows: Sequence[Sequence[int]], starts: Sequence[int]) -> Batch:
         """Pad token ids, and build their mask and the (B, T) mask of the passage's tokens."""

@@ -25,7 +25,7 @@ from winnow.modeling.tokens import single_token
 if TYPE_CHECKING:
     from winnow.records import Passage
 
-_WORDS_HINT = "Choose two other words in estimator.engine.words, for example [yes, no]."
+_WORDS_HINT = "Choose two other words in estimator.engine.label_words, for example [yes, no]."
 Advance = Callable[[int], None]
 Batch = tuple[torch.Tensor, ...]
 """The inputs of an estimator's functions: (B, T) token ids, (B, T) mask, and further tensors that a model needs."""
@@ -135,8 +135,10 @@ class PairEstimator(PairModel):
 
     def _check_sizes(self) -> None:
         """Raise an error for inputs beyond the embedding tables. PyTorch would raise one too, but OpenVINO would not."""
-        if self.max_length > self.lm.window:
-            raise ConfigError(f"estimator: max_length={self.max_length}, and {self.path} reads {self.lm.window} tokens.")
+        if self.max_length > self.lm.context_length:
+            raise ConfigError(
+                f"estimator: max_length={self.max_length}, and {self.path} reads {self.lm.context_length} tokens."
+            )
         embeddings: Any = self.lm.model.get_input_embeddings()
         vocabulary_size = embeddings.weight.shape[0]
         if self._uses_openvino and len(self.lm.tokenizer) > vocabulary_size:
@@ -165,13 +167,13 @@ class PairEstimator(PairModel):
 
 @dataclass
 class WordEstimator(PairEstimator):
-    """Base class of estimators that generate a word: `words` are the tokens for relevant and not relevant passages."""
+    """Base class of estimators that generate a word: `label_words` are the tokens for relevant and not relevant passages."""
 
-    words: Sequence[str] = ("true", "false")
+    label_words: Sequence[str] = ("true", "false")
 
     @cached_property
     def _word_ids(self) -> tuple[int, int]:
-        true_id, false_id = (single_token(self.lm.tokenizer, word, _WORDS_HINT) for word in self.words)
+        true_id, false_id = (single_token(self.lm.tokenizer, word, _WORDS_HINT) for word in self.label_words)
         return true_id, false_id
 
     def scores_from_logits(self, logits_BV: torch.Tensor) -> PairScores:

@@ -22,14 +22,14 @@ _FIELDS: Mapping[str, type | tuple[type, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class CallTotals:
     """Totals of the calls of one engine and request kind in a ledger.
 
     Attributes:
         engine: Identity of the engine.
         kind: Kind of the requests, such as "Generate".
         calls: Number of calls.
-        bytes: Length of the stored results, as SQLite counts it in characters.
+        bytes: Size of the stored results.
         tokens_in: Number of tokens read.
         tokens_out: Number of tokens written.
         seconds: Time that the engine spent on the calls.
@@ -45,7 +45,7 @@ class Share:
     seconds: float
 
 
-def size(ledger: SqliteStore) -> list[Share]:
+def size(ledger: SqliteStore) -> list[CallTotals]:
     """Compute the totals per engine and request kind, those with the most calls first."""
     tokens = "COALESCE(SUM(CASE WHEN json_valid(value) THEN json_extract(value, '$.{}') END), 0)"
     size_in_bytes = "SUM(LENGTH(CAST(value AS BLOB)))"
@@ -53,7 +53,7 @@ def size(ledger: SqliteStore) -> list[Share]:
         f"SELECT engine, kind, COUNT(*), {size_in_bytes}, {tokens.format('in')}, {tokens.format('out')}, SUM(seconds) "  # noqa: S608 (constants)
         "FROM calls GROUP BY engine, kind ORDER BY 3 DESC"
     )
-    return [Share(*row) for row in rows]
+    return [CallTotals(*row) for row in rows]
 
 
 def prune(ledger: SqliteStore, *, engine: str | None = None, before: float | None = None, failed: bool = False) -> int:

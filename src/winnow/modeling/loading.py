@@ -36,12 +36,12 @@ class LanguageModel:
     device: torch.device
 
     @property
-    def window(self) -> int:
+    def context_length(self) -> int:
         """Return the maximum context length in tokens; effectively unlimited for relative positions, such as T5's."""
         return int(getattr(self.model.config, "max_position_embeddings", None) or 2**31)
 
     @property
-    def ends(self) -> set[int]:
+    def end_token_ids(self) -> set[int]:
         """Return the ids of the tokens that end a reply."""
         eos = getattr(self.model.generation_config, "eos_token_id", None)
         eos_ids = eos if isinstance(eos, list) else [eos]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class PairForm:
+class PairTemplate:
     """Templates of question and passage. The defaults are FiD's, which RE-RAG's estimator and generator share.
 
     Args:
@@ -38,7 +38,9 @@ class PairForm:
         for name, required, allowed in (("question", {"question"}, {"question"}), ("passage", {"text"}, {"text", "title"})):
             fields = {field_name for _, field_name, _, _ in Formatter().parse(getattr(self, name)) if field_name is not None}
             if required - fields or fields - allowed:
-                raise ConfigError(f"form.{name} must have the fields {sorted(required)}; received {getattr(self, name)!r}.")
+                raise ConfigError(
+                    f"template.{name} must have the fields {sorted(required)}; received {getattr(self, name)!r}."
+                )
 
 
 @dataclass
@@ -50,7 +52,7 @@ class PairTokens:
     """
 
     tokenizer: PreTrainedTokenizerBase
-    form: PairForm
+    template: PairTemplate
     max_length: int
     head: Sequence[int] = ()
     middle: Sequence[int] = ()
@@ -71,8 +73,8 @@ class PairTokens:
         questions = list(dict.fromkeys(q for q, _ in pairs if q not in self._questions))
         passages = list(dict.fromkeys(p for _, p in pairs if p not in self._passages))
         space = " " if self.spaced else ""
-        passage_texts = [space + self.form.passage.format(title=p.title, text=p.text) for p in passages]
-        question_texts = [self.form.question.format(question=q) for q in questions]
+        passage_texts = [space + self.template.passage.format(title=p.title, text=p.text) for p in passages]
+        question_texts = [self.template.question.format(question=q) for q in questions]
         self._questions.update(zip(questions, self._tokenise(question_texts), strict=True))
         self._passages.update(zip(passages, self._tokenise(passage_texts), strict=True))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from winnow.modeling.loading import resolve_dtype
-from winnow.modeling.pair_inputs import PairForm, PairTokens
+from winnow.modeling.pair_inputs import PairTemplate, PairTokens
 
 if TYPE_CHECKING:
     from winnow.modeling.loading import LanguageModel
@@ -20,7 +20,7 @@ class PairModel(ABC):
 
     Args:
         path: Safetensors folder or hub name.
-        form: Templates of question and passage. In RE-RAG, estimator and generator have the same input (section 2.2).
+        template: Templates of question and passage. In RE-RAG, estimator and generator have the same input (section 2.2).
         max_length: Maximum number of tokens of a pair. The passage is truncated to fit, and the pair is counted.
         dtype: "float32", "bfloat16", "float16" or "auto" (bfloat16 if the hardware supports it).
         device: "auto", "cpu" or "cuda".
@@ -31,7 +31,7 @@ class PairModel(ABC):
     model_paths: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str
-    form: PairForm = field(default_factory=PairForm)
+    template: PairTemplate = field(default_factory=PairTemplate)
     max_length: int = 256
     dtype: str = "auto"
     device: str = "auto"
@@ -74,12 +74,12 @@ class PairModel(ABC):
 
 def seq2seq_tokens(model: PairModel) -> PairTokens:
     """Create a tokenizer of pairs for a T5, which appends the end token."""
-    return PairTokens(model.lm.tokenizer, model.form, model.max_length, tail=[int(model.lm.tokenizer.eos_token_id)])
+    return PairTokens(model.lm.tokenizer, model.template, model.max_length, tail=[int(model.lm.tokenizer.eos_token_id)])
 
 
 def causal_tokens(model: PairModel) -> PairTokens:
     """Create a tokenizer of pairs for a decoder-only model, which adds the start token, if any, and the form's suffix."""
     tokenizer = model.lm.tokenizer
     start = [] if tokenizer.bos_token_id is None else [int(tokenizer.bos_token_id)]
-    tail = tokenizer(model.form.suffix, add_special_tokens=False)["input_ids"] if model.form.suffix else []
-    return PairTokens(tokenizer, model.form, model.max_length, head=start, tail=tail, spaced=True)
+    tail = tokenizer(model.template.suffix, add_special_tokens=False)["input_ids"] if model.template.suffix else []
+    return PairTokens(tokenizer, model.template, model.max_length, head=start, tail=tail, spaced=True)

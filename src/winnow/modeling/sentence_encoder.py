@@ -27,7 +27,7 @@ class SentenceEncoder:
     Args:
         path: Safetensors folder or hub name.
         query_path: Separate model for queries, as in DPR; None means that queries use the same model as passages.
-        form: Template of a passage with the fields {title} and {text} (DPR: "{title} [SEP] {text}").
+        passage_template: Template of a passage with the fields {title} and {text} (DPR: "{title} [SEP] {text}").
         pooling: "mean" for the mean over all tokens, or "cls" for the first token. DPR's models have their own pooling.
         normalise: Whether to scale vectors to unit length, so that inner products are cosines.
         query_prefix: Text before every query ("query: " for E5).
@@ -49,7 +49,7 @@ class SentenceEncoder:
 
     path: str
     query_path: str | None = None
-    form: str = "{title}. {text}"
+    passage_template: str = "{title}. {text}"
     pooling: Literal["mean", "cls"] = "mean"
     normalise: bool = True
     query_prefix: str = ""
@@ -65,8 +65,8 @@ class SentenceEncoder:
         """Raise ConfigError if `pooling` is unknown or `form` lacks the field {text}."""
         if self.pooling not in ("mean", "cls"):
             raise ConfigError(f"encoder.pooling must be mean or cls; received {self.pooling!r}.")
-        if "{text}" not in self.form:
-            raise ConfigError(f"encoder.form must contain {{text}}; received {self.form!r}.")
+        if "{text}" not in self.passage_template:
+            raise ConfigError(f"encoder.model.passage_template must contain {{text}}; received {self.passage_template!r}.")
 
     @classmethod
     def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,7 +80,7 @@ class SentenceEncoder:
 
     def passages(self, passages: Sequence[Passage], advance: Advance | None = None) -> NDArray[np.float32]:
         """Encode passages as (passages, dimensions) vectors. `advance` receives the size of each finished batch."""
-        texts = [self.passage_prefix + self.form.format(title=p.title, text=p.text) for p in passages]
+        texts = [self.passage_prefix + self.passage_template.format(title=p.title, text=p.text) for p in passages]
         return self._encode(texts, self.path, advance)
 
     def _encode(self, texts: Sequence[str], path: str, advance: Advance | None = None) -> NDArray[np.float32]:

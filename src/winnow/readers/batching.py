@@ -41,7 +41,7 @@ class LocalEngine(ABC):
             depend on the other requests of its batch.
         device: "auto", "cpu" or "cuda".
         quantize: "none" or, on CUDA only, "4bit" (bitsandbytes).
-        window: Maximum number of tokens of prompt and reply together; None means the model's own limit.
+        max_context_length: Maximum number of tokens of prompt and reply together; None means the model's own limit.
         batch_tokens: Maximum number of padded prompt tokens per batch.
         batch_size: Maximum number of prompts per batch.
         capacity: Maximum number of requests in the queue.
@@ -63,7 +63,7 @@ class LocalEngine(ABC):
     dtype: str = "auto"
     device: str = "auto"
     quantize: str = "none"
-    window: int | None = None
+    max_context_length: int | None = None
     batch_tokens: int = 4096
     batch_size: int = 16
     capacity: int = 256
@@ -114,7 +114,7 @@ class LocalEngine(ABC):
     @property
     def context_length(self) -> int:
         """Return the maximum number of tokens of prompt and reply together."""
-        return self.window or self.lm.window
+        return self.max_context_length or self.lm.context_length
 
     def refusal(self, request: Request) -> str | None:  # noqa: ARG002 (for subclasses)
         """Return None, because a local model serves every request of its kinds."""

@@ -105,7 +105,7 @@ def _generation(
     token_logprobs: Mapping[str, Sequence[float]],
 ) -> Generation:
     """Build a Generation from a row of generated tokens, cut at its end token."""
-    end = next((n for n, token in enumerate(ids) if token in lm.ends), None)
+    end = next((n for n, token in enumerate(ids) if token in lm.end_token_ids), None)
     reply_ids = ids if end is None else ids[:end]
     count = len(reply_ids) + (end is not None)
     return Generation(

@@ -61,13 +61,13 @@ class OpenAIReader(OpenAIEngine):
         if self.samples_per_call < 1:
             raise ConfigError(f"reader.samples_per_call starts at 1; received {self.samples_per_call}.")
         super().__post_init__()
-        self.gate = Gate(self.pacing.concurrency)
+        self.gate = Gate(self.pacing.max_concurrency)
         self.breaker = Breaker(self.pacing)
 
     @property
     def capacity(self) -> int:
         """Return a number of requests that keeps all connections busy while results are stored."""
-        return 4 * self.pacing.concurrency
+        return 4 * self.pacing.max_concurrency
 
     def submit(self, requests: Sequence[Request]) -> None:
         """Queue requests. Up to `samples_per_call` samples of one prompt share a call."""
@@ -178,7 +178,7 @@ class OpenAIReader(OpenAIEngine):
         self._finished.put([(request, Failed(str(failure))) for request in group])
 
     async def _call_with_retries(self, group: list[Generate]) -> Sequence[Generation | TooLong]:
-        """Make a call and retry it, up to `attempts` failures and, if it is throttled, for `patience` seconds.
+        """Make a call and retry it, up to `max_attempts` failures and, if it is throttled, for `patience` seconds.
 
         tenacity is used only after a first failure, because it takes as long as the rest of our work on a call.
         """
@@ -188,7 +188,7 @@ class OpenAIReader(OpenAIEngine):
             return await self._call(group)
         except RetryableError as error:
             first_failure = error
-        backoff = tenacity.wait_random_exponential(multiplier=self.pacing.first_wait, max=self.pacing.longest_wait)
+        backoff = tenacity.wait_random_exponential(multiplier=self.pacing.initial_wait, max=self.pacing.max_wait)
         failures = int(not first_failure.throttled)
 
         def latest_failure(state: tenacity.RetryCallState) -> RetryableError:
@@ -204,7 +204,7 @@ class OpenAIReader(OpenAIEngine):
             throttled = latest_failure(state).throttled
             failures += state.outcome is not None and not throttled
             out_of_patience = (state.seconds_since_start or 0.0) >= self.pacing.patience
-            return self._error is not None or failures >= self.pacing.attempts or (throttled and out_of_patience)
+            return self._error is not None or failures >= self.pacing.max_attempts or (throttled and out_of_patience)
 
         retrying = tenacity.AsyncRetrying(
             stop=stop, wait=wait, retry=tenacity.retry_if_exception_type(RetryableError), reraise=True
@@ -249,7 +249,7 @@ class OpenAIReader(OpenAIEngine):
         failure: openai.OpenAIError | None = None
         text = ""
         try:
-            async with asyncio.timeout(self.pacing.connect_seconds + self.pacing.read_seconds):
+            async with asyncio.timeout(self.pacing.connect_timeout + self.pacing.read_timeout):
                 text = await self._client.post("/chat/completions", cast_to=str, body=body)
         except TimeoutError:
             failure = openai.APITimeoutError(request=None)  # type: ignore[arg-type]  # only its type is inspected
@@ -287,5 +287,5 @@ class OpenAIReader(OpenAIEngine):
             api_key=self.protocol.key(),
             base_url=self.base_url,
             max_retries=0,
-            timeout=openai.Timeout(self.pacing.read_seconds, connect=self.pacing.connect_seconds),
+            timeout=openai.Timeout(self.pacing.read_timeout, connect=self.pacing.connect_timeout),
         )

@@ -21,8 +21,8 @@ class OpenAIEngine:
         name: Name of the model in reports.
         base_url: Address of the server, including the API version.
         server: Name of the server in the ledger; "" means base_url. Set it if one server has several addresses.
-        key_variable: Environment variable that contains the API key. A server on this machine needs no key.
-        window: Maximum number of tokens of prompt and reply together, checked by an estimate. None leaves the check to the
+        api_key_variable: Environment variable that contains the API key. A server on this machine needs no key.
+        context_length: Maximum number of tokens of prompt and reply, checked by an estimate. None leaves the check to the
             server.
         max_tokens_field: "max_tokens", or "max_completion_tokens" for OpenAI's reasoning models.
         extra: Additional fields of every request body. They are part of the identity.
@@ -34,7 +34,7 @@ class OpenAIEngine:
     remote: ClassVar[bool] = True
     speed_only: ClassVar[Mapping[str, str]] = {
         "base_url": "the server is identified by its name",
-        "key_variable": "the source of the key does not affect replies",
+        "api_key_variable": "the source of the key does not affect replies",
         "budget": "it stops a run but does not affect replies",
     }
 
@@ -42,8 +42,8 @@ class OpenAIEngine:
     name: str
     base_url: str = "https://api.openai.com/v1"
     server: str = ""
-    key_variable: str = "OPENAI_API_KEY"
-    window: int | None = None
+    api_key_variable: str = "OPENAI_API_KEY"
+    context_length: int | None = None
     max_tokens_field: str = "max_tokens"
     extra: Mapping[str, Any] = field(default_factory=dict)
     budget: Budget = Budget()
@@ -51,7 +51,7 @@ class OpenAIEngine:
 
     def __post_init__(self) -> None:
         """Raise ConfigError if the address is invalid, or if the budget is in dollars and the model has no price."""
-        self.protocol = ChatProtocol(self.path, self.base_url, self.key_variable, self.max_tokens_field, self.extra)
+        self.protocol = ChatProtocol(self.path, self.base_url, self.api_key_variable, self.max_tokens_field, self.extra)
         self.spending = Spending(self.budget, self.price)
 
     @classmethod
@@ -83,7 +83,9 @@ class OpenAIEngine:
     def fits(self, request: Request) -> bool:
         """Estimate whether prompt and reply fit into the context length."""
         generate = as_generate(request)
-        return self.window is None or estimated_tokens(generate) + generate.decoding.max_new_tokens <= self.window
+        return (
+            self.context_length is None or estimated_tokens(generate) + generate.decoding.max_new_tokens <= self.context_length
+        )
 
     def size(self, request: Request) -> int:
         """Estimate the length of the prompt in tokens."""

@@ -59,7 +59,7 @@ class ChatProtocol:
     Args:
         model: Name of the model on the server.
         base_url: Address of the server, including the API version ("http://127.0.0.1:8000/v1").
-        key_variable: Environment variable that contains the API key. A server on this machine needs no key.
+        api_key_variable: Environment variable that contains the API key. A server on this machine needs no key.
         max_tokens_field: "max_tokens", or "max_completion_tokens" for OpenAI's reasoning models.
         extra: Additional fields of every request body. null removes a field (`extra: {temperature: null}` for models that
             reject it).
@@ -68,7 +68,7 @@ class ChatProtocol:
 
     model: str
     base_url: str
-    key_variable: str = "OPENAI_API_KEY"
+    api_key_variable: str = "OPENAI_API_KEY"
     max_tokens_field: str = "max_tokens"
     extra: Mapping[str, Any] = field(default_factory=dict)
 
@@ -82,14 +82,14 @@ class ChatProtocol:
 
     def key(self) -> str:
         """Read the key from the environment; raise ConfigError if it is missing and the server is remote."""
-        value = os.environ.get(self.key_variable, "")
+        value = os.environ.get(self.api_key_variable, "")
         if value or _is_loopback(urlsplit(self.base_url).hostname or ""):
             return value or "none"
-        raise ConfigError(f"{self.base_url} needs a key: set the environment variable {self.key_variable}.")
+        raise ConfigError(f"{self.base_url} needs a key: set the environment variable {self.api_key_variable}.")
 
     def scrub(self, text: str) -> str:
         """Mask the key in a text, in case a server echoed it."""
-        key = os.environ.get(self.key_variable, "")
+        key = os.environ.get(self.api_key_variable, "")
         return text.replace(key, "[key]") if key else text
 
     def body(self, request: Generate, samples: int = 1) -> dict[str, Any]:
@@ -167,7 +167,7 @@ class ChatProtocol:
         error_class = CallRefusedError if moderated else ReaderError  # other refusals do not depend on the prompt
         raise error_class(
             f"The server refused a request with HTTP {status}: {message}. Check the model ({self.model}), {self.base_url} "
-            f"and the key in {self.key_variable}. Finished calls are in the ledger."
+            f"and the key in {self.api_key_variable}. Finished calls are in the ledger."
         )
 
 

@@ -19,42 +19,42 @@ class Pacing:
     """Limits, timeouts and retries for calls to one API.
 
     Args:
-        concurrency: Maximum number of calls in flight. Throttling halves the limit, and replies raise it again.
+        max_concurrency: Maximum number of calls in flight. Throttling halves the limit, and replies raise it again.
         requests_per_minute: Maximum number of requests per minute; None means no limit.
         tokens_per_minute: Maximum number of prompt and reply tokens per minute; None means no limit.
-        connect_seconds: Timeout of a connection.
-        read_seconds: Timeout of the whole reply.
-        attempts: Number of failures of a call after which the run stops. The random waits between them grow.
+        connect_timeout: Timeout of a connection.
+        read_timeout: Timeout of the whole reply.
+        max_attempts: Number of failures of a call after which the run stops. The random waits between them grow.
         patience: Seconds for which a throttled call (429, 503) is retried.
-        first_wait: Upper bound of the first wait in seconds. It doubles with every further wait.
-        longest_wait: Upper bound of every wait in seconds. A server's Retry-After takes precedence.
-        trip: Number of consecutive failures (other than 429 and 503) after which all calls pause.
+        initial_wait: Upper bound of the first wait in seconds. It doubles with every further wait.
+        max_wait: Upper bound of every wait in seconds. A server's Retry-After takes precedence.
+        failure_threshold: Number of consecutive failures (other than 429 and 503) after which all calls pause.
         cooldown: Duration of the pause in seconds. One call then probes the server.
-        openings: Number of pauses without a single reply after which the run stops.
+        max_pauses: Number of pauses without a single reply after which the run stops.
 
     """
 
     revision: ClassVar[int] = 1
 
-    concurrency: int = 16
+    max_concurrency: int = 16
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
-    connect_seconds: float = 10.0
-    read_seconds: float = 120.0
-    attempts: int = 6
+    connect_timeout: float = 10.0
+    read_timeout: float = 120.0
+    max_attempts: int = 6
     patience: float = 600.0
-    first_wait: float = 1.0
-    longest_wait: float = 60.0
-    trip: int = 20
+    initial_wait: float = 1.0
+    max_wait: float = 60.0
+    failure_threshold: int = 20
     cooldown: float = 30.0
-    openings: int = 3
+    max_pauses: int = 3
 
     def __post_init__(self) -> None:
         """Raise ConfigError for limits under which no call is ever made."""
-        counts = (self.concurrency, self.attempts, self.trip, self.openings)
+        counts = (self.max_concurrency, self.max_attempts, self.failure_threshold, self.max_pauses)
         rates = [rate for rate in (self.requests_per_minute, self.tokens_per_minute) if rate is not None]
-        timeouts = (self.connect_seconds, self.read_seconds)
-        pauses = (self.first_wait, self.longest_wait, self.cooldown, self.patience)
+        timeouts = (self.connect_timeout, self.read_timeout)
+        pauses = (self.initial_wait, self.max_wait, self.cooldown, self.patience)
         if min(counts) < 1 or min(*timeouts, *rates) <= 0 or min(pauses) < 0:
             raise ConfigError(f"reader.pacing: counts start at 1, times and rates are above 0; received {self}.")
 
@@ -85,7 +85,7 @@ class Breaker:
     def __init__(self, pacing: Pacing) -> None:
         """Start closed, so that calls pass."""
         self.pacing = pacing
-        self.failures = self.openings = 0
+        self.failures = self.pauses = 0
         self._until: float | None = None
         self._probing = False
 
@@ -100,7 +100,7 @@ class Breaker:
 
     def record_reply(self) -> None:
         """Close the breaker after a reply."""
-        self.failures = self.openings = 0
+        self.failures = self.pauses = 0
         self._until, self._probing = None, False
 
     def record_failure(self, reason: str) -> None:
@@ -108,12 +108,12 @@ class Breaker:
         self.failures += 1
         if self._until is not None and not self._probing:
             return  # sent before the pause began
-        if self._probing or self.failures >= self.pacing.trip:
-            self.openings += 1
+        if self._probing or self.failures >= self.pacing.failure_threshold:
+            self.pauses += 1
             self._until, self._probing = time.monotonic() + self.pacing.cooldown, False
-            if self.openings >= self.pacing.openings:
+            if self.pauses >= self.pacing.max_pauses:
                 raise ReaderError(
-                    f"The server failed {self.failures} times in a row, over {self.openings} pauses of "
+                    f"The server failed {self.failures} times in a row, over {self.pauses} pauses of "
                     f"{self.pacing.cooldown:.0f} s; the last failure: {reason}. Finished calls are in the ledger; run again "
                     "when the server is back."
                 )

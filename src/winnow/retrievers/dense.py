@@ -25,11 +25,11 @@ class Dense:
 
     Args:
         encoder: Encoder of questions and passages. With normalise=True, the inner product is the cosine similarity.
-        factory: FAISS index factory string, such as "Flat", "HNSW32" or "IVF4096,PQ64".
+        index_factory: FAISS's description of the index, such as "Flat", "HNSW32" or "IVF4096,PQ64".
         nprobe: Number of inverted lists to visit per query (IVF only).
         ef_search: Depth of exploration during search (HNSW only).
         train_on: Maximum number of vectors on which IVF and PQ are trained.
-        shard: Passages per shard of saved vectors. An interrupted build resumes after the last complete shard.
+        shard_size: Passages per shard of saved vectors. An interrupted build resumes after the last complete shard.
         gpu: Whether to train and search on the GPU. This requires faiss-gpu.
 
     """
@@ -38,11 +38,11 @@ class Dense:
     speed_only: ClassVar[Mapping[str, str]] = {"gpu": "the search is the same on every device"}
 
     encoder: SentenceEncoder
-    factory: str = "Flat"
+    index_factory: str = "Flat"
     nprobe: int = 64
     ef_search: int = 128
     train_on: int = 1_000_000
-    shard: int = 50_000
+    shard_size: int = 50_000
     gpu: bool = False
 
     def build(self, passages: PassageSource, folder: Path) -> None:
@@ -51,7 +51,7 @@ class Dense:
 
         shard_folder = folder / "vectors"
         shard_folder.mkdir(parents=True, exist_ok=True)
-        shards = [self._encode_shard(shard_folder, n, batch) for n, batch in enumerate(batched(passages(), self.shard))]
+        shards = [self._encode_shard(shard_folder, n, batch) for n, batch in enumerate(batched(passages(), self.shard_size))]
         if not shards:
             raise ConfigError("The corpus is empty; there is nothing to index.")
         index = self._train_index(self._sample_vectors(shards))
@@ -101,10 +101,11 @@ class Dense:
         import faiss
 
         try:
-            index = faiss.index_factory(sample.shape[1], self.factory, faiss.METRIC_INNER_PRODUCT)
+            index = faiss.index_factory(sample.shape[1], self.index_factory, faiss.METRIC_INNER_PRODUCT)
         except RuntimeError as error:
             raise ConfigError(
-                f"retriever.factory={self.factory!r} is not a FAISS factory string. Try Flat, HNSW32 or IVF4096,PQ64."
+                f"retriever.engine.index_factory={self.index_factory!r} is not a FAISS factory string. "
+                "Try Flat, HNSW32 or IVF4096,PQ64."
             ) from error
         if self.gpu:
             index = faiss.index_cpu_to_all_gpus(index)
@@ -112,7 +113,8 @@ class Dense:
             index.train(sample)
         except RuntimeError as error:
             raise ConfigError(
-                f"retriever.factory={self.factory!r} cannot be trained on {len(sample)} passages; use fewer lists or Flat."
+                f"retriever.engine.index_factory={self.index_factory!r} cannot be trained on {len(sample)} "
+                "passages; use fewer lists or Flat."
             ) from error
         return index
 

@@ -12,18 +12,18 @@ from winnow.records import Hit, Question
 
 @dataclass(frozen=True, slots=True)
 class Hybrid:
-    """Combines retrievers: a passage's score is the sum of 1 / (constant + rank) over the retrievers' rankings.
+    """Combines retrievers: a passage's score is the sum of 1 / (rrf_k + rank) over the retrievers' rankings.
 
     Args:
         members: Retrievers to combine, by name.
-        constant: Constant added to the ranks. A larger constant reduces the influence of the top ranks.
+        rrf_k: Constant added to the ranks. A larger one reduces the influence of the top ranks.
 
     """
 
     revision: ClassVar[int] = 1
 
     members: Mapping[str, Retriever]
-    constant: int = 60
+    rrf_k: int = 60
 
     def __post_init__(self) -> None:
         """Validate that there are two members or more."""
@@ -40,24 +40,24 @@ class Hybrid:
 
     def open(self, folder: Path) -> Searcher:
         """Open the index of every member."""
-        return _HybridSearcher([member.open(folder / name) for name, member in self.members.items()], self.constant)
+        return _HybridSearcher([member.open(folder / name) for name, member in self.members.items()], self.rrf_k)
 
 
 @dataclass(frozen=True, slots=True)
 class _HybridSearcher:
     searchers: Sequence[Searcher]
-    constant: int
+    rrf_k: int
 
     def search(self, questions: Sequence[Question], depth: int) -> list[list[Hit]]:
         """Return the best `depth` passages of the fused ranking."""
         rankings = [searcher.search(questions, depth) for searcher in self.searchers]
-        return [fuse(question_rankings, self.constant)[:depth] for question_rankings in zip(*rankings, strict=True)]
+        return [fuse(question_rankings, self.rrf_k)[:depth] for question_rankings in zip(*rankings, strict=True)]
 
 
-def fuse(rankings: Sequence[Sequence[Hit]], constant: int = 60) -> list[Hit]:
+def fuse(rankings: Sequence[Sequence[Hit]], rrf_k: int = 60) -> list[Hit]:
     """Combine rankings of one question by reciprocal rank fusion. Ties are sorted by passage id."""
     scores: dict[str, float] = {}
     for ranking in rankings:
         for rank, hit in enumerate(ranking, start=1):
-            scores[hit.passage_id] = scores.get(hit.passage_id, 0.0) + 1 / (constant + rank)
+            scores[hit.passage_id] = scores.get(hit.passage_id, 0.0) + 1 / (rrf_k + rank)
     return [Hit(passage_id, score) for passage_id, score in sorted(scores.items(), key=lambda item: (-item[1], item[0]))]

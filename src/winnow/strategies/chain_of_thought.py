@@ -10,7 +10,7 @@ from typing import ClassVar
 from winnow.errors import ConfigError
 from winnow.records import Answer, Context, Decoding, Plan, Question
 from winnow.strategies.prompt import Prompt, build_request
-from winnow.strategies.replies import read_reasoned_answer
+from winnow.strategies.replies import extract_reasoned_answer
 from winnow.strategies.sampling import request_pools
 from winnow.strategies.vote import Vote
 
@@ -47,5 +47,5 @@ class ChainOfThought:
         prompt = replace(self.prompt, with_contexts=self.template, shots=None)  # the template has its own demonstration
         decoding = replace(self.decoding, max_new_tokens=self.max_new_tokens)
         requests = [build_request(prompt, question, contexts, decoding)]
-        (pool,) = yield from request_pools(requests, read_reasoned_answer)
+        (pool,) = yield from request_pools(requests, extract_reasoned_answer)
         return self.vote.single(question, pool)

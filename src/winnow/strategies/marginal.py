@@ -9,7 +9,7 @@ from winnow.errors import ConfigError, ReaderError
 from winnow.metrics.answer import UNKNOWN, normalise
 from winnow.records import Answer, Context, Decoding, Generation, Likelihood, Plan, Question
 from winnow.strategies.prompt import Prompt, build_request
-from winnow.strategies.replies import is_unknown, read_answer
+from winnow.strategies.replies import extract_answer, is_unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +48,10 @@ class Marginal:
         """Request an answer from each context, then the likelihoods of the answers."""
         decoding = replace(self.decoding, logprobs=True) if self.scoring == "generated" else self.decoding
         replies = yield [build_request(self.prompt, question, [context], decoding) for context in contexts]
-        answers = [read_answer(reply.text) for reply in replies]
+        answers = [extract_answer(reply.text) for reply in replies]
         eligible_answers = [self._eligible_answer(answer) for answer in answers]
         candidates = tuple(answer for answer in answers if not is_unknown(answer))
-        texts = marginalization.distinct([answer for answer in eligible_answers if answer is not None])
+        texts = marginalization.first_spellings([answer for answer in eligible_answers if answer is not None])
         if not texts:
             reply, used = (replies[0].text, (contexts[0].passage,)) if replies else ("", ())
             return Answer(UNKNOWN, unknown=True, candidates=candidates, used=used, reply=reply)
@@ -67,7 +67,7 @@ class Marginal:
         for (key, n), log_likelihood in zip(pairs, log_likelihoods, strict=True):
             terms.setdefault(key, []).append(log_weights[n] + log_likelihood)
         log_p = {key: marginalization.logsumexp(values) for key, values in terms.items()}
-        best = marginalization.best(log_p)
+        best = marginalization.most_probable(log_p)
         trace = ("log P: " + "; ".join(f"{texts[key]} {value:.2f}" for key, value in log_p.items()),)
         first = keys.index(best)
         used = (contexts[first].passage,)

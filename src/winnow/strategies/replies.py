@@ -17,7 +17,7 @@ _HEADING = re.compile(r"#+\s*(?:question|context):", re.IGNORECASE)
 _DEMONSTRATION = re.compile(r"(?:question|context):", re.IGNORECASE)
 
 
-def read_answer(reply: str) -> str:
+def extract_answer(reply: str) -> str:
     """Extract the answer from a reply: the first line that is not blank, after the last "Answer:" if there is one.
 
     Further examples or questions that the model writes after its answer are ignored.
@@ -38,7 +38,7 @@ def _without_next_example(text: str) -> str:
     return text
 
 
-def read_reasoned_answer(reply: str) -> str:
+def extract_reasoned_answer(reply: str) -> str:
     """Extract the answer from a chain of thought: the text after the last "Answer:", or else the last line.
 
     A rationale without "Answer:" is usually truncated or the answer itself, so that its last line is the best guess.

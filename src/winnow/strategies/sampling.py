@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from winnow.records import Generate, Passage, Plan
-from winnow.strategies.replies import read_answer
+from winnow.strategies.replies import extract_answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Pool:
     used: tuple[Passage, ...] = ()
 
 
-def request_pools(requests: Sequence[Generate], read: Callable[[str], str] = read_answer) -> Plan[list[Pool]]:
+def request_pools(requests: Sequence[Generate], read: Callable[[str], str] = extract_answer) -> Plan[list[Pool]]:
     """Request as many samples of each prompt as its decoding specifies, and return one pool per prompt.
 
     Args:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from winnow.records import Context, Decoding, Likelihood, Plan, Question
 from winnow.strategies.prompt import Prompt, build_request
-from winnow.strategies.replies import is_unknown, read_answer
+from winnow.strategies.replies import extract_answer, is_unknown
 from winnow.targets import targets
 
 
@@ -37,7 +37,7 @@ class Teacher:
         An "unknown" gets the log-probability -inf, so that it has no weight, as in `winnow.strategies.marginal`.
         """
         generations = yield [build_request(self.prompt, question, [context], self.decoding) for context in contexts]
-        texts = [read_answer(generation.text) for generation in generations]
+        texts = [extract_answer(generation.text) for generation in generations]
         scores = yield [
             Likelihood(self.prompt.render(question, [context]), text) for context, text in zip(contexts, texts, strict=True)
         ]

@@ -38,7 +38,7 @@ class ScriptedReader:
         identity: Identity under which the ledger stores results.
         capacity: Number of requests to submit at once.
         batch: Number of results that `collect` returns at once.
-        window: Context length in characters.
+        context_length: Context length in characters.
         prompts: Prompts received so far.
 
     """
@@ -49,7 +49,7 @@ class ScriptedReader:
     identity: str = "scripted"
     capacity: int = 64
     batch: int = 8
-    window: int = 1_000_000
+    context_length: int = 1_000_000
     prompts: list[str] = field(default_factory=list)
     _pending: list[Generate] = field(default_factory=list)
 
@@ -69,8 +69,8 @@ class ScriptedReader:
         """Close nothing, because nothing is open."""
 
     def fits(self, request: Request) -> bool:
-        """Return whether the prompt fits into the window."""
-        return self.size(request) <= self.window
+        """Return whether the prompt fits into the context length."""
+        return self.size(request) <= self.context_length
 
     def size(self, request: Request) -> int:
         """Return the prompt's length in characters."""

@@ -38,14 +38,14 @@ def _save(folder: Path, tokenizer: Any, build_model: Callable[[], Any], seed: in
     return folder
 
 
-def tiny_causal_lm(folder: Path, texts: Iterable[str], *, seed: int = 0, window: int = 2048) -> Path:
+def tiny_causal_lm(folder: Path, texts: Iterable[str], *, seed: int = 0, context_length: int = 2048) -> Path:
     """Save a two-layer Llama with random weights and a tokenizer to a folder. Its replies are gibberish, but reproducible."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
     tokenizer = tiny_tokenizer(texts)
     config = LlamaConfig(
         vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
-        num_key_value_heads=2, max_position_embeddings=window, eos_token_id=1, bos_token_id=2, pad_token_id=0,
+        num_key_value_heads=2, max_position_embeddings=context_length, eos_token_id=1, bos_token_id=2, pad_token_id=0,
     )  # fmt: skip
     return _save(folder, tokenizer, lambda: LlamaForCausalLM(config), seed)
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import torch
 
 from winnow.modeling.loading import LanguageModel, load_causal_lm, load_seq2seq
-from winnow.modeling.pair_inputs import PairForm, PairTokens, padded
+from winnow.modeling.pair_inputs import PairTemplate, PairTokens, padded
 from winnow.modeling.pair_model import PairModel, causal_tokens, seq2seq_tokens
 from winnow.strategies.teaching import ScoredReply
 
@@ -61,7 +61,7 @@ def replies_of(lm: LanguageModel, output: object, start: int) -> list[ScoredRepl
     token_log_probs = log_probs.gather(2, sequences[:, : log_probs.shape[1], None]).squeeze(2)
     replies = []
     for ids, values in zip(sequences.tolist(), token_log_probs.tolist(), strict=True):
-        end = next((n for n, token in enumerate(ids) if token in lm.ends), len(ids))
+        end = next((n for n, token in enumerate(ids) if token in lm.end_token_ids), len(ids))
         text = str(lm.tokenizer.decode(ids[:end], skip_special_tokens=True)).strip()
         replies.append(ScoredReply(text, sum(values[: end + 1])))
     return replies
@@ -115,13 +115,13 @@ class CausalGenerator(Generator):
     """A decoder-only generator.
 
     Attributes:
-        form: Templates of question and passage, with a suffix that prompts for the answer.
+        template: Templates of question and passage, with a suffix that prompts for the answer.
 
     """
 
     revision: ClassVar[int] = 1
 
-    form: PairForm = field(default_factory=lambda: PairForm(suffix=" answer:"))
+    template: PairTemplate = field(default_factory=lambda: PairTemplate(suffix=" answer:"))
 
     def load(self) -> LanguageModel:
         """Load the model and its tokenizer."""

@@ -80,6 +80,6 @@ class Rag(Method[Sequence[Group]]):
         for group, replies in zip(groups, generate_all(self.generator, groups, positions), strict=True):
             answers = [reply.text for reply in replies]
             scores = [self.scale * context.retriever_score() for context in group.contexts[: self.top]]
-            answer = marginalization.choose(answers, [reply.log_p for reply in replies], scores)
+            answer = marginalization.most_probable_answer(answers, [reply.log_p for reply in replies], scores)
             metrics.append({"em": exact_match(answer, group.question.answers)})
         return metrics

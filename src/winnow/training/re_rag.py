@@ -141,7 +141,7 @@ def _metrics(group: Group, ranking: Sequence[tuple[float, int]], replies: Sequen
     answers, log_p = [reply.text for reply in replies], [reply.log_p for reply in replies]
     metrics = {"recall_at_1": float(group.contexts[ranking[0][1]].has_answer)}
     for name, scores in (("em", [score for score, _ in ranking]), ("em_uniform", [0.0] * len(ranking))):
-        metrics[name] = exact_match(marginalization.choose(answers, log_p, scores), group.question.answers)
+        metrics[name] = exact_match(marginalization.most_probable_answer(answers, log_p, scores), group.question.answers)
     return metrics
 
 
