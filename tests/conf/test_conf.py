@@ -217,7 +217,7 @@ def test_bad_values_are_config_errors() -> None:
         ("experiment=re_rag/judgement", ["experiment=re_rag/estimator"]),
         ("report.by=prop", ["breakdown=list", "breakdown.field=prop"]),
         ("retriever.engine.factory=HNSW32", ["retriever.engine.index_factory=HNSW32"]),
-        ("encoder.model.form={text}", ["encoder.model.passage_template={text}"]),
+        ('encoder.model.form="{text}"', ['encoder.model.passage_template="{text}"']),
         ("estimator.engine.form.suffix=x", ["estimator.engine.template.suffix=x"]),
         ("estimator.engine.words=[a,b]", ["estimator.engine.label_words=[a,b]"]),
         ("reader.engine.window=4096", ["reader.engine.context_length=4096"]),
@@ -230,7 +230,7 @@ def test_former_names_work_and_say_the_new_one(word: str, now: list[str], capsys
     """For one version; what they become exists."""
     assert current_overrides([word]) == now
     assert bool(capsys.readouterr().err) == (now != [word])
-    others = ["joint=re_rag", "retriever=dense", "encoder=dpr", "estimator=t5", "reader=openai"]
+    others = ["joint=re_rag", "retriever=dense", "encoder=dpr", "estimator=causal", "reader=openai"]
     check_overrides([*others, *now], grid=False)
 
 
