@@ -50,7 +50,7 @@ def plan(text: str) -> Plan:
 
 
 def ours(url: str, run: int, ledger: SqliteStore) -> None:
-    reader = OpenAIReader("m", "m", url, pacing=Pacing(concurrency=CONCURRENCY))
+    reader = OpenAIReader("m", "m", url, pacing=Pacing(max_concurrency=CONCURRENCY))
     driver = Driver(engines_for(reader), ledger)
     sum(1 for _ in driver.run(Job(number, plan(prompt(run, number))) for number in range(CALLS)))
     reader.close()

@@ -33,7 +33,8 @@ def _parser() -> argparse.ArgumentParser:
         ("export", "write every call as JSON lines"),
         ("import", "add the calls of an exported file"),
         ("merge", "add the calls of another ledger, such as another machine's"),
-        ("check", "check that the file is intact, and recover it if it is not"),
+        ("check", "read every call, and count those that are damaged"),
+        ("repair", "set the damaged calls aside, so that they are made again"),
     ):
         command = commands.add_parser(name, help=text, description=text)
         command.add_argument("ledger", type=Path, help="the ledger file, for example data/ledger.sqlite")
@@ -53,6 +54,8 @@ def _day(text: str) -> float:
 def _run(chosen: argparse.Namespace) -> str:
     if chosen.command != "import" and not chosen.ledger.is_file():
         raise LedgerError(f"There is no ledger at {chosen.ledger}. The sweeps of a project keep theirs in data/ledger.sqlite.")
+    if chosen.command == "repair":
+        return f"{tools.repair(chosen.ledger)} damaged calls set aside"
     with SqliteStore(chosen.ledger) as ledger:
         match chosen.command:
             case "size":
@@ -71,7 +74,19 @@ def _run(chosen: argparse.Namespace) -> str:
             case "merge":
                 return f"{tools.merge(ledger, chosen.file)} calls added"
             case _:
-                return f"{chosen.ledger} is intact: {len(ledger)} calls"
+                return _check(ledger)
+
+
+def _check(ledger: SqliteStore) -> str:
+    damaged, set_aside = tools.damaged_calls(ledger), tools.calls_set_aside(ledger)
+    if damaged:
+        keys = ", ".join([key.hex()[:12] for key in damaged[:5]] + ["..."] * (len(damaged) > 5))
+        raise LedgerError(
+            f"{len(damaged)} of {len(ledger)} calls in {ledger.path} are damaged ({keys}). Runs make them again; "
+            "`winnow ledger repair` sets them aside at once."
+        )
+    former = f"; {set_aside} damaged ones were set aside earlier" if set_aside else ""
+    return f"{ledger.path} is intact: {len(ledger)} calls{former}"
 
 
 if __name__ == "__main__":

@@ -103,7 +103,7 @@ def test_a_flipped_bit_is_noticed_and_the_call_made_again(tmp_path: Path, caplog
         ledger.connection.execute("UPDATE calls SET value = replace(value, 'Paris', 'Parit')")
         assert ledger.get([key]) == {}
         assert len(ledger) == 0
-    assert "1 damaged calls were deleted" in caplog.text
+    assert "1 damaged calls were set aside" in caplog.text
 
 
 def test_a_closed_ledger_says_so(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def plan(number):
     return Answer(reply.text, unknown=False)
 
 url, ledger, table, count = sys.argv[1:]
-reader = OpenAIReader("m", "m", url, pacing=Pacing(concurrency=8))
+reader = OpenAIReader("m", "m", url, pacing=Pacing(max_concurrency=8))
 with SqliteStore(ledger) as opened:
     driver = Driver(engines_for(reader), opened, max_active=100)
     found = driver.run(Job(n, plan(n)) for n in range(int(count)))

@@ -1,24 +1,31 @@
 """Recover the readable calls of a damaged ledger file; unreadable calls must be rerun.
 
 SQLite's own `.recover` command is part of its shell, which Python does not include. The keys of the calls are uniformly
-distributed hashes, so reading the table range by range loses only the ranges whose pages are damaged.
+distributed hashes, so reading the table range by range loses only the ranges whose pages are damaged. If the first page is
+damaged, which describes the file, the first page of a new ledger takes its place: the tables of every ledger begin on the
+same pages.
 """
 
+import shutil
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from winnow.errors import LedgerError
-from winnow.ledger.rows import COLUMNS, SCHEMA, checksum
+from winnow.ledger.rows import COLUMNS, MIGRATIONS, migrate, read_result, schema_version
 
 _MAX_DEPTH = 2
 """Maximum number of times that a range is split by the next byte of the key before its unreadable rows are skipped."""
 _SIDE_FILES = ("-wal", "-shm")
 _MAGIC = b"SQLite format 3\x00"
+_PAGE_BYTES = 4096
+_PAGE_COUNT_AT = 28
+"""Offset of the number of pages in the first page, as four bytes with the most significant first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,26 +37,54 @@ class Recovered:
 
 
 def is_intact(path: Path) -> bool:
-    """Return whether a ledger file is intact. A missing or empty file counts as intact.
+    """Return whether a ledger file can be used as it is: not whether each row can be read. A missing or empty file can.
 
     Raises:
-        LedgerError: If the file is not an SQLite file.
+        LedgerError: If the file is not an SQLite file and contains no call either.
+        sqlite3.OperationalError: If another process keeps the file locked.
 
     """
     if not path.exists() or path.stat().st_size == 0:
         return True
     with path.open("rb") as file:
-        if file.read(len(_MAGIC)) != _MAGIC:
+        has_header = file.read(len(_MAGIC)) == _MAGIC
+    if not has_header:
+        if not _has_calls(path):
             raise LedgerError(
                 f"{path} is not a ledger: it lacks the header of an SQLite file. Move the file away to start a new ledger."
             )
-    try:
-        with closing(sqlite3.connect(path, timeout=60)) as db:
-            return bool(db.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok")
-    except sqlite3.OperationalError:
-        raise
-    except sqlite3.DatabaseError:
         return False
+    try:
+        with closing(_connect(path)) as db:
+            version = schema_version(db)
+            if version is None or db.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
+                return False
+            return version > len(MIGRATIONS) or _has_known_tables(db)
+    except UnicodeDecodeError:  # a damaged name in SQLite's own message
+        return False
+    except sqlite3.DatabaseError as error:
+        if (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise
+        return False
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, timeout=60)
+    db.text_factory = lambda text: text.decode(errors="replace")
+    return db
+
+
+def _has_known_tables(db: sqlite3.Connection) -> bool:
+    """Return whether the tables that a file has are those of a ledger, with the same columns."""
+    with closing(sqlite3.connect(":memory:")) as new:
+        migrate(new)
+        expected = _tables(new)
+    tables = _tables(db)
+    return all(expected.get(name) == columns for name, columns in tables.items())
+
+
+def _tables(db: sqlite3.Connection) -> dict[str, str]:
+    return {name: " ".join(str(sql).split()) for name, sql in db.execute("SELECT name, sql FROM sqlite_master")}
 
 
 def recover(path: Path) -> Recovered:
@@ -59,13 +94,11 @@ def recover(path: Path) -> Recovered:
     """
     recovered = path.with_name(path.name + ".recovering")
     recovered.unlink(missing_ok=True)
-    with closing(sqlite3.connect(recovered)) as new, closing(sqlite3.connect(path)) as old:
-        new.executescript(SCHEMA)
-        old.execute("PRAGMA writable_schema=ON")  # without it, SQLite refuses to read a truncated file at all
-        for row in _read_rows(old, b"", None, 0):
-            if checksum(row[0], row[3]) == row[-1]:
-                new.execute("INSERT OR IGNORE INTO calls VALUES (?,?,?,?,?,?,?)", row)
-        new.commit()
+    with closing(sqlite3.connect(recovered)) as new, _transplanted(path) as transplanted:
+        migrate(new)
+        for source in (path, transplanted):
+            new.executemany("INSERT OR IGNORE INTO calls VALUES (?,?,?,?,?,?,?)", _calls(source))
+            new.commit()
         calls = int(new.execute("SELECT COUNT(*) FROM calls").fetchone()[0])
     damaged = path.with_name(f"{path.name}.damaged-{time.time_ns()}")
     for suffix in _SIDE_FILES:
@@ -74,6 +107,38 @@ def recover(path: Path) -> Recovered:
     path.rename(damaged)
     recovered.rename(path)
     return Recovered(calls, damaged)
+
+
+def _has_calls(path: Path) -> bool:
+    with _transplanted(path) as copy:
+        return next(_calls(copy), None) is not None
+
+
+@contextmanager
+def _transplanted(path: Path) -> Iterator[Path]:
+    """Copy a file, with the first page of a new ledger in place of its own; the copy is removed afterwards."""
+    with TemporaryDirectory(dir=path.parent, prefix=f"{path.name}.recovering-") as folder:
+        new, copy = Path(folder) / "new.sqlite", Path(folder) / path.name
+        with closing(sqlite3.connect(new)) as db:
+            migrate(db)
+        first_page = bytearray(new.read_bytes()[:_PAGE_BYTES])
+        shutil.copyfile(path, copy)
+        with suppress(FileNotFoundError):
+            shutil.copyfile(path.with_name(f"{path.name}-wal"), copy.with_name(f"{path.name}-wal"))
+        pages = copy.stat().st_size // _PAGE_BYTES
+        first_page[_PAGE_COUNT_AT : _PAGE_COUNT_AT + 4] = pages.to_bytes(4, "big")
+        with copy.open("r+b") as file:
+            file.write(first_page)
+        yield copy
+
+
+def _calls(path: Path) -> Iterator[tuple[Any, ...]]:
+    """Yield the calls of a file that can be read and are as they were stored."""
+    with closing(_connect(path)) as db, suppress(sqlite3.DatabaseError, UnicodeDecodeError):
+        db.execute("PRAGMA writable_schema=ON")  # without it, SQLite refuses to read a truncated file at all
+        for key, kind, engine, value, seconds, created, crc in _read_rows(db, b"", None, 0):
+            if read_result(key, value, seconds, crc) is not None and isinstance(created, float):
+                yield key, str(kind), str(engine), value.decode(), max(0.0, float(seconds)), created, crc
 
 
 def _read_rows(db: sqlite3.Connection, prefix: bytes, end: bytes | None, depth: int) -> Iterator[tuple[Any, ...]]:
@@ -93,6 +158,8 @@ def _read_rows(db: sqlite3.Connection, prefix: bytes, end: bytes | None, depth: 
 
 
 def _select_range(db: sqlite3.Connection, start: bytes, end: bytes | None, order: str) -> sqlite3.Cursor:
-    upper_bound = "" if end is None else "AND key < ?"
-    parameters = (start,) if end is None else (start, end)
-    return db.execute(f"SELECT {COLUMNS} FROM calls WHERE key >= ? {upper_bound} ORDER BY key {order}", parameters)  # noqa: S608 (constants)
+    conditions = {"key >= ?": start, "key < ?": end} if start else {}
+    used = {text: bound for text, bound in conditions.items() if bound is not None}
+    where = f"WHERE {' AND '.join(used)} ORDER BY key {order}" if used else ""  # a scan also finds misplaced keys
+    columns = COLUMNS.replace("value", "CAST(value AS BLOB)")
+    return db.execute(f"SELECT {columns} FROM calls {where}", tuple(used.values()))  # noqa: S608 (constants)

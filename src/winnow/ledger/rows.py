@@ -1,6 +1,8 @@
-"""The rows of a ledger: the schema, the JSON encoding of results, and the checksum that protects each value."""
+"""The rows of a ledger: the versions of its schema, the JSON encoding of results, and the checksum of each value."""
 
 import json
+import math
+import sqlite3
 import zlib
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -8,26 +10,75 @@ from typing import Any
 
 import orjson
 
+from winnow.errors import LedgerError
 from winnow.records import Failed, Generation, Pages, Passage, Result, Score, Usage
 
-SCHEMA = """
+MIGRATIONS = (
+    """
 CREATE TABLE IF NOT EXISTS calls (
     key BLOB PRIMARY KEY, kind TEXT NOT NULL, engine TEXT NOT NULL, value TEXT NOT NULL, seconds REAL NOT NULL,
     created REAL NOT NULL, crc INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS claims (key BLOB PRIMARY KEY, owner TEXT NOT NULL, expires REAL NOT NULL) WITHOUT ROWID;
-"""
+""",
+    """
+CREATE TABLE IF NOT EXISTS damaged (
+    key BLOB, kind TEXT, engine TEXT, value BLOB, seconds REAL, created REAL, crc INTEGER, noticed REAL NOT NULL
+);
+""",
+)
+"""What each version of the schema adds to the one before; a new file goes through all of them."""
+_VERSION_FACTOR = 999_983
+"""`PRAGMA user_version` is the number of applied migrations times this prime, so that no flipped bit makes another version."""
 COLUMNS = "key, kind, engine, value, seconds, created, crc"
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
-def checksum(key: bytes, value: str) -> int:
+def migrate(db: sqlite3.Connection) -> None:
+    """Create the tables of a new file, or add what a file of a former version lacks.
+
+    Raises:
+        LedgerError: If a newer version of Winnow wrote the file.
+
+    """
+    version = schema_version(db)
+    if version is None or version > len(MIGRATIONS):
+        raise LedgerError(
+            f"A newer version of Winnow wrote this ledger (schema {version}, and this one knows {len(MIGRATIONS)}). Update "
+            "Winnow, or name another ledger with paths.ledger."
+        )
+    for number, script in enumerate(MIGRATIONS[version:], version + 1):
+        db.executescript(f"BEGIN IMMEDIATE; {script} PRAGMA user_version = {number * _VERSION_FACTOR}; COMMIT;")
+
+
+def schema_version(db: sqlite3.Connection) -> int | None:
+    """Return the number of migrations that a file has gone through, or None if its version is no valid one."""
+    version, remainder = divmod(int(db.execute("PRAGMA user_version").fetchone()[0]), _VERSION_FACTOR)
+    return None if remainder or version < 0 else version
+
+
+def checksum(key: bytes, value: bytes) -> int:
     """Compute the CRC-32 of a row, because SQLite does not detect a flipped bit in a text."""
-    return zlib.crc32(value.encode(), zlib.crc32(key))
+    return zlib.crc32(value, zlib.crc32(key))
+
+
+def read_result(key: object, value: object, seconds: object, crc: object) -> Result | None:
+    """Return the result of a row, whose value is read as bytes, or None if the row is damaged."""
+    if not isinstance(key, bytes) or not isinstance(value, bytes) or checksum(key, value) != crc:
+        return None
+    try:
+        return decode(value, seconds if isinstance(seconds, float) and 0 <= seconds < math.inf else 0.0)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
 
 
 def encode(result: Result) -> str:
-    """Encode a result as JSON."""
+    """Encode a result as JSON.
+
+    Raises:
+        LedgerError: If a number of the result is NaN, which no later run could use.
+
+    """
     match result:
         case Generation():
             body: dict[str, Any] = {
@@ -48,15 +99,38 @@ def encode(result: Result) -> str:
             body = {"pages": [asdict(page) for page in result.passages]}
         case Failed():
             body = {"failed": result.reason}
-    return _ENCODER.encode(body)
+    text = _ENCODER.encode(body)
+    if "NaN" in text:
+        try:
+            _parse(text)
+        except ValueError:
+            raise LedgerError(f"A call's result contains NaN and was not stored: {text[:200]}") from None
+    return text
 
 
-def decode(value: str, seconds: float = 0.0) -> Result:
-    """Decode a result from the JSON that `encode` wrote; `seconds` becomes part of its usage."""
+def _parse(text: str) -> Mapping[str, Any]:
+    """Parse JSON with infinite numbers, which standard JSON does not allow, but without NaN."""
+    body: Mapping[str, Any] = json.loads(text, parse_constant=_infinity)
+    return body
+
+
+def _infinity(name: str) -> float:
+    if name == "NaN":
+        raise ValueError("NaN is no result")
+    return float(name)
+
+
+def decode(value: bytes, seconds: float = 0.0) -> Result:
+    """Decode a result from the UTF-8 of the JSON that `encode` wrote; `seconds` becomes part of its usage.
+
+    Raises:
+        ValueError, KeyError or TypeError: If it is nothing that `encode` writes.
+
+    """
     try:
         body: Mapping[str, Any] = orjson.loads(value)
     except orjson.JSONDecodeError:
-        body = json.loads(value)  # infinite log-probabilities, which standard JSON does not allow
+        body = _parse(value.decode())  # infinite log-probabilities
     if "text" in body:
         logprobs = tuple(body["logprobs"]) if "logprobs" in body else None
         usage = Usage(body["in"], body["out"], seconds)

@@ -22,7 +22,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 
 from winnow.errors import DiskFullError, LedgerError
 from winnow.ledger.recovery import is_intact, recover
-from winnow.ledger.rows import SCHEMA, checksum, decode, encode
+from winnow.ledger.rows import COLUMNS, checksum, encode, migrate, read_result
 from winnow.records import Request, Result
 
 if TYPE_CHECKING:
@@ -53,9 +53,10 @@ class SqliteStore:
     def __enter__(self) -> SqliteStore:
         """Open the file, and create it and its folder if they do not exist."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._lock_file = os.open(self.path.with_name(self.path.name + ".lock"), os.O_CREAT | os.O_RDWR, 0o644)
+        self._lock_file = self._open_lock_file()
         try:
-            self._repair()
+            if not is_intact(self.path):
+                self._recover()
             fcntl.flock(self._lock_file, fcntl.LOCK_SH)
             self._connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
             _retry_while_locked(self._set_up)
@@ -72,13 +73,28 @@ class SqliteStore:
     def _set_up(self) -> None:
         self.connection.execute("PRAGMA journal_mode=WAL")
         self.connection.execute("PRAGMA synchronous=NORMAL")
-        self.connection.executescript(SCHEMA)
+        migrate(self.connection)
+        self.connection.text_factory = lambda text: text.decode(errors="replace")
 
-    def _repair(self) -> None:
+    def rebuild(self) -> None:
+        """Copy the readable calls to a new file, and keep the former one beside it; the store must not be open.
+
+        Raises:
+            LedgerError: If another process has the file open.
+
+        """
+        self._lock_file = self._open_lock_file()
+        try:
+            self._recover()
+        finally:
+            os.close(self._lock_file)
+
+    def _open_lock_file(self) -> int:
+        return os.open(self.path.with_name(self.path.name + ".lock"), os.O_CREAT | os.O_RDWR, 0o644)
+
+    def _recover(self) -> None:
         """Recover a damaged file, unless another process has it open."""
         assert self._lock_file is not None
-        if is_intact(self.path):
-            return
         try:
             fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -134,31 +150,41 @@ class SqliteStore:
             self.connection.execute("ROLLBACK")
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Result]:
-        """Return the stored results by key. Rows that fail their checksum are deleted, with a warning."""
+        """Return the stored results by key. Damaged rows are set aside, with a warning, so that their calls are made again."""
         results: dict[bytes, Result] = {}
         damaged: list[bytes] = []
         try:
             for start in range(0, len(keys), _KEYS_PER_QUERY):
                 chunk = keys[start : start + _KEYS_PER_QUERY]
                 placeholders = ",".join("?" * len(chunk))
-                query = f"SELECT key, value, seconds, crc FROM calls WHERE key IN ({placeholders})"  # noqa: S608 (only "?")
-                rows = self.connection.execute(query, chunk)
-                for key, value, seconds, crc in rows:
-                    if checksum(key, value) == crc:
-                        results[key] = decode(value, seconds)
+                query = f"SELECT key, CAST(value AS BLOB), seconds, crc FROM calls WHERE key IN ({placeholders})"  # noqa: S608 (only "?")
+                for row in self.connection.execute(query, chunk):
+                    result = read_result(*row)
+                    if result is None:
+                        damaged.append(row[0])
                     else:
-                        damaged.append(key)
+                        results[row[0]] = result
         except sqlite3.DatabaseError as error:
             raise LedgerError(
                 f"The ledger {self.path} is damaged ({error}). Run again: it is recovered when opened."
             ) from error
         if damaged:
-            self._delete(damaged)
+            self.set_aside(damaged)
         return results
 
-    def _delete(self, keys: Sequence[bytes]) -> None:
-        _log.warning("The ledger %s: %d damaged calls were deleted; they will be rerun.", self.path, len(keys))
+    def set_aside(self, keys: Sequence[bytes]) -> None:
+        """Move damaged rows to the table `damaged`, so that their calls are made again."""
+        _log.warning(
+            "The ledger %s: %d damaged calls were set aside (%s); they will be rerun.",
+            self.path,
+            len(keys),
+            ", ".join(key.hex()[:12] for key in keys[:5]) + (", ..." if len(keys) > 5 else ""),
+        )
         with self.writing() as db:
+            db.executemany(
+                f"INSERT INTO damaged SELECT {COLUMNS}, ? FROM calls WHERE key = ?",  # noqa: S608 (constants)
+                [(time.time(), key) for key in keys],
+            )
             db.executemany("DELETE FROM calls WHERE key = ?", [(key,) for key in keys])
 
     def put(self, engine: str, rows: Iterable[tuple[bytes, Request, Result, float]]) -> None:
@@ -167,7 +193,7 @@ class SqliteStore:
         rows_to_insert = []
         for key, request, result, seconds in rows:
             value = encode(result)
-            rows_to_insert.append((key, type(request).__name__, engine, value, seconds, now, checksum(key, value)))
+            rows_to_insert.append((key, type(request).__name__, engine, value, seconds, now, checksum(key, value.encode())))
         with self.writing() as db:
             db.executemany("INSERT OR IGNORE INTO calls VALUES (?,?,?,?,?,?,?)", rows_to_insert)
             db.executemany("DELETE FROM claims WHERE key = ?", [(row[0],) for row in rows_to_insert])
@@ -212,9 +238,16 @@ class SqliteStore:
 
 
 def _has_lapsed(owner: str, expires: float, now: float) -> bool:
-    """Return whether a claim has lapsed: its process on this host has ended, or its lease on another host has expired."""
-    host, pid, start, _ = owner.rsplit(":", 3)
-    return _start_time(int(pid)) != start if host == socket.gethostname() else expires < now
+    """Return whether a claim has lapsed: its process on this host has ended, or its lease has expired.
+
+    Where the system does not tell when a process started, only the lease counts. An owner that cannot be read has ended.
+    """
+    try:
+        host, pid, start, _ = owner.rsplit(":", 3)
+        is_here = host == socket.gethostname() and bool(start)
+        return _start_time(int(pid)) != start if is_here else expires < now
+    except ValueError:
+        return True
 
 
 def _retry_while_locked(operation: Callable[[], None]) -> None:

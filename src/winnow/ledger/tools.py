@@ -1,4 +1,4 @@
-"""Maintenance of a ledger between runs: size, prune, export, import and merge."""
+"""Maintenance of a ledger between runs: size, prune, check, repair, export, import and merge."""
 
 import json
 import sqlite3
@@ -13,7 +13,7 @@ from urllib.parse import quote
 from winnow.artifacts.files import atomic_write
 from winnow.errors import InputError, LedgerError
 from winnow.formats.text import json_lines
-from winnow.ledger.rows import COLUMNS, checksum, decode
+from winnow.ledger.rows import COLUMNS, checksum, decode, read_result
 from winnow.ledger.sqlite import SqliteStore
 
 _FIELDS: Mapping[str, type | tuple[type, ...]] = {
@@ -81,11 +81,39 @@ def prune(ledger: SqliteStore, *, engine: str | None = None, before: float | Non
     return count
 
 
+def damaged_calls(ledger: SqliteStore) -> list[bytes]:
+    """Return the keys of the stored calls that cannot be read."""
+    columns = "CAST(key AS BLOB), key, CAST(value AS BLOB), seconds, crc"
+    rows = ledger.connection.execute(f"SELECT {columns} FROM calls")  # noqa: S608 (constants)
+    return [key for key, *row in rows if read_result(*row) is None]
+
+
+def repair(path: Path) -> int:
+    """Set the damaged calls of a ledger aside, release the claims of ended processes, and return the number of these calls.
+
+    A damaged key that SQLite no longer finds in its place takes a rebuilt file, for which no other process may use the ledger.
+    """
+    with SqliteStore(path) as ledger:
+        keys = damaged_calls(ledger)
+        if keys:
+            ledger.set_aside(keys)
+        ledger.release_dead()
+        is_left = bool(damaged_calls(ledger))
+    if is_left:
+        SqliteStore(path).rebuild()
+    return len(keys)
+
+
+def calls_set_aside(ledger: SqliteStore) -> int:
+    """Return the number of damaged calls that were set aside so far."""
+    return int(ledger.connection.execute("SELECT COUNT(*) FROM damaged").fetchone()[0])
+
+
 def export(ledger: SqliteStore, path: Path) -> int:
     """Write each call as a line of JSON, ordered by key, and return the number of calls. Damaged calls are left out."""
     count = 0
     with atomic_write(path) as partial, partial.open("w", encoding="utf-8") as file:
-        for row in _drop_damaged(ledger.connection.execute(f"SELECT {COLUMNS} FROM calls ORDER BY key")):  # noqa: S608 (constants)
+        for row in _intact_rows(ledger.connection, "ORDER BY key"):
             line = dict(zip(_FIELDS, (row[0].hex(), *row[1:6]), strict=True))
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
             count += 1
@@ -102,12 +130,16 @@ def merge(ledger: SqliteStore, other: Path) -> int:
     if not other.is_file():
         raise LedgerError(f"There is no ledger at {other}.")
     with closing(sqlite3.connect(f"file:{quote(str(other))}?mode=ro", uri=True)) as source:
-        return _insert_missing(ledger, _drop_damaged(source.execute(f"SELECT {COLUMNS} FROM calls")))  # noqa: S608 (constants)
+        source.text_factory = lambda text: text.decode(errors="replace")
+        return _insert_missing(ledger, _intact_rows(source))
 
 
-def _drop_damaged(rows: Iterable[Sequence[Any]]) -> Iterator[Sequence[Any]]:
-    """Filter out rows that fail their checksum."""
-    return (row for row in rows if checksum(row[0], row[3]) == row[-1])
+def _intact_rows(db: sqlite3.Connection, order: str = "") -> Iterator[Sequence[Any]]:
+    """Yield the rows that can be read, as they are stored."""
+    columns = COLUMNS.replace("value", "CAST(value AS BLOB)")
+    for key, kind, engine, value, seconds, created, crc in db.execute(f"SELECT {columns} FROM calls {order}"):  # noqa: S608 (constants)
+        if read_result(key, value, seconds, crc) is not None:
+            yield key, str(kind), str(engine), value.decode(), seconds, created, crc
 
 
 def _insert_missing(ledger: SqliteStore, rows: Iterable[Sequence[Any]]) -> int:
@@ -121,8 +153,8 @@ def _parse_rows(path: Path) -> Iterator[Sequence[Any]]:
     for number, line in json_lines(path, _FIELDS):
         try:
             key, value = bytes.fromhex(line["key"]), line["value"]
-            decode(value)
+            decode(value.encode())
             created = min(float(line["created"]), time.time())
-            yield key, line["kind"], line["engine"], value, float(line["seconds"]), created, checksum(key, value)
+            yield key, line["kind"], line["engine"], value, float(line["seconds"]), created, checksum(key, value.encode())
         except (KeyError, TypeError, ValueError) as error:
             raise InputError.at(path, number, received=json.dumps(line), expected=f"an exported call ({error})") from error
