@@ -18,9 +18,9 @@ HOLDS = np.array([False, True, False, True, True])
 
 
 def test_probabilities_of_log_odds() -> None:
-    """0 is one half; odds of 3 are 3/4; the ends do not overflow."""
-    chances = probability(np.array([0.0, np.log(3.0), 1e4, -1e4], dtype=np.float32))
-    assert chances.tolist() == pytest.approx([0.5, 0.75, 1.0, 0.0])
+    """0 is one half; odds of 3 are 3/4 and of 1/3 are 1/4; the ends do not overflow."""
+    chances = probability(np.array([0.0, np.log(3.0), -np.log(3.0), -np.log(9.0), 1e4, -1e4], dtype=np.float32))
+    assert chances.tolist() == pytest.approx([0.5, 0.75, 0.25, 0.1, 1.0, 0.0])
 
 
 def test_misranking_rate_pairs_by_hand() -> None:
@@ -29,6 +29,7 @@ def test_misranking_rate_pairs_by_hand() -> None:
     flat = np.full(5, 0.6)
     assert (misranking_rate(flat, HOLDS), expected_calibration_error(flat, HOLDS)) == (0.5, pytest.approx(0.0))
     assert np.isnan(misranking_rate(BEST, np.ones(5, dtype=bool)))
+    assert np.isnan(misranking_rate(BEST, np.zeros(5, dtype=bool)))
 
 
 def test_calibration_by_hand() -> None:
@@ -37,8 +38,11 @@ def test_calibration_by_hand() -> None:
     assert [(b.accuracy, b.n) for b in reliability(confidence, right)] == [(0.0, 2), (0.5, 2)]
     assert expected_calibration_error(confidence, right) == pytest.approx(0.25)
     assert reliability(np.array([1.0, 0.0]), np.array([True, False]))[1].n == 1
-    with pytest.raises(InputError, match="needs probabilities"):
-        reliability(np.array([3.0]), np.array([True]))
+    tenths = reliability(np.array([0.05, 0.15, 0.95, 0.85, 0.87]), np.ones(5, dtype=bool))
+    assert [point.n for point in tenths] == [1, 1, 2, 1]
+    for outside in (3.0, 1.01, -0.01):
+        with pytest.raises(InputError, match="needs probabilities"):
+            reliability(np.array([0.5, outside]), np.array([True, True]))
 
 
 def test_calibration_finds_the_line_that_made_the_labels() -> None:
@@ -58,5 +62,15 @@ def test_calibration_without_anything_to_learn_from() -> None:
     values = np.array([-1.0, 0.0, 1.0, 2.0])
     assert calibrate(values, np.ones(4, dtype=bool)) == calibrate(values, np.zeros(4, dtype=bool)) == Calibration()
     assert calibrate(values, np.array([True, False, False, False]))(values) == pytest.approx([np.log(1 / 3)] * 4)
-    with pytest.raises(InputError, match="received 4 scores and 1 labels"):
-        calibrate(values, np.array([True]))
+    for labels in (np.array([True]), np.ones(5, dtype=bool)):
+        with pytest.raises(InputError, match=f"received 4 scores and {len(labels)} labels"):
+            calibrate(values, labels)
+
+
+def test_a_gentle_slope_is_still_a_slope() -> None:
+    """Of log-odds in the hundreds, fitted with 1/100, the order stays."""
+    rng = np.random.default_rng(0)
+    values = rng.uniform(-300, 300, 5000)
+    fit = calibrate(values, rng.random(5000) < 1 / (1 + np.exp(-values / 100)))
+    assert (fit.slope, fit.offset) == pytest.approx((0.01, 0.0), abs=0.1)
+    assert fit.slope > 0.005

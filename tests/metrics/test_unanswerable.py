@@ -52,6 +52,8 @@ def test_abstaining_costs_answers_and_finds_unanswerable_sets() -> None:
     outcome = abstain(BEST, HOLDS, np.array([0.0, 1.0, 0.0, 1.0, 0.0]), 0.7)
     assert (outcome.before.mean, outcome.after.mean, outcome.abstained.mean) == pytest.approx((2 / 3, 1 / 3, 1.0))
     assert (outcome.before.n, outcome.abstained.n) == (3, 2)
+    at_a_score = abstain(BEST, HOLDS, np.array([0.0, 1.0, 0.0, 1.0, 0.0]), 0.8)
+    assert (at_a_score.after.mean, at_a_score.abstained.mean) == (0.0, 1.0)
 
 
 def test_risk_falls_with_coverage_where_confidence_means_something() -> None:
