@@ -13,7 +13,7 @@ from typing import Any
 from omegaconf import DictConfig
 
 from flows._identity import Pinned, slug
-from winnow.artifacts.provenance import check_content, content_digest, is_done, key_of, write_manifest
+from winnow.artifacts.provenance import check_content, compute_key, content_digest, is_done, write_manifest
 from winnow.errors import MissingArtifactError
 
 
@@ -72,7 +72,7 @@ class Project:
         """Return an artifact by its stage, its folder's name, and everything that it depends on."""
         identified = {label: self.pinned.settings(value) for label, value in inputs.items()}
         settings = {"stage": stage, "name": name, "inputs": identified, "version": self.cfg.stage_versions[stage]}
-        key = key_of(settings)
+        key = compute_key(settings)
         return Artifact(Path(self.cfg.paths[root]) / kind / f"{slug(name)}-{key}", key, settings, stage)
 
     @cached_property

@@ -10,7 +10,7 @@ from flows import _models
 from flows._artifacts import Project
 from flows._build import build
 from flows._summary import progress
-from winnow.artifacts.provenance import key_of
+from winnow.artifacts.provenance import compute_key
 from winnow.artifacts.tables import read_passages
 from winnow.driver import MAX_ACTIVE, Driver, Job, Tally
 from winnow.dry_run import CostEstimate, estimate_cost
@@ -34,7 +34,9 @@ def engine_spec(project: Project, role: Role) -> EngineSpec:
         return EngineSpec(role, identity, lambda _: _estimator_engine(project, identity))
     if role == "search":
         index, corpus = project.index(), project.corpus
-        identity = f"{project.cfg.search.name}@{key_of(index.identity, project.pinned.settings(project.cfg.search.engine))}"
+        identity = (
+            f"{project.cfg.search.name}@{compute_key(index.identity, project.pinned.settings(project.cfg.search.engine))}"
+        )
         return EngineSpec(role, identity, lambda _: _search_engine(project, index.require, corpus.require, identity))
     if role not in ROLES:
         raise ConfigError(f"engines: there is no role {role!r}; the roles are {', '.join((*ROLES, 'estimator', 'search'))}.")
@@ -44,7 +46,7 @@ def engine_spec(project: Project, role: Role) -> EngineSpec:
 
 def reader_spec(project: Project, reader: DictConfig, prompt: DictConfig, role: Role = "reader") -> EngineSpec:
     """Return how the language model of a role is opened."""
-    key = key_of(_models.reader_weights(project, reader, prompt), project.pinned.settings(reader.engine), reader.name)
+    key = compute_key(_models.reader_weights(project, reader, prompt), project.pinned.settings(reader.engine), reader.name)
     price = price_of(project.cfg, reader)
 
     def open_engine(check: bool) -> Engine:
@@ -80,7 +82,7 @@ def price_of(cfg: DictConfig, reader: DictConfig) -> Price:
 def estimator_identity(project: Project) -> str:
     """Return what the ledger files estimates under."""
     cfg = project.cfg.estimator
-    return f"{cfg.name}@{key_of(project.pinned.settings(cfg.engine), _models.estimator_weights(project))}"
+    return f"{cfg.name}@{compute_key(project.pinned.settings(cfg.engine), _models.estimator_weights(project))}"
 
 
 def open_estimator(project: Project) -> Estimator:

@@ -71,7 +71,7 @@ def record_commits(cfg: DictConfig) -> dict[str, str]:
 
 
 def _record(entries: dict[str, str]) -> None:
-    with atomic_write(LOCK, needed=2**20) as partial:
+    with atomic_write(LOCK, required_bytes=2**20) as partial:
         partial.write_text(json.dumps(_read() | entries, indent=1, sort_keys=True) + "\n")
 
 

@@ -14,7 +14,7 @@ from hydra.utils import get_class
 from omegaconf import DictConfig, OmegaConf
 
 from winnow import identity
-from winnow.artifacts.provenance import file_digest, key_of
+from winnow.artifacts.provenance import compute_key, file_digest
 from winnow.assets import Asset, is_unchanged_asset
 from winnow.errors import ConfigError
 from winnow.modeling.loading import weights_digest
@@ -48,7 +48,7 @@ class Pinned:
             below = str(Path(path).relative_to(folder))
             if folder.is_dir() and not any(is_unchanged_asset(folder, source, below) for source in sources):
                 return None
-            return f"{key_of(sorted({key_of(source) for source in sources}))}/{below}"
+            return f"{compute_key(sorted({compute_key(source) for source in sources}))}/{below}"
         return None
 
     def covers(self, path: str) -> bool:

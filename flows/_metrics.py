@@ -10,7 +10,7 @@ from flows._build import build
 from flows._conf import compose, options
 from flows._engines import drive, engine_spec, open_engines, open_ledger
 from flows._identity import Pinned
-from winnow.artifacts.provenance import describe_code, key_of, read_manifest
+from winnow.artifacts.provenance import compute_key, describe_code, read_manifest
 from winnow.errors import ConfigError, nearest
 from winnow.metrics.base import JudgedMetric, Metric, Row, Sample, required_inputs
 from winnow.metrics.breakdowns import Breakdown
@@ -61,7 +61,7 @@ def read_results(cfg: DictConfig, specs: Sequence[CellSpec], *, hidden: Iterable
             metrics,
             judged.get(spec.key, {}),
             extra,
-            breakdown.groups(samples[spec.key]) if breakdown else (),
+            breakdown.assign_groups(samples[spec.key]) if breakdown else (),
         )
         for spec, made_by in zip(specs, code, strict=True)
     ]
@@ -84,4 +84,4 @@ def metrics_digest(cfg: DictConfig) -> str:
     judge = any(isinstance(metric, JudgedMetric) for metric in configured_metrics(cfg))
     prices = OmegaConf.to_container(cfg.prices, resolve=True)
     judge_key = engine_spec(Project(cfg), "judge").key if judge else ""
-    return key_of(Pinned.of(cfg).settings(cfg.metric), prices, judge_key)
+    return compute_key(Pinned.of(cfg).settings(cfg.metric), prices, judge_key)

@@ -10,7 +10,7 @@ from flows._artifacts import Project
 from flows._build import build
 from winnow.artifacts.rankings import read_rankings
 from winnow.artifacts.tables import read_questions
-from winnow.contexts.build import contexts_of
+from winnow.contexts.build import ranked_contexts
 from winnow.strategies.demonstrations import Demonstration, Shots
 from winnow.strategies.prompt import Prompt
 
@@ -28,4 +28,4 @@ def _draw(questions: Path, retrieval: Path, shots: Shots) -> tuple[Demonstration
     """Draw once for all cells of a sweep; the paths identify their content."""
     candidates = shots.candidates(read_questions(questions, [shots.split]))
     rankings = read_rankings(retrieval, candidates)
-    return shots.draw((question, contexts_of(rankings, question)) for question in candidates)
+    return shots.draw((question, ranked_contexts(rankings, question)) for question in candidates)

@@ -12,7 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 from flows._artifacts import Artifact, Project
 from winnow.artifacts.provenance import content_digest, git_revision, read_manifest
 from winnow.reports.cells import CellResult
-from winnow.sweeps.run import OpenCell
+from winnow.sweeps.run import LoadedCell
 from winnow.tracking import DatasetRef, Run, Tracker
 
 
@@ -42,7 +42,7 @@ def track(project: Project, stage: str, artifact: Artifact, params: Mapping[str,
     run.end()
 
 
-def log_cell(runs: Tracker, cell: OpenCell, result: CellResult, metrics: str) -> None:
+def log_cell(runs: Tracker, cell: LoadedCell, result: CellResult, metrics: str) -> None:
     """Log a finished cell; one that was logged before gets the metrics that it lacks or whose predictions were remade."""
     spec, labels = cell.spec, cell.spec.labels
     tags = _tags("sweep", spec.key, str(spec.config["sweep"]["name"]))
@@ -68,14 +68,14 @@ def log_cell(runs: Tracker, cell: OpenCell, result: CellResult, metrics: str) ->
     run.end()
 
 
-def _values(cell: OpenCell, result: CellResult) -> dict[str, float]:
+def _values(cell: LoadedCell, result: CellResult) -> dict[str, float]:
     intervals = {metric.name: result.interval(metric.name, 0) for metric in result.metrics}
     known = {name: interval for name, interval in intervals.items() if interval.n}
     return {
         **{name: interval.mean for name, interval in known.items()},
         **{f"{name}_{end}": getattr(interval, end) for name, interval in known.items() for end in ("low", "high")},
         "questions": float(len(result.samples)),
-        "short_rankings": float(cell.short_rankings),
+        "num_short_rankings": float(cell.num_short_rankings),
         "truncated_passages": float(sum(sample.prediction.truncated_passages for sample in result.samples)),
     }
 

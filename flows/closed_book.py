@@ -21,7 +21,7 @@ from flows._track import track
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.tables import read_questions
 from winnow.driver import Job
-from winnow.metrics.answer import exact_match, f1
+from winnow.metrics.answer import exact_match, f1_score
 from winnow.records import Answer, Question
 from winnow.strategies.closed_book import ClosedBook
 
@@ -58,7 +58,7 @@ def _write(project: Project, artifact: Artifact) -> None:
 def closed_book_row(question: Question, answer: str) -> dict[str, Any]:
     """Return the row of a question; `kept` are those without an exact match, with which studies continue."""
     em = exact_match(answer, question.answers)
-    score = f1(answer, question.answers)
+    score = f1_score(answer, question.answers)
     return {"question_id": question.question_id, "answer": answer, "em": em, "f1": score, "kept": em == 0.0}
 
 

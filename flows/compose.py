@@ -71,7 +71,7 @@ def main() -> None:
     if "--check" in sys.argv:
         diff = "\n".join(difflib.unified_diff(old.splitlines(), text.splitlines(), "params.yaml", "composed", lineterm=""))
         sys.exit(f"params.yaml is not current; run `python -m flows.compose`.\n{diff}" if diff else 0)
-    with atomic_write(PARAMS, needed=2**20) as partial:
+    with atomic_write(PARAMS, required_bytes=2**20) as partial:
         partial.write_text(text)
     print(f"params.yaml: {'unchanged' if old == text else 'written'}")
 

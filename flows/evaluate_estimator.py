@@ -24,7 +24,7 @@ from winnow.artifacts.files import atomic_write
 from winnow.artifacts.provenance import git_revision, read_manifest
 from winnow.artifacts.rankings import read_rankings
 from winnow.artifacts.tables import read_questions
-from winnow.contexts.build import contexts_of
+from winnow.contexts.build import ranked_contexts
 from winnow.errors import ConfigError
 from winnow.metrics.answer import exact_match
 from winnow.reports.estimator.evaluation import Evaluation
@@ -48,7 +48,7 @@ def evaluate_estimator(configs: Sequence[DictConfig]) -> Summary:
         body = [{"title": t.title, "columns": list(t.columns), "rows": [list(r) for r in t.rows]} for t in report.tables]
         texts = {"report.html": report.html(), "report.md": report.markdown(), "tables.json": json.dumps(body, indent=1)}
         for name, text in texts.items():
-            with atomic_write(out / name, needed=2**24) as partial:
+            with atomic_write(out / name, required_bytes=2**24) as partial:
                 partial.write_text(text, encoding="utf-8")
         tables.append(report.tables[0])
         notes.append(f"Report: {out / 'report.html'}; answers: {report.provenance['Answers']}.")
@@ -99,7 +99,9 @@ def _scored_questions(project: Project, split: str) -> list[ScoredQuestion]:
     relevance = _models.relevance(project).require() / "relevance.parquet"
     rankings = read_rankings(project.rankings.require(), questions, relevance)
     ems = _exact_matches(project) if split == cfg.sweep.split else {}
-    contexts = {q.question_id: [c for c in contexts_of(rankings, q) if c.rank and c.log_odds is not None] for q in questions}
+    contexts = {
+        q.question_id: [c for c in ranked_contexts(rankings, q) if c.rank and c.log_odds is not None] for q in questions
+    }
     return [ScoredQuestion(q, contexts[q.question_id], ems.get(q.question_id)) for q in questions]
 
 

@@ -18,21 +18,13 @@ from flows._build import build
 from flows._entry import entry
 from flows._summary import Summary
 from flows._track import silent
-from winnow.artifacts.provenance import is_done, key_of, write_manifest
+from winnow.artifacts.provenance import compute_key, is_done, write_manifest
 from winnow.errors import ConfigError
 from winnow.formats.fid_json import write_fid
 from winnow.records import Context, Question
 
-_FILES = {
-    "questions",
-    "base",
-    "warm",
-    "warm.best",
-    "warm.best.partial",
-    "warm.checkpoint",
-    "warm.checkpoint.partial",
-    "manifest.json",
-}
+_PARTS = {"questions", "base", "warm", "manifest"}
+"""Files and folders of a world, by their names up to the first dot after a leading one, as in ".warm.checkpoint.partial"."""
 
 
 def facts(configs: Sequence[DictConfig]) -> Summary:
@@ -42,7 +34,7 @@ def facts(configs: Sequence[DictConfig]) -> Summary:
         out = Path(cfg.facts.out)
         settings = {"world": asdict(build(cfg.facts.world)), "size": asdict(build(cfg.facts.size))}
         settings["warm_up"] = {"clozes": cfg.facts.clozes, **asdict(build(cfg.facts.warm_up))}
-        key = key_of(settings)
+        key = compute_key(settings)
         if not is_done(out, key):
             _clear(out)
             write_manifest(out, key=key, settings=settings, rows=_create(cfg, out))
@@ -53,7 +45,8 @@ def facts(configs: Sequence[DictConfig]) -> Summary:
 
 def _clear(out: Path) -> None:
     """Remove an older or unfinished world; refuse a folder that contains anything else."""
-    unexpected = {path.name for path in out.iterdir()} - _FILES if out.is_dir() else set()
+    names = {path.name for path in out.iterdir()} if out.is_dir() else set()
+    unexpected = {name for name in names if name.removeprefix(".").partition(".")[0] not in _PARTS}
     if unexpected:
         raise ConfigError(
             f"facts.out={out} contains {sorted(unexpected)[:3]}, which is not part of a world of facts. Choose another folder."

@@ -19,7 +19,7 @@ from flows._entry import entry
 from flows._metrics import configured_breakdown, read_results
 from flows._summary import Summary
 from winnow.artifacts.files import atomic_write
-from winnow.artifacts.provenance import describe_code, is_done, read_manifest
+from winnow.artifacts.provenance import describe_code, read_manifest
 from winnow.errors import MissingArtifactError
 from winnow.reports.cells import CellResult
 from winnow.reports.page import PLOTTED, build_report
@@ -50,7 +50,7 @@ def report(configs: Sequence[DictConfig]) -> Summary:
         ("report.md", page.markdown()),
         ("metrics.json", _metrics(results, cfg.report.seed)),
     ):
-        with atomic_write(out / name, needed=2**24) as partial:
+        with atomic_write(out / name, required_bytes=2**24) as partial:
             partial.write_text(text, encoding="utf-8")
     table = page.tables[0]
     rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
@@ -58,7 +58,7 @@ def report(configs: Sequence[DictConfig]) -> Summary:
 
 
 def _require_finished(specs: Sequence[CellSpec]) -> None:
-    missing = [spec for spec in specs if not is_done(spec.folder, spec.key)]
+    missing = [spec for spec in specs if not spec.is_finished]
     if missing:
         raise MissingArtifactError(
             f"{len(missing)} of {len(specs)} cells are not finished, such as {missing[0].folder}. Run `python -m flows.sweep` "

@@ -21,7 +21,7 @@ from flows._track import track
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.rankings import read_rankings
 from winnow.artifacts.tables import read_questions, relevance_rows
-from winnow.contexts.build import contexts_of
+from winnow.contexts.build import ranked_contexts
 from winnow.driver import Job
 from winnow.estimators.engine import EstimatorEngine
 from winnow.metrics.comparisons import compare, format_p, holm
@@ -63,7 +63,7 @@ def _write(project: Project, artifact: Artifact, questions: Sequence[Question]) 
     engine = EstimatorEngine(open_estimator(project), estimator_identity(project))
     rankings = read_rankings(project.rankings.require(), questions)
     depth = project.cfg.score.depth
-    contexts = {q.question_id: _within(contexts_of(rankings, q), depth) for q in questions}
+    contexts = {q.question_id: _within(ranked_contexts(rankings, q), depth) for q in questions}
     jobs = (Job(q.question_id, estimate_relevance(q, contexts[q.question_id])) for q in questions)
     with open_ledger(project.cfg) as ledger:
         outcomes = drive(engines_for(engine), ledger, jobs, len(questions), "scoring questions' contexts")
@@ -82,8 +82,8 @@ def _compare(retrieval: Path, relevance: Path, questions: Sequence[Question]) ->
     """Return the top-k accuracy of both rankings with p-values: two rows for all questions, then two for the answerable."""
     rankings = read_rankings(retrieval, questions, relevance)
     flags = {
-        "retriever": [[c.has_answer for c in contexts_of(rankings, q) if c.rank] for q in questions],
-        "estimator": [[c.has_answer for c in contexts_of(rankings, q, "estimator") if c.rank] for q in questions],
+        "retriever": [[c.has_answer for c in ranked_contexts(rankings, q) if c.rank] for q in questions],
+        "estimator": [[c.has_answer for c in ranked_contexts(rankings, q, "estimator") if c.rank] for q in questions],
     }
     rows = _comparison_rows(flags, f"all {len(questions)}")
     answerable = [n for n, question in enumerate(questions) if question.answerable]

@@ -35,7 +35,7 @@ from winnow.records import (
     Search,
 )
 from winnow.sweeps.replay import Call, Replay, replay
-from winnow.sweeps.run import OpenCell, open_cells, prediction
+from winnow.sweeps.run import LoadedCell, build_prediction, load_cells
 
 
 def show(configs: Sequence[DictConfig]) -> Summary:
@@ -43,7 +43,7 @@ def show(configs: Sequence[DictConfig]) -> Summary:
     cfg = configs[0]
     if cfg.get("question") is None:
         raise ConfigError("flows.show needs a question id: question=ID. The ids are in the predictions and questions.")
-    cells = open_cells(resolve_cells(configs))
+    cells = load_cells(resolve_cells(configs))
     console = Console(soft_wrap=True, highlight=False, markup=False)
     rows = []
     for cell in cells:
@@ -56,7 +56,7 @@ def show(configs: Sequence[DictConfig]) -> Summary:
     return Summary(f"Question {cfg.question}", rows)
 
 
-def _question(cell: OpenCell, question_id: str) -> Question:
+def _question(cell: LoadedCell, question_id: str) -> Question:
     questions = {question.question_id: question for question in cell.questions}
     if question_id not in questions:
         known = list(questions)
@@ -67,14 +67,14 @@ def _question(cell: OpenCell, question_id: str) -> Question:
     return questions[question_id]
 
 
-def _replay(cfg: DictConfig, cell: OpenCell, question: Question, placed: PlacedContexts) -> Replay[Answer]:
+def _replay(cfg: DictConfig, cell: LoadedCell, question: Question, placed: PlacedContexts) -> Replay[Answer]:
     engines = open_engines(cell.spec.engines, check=False)
     identities = {role: ledger_identity(engine) for (_, role), engine in engines.items()}
     with open_ledger(cfg) as ledger:
         return replay(cell.strategy.plan(question, placed.contexts), identities, ledger)
 
 
-def _lines(cell: OpenCell, question: Question, placed: PlacedContexts, answered: Replay[Answer]) -> Iterator[str]:
+def _lines(cell: LoadedCell, question: Question, placed: PlacedContexts, answered: Replay[Answer]) -> Iterator[str]:
     labels = cell.spec.labels
     yield f"{'=' * 100}\n{labels.line}, k = {labels.k}, gold: {labels.gold}\n"
     yield f"Question  {question.text}\nAccepted  {'; '.join(question.answers)}\n"
@@ -130,9 +130,9 @@ def _result_text(call: Call) -> str:
             return "\n".join(f"<page> {page.title}: {page.text}" for page in pages.passages) + "\n"
 
 
-def _row(cfg: DictConfig, cell: OpenCell, question: Question, placed: PlacedContexts, answer: Answer) -> dict[str, Any]:
+def _row(cfg: DictConfig, cell: LoadedCell, question: Question, placed: PlacedContexts, answer: Answer) -> dict[str, Any]:
     labels = cell.spec.labels
-    sample = Sample(question, prediction(question, placed, Outcome(question.question_id, answer)), placed.contexts)
+    sample = Sample(question, build_prediction(question, placed, Outcome(question.question_id, answer)), placed.contexts)
     metrics = [m for m in configured_metrics(cfg) if m.unit == "percent" and not isinstance(m, JudgedMetric)]
     rows = {metric.heading: metric.row(sample) for metric in metrics}
     values = {metric.heading: _value(metric, rows[metric.heading]) for metric in metrics}

@@ -17,10 +17,10 @@ from flows._entry import entry
 from flows._metrics import metrics_digest, read_results
 from flows._summary import Summary
 from flows._track import log_cell, tracker
-from winnow.artifacts.provenance import is_done, write_manifest
+from winnow.artifacts.provenance import write_manifest
 from winnow.driver import Tally
 from winnow.reports.cells import CellResult
-from winnow.sweeps.run import OpenCell, jobs_of, open_cells, run_cells
+from winnow.sweeps.run import LoadedCell, iter_jobs, load_cells, run_cells
 from winnow.sweeps.spec import CellSpec
 
 _UNFILTERED = "The closed-book filter has not run yet: the first questions of the split are counted as they are."
@@ -30,12 +30,12 @@ _NOTHING_TO_DO = "Every cell was finished already; no call was made."
 def sweep(configs: Sequence[DictConfig]) -> Summary:
     """Run all cells of all jobs that are not finished, a driver per set of engines, and log each to MLflow."""
     specs = resolve_cells(configs)
-    cells = open_cells(specs)
+    cells = load_cells(specs)
     groups = list(_by_engines(cells))
     if configs[0].dry_run:
         rows = [row for group in groups for row in _dry_run(configs[0], group)]
         return Summary("Dry run: no call was made", rows, _UNFILTERED if unfiltered(configs[0]) else "")
-    due = [[cell for cell in group if not is_done(cell.spec.folder, cell.spec.key)] for group in groups]
+    due = [[cell for cell in group if not cell.spec.is_finished] for group in groups]
     announce_cells(configs)
     notes = [_run(configs[0], group) for group in due if group]
     results = read_results(configs[0], specs)
@@ -44,15 +44,15 @@ def sweep(configs: Sequence[DictConfig]) -> Summary:
     return Summary(f"Sweep {configs[0].sweep.name}, 95 % intervals", rows, "\n".join(notes) or _NOTHING_TO_DO)
 
 
-def _by_engines(cells: Sequence[OpenCell]) -> Iterator[list[OpenCell]]:
+def _by_engines(cells: Sequence[LoadedCell]) -> Iterator[list[LoadedCell]]:
     """Yield the cells that can share a driver: those whose engines are the same."""
-    groups: dict[tuple[tuple[str, str], ...], list[OpenCell]] = {}
+    groups: dict[tuple[tuple[str, str], ...], list[LoadedCell]] = {}
     for cell in cells:
         groups.setdefault(tuple((engine.role, engine.key) for engine in cell.spec.engines), []).append(cell)
     yield from groups.values()
 
 
-def _run(cfg: DictConfig, cells: Sequence[OpenCell]) -> str:
+def _run(cfg: DictConfig, cells: Sequence[LoadedCell]) -> str:
     """Run some cells, and return what it took."""
     specs, tally = cells[0].spec.engines, Tally()
     engines = open_engines(specs)
@@ -65,13 +65,13 @@ def _finish(spec: CellSpec, rows: int) -> None:
     write_manifest(spec.folder, key=spec.key, settings={**spec.identity, "config": spec.config}, rows=rows)
 
 
-def _log(cfg: DictConfig, cells: Sequence[OpenCell], results: Sequence[CellResult]) -> None:
+def _log(cfg: DictConfig, cells: Sequence[LoadedCell], results: Sequence[CellResult]) -> None:
     runs, metrics = tracker(cfg), metrics_digest(cfg)
     for cell, result in zip(cells, results, strict=True):
         log_cell(runs, cell, result, metrics)
 
 
-def _row(cell: OpenCell, result: CellResult) -> dict[str, Any]:
+def _row(cell: LoadedCell, result: CellResult) -> dict[str, Any]:
     labels = cell.spec.labels
     return {
         "strategy": labels.strategy,
@@ -81,14 +81,14 @@ def _row(cell: OpenCell, result: CellResult) -> dict[str, Any]:
         "n": len(result.samples),
         **{metric.heading: result.text(metric.name, 0) for metric in result.metrics if metric.headline},
         "dropped": sum(sample.prediction.truncated_passages for sample in result.samples),
-        "short": cell.short_rankings,
+        "short": cell.num_short_rankings,
     }
 
 
-def _dry_run(cfg: DictConfig, cells: Sequence[OpenCell]) -> list[dict[str, Any]]:
-    due = [cell for cell in cells if not is_done(cell.spec.folder, cell.spec.key)]
+def _dry_run(cfg: DictConfig, cells: Sequence[LoadedCell]) -> list[dict[str, Any]]:
+    due = [cell for cell in cells if not cell.spec.is_finished]
     counts = {"cells": len(cells), "finished": len(cells) - len(due)}
-    rows = dry_run_rows(cfg, cells[0].spec.engines, lambda: jobs_of(due) if due else ())
+    rows = dry_run_rows(cfg, cells[0].spec.engines, lambda: iter_jobs(due) if due else ())
     return [counts | row for row in rows]
 
 

@@ -26,7 +26,7 @@ from flows._summary import Summary, progress
 from flows._track import silent, track
 from winnow.artifacts.rankings import read_rankings
 from winnow.artifacts.tables import read_questions
-from winnow.contexts.build import contexts_of
+from winnow.contexts.build import ranked_contexts
 from winnow.driver import Job
 from winnow.strategies.teaching import Teacher
 
@@ -95,7 +95,7 @@ def _groups(project: Project, split: str, limit: int | None, contexts: int) -> l
 
     questions = read_questions(project.questions_file, [split])[:limit]
     rankings = read_rankings(project.rankings.require(), questions)
-    return [Group(q, tuple(c for c in contexts_of(rankings, q) if c.rank)[:contexts]) for q in questions]
+    return [Group(q, tuple(c for c in ranked_contexts(rankings, q) if c.rank)[:contexts]) for q in questions]
 
 
 def _add_teacher_outputs(project: Project, train: Sequence[Any], dev: Sequence[Any]) -> tuple[list[Any], list[Any]]:
@@ -117,7 +117,7 @@ def _add_teacher_outputs(project: Project, train: Sequence[Any], dev: Sequence[A
         outcomes = drive(engines, ledger, jobs(), len(train) + len(dev), "querying the frozen generator")
         results = {outcome.tag: outcome.result for outcome in outcomes}
     return (
-        [replace(group, log_answer=results["train", n]) for n, group in enumerate(train)],
+        [replace(group, answer_log_probs=results["train", n]) for n, group in enumerate(train)],
         [replace(group, replies=results["dev", n]) for n, group in enumerate(dev)],
     )
 

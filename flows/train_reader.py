@@ -22,7 +22,7 @@ from flows._summary import Summary
 from flows._track import silent, track
 from winnow.artifacts.rankings import read_rankings
 from winnow.artifacts.tables import read_questions
-from winnow.contexts.build import contexts_of
+from winnow.contexts.build import ranked_contexts
 from winnow.driver import Job
 from winnow.metrics.answer import exact_match
 from winnow.metrics.intervals import Interval, mean_interval
@@ -85,7 +85,7 @@ def _train(project: Project, artifact: Artifact) -> list[dict[str, Any]]:
 def _ranked_questions(project: Project, split: str) -> list[tuple[Question, tuple[Context, ...]]]:
     questions = read_questions(project.questions_file, [split])
     rankings = read_rankings(project.retrieval(project.cfg.answerable.retriever).require(), questions)
-    return [(question, contexts_of(rankings, question)) for question in questions]
+    return [(question, ranked_contexts(rankings, question)) for question in questions]
 
 
 def _evaluate(project: Project, artifact: Artifact, prompt: Prompt) -> list[dict[str, Any]]:

@@ -7,11 +7,14 @@ import sys
 import threading
 import zipfile
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
+import httpx
 import pytest
 
+from winnow.artifacts.redirects import check_redirect
 from winnow.assets import Asset, fetch, is_present, recorded_sha256
 from winnow.errors import AssetError, ConfigError, DiskFullError
 
@@ -25,8 +28,14 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     cut = True
     version = ""
     ranges: list[str] = []  # noqa: RUF012 (one server a test)
+    location = ""
 
     def do_GET(self) -> None:
+        if type(self).location and self.path == "/data.bin":
+            self.send_response(302)
+            self.send_header("Location", type(self).location)
+            self.end_headers()
+            return
         same = self.headers.get("If-Range", type(self).version) == type(self).version
         requested = self.headers.get("Range") if same else None
         start = int(requested.removeprefix("bytes=").removesuffix("-")) if requested else 0
@@ -48,16 +57,56 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def address() -> Iterator[str]:
     """A loopback server that breaks off once."""
-    _Handler.cut, _Handler.ranges, _Handler.version = True, [], ""
+    _Handler.cut, _Handler.ranges, _Handler.version, _Handler.location = True, [], "", ""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/data.bin"
     server.shutdown()
 
 
+def test_what_is_larger_than_its_size_is_neither_downloaded_nor_unpacked(tmp_path: Path, address: str) -> None:
+    """A server that sends on and on, and an archive of a few bytes with a large member."""
+    _Handler.cut = False
+    with pytest.raises(AssetError, match=r"is larger than 1,000 bytes. If that is right, raise `size`"):
+        fetch(Asset(address, str(tmp_path / "a"), SHA, size=1000), tmp_path / "d")
+    with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("zeros", bytes(2**22))
+    with pytest.raises(AssetError, match=r"is larger than 100,000 bytes"):
+        fetch(Asset(f"file:{tmp_path / 'bomb.zip'}", str(tmp_path / "b"), size=100_000), tmp_path / "d")
+    assert not (tmp_path / "a").exists()
+    assert not (tmp_path / "b").exists()
+
+
+def test_a_redirect_into_a_private_network_is_refused(tmp_path: Path, address: str) -> None:
+    """From an address that the user gave to one that the server gave; on the same host it is followed."""
+    _Handler.cut = False
+    port = address.rpartition(":")[2].partition("/")[0]
+    _Handler.location = f"http://127.0.0.2:{port}/data.bin"
+    with pytest.raises(AssetError, match=r"redirects to http://127\.0\.0\.2:\d+/data.bin, which is in a private network"):
+        fetch(Asset(address, str(tmp_path / "a"), SHA, size=len(BODY)), tmp_path / "d")
+    _Handler.location = "/elsewhere.bin"
+    assert fetch(Asset(address, str(tmp_path / "a"), SHA, size=len(BODY)), tmp_path / "d")
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("http://example.org/a", "which is not encrypted"),
+        ("https://169.254.169.254/a", "which is in a private network"),
+        ("https://[::1]/a", "which is in a private network"),
+        ("https://8.8.8.8/a", ""),
+    ],
+)
+def test_redirects_by_their_target(target: str, message: str) -> None:
+    """From an https address; a public https address is followed."""
+    reply = httpx.Response(302, headers={"Location": target}, request=httpx.Request("GET", "https://1.1.1.1/a"))
+    with pytest.raises(AssetError, match=message) if message else nullcontext():
+        check_redirect(reply)
+
+
 def test_a_download_that_breaks_off_is_continued(tmp_path: Path, address: str) -> None:
     """The first try keeps half and says so; the second asks for the rest only."""
-    asset = Asset(address, str(tmp_path / "a"), SHA, size=1000)
+    asset = Asset(address, str(tmp_path / "a"), SHA, size=len(BODY))
     with pytest.raises(AssetError, match="51200 bytes are kept"):
         fetch(asset, tmp_path / "d")
     assert not (tmp_path / "a").exists()
@@ -70,9 +119,9 @@ def test_a_download_that_breaks_off_is_continued(tmp_path: Path, address: str) -
 def test_another_hash_is_refused_and_what_was_there_stays(tmp_path: Path, address: str) -> None:
     """The message gives both hashes; the files of an earlier fetch are untouched."""
     _Handler.cut = False
-    assert fetch(Asset(address, str(tmp_path / "a"), SHA, size=1000), tmp_path / "d")
+    assert fetch(Asset(address, str(tmp_path / "a"), SHA, size=len(BODY)), tmp_path / "d")
     with pytest.raises(AssetError, match=f"SHA-256 is {SHA}, expected {'0' * 64}"):
-        fetch(Asset(address, str(tmp_path / "a"), "0" * 64, size=1000), tmp_path / "d")
+        fetch(Asset(address, str(tmp_path / "a"), "0" * 64, size=len(BODY)), tmp_path / "d")
     assert (tmp_path / "a" / "data.bin").read_bytes() == BODY
     assert list((tmp_path / "d").iterdir()) == []
 
@@ -82,7 +131,7 @@ def test_files_of_one_s_own_are_never_replaced(tmp_path: Path, address: str) -> 
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "own").write_text("kept")
     with pytest.raises(AssetError, match=r"contains files that were not fetched from .* and would be replaced\. Move them"):
-        fetch(Asset(address, str(tmp_path / "a"), SHA, size=1000), tmp_path / "d")
+        fetch(Asset(address, str(tmp_path / "a"), SHA, size=len(BODY)), tmp_path / "d")
     assert (tmp_path / "a" / "own").read_text() == "kept"
     assert _Handler.ranges == []
 
@@ -94,17 +143,17 @@ def test_members_of_an_archive(tmp_path: Path) -> None:
         out.writestr("pkg/model/config.json", "{}")
         out.writestr("pkg/model/sub/a.txt", "a")
         out.writestr("pkg/code.py", "raise SystemExit")
-    asset = Asset(f"file:{archive}", str(tmp_path / "a"), members=["pkg/model/*"], size=1000)
+    asset = Asset(f"file:{archive}", str(tmp_path / "a"), members=["pkg/model/*"], size=len(BODY))
     assert fetch(asset, tmp_path / "d")
     assert sorted(str(p.relative_to(tmp_path / "a")) for p in (tmp_path / "a").rglob("*.*[tn]")) == [
         ".asset.json", "config.json", "sub/a.txt",
     ]  # fmt: skip
     with zipfile.ZipFile(archive, "w") as out:
         out.writestr("../evil", "x")
-    with pytest.raises(AssetError, match="leaves the folder"):
-        fetch(Asset(f"file:{archive}", str(tmp_path / "b"), size=1000), tmp_path / "d")
+    with pytest.raises(AssetError, match="has a path outside the folder"):
+        fetch(Asset(f"file:{archive}", str(tmp_path / "b"), size=len(BODY)), tmp_path / "d")
     with pytest.raises(AssetError, match="no file that matches"):
-        fetch(Asset(f"file:{archive}", str(tmp_path / "c"), members=["none/*"], size=1000), tmp_path / "d")
+        fetch(Asset(f"file:{archive}", str(tmp_path / "c"), members=["none/*"], size=len(BODY)), tmp_path / "d")
     assert archive.exists()
 
 
@@ -123,19 +172,19 @@ def test_a_package_is_fetched_by_pip_and_not_installed(tmp_path: Path, monkeypat
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
-    asset = Asset("pypi:thing==1.0", str(tmp_path / "a"), digest, ["thing/*"], size=1000)
+    asset = Asset("pypi:thing==1.0", str(tmp_path / "a"), digest, ["thing/*"], size=len(BODY))
     assert fetch(asset, tmp_path / "d")
     assert (tmp_path / "a" / "data.json").is_file()
     assert subprocess.run([sys.executable, "-c", "import thing"], capture_output=True, check=False).returncode
     with pytest.raises(AssetError, match="could not be downloaded with pip"):
-        fetch(Asset("pypi:thing==1.0", str(tmp_path / "b"), "0" * 64, size=1000), tmp_path / "d")
+        fetch(Asset("pypi:thing==1.0", str(tmp_path / "b"), "0" * 64, size=len(BODY)), tmp_path / "d")
 
 
 def test_addresses_are_checked_when_they_are_made(tmp_path: Path) -> None:
     """An unknown scheme, a missing hash and an unpinned hub name; too little disk."""
     with pytest.raises(ConfigError, match="starts with one of"):
         Asset("ftp://x", "a")
-    with pytest.raises(ConfigError, match="needs its sha256"):
+    with pytest.raises(ConfigError, match="sha256 must be 64"):
         Asset("https://x/y", "a")
     with pytest.raises(ConfigError, match="Pin the hub revision"):
         Asset("hf:owner/name", "a")
@@ -148,7 +197,7 @@ def test_addresses_are_checked_when_they_are_made(tmp_path: Path) -> None:
 def test_the_first_download_s_checksum_counts_where_none_is_published(tmp_path: Path, address: str) -> None:
     """It is recorded beside the files; a present asset is not fetched again, and its checksum is read from there."""
     _Handler.cut = False
-    asset = Asset(address, str(tmp_path / "a"), "recorded", size=1000)
+    asset = Asset(address, str(tmp_path / "a"), "recorded", size=len(BODY))
     assert asset.is_unpinned
     assert not is_present(asset)
     assert recorded_sha256(asset) == ""
@@ -161,14 +210,14 @@ def test_the_first_download_s_checksum_counts_where_none_is_published(tmp_path: 
     elsewhere = replace(asset, path=str(tmp_path / "b"), sha256="0" * 64)
     with pytest.raises(AssetError, match=f"SHA-256 is {SHA}"):
         fetch(elsewhere, tmp_path / "d")
-    with pytest.raises(ConfigError, match="64 hex digits or, of a file on the web, 'recorded'"):
+    with pytest.raises(ConfigError, match="64 hexadecimal digits or, for an http"):
         Asset("pypi:name==1", "a", "recorded")
 
 
 def test_an_unpinned_download_is_resumed_too(tmp_path: Path, address: str) -> None:
     """By its address and the server's version, as its checksum is not known yet."""
     _Handler.version = '"one"'
-    asset = Asset(address, str(tmp_path / "a"), "recorded", size=1000)
+    asset = Asset(address, str(tmp_path / "a"), "recorded", size=len(BODY))
     with pytest.raises(AssetError, match="51200 bytes are kept"):
         fetch(asset, tmp_path / "d")
     assert fetch(asset, tmp_path / "d")
@@ -181,7 +230,7 @@ def test_an_unpinned_download_is_resumed_too(tmp_path: Path, address: str) -> No
 def test_two_versions_of_an_unpinned_file_are_never_mixed(tmp_path: Path, address: str, before: str, after: str) -> None:
     """If the server's file has changed, or it does not say, the download starts again."""
     _Handler.version = before
-    asset = Asset(address, str(tmp_path / "a"), "recorded", size=1000)
+    asset = Asset(address, str(tmp_path / "a"), "recorded", size=len(BODY))
     with pytest.raises(AssetError, match="51200 bytes are kept"):
         fetch(asset, tmp_path / "d")
     partial = next(file for file in (tmp_path / "d").iterdir() if file.suffix != ".version")

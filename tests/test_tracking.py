@@ -1,9 +1,15 @@
 """What goes to MLflow comes back from a real store."""
 
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
 from pathlib import Path
 
+import pytest
 from mlflow import MlflowClient
 
+from winnow.errors import ConfigError
 from winnow.tracking import DatasetRef, Tracker
 
 
@@ -34,3 +40,61 @@ def test_a_run_with_all_it_carries(tmp_path: Path) -> None:
     assert tracker.find(stage="other") is None
     assert stored.inputs.dataset_inputs[0].dataset.digest == "abc"
     assert {a.path for a in client.list_artifacts(run.run_id)} == {"config.yaml", "p.txt"}
+
+
+OPEN = """
+import sys
+from pathlib import Path
+from winnow.tracking import Tracker
+tracker = Tracker(sys.argv[1], "winnow", Path(sys.argv[2]))
+if "run" in sys.argv:
+    tracker.start("r", params={}, tags={}).end()
+"""
+
+
+@pytest.mark.slow
+def test_a_new_store_is_created_by_one_process_at_a_time(tmp_path: Path) -> None:
+    """Three that finish together on a fresh one: each logs its run."""
+    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    command = [sys.executable, "-c", OPEN, uri, str(tmp_path / "artifacts"), "run"]
+    started = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    errors = [process.communicate()[1] for process in started]
+    assert [process.returncode for process in started] == [0, 0, 0], errors
+    client = MlflowClient(uri)
+    (experiment,) = client.search_experiments(filter_string="name = 'winnow'")
+    assert len(client.search_runs([experiment.experiment_id])) == 3
+
+
+@pytest.mark.parametrize("cut", ["empty", "some tables", "no version"])
+def test_a_store_whose_creation_was_interrupted_is_created_again(
+    tmp_path: Path, cut: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A kill in any part of it; what there was is kept beside it."""
+    path = tmp_path / "mlflow.db"
+    if cut == "empty":
+        path.touch()
+    elif cut == "some tables":
+        with closing(sqlite3.connect(path)) as db:
+            db.execute("CREATE TABLE experiments (x)")
+    else:
+        subprocess.run([sys.executable, "-c", OPEN, f"sqlite:///{path}", str(tmp_path / "artifacts")], check=True)
+        with closing(sqlite3.connect(path)) as db, db:
+            db.execute("DELETE FROM alembic_version")
+    Tracker(f"sqlite:///{path}", "winnow", tmp_path / "artifacts").start("r", params={}, tags={}).end()
+    assert "created incompletely" in caplog.text
+    assert len(list(tmp_path.glob("mlflow.db.broken-*"))) == 1
+
+
+def test_a_damaged_store_with_runs_is_never_replaced(tmp_path: Path) -> None:
+    """It says what to do; no run is lost by it."""
+    path = tmp_path / "mlflow.db"
+    Tracker(f"sqlite:///{path}", "winnow", tmp_path / "artifacts").start("r", params={}, tags={}).end()
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("DELETE FROM alembic_version")
+    before = path.read_bytes()
+    with pytest.raises(ConfigError, match=r"MLflow store .* cannot be used: it is damaged. Move it away"):
+        Tracker(f"sqlite:///{path}", "winnow", tmp_path / "artifacts")
+    path.write_bytes(b"garbage" * 1000)
+    with pytest.raises(ConfigError, match="not a database"):
+        Tracker(f"sqlite:///{path}", "winnow", tmp_path / "artifacts")
+    assert before != path.read_bytes() == b"garbage" * 1000

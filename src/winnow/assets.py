@@ -21,16 +21,19 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-from winnow.artifacts.files import atomic_write, check_space
+from winnow.artifacts.files import atomic_write, check_free_space
 from winnow.artifacts.provenance import FileRecord, describe_files, file_digest, is_unchanged
+from winnow.artifacts.redirects import check_redirect
 from winnow.errors import AssetError, ConfigError
 
-Advance = Callable[[int], None]
+ProgressCallback = Callable[[int], None]
+"""Receives the number of bytes that were downloaded since the last call."""
+_CHUNK_BYTES = 2**20
 _STAMP = ".asset.json"
 """Records what was unpacked to a folder, with the digest of every file."""
 SCHEMES = ("pypi", "hf", "https", "http", "file")
 RECORDED = "recorded"
-"""Checksum of a file whose owner publishes none: that of the first download counts from then on (`flows.acquire`)."""
+"""Used if no checksum is published: `flows.acquire` records that of the first download, which is required afterwards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ class Asset:
         sha256: Expected SHA-256 of the downloaded file, or "recorded". Addresses with `hf:` pin a revision instead.
         members: Glob patterns of the files to unpack, or all files if empty. The fixed part of a pattern before its first
             wildcard is removed from the names.
-        size: Required disk space in bytes, checked before the download.
+        size: Maximum size of the download, and of what is unpacked from it, in bytes; so much disk space must be free.
 
     """
 
@@ -61,13 +64,13 @@ class Asset:
             raise ConfigError(f"Pin the hub revision: hf:owner/name@<commit>; received {self.address!r}.")
         if self.scheme not in ("hf", "file") and len(self.sha256) != 64 and not self.is_unpinned:
             raise ConfigError(
-                f"{self.address} needs its sha256: 64 hex digits or, of a file on the web, {RECORDED!r}; received "
+                f"{self.address}: sha256 must be 64 hexadecimal digits or, for an http(s) address, {RECORDED!r}; received "
                 f"{self.sha256!r}."
             )
 
     @property
     def is_unpinned(self) -> bool:
-        """Return whether the checksum of a file on the web is not known before the first download."""
+        """Return whether the checksum is recorded at the first download."""
         return self.sha256 == RECORDED and self.scheme in ("http", "https")
 
     @property
@@ -86,7 +89,7 @@ class Asset:
         return self.address.partition(":")[2]
 
 
-def fetch(asset: Asset, downloads: Path, advance: Advance = lambda _: None) -> bool:
+def fetch(asset: Asset, downloads: Path, advance: ProgressCallback = lambda _: None) -> bool:
     """Download and unpack an asset unless it is present; return whether it was downloaded.
 
     Raises:
@@ -96,11 +99,11 @@ def fetch(asset: Asset, downloads: Path, advance: Advance = lambda _: None) -> b
     """
     folder = Path(asset.path)
     asset = _with_recorded_checksum(asset)
-    if _stamp(folder, asset.source):
+    if _read_stamp(folder, asset.source):
         if not is_unchanged_asset(folder, asset.source):
             raise AssetError(
-                f"{folder} contains files that are not those of {asset.address}: they were changed, added or removed after "
-                "they were unpacked. Remove the folder to fetch it again, or give your own copy a folder of its own."
+                f"The files in {folder} have changed since they were unpacked from {asset.address}. Remove the folder to "
+                "download them again, or keep your own copy in another folder."
             )
         return False
     if folder.is_dir() and any(folder.iterdir()) and not (folder / _STAMP).exists():
@@ -109,12 +112,12 @@ def fetch(asset: Asset, downloads: Path, advance: Advance = lambda _: None) -> b
             "their new place in the settings; or remove the folder to fetch it."
         )
     folder.parent.mkdir(parents=True, exist_ok=True)
-    check_space(folder.parent, asset.size)
+    check_free_space(folder.parent, asset.size)
     downloads.mkdir(parents=True, exist_ok=True)
-    with atomic_write(folder, needed=asset.size) as fresh:
+    with atomic_write(folder, required_bytes=asset.size) as fresh:
         fresh.mkdir()
         if asset.scheme == "hf":
-            snapshot = _snapshot(asset, downloads)
+            snapshot = _download_snapshot(asset, downloads)
             shutil.copytree(snapshot, fresh, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".cache"))
         else:
             file = _download(asset, downloads, advance)
@@ -135,11 +138,11 @@ def fetch(asset: Asset, downloads: Path, advance: Advance = lambda _: None) -> b
 
 def is_present(asset: Asset) -> bool:
     """Return whether an asset has been unpacked to its folder."""
-    return bool(_stamp(Path(asset.path), _with_recorded_checksum(asset).source))
+    return bool(_read_stamp(Path(asset.path), _with_recorded_checksum(asset).source))
 
 
 def _with_recorded_checksum(asset: Asset) -> Asset:
-    """Return the asset with the checksum of the download in its folder, if its owner publishes none and there is one."""
+    """Return the asset with the recorded checksum of an earlier download, if there is one."""
     return replace(asset, sha256=recorded_sha256(asset) or RECORDED) if asset.is_unpinned else asset
 
 
@@ -151,24 +154,24 @@ def recorded_sha256(asset: Asset) -> str:
     return str(body["sha256"]) if same else ""
 
 
-def is_unchanged_asset(folder: Path, source: Mapping[str, Any], below: str = ".") -> bool:
+def is_unchanged_asset(folder: Path, source: Mapping[str, Any], subpath: str = ".") -> bool:
     """Return whether a folder contains exactly the files that were unpacked from this source.
 
     Args:
-        folder: of the asset.
-        source: see `Asset.source`.
-        below: restricts the check to a file or folder of the asset.
+        folder: Folder of the asset.
+        source: Expected origin of the files, as in `Asset.source`.
+        subpath: File or folder of the asset to which the check is limited.
 
     """
-    recorded = _stamp(folder, source)
-    expected = {name for name in recorded if PurePosixPath(name).is_relative_to(below)}
-    part = folder / below
-    present = {str(file.relative_to(folder)) for file in part.rglob("*") if file.is_file()} if part.is_dir() else {below}
+    recorded = _read_stamp(folder, source)
+    expected = {name for name in recorded if PurePosixPath(name).is_relative_to(subpath)}
+    part = folder / subpath
+    present = {str(file.relative_to(folder)) for file in part.rglob("*") if file.is_file()} if part.is_dir() else {subpath}
     unchanged = all(is_unchanged(folder / name, recorded[name]) for name in expected)
     return bool(expected) and unchanged and present - {_STAMP} == expected
 
 
-def _stamp(folder: Path, source: Mapping[str, Any]) -> Mapping[str, FileRecord]:
+def _read_stamp(folder: Path, source: Mapping[str, Any]) -> Mapping[str, FileRecord]:
     """Return the files that were unpacked to a folder, by name; empty if they came from another source."""
     stamp = folder / _STAMP
     body = json.loads(stamp.read_text()) if stamp.is_file() else {}
@@ -176,7 +179,7 @@ def _stamp(folder: Path, source: Mapping[str, Any]) -> Mapping[str, FileRecord]:
     return files if {name: body.get(name) for name in source} == dict(source) else {}
 
 
-def _download(asset: Asset, downloads: Path, advance: Advance) -> Path:
+def _download(asset: Asset, downloads: Path, advance: ProgressCallback) -> Path:
     match asset.scheme:
         case "file":
             source = Path(asset.location)
@@ -187,11 +190,11 @@ def _download(asset: Asset, downloads: Path, advance: Advance) -> Path:
         case _:
             source = _download_over_http(asset, downloads, advance)
     if asset.sha256 and source.is_file() and not asset.is_unpinned:
-        _check(source, asset)
+        _verify_checksum(source, asset)
     return source
 
 
-def _check(file: Path, asset: Asset) -> None:
+def _verify_checksum(file: Path, asset: Asset) -> None:
     digest = file_digest(file)
     if digest != asset.sha256:
         if asset.scheme != "file":
@@ -221,7 +224,7 @@ def _download_with_pip(asset: Asset, downloads: Path) -> Path:
         return Path(shutil.move(file, downloads / file.name))
 
 
-def _download_over_http(asset: Asset, downloads: Path, advance: Advance) -> Path:
+def _download_over_http(asset: Asset, downloads: Path, advance: ProgressCallback) -> Path:
     """Download over HTTP(S), resuming a partial file if the server supports it."""
     import httpx
 
@@ -239,18 +242,23 @@ def _download_over_http(asset: Asset, downloads: Path, advance: Advance) -> Path
         if asset.is_unpinned:
             headers["If-Range"] = version.read_text()
     try:
-        with httpx.stream("GET", asset.address, headers=headers, timeout=60, follow_redirects=True) as reply:
+        with (
+            httpx.Client(timeout=60, follow_redirects=True, event_hooks={"response": [check_redirect]}) as client,
+            client.stream("GET", asset.address, headers=headers) as reply,
+        ):
             if reply.status_code == 416:
                 target.unlink()
                 version.unlink(missing_ok=True)
-                raise AssetError(f"{asset.address}: the partial file was larger than the asset and was dropped; run again.")
+                raise AssetError(f"{asset.address}: the partial file was larger than the asset and was deleted; run again.")
             reply.raise_for_status()
             resumed = reply.status_code == 206
-            _note_version(reply.headers, version)
+            _save_version(reply.headers, version)
             with target.open("ab" if resumed else "wb") as stream:
                 for chunk in reply.iter_raw():
                     stream.write(chunk)
                     advance(len(chunk))
+                    if stream.tell() > asset.size:
+                        raise AssetError(_too_large(asset))
     except httpx.HTTPError as error:
         downloaded = target.stat().st_size if target.is_file() else 0
         raise AssetError(
@@ -259,7 +267,14 @@ def _download_over_http(asset: Asset, downloads: Path, advance: Advance) -> Path
     return target
 
 
-def _note_version(headers: Mapping[str, str], file: Path) -> None:
+def _too_large(asset: Asset) -> str:
+    return (
+        f"{asset.address} is larger than {asset.size:,} bytes. If that is right, raise `size` in the settings of the asset; "
+        "as much disk space is then required."
+    )
+
+
+def _save_version(headers: Mapping[str, str], file: Path) -> None:
     """Keep what identifies the server's version of a file, so that a download is never resumed with another version."""
     tag = headers.get("ETag") or headers.get("Last-Modified") or ""
     if tag and not tag.startswith("W/"):
@@ -268,7 +283,7 @@ def _note_version(headers: Mapping[str, str], file: Path) -> None:
         file.unlink(missing_ok=True)
 
 
-def _snapshot(asset: Asset, downloads: Path) -> Path:
+def _download_snapshot(asset: Asset, downloads: Path) -> Path:
     """Download a pinned snapshot from the hub; files from an interrupted run are reused."""
     from huggingface_hub import snapshot_download
 
@@ -300,6 +315,7 @@ def _unpack(file: Path, asset: Asset, folder: Path) -> None:
 
 
 def _copy_members(members: Iterator[tuple[str, Callable[[], IO[bytes] | None]]], asset: Asset, folder: Path) -> None:
+    left = asset.size
     for name, opener in members:
         pattern = next((p for p in asset.members or ["*"] if fnmatch.fnmatch(name, p)), None)
         if pattern is None or name.endswith("/"):
@@ -307,10 +323,14 @@ def _copy_members(members: Iterator[tuple[str, Callable[[], IO[bytes] | None]]],
         fixed = pattern.split("*")[0].rpartition("/")[0]
         relative = PurePosixPath(name).relative_to(fixed) if fixed else PurePosixPath(name)
         if ".." in relative.parts or relative.is_absolute():
-            raise AssetError(f"{asset.address} contains the member {name!r}, whose path leaves the folder; it was refused.")
+            raise AssetError(f"{name!r} in {asset.address} has a path outside the folder of the asset, and was not extracted.")
         target = folder / relative
         target.parent.mkdir(parents=True, exist_ok=True)
         source = opener()
         if source is not None:
             with closing(source), target.open("wb") as out:
-                shutil.copyfileobj(source, out)
+                while chunk := source.read(_CHUNK_BYTES):
+                    left -= len(chunk)
+                    if left < 0:
+                        raise AssetError(_too_large(asset))
+                    out.write(chunk)

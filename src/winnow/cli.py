@@ -60,17 +60,17 @@ def _run(chosen: argparse.Namespace) -> str:
         match chosen.command:
             case "size":
                 lines = [
-                    f"{s.engine}  {s.kind}: {s.calls} calls, {s.bytes / 1e6:.1f} MB, {s.tokens_in} tokens in, "
+                    f"{s.engine}  {s.kind}: {s.calls} calls, {s.result_bytes / 1e6:.1f} MB, {s.tokens_in} tokens in, "
                     f"{s.tokens_out} out, {s.seconds:.0f} s"
-                    for s in tools.size(ledger)
+                    for s in tools.summarize_calls(ledger)
                 ]
                 return "\n".join([*lines, f"{len(ledger)} calls in all"])
             case "prune":
                 return f"{tools.prune(ledger, engine=chosen.engine, before=chosen.before, failed=chosen.failed)} calls deleted"
             case "export":
-                return f"{tools.export(ledger, chosen.file)} calls written to {chosen.file}"
+                return f"{tools.export_calls(ledger, chosen.file)} calls written to {chosen.file}"
             case "import":
-                return f"{tools.import_lines(ledger, chosen.file)} calls added"
+                return f"{tools.import_calls(ledger, chosen.file)} calls added"
             case "merge":
                 return f"{tools.merge(ledger, chosen.file)} calls added"
             case _:

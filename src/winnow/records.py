@@ -239,13 +239,13 @@ class Generation:
 
     Attributes:
         text: Reply.
-        finish: Reason why generation ended: "stop", "length" (cut at max_new_tokens), "content_filter" or "empty" (the
-            server returned no choice).
+        finish: Why generation ended: "stop", "length" (cut at max_new_tokens), "content_filter" or "empty" (no choice).
         usage: Tokens and time of this call.
         dropped: Number of passages that the driver dropped to make the prompt fit.
         logprobs: Natural log-probabilities of the generated tokens, if requested and available.
         token_logprobs: Log-probabilities of each token named in the request, at every generated position.
         passages: Passages in the prompt, if some were dropped. Otherwise those of the request apply.
+        model: Name of the model that a server reports; "" for a local model, or if it reports none.
 
     """
 
@@ -256,6 +256,7 @@ class Generation:
     logprobs: tuple[float, ...] | None = None
     token_logprobs: Mapping[str, tuple[float, ...]] | None = None
     passages: tuple[Passage, ...] = field(default=(), compare=False, repr=False)
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True)

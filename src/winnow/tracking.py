@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import logging
+import sqlite3
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from winnow.artifacts.files import atomic_write
 from winnow.artifacts.provenance import flatten
+from winnow.errors import ConfigError
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
+
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +41,9 @@ class Tracker:
         from mlflow import MlflowClient
         from mlflow.exceptions import MlflowException
 
+        scheme, _, path = uri.partition("sqlite:///")
+        if not scheme and path:
+            _create_store(Path(path))
         self.client: MlflowClient = MlflowClient(uri)
         known = self.client.get_experiment_by_name(experiment)
         if known is not None:
@@ -63,6 +75,59 @@ class Tracker:
         if inputs:
             self.client.log_inputs(run_id, inputs)
         return Run(self.client, run_id)
+
+
+def _create_store(path: Path) -> None:
+    """Create an SQLite store unless there is one; one whose creation was interrupted is kept beside it, and created again.
+
+    A store is created under another name and then renamed, because MLflow cannot open one whose creation was interrupted,
+    and under a lock, because it cannot create one in two processes at once.
+
+    Raises:
+        ConfigError: If the store contains runs but is damaged.
+
+    """
+    from mlflow import MlflowClient
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.with_name(f"{path.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if path.exists():
+            if _is_usable(path):
+                return
+            broken = path.with_name(f"{path.name}.broken-{time.time_ns()}")
+            path.rename(broken)
+            _log.warning("%s was created incompletely; it is kept as %s, and created again.", path, broken)
+        with atomic_write(path) as partial:
+            MlflowClient(f"sqlite:///{partial.resolve()}").search_experiments()
+
+
+def _is_usable(path: Path) -> bool:
+    """Return whether MLflow can open a store, as far as its tables tell; False if it has no runs that could be lost.
+
+    Raises:
+        ConfigError: If it has runs, but cannot be read.
+
+    """
+    try:
+        with closing(sqlite3.connect(path, timeout=60)) as db:
+            tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            if not {"alembic_version", "experiments", "runs"} <= tables:
+                return False
+            has_default_experiment = db.execute("SELECT COUNT(*) FROM experiments").fetchone()[0] > 0
+            has_version = db.execute("SELECT COUNT(*) FROM alembic_version").fetchone()[0] > 0
+            is_sound = db.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok"
+            if is_sound and has_version and has_default_experiment:
+                return True
+            if not db.execute("SELECT COUNT(*) FROM runs").fetchone()[0]:
+                return False
+            problem = "it is damaged"
+    except sqlite3.DatabaseError as error:
+        problem = str(error)
+    raise ConfigError(
+        f"The MLflow store {path} cannot be used: {problem}. Move it away: the runs of finished cells are logged again from "
+        "their artifacts."
+    )
 
 
 class Run:

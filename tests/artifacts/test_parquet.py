@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from winnow.artifacts import contracts, parquet
-from winnow.artifacts.files import atomic_write, check_space
-from winnow.artifacts.provenance import git_revision, is_done, key_of, versions, write_manifest
+from winnow.artifacts.files import atomic_write, check_free_space
+from winnow.artifacts.provenance import compute_key, git_revision, is_done, versions, write_manifest
 from winnow.errors import ArtifactError, DiskFullError, MissingArtifactError
 
 ROW = {"passage_id": "1", "title": "t", "text": "x"}
@@ -59,9 +59,9 @@ def test_what_others_broke_is_noticed_on_reading(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_noticed_before_and_during(tmp_path: Path) -> None:
     """Too little space refuses to begin; ENOSPC leaves nothing behind."""
-    with pytest.raises(DiskFullError, match="MB are needed"):
-        check_space(tmp_path, 2**60)
-    with pytest.raises(DiskFullError, match="filled up"), atomic_write(tmp_path / "x") as partial:
+    with pytest.raises(DiskFullError, match="MiB are required"):
+        check_free_space(tmp_path, 2**60)
+    with pytest.raises(DiskFullError, match="became full"), atomic_write(tmp_path / "x") as partial:
         partial.write_text("half")
         raise OSError(28, "No space left on device")
     assert list(tmp_path.iterdir()) == []
@@ -92,7 +92,7 @@ def test_a_manifest_says_done(tmp_path: Path) -> None:
 
 def test_keys_depend_on_content_not_order() -> None:
     """Equal settings have equal keys however they are written."""
-    assert key_of({"a": 1, "b": [2]}) == key_of({"b": [2], "a": 1})
-    assert key_of({"a": 1}) != key_of({"a": 2})
+    assert compute_key({"a": 1, "b": [2]}) == compute_key({"b": [2], "a": 1})
+    assert compute_key({"a": 1}) != compute_key({"a": 2})
     assert versions()["numpy"]
     assert git_revision()

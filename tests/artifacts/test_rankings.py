@@ -7,7 +7,7 @@ import pytest
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.rankings import read_rankings
 from winnow.artifacts.tables import hit_rows, passage_rows, question_rows, read_passages, read_questions, retrieval_rows
-from winnow.contexts.build import contexts_of
+from winnow.contexts.build import ranked_contexts
 from winnow.errors import ArtifactError
 from winnow.records import Hit, Passage, Question
 
@@ -26,7 +26,7 @@ def write(folder: Path, passages: list[Passage]) -> None:
 def test_a_ranking_with_has_answer_and_gold(tmp_path: Path) -> None:
     """Rank 2 has the answer and so is the distant gold passage."""
     write(tmp_path, list(PASSAGES.values()))
-    contexts = contexts_of(read_rankings(tmp_path, [QUESTION]), QUESTION)
+    contexts = ranked_contexts(read_rankings(tmp_path, [QUESTION]), QUESTION)
     assert [(c.rank, c.has_answer, c.is_gold) for c in contexts] == [(1, False, False), (2, True, True)]
     assert [p.passage_id for p in read_passages(tmp_path / "passages.parquet")] == ["1", "2", "3"]
 
@@ -44,7 +44,7 @@ def test_an_annotated_gold_that_was_not_retrieved_has_rank_0(tmp_path: Path) -> 
     """It can be inserted, and never counts as retrieved."""
     write(tmp_path, list(PASSAGES.values()))
     annotated = Question("q1", "Who?", ("Jane Austen",), gold_passage_ids=("3",))
-    contexts = contexts_of(read_rankings(tmp_path, [annotated]), annotated)
+    contexts = ranked_contexts(read_rankings(tmp_path, [annotated]), annotated)
     assert [(c.passage.passage_id, c.rank, c.is_gold) for c in contexts][-1] == ("3", 0, True)
 
 
@@ -60,16 +60,16 @@ def test_relevance_reranks(tmp_path: Path) -> None:
     write(tmp_path, list(PASSAGES.values()))
     rows = [{"question_id": "q1", "passage_id": n, "log_odds": float(n), "p_true": 0.5} for n in ("1", "2")]
     parquet.write(tmp_path / "relevance.parquet", contracts.RELEVANCE, rows)
-    contexts = contexts_of(read_rankings(tmp_path, [QUESTION], tmp_path / "relevance.parquet"), QUESTION, "estimator")
+    contexts = ranked_contexts(read_rankings(tmp_path, [QUESTION], tmp_path / "relevance.parquet"), QUESTION, "estimator")
     assert [(c.passage.passage_id, c.rank, c.log_odds) for c in contexts] == [("2", 1, 2.0), ("1", 2, 1.0)]
     parquet.write(tmp_path / "relevance.parquet", contracts.RELEVANCE, rows[1:])
-    contexts = contexts_of(read_rankings(tmp_path, [QUESTION], tmp_path / "relevance.parquet"), QUESTION, "estimator")
+    contexts = ranked_contexts(read_rankings(tmp_path, [QUESTION], tmp_path / "relevance.parquet"), QUESTION, "estimator")
     assert [(c.passage.passage_id, c.log_odds) for c in contexts] == [("2", 2.0), ("1", None)]
-    plain = contexts_of(read_rankings(tmp_path, [QUESTION], tmp_path / "relevance.parquet"), QUESTION)
+    plain = ranked_contexts(read_rankings(tmp_path, [QUESTION], tmp_path / "relevance.parquet"), QUESTION)
     assert [(c.passage.passage_id, c.log_odds) for c in plain] == [("1", None), ("2", 2.0)]
     parquet.write(tmp_path / "relevance.parquet", contracts.RELEVANCE, [{**rows[0], "question_id": "q9"}])
     with pytest.raises(ArtifactError, match="contains no log-odds for question 'q1'"):
-        contexts_of(read_rankings(tmp_path, [QUESTION], tmp_path / "relevance.parquet"), QUESTION, "estimator")
+        ranked_contexts(read_rankings(tmp_path, [QUESTION], tmp_path / "relevance.parquet"), QUESTION, "estimator")
 
 
 def test_dangling_passages_and_missing_questions_are_named(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ def test_plain_text_splits_without_overlap(tmp_path: Path) -> None:
         ("a#2", "a", "five"),
     ]
     assert [len(p.split()) for p in split_words(iter(["w"] * 250), 100)] == [100, 100, 50]
-    with pytest.raises(InputError, match="No file matches"):
+    with pytest.raises(InputError, match="No file in"):
         list(PlainText(str(tmp_path), pattern="*.md"))
     with pytest.raises(ConfigError, match="at least 1"):
         PlainText("x", words=0)

@@ -62,7 +62,7 @@ def test_an_edited_asset_is_not_fetched_over(texts: list[str], tmp_path: Path) -
     asset = Asset(f"file:{tmp_path / 'source'}", str(tmp_path / "asset"), "0" * 64, size=1)
     assert not fetch(asset, tmp_path / "downloads")
     (tmp_path / "asset" / "a.txt").write_text("uno")
-    with pytest.raises(AssetError, match=f"{tmp_path / 'asset'} contains files that are not those of"):
+    with pytest.raises(AssetError, match=f"The files in {tmp_path / 'asset'} have changed since they were unpacked"):
         fetch(asset, tmp_path / "downloads")
     assert (tmp_path / "asset" / "a.txt").read_text() == "uno"
 
@@ -131,6 +131,19 @@ def test_edited_files_of_artifacts_are_refused(prepared: Run, tmp_path: Path) ->
     (retrieval,) = (tmp_path / "data/retrieval").iterdir()
     (retrieval / "passages.parquet").write_bytes((retrieval / "contexts.parquet").read_bytes())
     assert "passages.parquet was modified" in prepared("sweep", "k=1", check=False).stderr
+
+
+def test_predictions_that_were_removed_or_cut_are_made_again(prepared: Run, tmp_path: Path) -> None:
+    """From the ledger, without a call; a report says that they are missing."""
+    prepared("sweep", "k=1")
+    (cell,) = (tmp_path / "data/predictions").iterdir()
+    file = cell / "predictions.parquet"
+    before = pq.read_table(file)
+    for damage in (file.unlink, lambda: file.write_bytes(file.read_bytes()[:-100])):
+        damage()
+        assert "1 of 1 cells are not finished" in prepared("report", "k=1", check=False).stderr
+        assert ": 0 made" in prepared("sweep", "k=1").stdout
+        assert pq.read_table(file) == before
 
 
 def test_mlflow_follows_remade_predictions(prepared: Run, tmp_path: Path) -> None:

@@ -6,7 +6,15 @@ from pathlib import Path
 import pytest
 
 from winnow.errors import InputError
-from winnow.formats.text import json_lines, load_json, numbered_lines, parse_answers, python_list, require_text, tsv_rows
+from winnow.formats.text import (
+    iter_lines,
+    load_json,
+    parse_answers,
+    parse_string_list,
+    read_json_lines,
+    read_tsv,
+    require_text,
+)
 
 
 def test_a_malformed_json_line_is_named(tmp_path: Path) -> None:
@@ -14,7 +22,7 @@ def test_a_malformed_json_line_is_named(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text('{"question": "a"}\n\n{"question": oops}\n')
     with pytest.raises(InputError, match=r"x\.jsonl, line 3: expected a JSON object with question .*received.*oops"):
-        list(json_lines(path, {"question": str}))
+        list(read_json_lines(path, {"question": str}))
 
 
 def test_a_missing_field_is_named(tmp_path: Path) -> None:
@@ -22,22 +30,22 @@ def test_a_missing_field_is_named(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text('{"question": 3}\n')
     with pytest.raises(InputError, match="line 1: expected a JSON object with question"):
-        list(json_lines(path, {"question": str}))
+        list(read_json_lines(path, {"question": str}))
 
 
 def test_a_truncated_gzip_is_named(tmp_path: Path) -> None:
     """A download cut short never passes for a shorter file."""
     path = tmp_path / "x.tsv.gz"
     path.write_bytes(gzip.compress(b"a\tb\n" * 100_000)[:-40])
-    with pytest.raises(InputError, match="Fetch the file again"):
-        list(numbered_lines(path))
+    with pytest.raises(InputError, match="Download it again"):
+        list(iter_lines(path))
 
 
 def test_tsv_rows_unquote_and_count_fields(tmp_path: Path) -> None:
     """CSV quoting inside a field is undone; a row of another width is refused."""
     path = tmp_path / "x.tsv"
     path.write_text('q\t"[""a, b"", \'c\']"\nbroken\n')
-    rows = tsv_rows(path, 2, quoted=True)
+    rows = read_tsv(path, 2, quoted=True)
     assert next(rows) == (1, ["q", "[\"a, b\", 'c']"])
     with pytest.raises(InputError, match="line 2: expected 2 tab-separated fields, received 1"):
         next(rows)
@@ -46,15 +54,15 @@ def test_tsv_rows_unquote_and_count_fields(tmp_path: Path) -> None:
 def test_lists_answers_and_texts(tmp_path: Path) -> None:
     """Lists are read as data, never evaluated; empty answers and texts are refused."""
     path = Path("f")
-    assert python_list("['a', 2]", path, 1) == ["a", "2"]
+    assert parse_string_list("['a', 2]", path, 1) == ["a", "2"]
     with pytest.raises(InputError, match="a list of answers"):
-        python_list("__import__('os')", path, 4)
+        parse_string_list("__import__('os')", path, 4)
     assert parse_answers([" a ", "a", "b"], path, 1) == ("a", "b")
     with pytest.raises(InputError, match="f, line 9: expected at least one non-empty answer"):
         parse_answers(["", " "], path, 9)
     with pytest.raises(InputError, match="non-empty passage"):
         require_text(" ", path, 2, "passage")
-    with pytest.raises(InputError, match="There is no file"):
+    with pytest.raises(InputError, match="File not found"):
         load_json(tmp_path / "none.json")
 
 
@@ -62,4 +70,4 @@ def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
     """Excel writes one before the first character."""
     path = tmp_path / "x.tsv"
     path.write_bytes("\ufeffid\tname\n".encode())
-    assert list(numbered_lines(path)) == [(1, "id\tname")]
+    assert list(iter_lines(path)) == [(1, "id\tname")]

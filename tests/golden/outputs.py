@@ -174,8 +174,8 @@ GOLDENS = [
     Golden(JudgedAccuracy, judged),
     breakdown(AnswerType("b", "b")),
     breakdown(MetaField("b", "b", field="list")),
-    breakdown(GoldRank("b", "b", edges=(1, 3))),
-    breakdown(RetrievalScore("b", "b", bins=2)),
+    breakdown(GoldRank("b", "b", upper_bounds=(1, 3))),
+    breakdown(RetrievalScore("b", "b", num_bins=2)),
 ]
 
 

@@ -60,8 +60,8 @@ def test_flipped_bits_serve_no_wrong_result_and_cost_a_few_calls(tmp_path: Path,
             assert ledger.claim([row[0] for row in missing]) == {row[0] for row in missing}
             ledger.put("m", missing)
             assert ledger.get(list(STORED)).keys() == STORED.keys()
-            tools.size(ledger)
-            assert tools.export(ledger, path.with_suffix(".jsonl")) >= CALLS - 1
+            tools.summarize_calls(ledger)
+            assert tools.export_calls(ledger, path.with_suffix(".jsonl")) >= CALLS - 1
         tools.repair(path)
         with SqliteStore(path) as ledger:
             assert tools.damaged_calls(ledger) == []

@@ -24,7 +24,7 @@ def test_size_by_engine(tmp_path: Path) -> None:
     filled(tmp_path / "l.sqlite", "small", "a")
     filled(tmp_path / "l.sqlite", "large", "bcd")
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
-        first, second = tools.size(ledger)
+        first, second = tools.summarize_calls(ledger)
     assert (first.engine, first.kind, first.calls, first.tokens_in, first.tokens_out, first.seconds) == (
         ("large", "Generate", 3, 9, 6, 1.5)
     )
@@ -49,16 +49,16 @@ def test_export_and_import_are_inverse(tmp_path: Path) -> None:
     filled(tmp_path / "l.sqlite", "m", "abc")
     lines = tmp_path / "calls.jsonl"
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
-        assert tools.export(ledger, lines) == 3
+        assert tools.export_calls(ledger, lines) == 3
     with SqliteStore(tmp_path / "other.sqlite") as other:
-        assert tools.import_lines(other, lines) == 3
-        assert tools.import_lines(other, lines) == 0
+        assert tools.import_calls(other, lines) == 3
+        assert tools.import_calls(other, lines) == 0
         key = request_key("m", Generate((Message("user", "a"),), Decoding()))
         assert other.get([key])[key] == Generation("A", usage=Usage(3, 2))
     lines.write_text(lines.read_text().replace('"kind": "Generate"', '"kind": 3', 1))
     with SqliteStore(tmp_path / "third.sqlite") as third:
         with pytest.raises(InputError, match="line 1"):
-            tools.import_lines(third, lines)
+            tools.import_calls(third, lines)
         assert len(third) == 0
 
 
@@ -67,8 +67,8 @@ def test_damaged_calls_are_not_passed_on(tmp_path: Path) -> None:
     filled(tmp_path / "l.sqlite", "m", "ab")
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
         ledger.connection.execute("UPDATE calls SET value = '{broken' WHERE key = (SELECT MIN(key) FROM calls)")
-        assert tools.size(ledger)[0].calls == 2
-        assert tools.export(ledger, tmp_path / "calls.jsonl") == 1
+        assert tools.summarize_calls(ledger)[0].calls == 2
+        assert tools.export_calls(ledger, tmp_path / "calls.jsonl") == 1
     with SqliteStore(tmp_path / "other.sqlite") as other:
         assert tools.merge(other, tmp_path / "l.sqlite") == 1
 
@@ -80,7 +80,7 @@ def test_merge_adds_what_is_missing(tmp_path: Path) -> None:
     with SqliteStore(tmp_path / "one.sqlite") as ledger:
         assert tools.merge(ledger, tmp_path / "two.sqlite") == 1
         assert len(ledger) == 4
-        with pytest.raises(LedgerError, match="no ledger at"):
+        with pytest.raises(LedgerError, match="Ledger not found"):
             tools.merge(ledger, tmp_path / "three.sqlite")
     with SqliteStore(tmp_path / "two.sqlite") as other:
         assert len(other) == 2

@@ -18,9 +18,11 @@ def _sample(meta: str, answer: str, *contexts: object) -> Sample:
 def test_by_meta_field() -> None:
     """A question without the field is "none"; a field that no question has is refused with those there are."""
     samples = [_sample('{"list": "art"}', "a"), _sample("{}", "a")]
-    assert MetaField("list", "topic", "list").groups(samples) == ["art", "none"]
-    with pytest.raises(ConfigError, match=r"breakdown.field='prop': the questions' meta has \['list'\]"):
-        MetaField("list", "topic", "prop").groups(samples)
+    assert MetaField("list", "topic", "list").assign_groups(samples) == ["art", "none"]
+    with pytest.raises(
+        ConfigError, match=r"breakdown.field='prop' is not in the metadata of the questions. Available fields: list."
+    ):
+        MetaField("list", "topic", "prop").assign_groups(samples)
 
 
 def test_by_gold_rank() -> None:
@@ -38,8 +40,8 @@ def test_by_gold_rank() -> None:
     ]
     samples = [_sample("{}", "a", *row) for row in rows]
     names = ["1", "2-5", "6-20", "6-20", "21-100", "not retrieved", "no gold passage", "over 100", "over 100"]
-    assert GoldRank("gold_rank", "rank").groups(samples) == names
-    assert GoldRank("gold_rank", "rank", edges=(3, 4)).groups(samples[:2]) == ["1-3", "over 4"]
+    assert GoldRank("gold_rank", "rank").assign_groups(samples) == names
+    assert GoldRank("gold_rank", "rank", upper_bounds=(3, 4)).assign_groups(samples[:2]) == ["1-3", "over 4"]
     assert required_inputs([GoldRank("g", "g"), Unknown("u", "%Unk")]) == {"ranking", "prediction"}
 
 
@@ -48,11 +50,11 @@ def test_by_retrieval_score() -> None:
     retrieved = [_sample("{}", "a", context(number, "a")) for number in range(1, 9)]
     nothing = _sample("{}", "a", context(9, "a", rank=0))
     scores = RetrievalScore("score", "score")
-    groups = scores.groups([*retrieved, nothing])
+    groups = scores.assign_groups([*retrieved, nothing])
     assert groups == ["4 of 4"] * 2 + ["3 of 4"] * 2 + ["2 of 4"] * 2 + ["1 of 4"] * 2 + ["nothing retrieved"]
-    assert RetrievalScore("score", "score", bins=2).groups(retrieved[:3]) == ["2 of 2", "1 of 2", "1 of 2"]
-    assert scores.groups([retrieved[0], retrieved[0]]) == ["1 of 4"] * 2
-    assert scores.groups([nothing]) == ["nothing retrieved"]
+    assert RetrievalScore("score", "score", num_bins=2).assign_groups(retrieved[:3]) == ["2 of 2", "1 of 2", "1 of 2"]
+    assert scores.assign_groups([retrieved[0], retrieved[0]]) == ["1 of 4"] * 2
+    assert scores.assign_groups([nothing]) == ["nothing retrieved"]
 
 
 @pytest.mark.parametrize(
@@ -73,4 +75,4 @@ def test_by_retrieval_score() -> None:
 def test_by_answer_type(answer: str, kind: str) -> None:
     """By the form of the first accepted answer alone."""
     assert answer_type(answer) == kind
-    assert AnswerType("t", "t").groups([_sample("{}", answer)]) == [kind]
+    assert AnswerType("t", "t").assign_groups([_sample("{}", answer)]) == [kind]

@@ -10,6 +10,7 @@ import pytest
 
 from winnow.driver import Driver, Job
 from winnow.errors import BudgetError, ConfigError, ReaderError
+from winnow.keys import request_key
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import engines_for
 from winnow.readers.budget import Budget
@@ -57,6 +58,41 @@ def test_a_failure_is_tried_again_until_it_is_answered(tmp_path: Path, fault: Fa
     assert {o.result.text for o in outcomes.values()} == {f"Q{n}/stop" for n in range(12)}
     assert set(server.received.values()) == {3}
     assert driver.tally.executed == 12
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("wait a day", r"asks to wait 86400 s before the next call .* longer than reader.engine.pacing.patience=600"),
+        ("huge", "sent a reply of more than 64 MiB"),
+        ("compressed", "sent a reply of more than 64 MiB"),
+        ("other model", r"answered with the model 'other' instead of 'm', .* accept this model with .*served_model='other'"),
+    ],
+)
+def test_what_no_retry_mends_stops_the_run_at_once(tmp_path: Path, fault: Fault, message: str) -> None:
+    """A wait beyond the patience, a reply that would fill the memory, a reply of another model: nothing of it is stored."""
+    server = ChatServer(fault_rule=lambda *_: fault)
+    with server.serving() as url:
+        started = time.monotonic()
+        with pytest.raises(ReaderError, match=message):
+            sweep(OpenAIReader("m", "m", url, pacing=Pacing(initial_wait=0.01)), tmp_path / "l.sqlite", [plan(request("q"))])
+        assert (server.calls, time.monotonic() - started < 5) == (1, True)
+    with SqliteStore(tmp_path / "l.sqlite") as ledger:
+        assert len(ledger) == 0
+
+
+@pytest.mark.parametrize("accepted", ["other", "*"])
+def test_the_model_that_answered_is_recorded(tmp_path: Path, accepted: str) -> None:
+    """Another one only if it was accepted; a replay knows it too."""
+    one = request("q")
+    server = ChatServer(fault_rule=lambda *_: "other model")
+    with server.serving() as url:
+        reader = OpenAIReader("m", "m", url, served_model=accepted)
+        sweep(reader, tmp_path / "l.sqlite", [plan(one)])
+        with SqliteStore(tmp_path / "l.sqlite") as ledger:
+            (result,) = ledger.get([request_key(reader.identity, one)]).values()
+    assert isinstance(result, Generation)
+    assert (result.text, result.model) == ("Q", "other")
 
 
 @pytest.mark.parametrize(("fault", "finish"), [("empty", "empty"), ("filter", "content_filter"), ("length", "length")])

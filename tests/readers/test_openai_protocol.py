@@ -1,6 +1,7 @@
 """The chat protocol as data."""
 
 import json
+from contextlib import nullcontext
 
 import httpx2
 import openai
@@ -18,6 +19,25 @@ def reply(**changes: object) -> str:
     """A reply with one choice, changed."""
     choice = {"message": {"content": " hi "}, "finish_reason": "stop", **changes.pop("choice", {})}  # type: ignore[dict-item]
     return json.dumps({"choices": [choice], "usage": {"prompt_tokens": 7, "completion_tokens": 3}, **changes})
+
+
+@pytest.mark.parametrize(
+    ("requested", "served", "is_accepted"),
+    [
+        ("gpt-4o-mini", "gpt-4o-mini-2024-07-18", True),
+        ("gpt-4o", "gpt-4o-mini", False),
+        ("gpt-4", "gpt-4-0613", True),
+        ("meta-llama/Llama-3-8B", "Llama-3-8B", True),
+        ("qwen", "/models/qwen.gguf", True),
+        ("m", "", True),
+        ("m", "n", False),
+    ],
+)
+def test_a_served_model_is_the_requested_one_with_a_date_or_a_path(requested: str, served: str, is_accepted: bool) -> None:
+    """Anything else is another model."""
+    protocol = ChatProtocol(requested, "http://127.0.0.1/v1")
+    with nullcontext() if is_accepted else pytest.raises(ReaderError, match="instead of"):
+        assert protocol.generations(reply(model=served), [REQUEST])[0].model == served
 
 
 def test_a_greedy_body_holds_what_was_asked() -> None:

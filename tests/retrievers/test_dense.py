@@ -56,7 +56,7 @@ def test_dense_refuses_bad_factories(tmp_path: Path, encoder: SentenceEncoder) -
     """A string FAISS does not know, and more lists than passages, with advice."""
     with pytest.raises(ConfigError, match="not a FAISS factory string"):
         Dense(encoder, "Nonsense").build(source, tmp_path / "1")
-    with pytest.raises(ConfigError, match="use fewer lists"):
+    with pytest.raises(ConfigError, match="Use fewer inverted lists"):
         Dense(encoder, "IVF64,Flat").build(source, tmp_path / "2")
     with pytest.raises(ConfigError, match="corpus is empty"):
         Dense(encoder).build(lambda: iter(()), tmp_path / "3")

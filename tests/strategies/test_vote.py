@@ -59,8 +59,8 @@ def test_samples_of_one_passage_are_votes_of_their_own() -> None:
 
 def test_a_single_reply_is_the_answer_itself() -> None:
     """It is nobody's candidate, so that %NM is not measured; several samples are."""
-    assert Vote().single(question(), *pools(["Paris"])).candidates == ()
-    assert Vote().single(question(), *pools(["Paris", "paris", "Rome"])).candidates == ("Paris", "paris", "Rome")
+    assert Vote().choose(question(), *pools(["Paris"])).candidates == ()
+    assert Vote().choose(question(), *pools(["Paris", "paris", "Rome"])).candidates == ("Paris", "paris", "Rome")
 
 
 def test_an_unknown_rule_is_refused() -> None:
@@ -87,9 +87,9 @@ def test_the_answer_says_what_it_came_from() -> None:
 
 def test_the_samples_of_one_prompt_vote() -> None:
     """Each counts as one, also two of them; the reply shown is the first with the winning answer."""
-    result = Vote().single(question(), Pool(("b", "a", "a"), ("r1", "r2", "r3")))
+    result = Vote().choose(question(), Pool(("b", "a", "a"), ("r1", "r2", "r3")))
     assert (result.text, result.reply, result.candidates) == ("a", "r2", ("b", "a", "a"))
     assert result.trace == ("vote: b 1; a 2",)
-    assert Vote().single(question(), Pool(("unknown", "a"), ("r1", "r2"))).text == "a"
-    silent = Vote().single(question(), Pool(("unknown", ""), ("r1", "r2")))
+    assert Vote().choose(question(), Pool(("unknown", "a"), ("r1", "r2"))).text == "a"
+    silent = Vote().choose(question(), Pool(("unknown", ""), ("r1", "r2")))
     assert (silent.text, silent.reply) == ("unknown", "r1")

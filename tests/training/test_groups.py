@@ -7,7 +7,7 @@ import pytest
 from winnow.errors import InputError
 from winnow.targets import targets
 from winnow.testing import context, question
-from winnow.training.groups import Group, order_of
+from winnow.training.groups import Group, shuffled_indices
 
 ONE = (context(1, "a"),)
 
@@ -18,14 +18,14 @@ def test_what_nothing_can_be_learnt_from_is_refused() -> None:
         Group(question(), ())
     with pytest.raises(InputError, match="has only blank answers"):
         Group(question(answers=["", " "]), ONE)
-    with pytest.raises(InputError, match="2 log_answer for 1 contexts"):
-        Group(question(), ONE, log_answer=(0.0, 1.0))
+    with pytest.raises(InputError, match="has 2 answer_log_probs but 1 contexts"):
+        Group(question(), ONE, answer_log_probs=(0.0, 1.0))
 
 
 def test_the_target_of_the_data_set_is_learnt() -> None:
     """In every epoch, whatever the aliases are."""
     group = Group(replace(question(answers=["a", "b"]), target="b"), ONE)
-    assert {group.target(1, epoch) for epoch in range(20)} == {"b"}
+    assert {group.sample_target(1, epoch) for epoch in range(20)} == {"b"}
 
 
 def test_emoji_and_disambiguation_pages_are_no_targets() -> None:
@@ -38,7 +38,7 @@ def test_emoji_and_disambiguation_pages_are_no_targets() -> None:
 def test_targets_and_orders_are_of_the_seed_and_epoch() -> None:
     """Every accepted answer comes in time; empty ones never; an order holds each group once."""
     group = Group(question(answers=["a", "b", ""]), ONE)
-    assert {group.target(1, epoch) for epoch in range(20)} == {"a", "b"}
-    assert group.target(1, 3) == group.target(1, 3)
-    assert sorted(order_of(9, 1, 0)) == list(range(9))
-    assert order_of(9, 1, 0) == order_of(9, 1, 0) != order_of(9, 1, 1)
+    assert {group.sample_target(1, epoch) for epoch in range(20)} == {"a", "b"}
+    assert group.sample_target(1, 3) == group.sample_target(1, 3)
+    assert sorted(shuffled_indices(9, 1, 0)) == list(range(9))
+    assert shuffled_indices(9, 1, 0) == shuffled_indices(9, 1, 0) != shuffled_indices(9, 1, 1)

@@ -59,7 +59,7 @@ class Exploding(Rag):
 def test_a_loss_that_is_not_finite_or_explodes_names_the_questions(small: SmallWorld, tmp_path: Path) -> None:
     """Nothing is saved as a result."""
     method = Exploding(Seq2SeqGenerator(small.base, max_answer=4, device="cpu"))
-    with pytest.raises(WinnowError, match=r"loss became nan on \[.*'train-2'.*\]; lower the learning rate"):
+    with pytest.raises(WinnowError, match=r"loss became nan on the questions \[.*'train-2'.*\]\. Lower the learning rate"):
         fit(method, small.train, [], SETTINGS, tmp_path / "out", silent)
     with pytest.raises(WinnowError, match="training loss became"):
         fit(rag(small.base), small.train, [], replace(SETTINGS, max_loss=0.001), tmp_path / "other", silent)

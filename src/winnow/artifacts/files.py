@@ -2,6 +2,7 @@
 
 import errno
 import glob
+import os
 import shutil
 import time
 from collections.abc import Iterator
@@ -11,27 +12,29 @@ from pathlib import Path
 from winnow.artifacts.owners import has_ended, this_process
 from winnow.errors import DiskFullError
 
-_ABANDONED_SECONDS = 7 * 24 * 3600
+_STALE_AFTER_SECONDS = 7 * 24 * 3600
 
 
 @contextmanager
-def atomic_write(path: Path, *, needed: int = 64 * 2**20) -> Iterator[Path]:
+def atomic_write(path: Path, *, required_bytes: int = 64 * 2**20) -> Iterator[Path]:
     """Provide a temporary path that is renamed to `path` on success and removed on failure.
 
     Raises:
-        DiskFullError: before anything is written, if fewer than `needed` bytes are free, or when the disk fills up.
+        DiskFullError: Before anything is written, if fewer than `required_bytes` are free; or if the disk becomes full during
+            the write.
 
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    check_space(path.parent, needed)
-    partial = partial_path(path, "partial")
+    check_free_space(path.parent, required_bytes)
+    partial = temporary_path(path, "partial")
     try:
         yield partial
+        _synchronize(partial)
         partial.replace(path)
     except OSError as error:
         if error.errno == errno.ENOSPC:
             raise DiskFullError(
-                f"The disk filled up while writing {path}; nothing of it was kept. Free space, run again."
+                f"The disk became full while writing {path}. The incomplete file was removed; free some space and run again."
             ) from error
         raise
     finally:
@@ -41,27 +44,45 @@ def atomic_write(path: Path, *, needed: int = 64 * 2**20) -> Iterator[Path]:
             partial.unlink(missing_ok=True)
 
 
-def partial_path(path: Path, kind: str) -> Path:
-    """Return this process's temporary name for a file, and remove abandoned ones: see `_is_abandoned`."""
+def _synchronize(path: Path) -> None:
+    """Write a file to the disk, so that after a power failure its new name never refers to missing content."""
+    if path.is_file():
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def temporary_path(path: Path, kind: str) -> Path:
+    """Return a temporary path beside `path` that is unique to this process, after removing those of ended processes.
+
+    Args:
+        path: File or folder to be written.
+        kind: Suffix that tells what the temporary file is for.
+
+    """
     prefix, suffix = f".{path.name}.", f".{kind}"
     for file in path.parent.glob(f"{glob.escape(prefix)}*{suffix}"):
-        if _is_abandoned(file, file.name.removeprefix(prefix).removesuffix(suffix)):
+        if _is_stale(file, file.name.removeprefix(prefix).removesuffix(suffix)):
             shutil.rmtree(file, ignore_errors=True) if file.is_dir() else file.unlink(missing_ok=True)
     return path.with_name(f"{prefix}{this_process()}{suffix}")
 
 
-def _is_abandoned(file: Path, owner: str) -> bool:
-    """Return whether a temporary file's process has ended, or, on another host, has not written to it for a week."""
+def _is_stale(file: Path, owner: str) -> bool:
+    """Return whether the process that owns a temporary file has ended; on another host, whether the file is a week old."""
     ended = has_ended(owner)
     if ended is not None:
         return ended
     with suppress(FileNotFoundError):
-        return time.time() - file.stat().st_mtime > _ABANDONED_SECONDS
+        return time.time() - file.stat().st_mtime > _STALE_AFTER_SECONDS
     return False
 
 
-def check_space(folder: Path, needed: int) -> None:
-    """Raise DiskFullError if fewer than `needed` bytes are free."""
+def check_free_space(folder: Path, required_bytes: int) -> None:
+    """Raise DiskFullError if fewer than `required_bytes` are free."""
     free = shutil.disk_usage(folder).free
-    if free < needed:
-        raise DiskFullError(f"{folder} has {free / 2**20:.0f} MB free, {needed / 2**20:.0f} MB are needed. Free space first.")
+    if free < required_bytes:
+        raise DiskFullError(
+            f"{folder} has only {free / 2**20:.0f} MiB of free space, but {required_bytes / 2**20:.0f} MiB are required."
+        )

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from winnow.artifacts.contracts import Contract
-from winnow.artifacts.files import atomic_write, check_space, partial_path
+from winnow.artifacts.files import atomic_write, check_free_space, temporary_path
 from winnow.errors import ArtifactError, MissingArtifactError
 
 Row = Mapping[str, Any]
@@ -36,9 +36,9 @@ class Appender:
     def __init__(self, path: Path, contract: Contract, *, group: int = 1000) -> None:
         """Begin a partial file beside `path`."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        check_space(path.parent, 64 * 2**20)
+        check_free_space(path.parent, 64 * 2**20)
         self.path, self.contract, self.group = path, contract, group
-        self.partial = partial_path(path, "rows")
+        self.partial = temporary_path(path, "rows")
         self.rows = 0
         self._buffer: list[Row] = []
         self._writer: pq.ParquetWriter | None = None
@@ -110,6 +110,15 @@ def stream(path: Path, contract: Contract, *, batch: int = 10_000) -> Iterator[d
     with pq.ParquetFile(path, memory_map=True) as file:
         for part in file.iter_batches(batch_size=batch):
             yield from part.to_pylist()
+
+
+def is_complete(path: Path) -> bool:
+    """Return whether a file exists and was written to its end; its rows are not read."""
+    try:
+        pq.read_metadata(path)
+    except (OSError, pa.ArrowInvalid):
+        return False
+    return True
 
 
 def check_unique(path: Path, contract: Contract) -> None:

@@ -33,7 +33,7 @@ def write_manifest(folder: Path, *, key: str, settings: Mapping[str, Any], rows:
         "files": files,
         "content": _content_digest(files),
     }
-    with atomic_write(folder / MANIFEST, needed=2**20) as partial:
+    with atomic_write(folder / MANIFEST, required_bytes=2**20) as partial:
         partial.write_text(json.dumps(body, indent=1, sort_keys=True) + "\n")
 
 
@@ -53,7 +53,7 @@ def read_manifest(folder: Path) -> Mapping[str, Any]:
 def flatten(value: Any, prefix: str = "") -> dict[str, Any]:
     """Return the leaves of nested settings by dotted name; an empty mapping is a leaf."""
     if not isinstance(value, Mapping) or not value:
-        return {prefix: value}
+        return {prefix: value} if prefix else {}
     parts = ((f"{prefix}.{name}" if prefix else str(name), inner) for name, inner in value.items())
     return {leaf: inner for name, nested in parts for leaf, inner in flatten(nested, name).items()}
 
@@ -114,10 +114,10 @@ def is_unchanged(file: Path, record: FileRecord) -> bool:
 
 
 def _content_digest(files: Mapping[str, FileRecord]) -> str:
-    return key_of({name: record["sha256"] for name, record in files.items()})
+    return compute_key({name: record["sha256"] for name, record in files.items()})
 
 
-def key_of(*parts: Any) -> str:
+def compute_key(*parts: Any) -> str:
     """Return the first 12 hex digits of the SHA-256 of JSON-like parts, in canonical form."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:12]
 

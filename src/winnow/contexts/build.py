@@ -11,7 +11,7 @@ from winnow.records import Context, Passage, Question, RankedHit
 RankBy = Literal["retriever", "estimator"]
 
 
-def contexts_of(rankings: Rankings, question: Question, rank_by: RankBy = "retriever") -> tuple[Context, ...]:
+def ranked_contexts(rankings: Rankings, question: Question, rank_by: RankBy = "retriever") -> tuple[Context, ...]:
     """Build the contexts of a question from stored rankings."""
     hits = rankings.hits[question.question_id]
     passage_ids = {hit.passage_id for hit in hits} | set(question.gold_passage_ids)

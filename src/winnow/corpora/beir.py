@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from winnow.formats.text import json_lines, require_text
+from winnow.formats.text import read_json_lines, require_text
 from winnow.records import Passage
 
 
@@ -21,6 +21,6 @@ class BeirCorpus:
     def __iter__(self) -> Iterator[Passage]:
         """Yield the passages in file order."""
         path = Path(self.path)
-        for number, row in json_lines(path, {"_id": str, "text": str}):
+        for number, row in read_json_lines(path, {"_id": str, "text": str}):
             text = require_text(row["text"] or row.get("title", ""), path, number, "text")
             yield Passage(row["_id"], str(row.get("title", "")), text)

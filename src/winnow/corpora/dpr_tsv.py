@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from winnow.formats.text import require_text, tsv_rows
+from winnow.formats.text import read_tsv, require_text
 from winnow.records import Passage
 
 
@@ -21,7 +21,7 @@ class DprTsv:
     def __iter__(self) -> Iterator[Passage]:
         """Yield the passages in file order."""
         path = Path(self.path)
-        for number, (passage_id, text, title) in tsv_rows(path, 3, quoted=True):
+        for number, (passage_id, text, title) in read_tsv(path, 3, quoted=True):
             if number == 1 and passage_id == "id":
                 continue
             yield Passage(require_text(passage_id, path, number, "id"), title, require_text(text, path, number, "passage"))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from winnow.errors import ConfigError
-from winnow.formats.text import files_below, numbered_lines
+from winnow.formats.text import find_files, iter_lines
 from winnow.records import Passage
 
 
@@ -36,8 +36,8 @@ class PlainText:
     def __iter__(self) -> Iterator[Passage]:
         """Yield the passages of the files, sorted by path."""
         root = Path(self.path)
-        for file in files_below(root, self.pattern):
-            words = (word for _, line in numbered_lines(file) for word in line.split())
+        for file in find_files(root, self.pattern):
+            words = (word for _, line in iter_lines(file) for word in line.split())
             name = file.stem if root.is_file() else str(file.relative_to(root).with_suffix(""))
             for number, text in enumerate(split_words(words, self.words)):
                 yield Passage(f"{name}#{number}", file.stem, text)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from winnow.corpora.plain_text import split_words
 from winnow.errors import ConfigError
-from winnow.formats.text import files_below, json_lines
+from winnow.formats.text import find_files, read_json_lines
 from winnow.records import Passage
 
 
@@ -29,7 +29,7 @@ class WikiExtracts:
 
     def __iter__(self) -> Iterator[Passage]:
         """Yield the passages of all files below `path`, page by page."""
-        for file in files_below(Path(self.path), self.pattern):
-            for _, page in json_lines(file, {"id": (str, int), "title": str, "text": str}):
+        for file in find_files(Path(self.path), self.pattern):
+            for _, page in read_json_lines(file, {"id": (str, int), "title": str, "text": str}):
                 for number, text in enumerate(split_words(iter(page["text"].split()), self.words)):
                     yield Passage(f"{page['id']}#{number}", page["title"], text)

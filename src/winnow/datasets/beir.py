@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from winnow.errors import InputError
-from winnow.formats.text import json_lines, numbered_lines, require_text, tsv_rows
+from winnow.formats.text import iter_lines, read_json_lines, read_tsv, require_text
 from winnow.records import Question
 
 
@@ -40,16 +40,16 @@ class BeirQueries:
 
     def _read_queries(self, path: Path) -> Iterator[tuple[int, str, str]]:
         if path.name.removesuffix(".gz").endswith(".jsonl"):
-            for number, row in json_lines(path, {"_id": str, "text": str}):
+            for number, row in read_json_lines(path, {"_id": str, "text": str}):
                 yield number, row["_id"], row["text"]
         else:
-            for number, (query_id, text) in tsv_rows(path, 2):
+            for number, (query_id, text) in read_tsv(path, 2):
                 yield number, query_id, text
 
     def _read_qrels(self, path: Path) -> dict[str, list[str]]:
         """Read the ids of the relevant documents by query id."""
         relevant_ids: dict[str, list[str]] = {}
-        for number, line in numbered_lines(path):
+        for number, line in iter_lines(path):
             fields = line.split()
             if fields[:2] in (["query-id", "corpus-id"], ["query_id", "corpus_id"]):
                 continue

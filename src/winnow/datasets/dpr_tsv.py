@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from winnow.formats.text import parse_answers, python_list, require_text, tsv_rows
+from winnow.formats.text import parse_answers, parse_string_list, read_tsv, require_text
 from winnow.records import Question
 
 
@@ -21,6 +21,6 @@ class DprQuestions:
     def __iter__(self) -> Iterator[Question]:
         """Yield the questions in file order."""
         path = Path(self.path)
-        for number, (text, answers) in tsv_rows(path, 2, quoted=True):
-            parsed_answers = parse_answers(python_list(answers, path, number), path, number)
+        for number, (text, answers) in read_tsv(path, 2, quoted=True):
+            parsed_answers = parse_answers(parse_string_list(answers, path, number), path, number)
             yield Question(str(number), require_text(text, path, number, "question"), parsed_answers)

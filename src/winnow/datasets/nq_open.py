@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from winnow.formats.text import json_lines, parse_answers, require_text
+from winnow.formats.text import parse_answers, read_json_lines, require_text
 from winnow.records import Question
 
 
@@ -21,6 +21,6 @@ class NqOpen:
     def __iter__(self) -> Iterator[Question]:
         """Yield the questions in file order."""
         path = Path(self.path)
-        for number, row in json_lines(path, {"question": str, "answer": list}):
+        for number, row in read_json_lines(path, {"question": str, "answer": list}):
             text = require_text(row["question"], path, number, "question")
             yield Question(str(number), text, parse_answers(row["answer"], path, number))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from winnow.errors import InputError
-from winnow.formats.text import numbered_lines, parse_answers, python_list, require_text
+from winnow.formats.text import iter_lines, parse_answers, parse_string_list, require_text
 from winnow.records import Question
 
 
@@ -25,7 +25,7 @@ class PopQa:
         """Yield the questions in file order."""
         path = Path(self.path)
         columns: list[str] = []
-        for number, line in numbered_lines(path):
+        for number, line in iter_lines(path):
             row = next(csv.reader([line], delimiter="\t"))
             if not columns:
                 columns = row
@@ -35,6 +35,6 @@ class PopQa:
             if len(row) != len(columns):
                 raise InputError.at(path, number, received=line, expected=f"{len(columns)} tab-separated fields")
             fields = dict(zip(columns, row, strict=True))
-            answers = parse_answers(python_list(fields["possible_answers"], path, number), path, number)
+            answers = parse_answers(parse_string_list(fields["possible_answers"], path, number), path, number)
             meta = json.dumps({name: fields[name] for name in ("prop", "s_pop") if name in fields})
             yield Question(fields["id"], require_text(fields["question"], path, number, "question"), answers, meta=meta)

@@ -9,7 +9,7 @@ from typing import Any
 
 from winnow.artifacts.files import atomic_write
 from winnow.errors import InputError
-from winnow.formats.text import json_lines, load_json, parse_answers, require_text
+from winnow.formats.text import load_json, parse_answers, read_json_lines, require_text
 from winnow.records import Context, Passage, Question
 
 
@@ -36,7 +36,7 @@ def read_fid(path: Path) -> Iterator[FidRow]:
         return
     name = path.name.removesuffix(".gz")
     if name.endswith(".jsonl"):
-        rows: Iterable[tuple[int, Any]] = json_lines(path, {"question": str, "ctxs": list})
+        rows: Iterable[tuple[int, Any]] = read_json_lines(path, {"question": str, "ctxs": list})
     else:
         rows = enumerate(load_json(path), start=1)
     for number, row in rows:

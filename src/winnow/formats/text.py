@@ -1,4 +1,4 @@
-"""Lines, JSON objects and TSV rows of text files, gzipped or not. Errors state the file and the line number."""
+"""Readers of JSON Lines, TSV and plain-text files, gzipped or not. Errors report the file and the line number."""
 
 import ast
 import csv
@@ -24,15 +24,15 @@ def open_text(path: Path) -> IO[str]:
     """
     if not path.is_file():
         raise InputError(
-            f"There is no file {path}. Run `python -m flows.acquire` for the quick start's files, or correct the path."
+            f"File not found: {path}. Check the path, or run `python -m flows.acquire` to download the quick start's files."
         )
     if path.suffix == ".gz":
         return io.TextIOWrapper(gzip.open(path, "rb"), encoding="utf-8-sig", newline="")
     return path.open(encoding="utf-8-sig", newline="")
 
 
-def files_below(root: Path, pattern: str) -> list[Path]:
-    """Return the files below a folder that match a glob pattern, sorted, or the path itself if it is a file.
+def find_files(root: Path, pattern: str) -> list[Path]:
+    """Return the files in a folder and its subfolders that match a glob pattern, sorted, or the path itself if it is a file.
 
     Raises:
         InputError: If no file matches.
@@ -40,11 +40,11 @@ def files_below(root: Path, pattern: str) -> list[Path]:
     """
     files = [root] if root.is_file() else sorted(root.rglob(pattern))
     if not files:
-        raise InputError(f"No file matches {pattern!r} below {root}. Correct corpus.path or corpus.pattern.")
+        raise InputError(f"No file in {root} matches {pattern!r}. Check corpus.parser.path and corpus.parser.pattern.")
     return files
 
 
-def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
+def iter_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the number (from 1) and the text of each line that is not blank.
 
     Raises:
@@ -58,10 +58,12 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
                 if line.strip():
                     yield number, line.rstrip("\r\n")
     except (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError) as error:
-        raise InputError(f"{path} ends or breaks after line {number} ({error}). Fetch the file again.") from error
+        raise InputError(
+            f"{path} is truncated or corrupt after line {number} ({error}). Download it again, or save it as UTF-8."
+        ) from error
 
 
-def json_lines(path: Path, fields: Mapping[str, type | tuple[type, ...]]) -> Iterator[tuple[int, dict[str, Any]]]:
+def read_json_lines(path: Path, fields: Mapping[str, type | tuple[type, ...]]) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the line number and the object of each line that is not blank.
 
     Args:
@@ -72,7 +74,7 @@ def json_lines(path: Path, fields: Mapping[str, type | tuple[type, ...]]) -> Ite
         InputError: If a line is not a JSON object with these fields.
 
     """
-    for number, line in numbered_lines(path):
+    for number, line in iter_lines(path):
         expected = "a JSON object with " + ", ".join(fields)
         try:
             row = json.loads(line)
@@ -83,36 +85,36 @@ def json_lines(path: Path, fields: Mapping[str, type | tuple[type, ...]]) -> Ite
         yield number, row
 
 
-def tsv_rows(path: Path, columns: int, *, quoted: bool = False) -> Iterator[tuple[int, list[str]]]:
+def read_tsv(path: Path, num_columns: int, *, quoted: bool = False) -> Iterator[tuple[int, list[str]]]:
     """Yield the line number and the fields of each row of a tab-separated file.
 
     Args:
         path: Tab-separated file.
-        columns: Required number of fields.
+        num_columns: Required number of fields per row.
         quoted: Whether fields may be quoted as in CSV.
 
     Raises:
-        InputError: If a row has another number of fields.
+        InputError: If a row does not have `num_columns` fields.
 
     """
     number = 0
 
     def lines() -> Iterator[str]:
         nonlocal number
-        for number, line in numbered_lines(path):  # noqa: B007 (read below)
+        for number, line in iter_lines(path):  # noqa: B007 (read below)
             yield line + "\n"
 
     csv.field_size_limit(_MAX_FIELD_LENGTH)
     reader = csv.reader(lines(), delimiter="\t", quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE)
     for row in reader:
-        if len(row) != columns:
-            content, expected = "\t".join(row), f"{columns} tab-separated fields, received {len(row)}"
+        if len(row) != num_columns:
+            content, expected = "\t".join(row), f"{num_columns} tab-separated fields, received {len(row)}"
             raise InputError.at(path, number, received=content, expected=expected)
         yield number, row
 
 
 def load_json(path: Path) -> Any:
-    """Load a JSON file at once, for formats that are a single value."""
+    """Load a file that contains a single JSON value."""
     with open_text(path) as stream:
         try:
             return json.load(stream)
@@ -120,8 +122,8 @@ def load_json(path: Path) -> Any:
             raise InputError(f"{path}, line {error.lineno}: not valid JSON ({error.msg}). Fetch the file again.") from error
 
 
-def python_list(text: str, path: Path, number: int) -> list[str]:
-    """Parse a Python or JSON list of strings, as in the TSV files of DPR and PopQA."""
+def parse_string_list(text: str, path: Path, number: int) -> list[str]:
+    """Parse a list of strings in Python's notation, as in the TSV files of DPR and PopQA."""
     try:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError):
@@ -135,8 +137,8 @@ def parse_answers(values: object, path: Path, line: int) -> tuple[str, ...]:
     """Strip the answers and remove duplicates, in order.
 
     Raises:
-        InputError: If the answers are not a list of strings or numbers, or if none remains: the question could never be
-            answered correctly.
+        InputError: If the answers are not a list of strings or numbers, or if none is left after empty answers are
+            removed.
 
     """
     if not isinstance(values, list | tuple) or not all(isinstance(value, str | int | float) for value in values):
@@ -147,9 +149,9 @@ def parse_answers(values: object, path: Path, line: int) -> tuple[str, ...]:
     return tuple(answers)
 
 
-def require_text(value: object, path: Path, line: int, what: str) -> str:
-    """Strip a text; raise InputError if it is empty."""
-    text = str(value).strip()
+def require_text(value: object, path: Path, line: int, field_name: str) -> str:
+    """Strip a text or number and return it as text; raise InputError if it is empty or anything else."""
+    text = str(value).strip() if isinstance(value, str | int | float) else ""
     if not text:
-        raise InputError.at(path, line, received=str(value), expected=f"a non-empty {what}")
+        raise InputError.at(path, line, received=str(value), expected=f"a non-empty {field_name}")
     return text

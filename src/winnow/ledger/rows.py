@@ -87,6 +87,8 @@ def encode(result: Result) -> str:
                 "in": result.usage.tokens_in,
                 "out": result.usage.tokens_out,
             }
+            if result.model:
+                body["model"] = result.model
             if result.logprobs is not None:
                 body["logprobs"] = result.logprobs
             if result.token_logprobs is not None:
@@ -133,11 +135,11 @@ def decode(value: bytes, seconds: float = 0.0) -> Result:
         body = _parse(value.decode())  # infinite log-probabilities
     if "text" in body:
         logprobs = tuple(body["logprobs"]) if "logprobs" in body else None
-        usage = Usage(body["in"], body["out"], seconds)
+        usage, model = Usage(body["in"], body["out"], seconds), body.get("model", "")
         if "token_logprobs" not in body:
-            return Generation(body["text"], body["finish"], usage, logprobs=logprobs)
+            return Generation(body["text"], body["finish"], usage, logprobs=logprobs, model=model)
         tokens = {token: tuple(values) for token, values in body["token_logprobs"].items()}
-        return Generation(body["text"], body["finish"], usage, logprobs=logprobs, token_logprobs=tokens)
+        return Generation(body["text"], body["finish"], usage, logprobs=logprobs, token_logprobs=tokens, model=model)
     if "score" in body:
         return Score(body["score"], Usage(body["in"], 0, seconds)) if "in" in body else Score(body["score"])
     if "failed" in body:

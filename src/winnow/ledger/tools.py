@@ -12,11 +12,11 @@ from urllib.parse import quote
 
 from winnow.artifacts.files import atomic_write
 from winnow.errors import InputError, LedgerError
-from winnow.formats.text import json_lines
+from winnow.formats.text import read_json_lines
 from winnow.ledger.rows import COLUMNS, checksum, decode, read_result
 from winnow.ledger.sqlite import SqliteStore
 
-_FIELDS: Mapping[str, type | tuple[type, ...]] = {
+_EXPORT_FIELDS: Mapping[str, type | tuple[type, ...]] = {
     "key": str, "kind": str, "engine": str, "value": str, "seconds": (int, float), "created": (int, float),
 }  # fmt: skip
 
@@ -29,9 +29,9 @@ class CallTotals:
         engine: Identity of the engine.
         kind: Kind of the requests, such as "Generate".
         calls: Number of calls.
-        bytes: Size of the stored results.
-        tokens_in: Number of tokens read.
-        tokens_out: Number of tokens written.
+        result_bytes: Size of the stored results.
+        tokens_in: Number of prompt tokens.
+        tokens_out: Number of generated tokens.
         seconds: Time that the engine spent on the calls.
 
     """
@@ -39,19 +39,19 @@ class CallTotals:
     engine: str
     kind: str
     calls: int
-    bytes: int
+    result_bytes: int
     tokens_in: int
     tokens_out: int
     seconds: float
 
 
-def size(ledger: SqliteStore) -> list[CallTotals]:
-    """Compute the totals per engine and request kind, those with the most calls first."""
+def summarize_calls(ledger: SqliteStore) -> list[CallTotals]:
+    """Compute the totals per engine and request kind, in descending order of the number of calls."""
     tokens = "COALESCE(SUM(CASE WHEN json_valid(value) THEN json_extract(value, '$.{}') END), 0)"
     size_in_bytes = "SUM(LENGTH(CAST(value AS BLOB)))"
     rows = ledger.connection.execute(
         f"SELECT engine, kind, COUNT(*), {size_in_bytes}, {tokens.format('in')}, {tokens.format('out')}, SUM(seconds) "  # noqa: S608 (constants)
-        "FROM calls GROUP BY engine, kind ORDER BY 3 DESC"
+        "FROM calls GROUP BY engine, kind ORDER BY COUNT(*) DESC"
     )
     return [CallTotals(*row) for row in rows]
 
@@ -61,8 +61,8 @@ def prune(ledger: SqliteStore, *, engine: str | None = None, before: float | Non
 
     Args:
         ledger: Open store.
-        engine: Identity of the engine; delete only its calls.
-        before: Time in seconds since 1970; delete only calls stored before it.
+        engine: Identity of an engine. Only its calls are deleted.
+        before: Unix timestamp. Only calls that were stored before it are deleted.
         failed: Whether to delete only recorded failures, so that they are requested again.
 
     Raises:
@@ -70,7 +70,7 @@ def prune(ledger: SqliteStore, *, engine: str | None = None, before: float | Non
 
     """
     if engine is None and before is None and not failed:
-        raise LedgerError("prune needs an engine, a time or --failed; without any it would delete every call.")
+        raise LedgerError("Specify an engine, a time or --failed: without any of them, prune would delete every call.")
     with ledger.writing() as db:
         count = db.execute(
             "DELETE FROM calls WHERE (?1 IS NULL OR engine = ?1) AND (?2 IS NULL OR created < ?2) "
@@ -109,26 +109,26 @@ def calls_set_aside(ledger: SqliteStore) -> int:
     return int(ledger.connection.execute("SELECT COUNT(*) FROM damaged").fetchone()[0])
 
 
-def export(ledger: SqliteStore, path: Path) -> int:
-    """Write each call as a line of JSON, ordered by key, and return the number of calls. Damaged calls are left out."""
+def export_calls(ledger: SqliteStore, path: Path) -> int:
+    """Write each call as a line of JSON, ordered by key, and return the number of calls. Damaged calls are skipped."""
     count = 0
     with atomic_write(path) as partial, partial.open("w", encoding="utf-8") as file:
         for row in _intact_rows(ledger.connection, "ORDER BY key"):
-            line = dict(zip(_FIELDS, (row[0].hex(), *row[1:6]), strict=True))
+            line = dict(zip(_EXPORT_FIELDS, (row[0].hex(), *row[1:6]), strict=True))
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
             count += 1
     return count
 
 
-def import_lines(ledger: SqliteStore, path: Path) -> int:
-    """Add the missing calls from an exported file and return their number. If a line is invalid, nothing is added."""
+def import_calls(ledger: SqliteStore, path: Path) -> int:
+    """Add the missing calls from an exported file, and return how many were added. If a line is invalid, none is."""
     return _insert_missing(ledger, _parse_rows(path))
 
 
 def merge(ledger: SqliteStore, other: Path) -> int:
-    """Add the missing calls from another ledger, which is opened read-only, and return their number."""
+    """Add the missing calls from another ledger, which is opened read-only, and return how many were added."""
     if not other.is_file():
-        raise LedgerError(f"There is no ledger at {other}.")
+        raise LedgerError(f"Ledger not found: {other}.")
     with closing(sqlite3.connect(f"file:{quote(str(other))}?mode=ro", uri=True)) as source:
         source.text_factory = lambda text: text.decode(errors="replace")
         return _insert_missing(ledger, _intact_rows(source))
@@ -150,7 +150,7 @@ def _insert_missing(ledger: SqliteStore, rows: Iterable[Sequence[Any]]) -> int:
 
 
 def _parse_rows(path: Path) -> Iterator[Sequence[Any]]:
-    for number, line in json_lines(path, _FIELDS):
+    for number, line in read_json_lines(path, _EXPORT_FIELDS):
         try:
             key, value = bytes.fromhex(line["key"]), line["value"]
             decode(value.encode())

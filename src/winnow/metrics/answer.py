@@ -1,10 +1,13 @@
-"""Exact match, F1 and accuracy of an answer, in the dialects of published implementations.
+"""Exact match, F1 and accuracy of an answer, as different published implementations compute them.
+
+Each implementation is a dialect:
+
 
 - `squad` is SQuAD 1.1's evaluation: the F1 of an empty prediction or answer is 0.
-- `squad_v2` is SQuAD 2.0's: answers that are empty after normalisation do not count, or are the only answer if all are; the
+- `squad_v2` is SQuAD 2.0's: answers that are empty after normalisation are ignored, unless all of them are; the
   F1 of an empty text is 1 against an empty one.
 - `fid` is FiD's: SQuAD 1.1's with the word boundaries of the `regex` library, in which a combining mark belongs to the word,
-  so that an "a" followed by a combining accent is no article.
+  so that an "a" followed by a combining accent is not treated as an article.
 - `flashrag` is SQuAD 1.1's, but the F1 is 0 if exactly one of prediction and answer is yes, no or noanswer.
 - `crag` counts a prediction as correct if it contains an answer verbatim, without normalisation; its F1 is that of `squad`.
 """
@@ -21,18 +24,18 @@ import regex
 from winnow.errors import ConfigError, InputError
 
 UNKNOWN = "unknown"
-"""The answer of a reader that does not know, which prompts request in this word."""
+"""Answer that prompts ask the model to give when it does not know."""
 
 Dialect = Literal["squad", "squad_v2", "fid", "flashrag", "crag"]
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _FID_ARTICLES = regex.compile(r"\b(a|an|the)\b")
 _DROP_PUNCTUATION = str.maketrans("", "", string.punctuation)
-_CLOSED_ANSWERS = frozenset({"yes", "no", "noanswer"})
+_YES_NO_ANSWERS = frozenset({"yes", "no", "noanswer"})
 
 
 @lru_cache(maxsize=100_000)
 def normalise(text: str, dialect: Dialect = "squad") -> str:
-    """Convert a text to lower case and remove ASCII punctuation, articles and superfluous white space, as SQuAD does."""
+    """Convert a text to lower case and remove ASCII punctuation, articles and extra white space, as SQuAD does."""
     articles = _FID_ARTICLES if dialect == "fid" else _ARTICLES
     return " ".join(articles.sub(" ", text.lower().translate(_DROP_PUNCTUATION)).split())
 
@@ -46,7 +49,7 @@ def exact_match(prediction: str, answers: Sequence[str], dialect: Dialect = "squ
     return float(text in _normalised_answers(answers, dialect))
 
 
-def f1(prediction: str, answers: Sequence[str], dialect: Dialect = "squad") -> float:
+def f1_score(prediction: str, answers: Sequence[str], dialect: Dialect = "squad") -> float:
     """Compute the token F1 (0 to 1) of the prediction against each answer, and return the highest."""
     _validate(answers, dialect)
     text = normalise(prediction, dialect)
@@ -54,7 +57,7 @@ def f1(prediction: str, answers: Sequence[str], dialect: Dialect = "squad") -> f
 
 
 def accuracy(prediction: str, answers: Sequence[str], dialect: Dialect = "squad") -> float:
-    """Return 1.0 if the prediction contains an answer as a substring, else 0.0.
+    """Return 1.0 if the prediction contains an answer as a substring, else 0.0 (also called cover exact match).
 
     Both are normalised first, except in `crag`. As in FlashRAG, an answer that is empty after normalisation always matches,
     and "10" matches within "2010".
@@ -72,7 +75,7 @@ def _normalised_answers(answers: Sequence[str], dialect: Dialect) -> list[str]:
 
 
 def _token_f1(prediction: str, answer: str, dialect: Dialect) -> float:
-    if dialect == "flashrag" and prediction != answer and (prediction in _CLOSED_ANSWERS or answer in _CLOSED_ANSWERS):
+    if dialect == "flashrag" and prediction != answer and (prediction in _YES_NO_ANSWERS or answer in _YES_NO_ANSWERS):
         return 0.0
     if not prediction or not answer:
         return float(dialect == "squad_v2" and prediction == answer)
@@ -87,4 +90,4 @@ def _validate(answers: Sequence[str], dialect: str) -> None:
     if isinstance(answers, str):
         raise InputError(f"answers must be a list of strings; received the string {answers!r}. Wrap it in a list.")
     if not answers:
-        raise InputError("The answer list is empty: a prediction cannot be scored. Give at least one answer.")
+        raise InputError("The list of answers is empty, so that the prediction cannot be scored. Provide at least one answer.")

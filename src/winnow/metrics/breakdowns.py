@@ -1,4 +1,4 @@
-"""Breakdowns divide the questions into groups, so that a table can show every cell by group (conf/breakdown/<name>.yaml)."""
+"""Breakdowns divide questions into groups, so that results can be reported per group (conf/breakdown/<name>.yaml)."""
 
 import json
 import re
@@ -16,27 +16,39 @@ from winnow.metrics.base import Input, Sample
 
 @dataclass(frozen=True)
 class Breakdown(ABC):
-    """Base class of breakdowns. A breakdown assigns every question to one group."""
+    """Base class of breakdowns. A breakdown assigns every question to one group.
+
+    Attributes:
+        name: Identifier of the breakdown.
+        title: What the questions are grouped by, for the title of the table.
+
+    """
 
     inputs: ClassVar[frozenset[Input]] = frozenset()
+    """Inputs that the breakdown needs besides the question and the prediction."""
 
     name: str
     title: str
 
     @abstractmethod
-    def groups(self, samples: Sequence[Sample]) -> list[str]:
+    def assign_groups(self, samples: Sequence[Sample]) -> list[str]:
         """Return the group of each sample."""
 
 
 @dataclass(frozen=True)
 class MetaField(Breakdown):
-    """Group questions by a metadata field of their data set, such as "list" (trivia) or "prop" (PopQA)."""
+    """Group questions by a metadata field of their data set, such as "list" (trivia) or "prop" (PopQA).
+
+    Attributes:
+        field: Name of the metadata field.
+
+    """
 
     revision: ClassVar[int] = 1
 
     field: str = ""
 
-    def groups(self, samples: Sequence[Sample]) -> list[str]:
+    def assign_groups(self, samples: Sequence[Sample]) -> list[str]:
         """Return the field's value for each sample, or "none" if the question lacks the field.
 
         Raises:
@@ -46,7 +58,10 @@ class MetaField(Breakdown):
         metas = [json.loads(sample.question.meta) for sample in samples]
         if not any(self.field in meta for meta in metas):
             fields = sorted({key for meta in metas for key in meta})
-            raise ConfigError(f"breakdown.field={self.field!r}: the questions' meta has {fields or 'no fields'}.")
+            available = ", ".join(fields) or "none"
+            raise ConfigError(
+                f"breakdown.field={self.field!r} is not in the metadata of the questions. Available fields: {available}."
+            )
         return [str(meta.get(self.field, "none")) for meta in metas]
 
 
@@ -54,17 +69,20 @@ class MetaField(Breakdown):
 class GoldRank(Breakdown):
     """Group questions by the rank at which the retriever returned the best gold passage.
 
-    The groups are the rank ranges that end at each of `edges`, a range over the last edge, "not retrieved", and "no gold
-    passage".
+    The groups are rank ranges (by default 1, 2-5, 6-20 and 21-100), "over 100", "not retrieved" and "no gold passage".
+
+    Attributes:
+        upper_bounds: Last rank of each range, in ascending order.
+
     """
 
     revision: ClassVar[int] = 1
     inputs: ClassVar[frozenset[Input]] = frozenset({"ranking"})
-    edges: Sequence[int] = (1, 5, 20, 100)
+    upper_bounds: Sequence[int] = (1, 5, 20, 100)
 
-    def groups(self, samples: Sequence[Sample]) -> list[str]:
+    def assign_groups(self, samples: Sequence[Sample]) -> list[str]:
         """Return the group of each sample, such as "2-5"."""
-        return [self._group_of([c.rank for c in sample.ranking if c.is_gold]) for sample in samples]
+        return [self._group_of([context.rank for context in sample.ranking if context.is_gold]) for sample in samples]
 
     def _group_of(self, ranks: Sequence[int]) -> str:
         if not ranks:
@@ -72,33 +90,40 @@ class GoldRank(Breakdown):
         best_rank = min((rank for rank in ranks if rank), default=0)
         if not best_rank:
             return "not retrieved"
-        index = bisect_left(self.edges, best_rank)
-        if index == len(self.edges):
-            return f"over {self.edges[-1]}"
-        low, high = (self.edges[index - 1] + 1 if index else 1), self.edges[index]
+        index = bisect_left(self.upper_bounds, best_rank)
+        if index == len(self.upper_bounds):
+            return f"over {self.upper_bounds[-1]}"
+        low, high = (self.upper_bounds[index - 1] + 1 if index else 1), self.upper_bounds[index]
         return str(high) if low == high else f"{low}-{high}"
 
 
 @dataclass(frozen=True)
 class RetrievalScore(Breakdown):
-    """Group questions by their best retriever score into bins of equal size. Questions of equal score share a bin.
+    """Group questions by their best retriever score into bins of equal size.
 
-    Questions without a retrieved passage are a group of their own.
+    Questions with the same score are in the same bin. Questions without a retrieved passage form a separate group.
+
+    Attributes:
+        num_bins: Number of bins.
+
     """
 
     revision: ClassVar[int] = 1
     inputs: ClassVar[frozenset[Input]] = frozenset({"ranking"})
-    bins: int = 4
+    num_bins: int = 4
 
-    def groups(self, samples: Sequence[Sample]) -> list[str]:
+    def assign_groups(self, samples: Sequence[Sample]) -> list[str]:
         """Return the group of each sample, such as "2 of 4", counted from the lowest scores."""
         scores = np.array(
-            [max((c.retriever_score() for c in sample.ranking if c.rank), default=-np.inf) for sample in samples]
+            [
+                max((context.retriever_score() for context in sample.ranking if context.rank), default=-np.inf)
+                for sample in samples
+            ]
         )
         retrieved = np.isfinite(scores)
-        edges = np.quantile(scores[retrieved], np.linspace(0, 1, self.bins + 1)[1:-1]) if retrieved.any() else np.zeros(0)
-        names = [f"{int(index) + 1} of {self.bins}" for index in np.searchsorted(edges, scores, side="left")]
-        return [name if known else "nothing retrieved" for name, known in zip(names, retrieved, strict=True)]
+        edges = np.quantile(scores[retrieved], np.linspace(0, 1, self.num_bins + 1)[1:-1]) if retrieved.any() else np.zeros(0)
+        bin_labels = [f"{int(index) + 1} of {self.num_bins}" for index in np.searchsorted(edges, scores, side="left")]
+        return [label if known else "nothing retrieved" for label, known in zip(bin_labels, retrieved, strict=True)]
 
 
 _NUMBER = re.compile(r"^[\d.,\s%$€£-]*\d[\d.,\s%$€£-]*$")
@@ -112,7 +137,7 @@ class AnswerType(Breakdown):
 
     revision: ClassVar[int] = 1
 
-    def groups(self, samples: Sequence[Sample]) -> list[str]:
+    def assign_groups(self, samples: Sequence[Sample]) -> list[str]:
         """Return the form of the first accepted answer of each sample."""
         return [answer_type(sample.question.answers[0]) for sample in samples]
 

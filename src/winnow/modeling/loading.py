@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from winnow.artifacts.provenance import file_digest
 from winnow.errors import ConfigError, ModelError
 from winnow.identity import model_name
+from winnow.modeling.weights import check_weight_files, load_pretrained
 from winnow.records import Message
 
 if TYPE_CHECKING:
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "vocab.txt", "spiece.model", "vocab.json")
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 RUNTIMES = ("auto", "torch", "openvino")
+POOLER_WEIGHTS = ("pooler.",)
+"""Prefixes of the weights that encoders trained without a pooler lack; nothing reads a pooler's output without its weights."""
+_CLASSIFIER_WEIGHTS = ("classifier.", "pre_classifier.", "score.", "pooler.", "bert.pooler.", "roberta.pooler.")
+"""Prefixes of the weights of a new classifier, which training starts at random."""
 
 
 @dataclass(frozen=True)
@@ -134,8 +139,7 @@ def check_model(path: str) -> None:
             f"The model folder {path} has no tokenizer (looked for {', '.join(TOKENIZER_FILES)}). "
             "Save the tokenizer beside the weights with tokenizer.save_pretrained(folder)."
         )
-    if not list(folder.glob("*.safetensors")):
-        raise ModelError(f"The model folder {path} has no safetensors weights; pickled weights are not loaded.")
+    check_weight_files(folder)
 
 
 def keep_freed_memory() -> None:
@@ -171,7 +175,8 @@ def load_causal_lm(path: str, dtype: str, device: str, quantize: str = "none") -
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
     options |= _quantization(quantize, dtype, torch_device)
-    model: Any = AutoModelForCausalLM.from_pretrained(source, dtype=pick_dtype(dtype, device), **source_options, **options)
+    options["dtype"] = pick_dtype(dtype, device)
+    model: Any = load_pretrained(AutoModelForCausalLM, source, **source_options, **options)
     return LanguageModel(model.to(torch_device).eval(), tokenizer, torch_device)
 
 
@@ -182,9 +187,8 @@ def load_seq2seq(path: str, dtype: str, device: str, quantize: str = "none") -> 
     torch_device = _prepare(path, device)
     source, hub_options = hub_arguments(path)
     options = _quantization(quantize, dtype, torch_device)
-    model: Any = AutoModelForSeq2SeqLM.from_pretrained(
-        source, **hub_options, dtype=pick_dtype(dtype, device), use_safetensors=True, **options
-    )
+    options |= {"dtype": pick_dtype(dtype, device), "use_safetensors": True}
+    model: Any = load_pretrained(AutoModelForSeq2SeqLM, source, **hub_options, **options)
     return LanguageModel(model.to(torch_device).eval(), AutoTokenizer.from_pretrained(source, **hub_options), torch_device)
 
 
@@ -200,11 +204,13 @@ def load_encoder(path: str, dtype: str, device: str, *, classes: int = 0) -> Lan
     options: dict[str, Any] = {"dtype": pick_dtype(dtype, device), "use_safetensors": True}
     if classes:
         architecture = (AutoConfig.from_pretrained(source, **hub_options).architectures or [""])[0]
-        if not architecture.endswith("ForSequenceClassification"):
+        has_classifier = architecture.endswith("ForSequenceClassification")
+        if not has_classifier:
             options["num_labels"] = classes
-        model: Any = AutoModelForSequenceClassification.from_pretrained(source, **hub_options, **options)
+        may_lack = () if has_classifier else _CLASSIFIER_WEIGHTS
+        model: Any = load_pretrained(AutoModelForSequenceClassification, source, may_lack=may_lack, **hub_options, **options)
     else:
-        model = AutoModel.from_pretrained(source, **hub_options, **options)
+        model = load_pretrained(AutoModel, source, may_lack=POOLER_WEIGHTS, **hub_options, **options)
     return LanguageModel(model.to(torch_device).eval(), AutoTokenizer.from_pretrained(source, **hub_options), torch_device)
 
 
@@ -259,11 +265,12 @@ def weights_digest(path: str) -> str:
     if not model_path.exists():
         return path
     suffixes = {".safetensors", ".gguf", ".json", ".jinja", ".model", ".txt"}
-    files = [model_path] if model_path.is_file() else sorted(f for f in model_path.iterdir() if f.suffix in suffixes)
+    files = [model_path] if model_path.is_file() else sorted(f for f in model_path.rglob("*") if f.suffix in suffixes)
     digest = hashlib.sha256()
     for file in files:
         if file.name in ("manifest.json", "training.json"):
             continue
-        digest.update(file.name.encode())
+        name = file.name if model_path.is_file() else file.relative_to(model_path).as_posix()
+        digest.update(name.encode())
         digest.update(file_digest(file).encode())
     return digest.hexdigest()[:16]

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from winnow.errors import ConfigError
-from winnow.modeling.loading import check_model, hub_arguments, pick_device, pick_dtype, resolve_dtype
+from winnow.modeling.loading import POOLER_WEIGHTS, check_model, hub_arguments, pick_device, pick_dtype, resolve_dtype
 from winnow.modeling.pair_inputs import budget_batches
+from winnow.modeling.weights import load_pretrained
 from winnow.records import Passage
 
 if TYPE_CHECKING:
@@ -131,8 +132,7 @@ class SentenceEncoder:
             architecture = (AutoConfig.from_pretrained(source, **hub_options).architectures or [""])[0]
             # AutoModel loads any DPR folder as a question encoder, which would leave a context encoder's weights random.
             model_class: Any = DPRContextEncoder if architecture == "DPRContextEncoder" else AutoModel
-            model = model_class.from_pretrained(
-                source, dtype=pick_dtype(self.dtype, self.device), use_safetensors=True, **hub_options
-            )
+            options = {"dtype": pick_dtype(self.dtype, self.device), "use_safetensors": True, **hub_options}
+            model = load_pretrained(model_class, source, may_lack=POOLER_WEIGHTS, **options)
             self._loaded[path] = model.to(device).eval(), AutoTokenizer.from_pretrained(source, **hub_options), device
         return self._loaded[path]

@@ -16,6 +16,7 @@ from winnow.errors import CallRefusedError, ConfigError, ReaderError
 from winnow.readers.openai_engine import OpenAIEngine, as_generate
 from winnow.readers.openai_protocol import RetryableError
 from winnow.readers.pacing import Breaker, Gate, Pacing
+from winnow.readers.reply_limit import limit_reply
 from winnow.records import Failed, Generate, Generation, Request, Result, TooLong, Usage
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 Pair = tuple[Request, Result | TooLong]
+_ANNOUNCED_SECONDS = 30.0
+"""Waits that a server asks for are announced if they are longer."""
 _END: Sequence[Pair] = ()
 """Sentinel in the queue of results: no more results follow."""
 
@@ -223,6 +226,7 @@ class OpenAIReader(OpenAIEngine):
         except RetryableError as error:
             if error.billed:
                 self.spending.charge(self.protocol.max_usage(group[0], len(group)))
+            self._check_patience(error)
             if error.throttled:
                 self.gate.narrow()
                 self.breaker.record_reply()
@@ -237,6 +241,22 @@ class OpenAIReader(OpenAIEngine):
         self.breaker.record_reply()
         self.gate.widen()
         return outcomes
+
+    def _check_patience(self, error: RetryableError) -> None:
+        """Announce a long wait that the server asks for, and refuse one that is longer than the patience.
+
+        Raises:
+            ReaderError: If the wait is longer than `pacing.patience`.
+
+        """
+        wait = error.after or 0.0
+        if wait > self.pacing.patience:
+            raise ReaderError(
+                f"{self.base_url} asks to wait {wait:.0f} s before the next call ({error}), which is longer than "
+                f"reader.engine.pacing.patience={self.pacing.patience:.0f}. Finished calls are in the ledger; run again later."
+            )
+        if wait > _ANNOUNCED_SECONDS:
+            _log.warning("%s asks to wait %.0f s before the next call (%s).", self.base_url, wait, error)
 
     async def _post(self, group: list[Generate]) -> Sequence[Generation | TooLong]:
         """Send one request and parse the reply. Failures are raised outside `except`, so that they chain no server text."""
@@ -287,5 +307,6 @@ class OpenAIReader(OpenAIEngine):
             api_key=self.protocol.key(),
             base_url=self.base_url,
             max_retries=0,
+            http_client=openai.DefaultAsyncHttpxClient(event_hooks={"response": [limit_reply]}),
             timeout=openai.Timeout(self.pacing.read_timeout, connect=self.pacing.connect_timeout),
         )

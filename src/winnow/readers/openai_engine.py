@@ -26,6 +26,7 @@ class OpenAIEngine:
             server.
         max_tokens_field: "max_tokens", or "max_completion_tokens" for OpenAI's reasoning models.
         extra: Additional fields of every request body. They are part of the identity.
+        served_model: Name of the model that the server reports, if it is not `path`; "*" accepts any name.
         budget: Limits on what a run may spend.
         price: Price of the model.
 
@@ -36,6 +37,7 @@ class OpenAIEngine:
         "base_url": "the server is identified by its name",
         "api_key_variable": "the source of the key does not affect replies",
         "budget": "it stops a run but does not affect replies",
+        "served_model": "it decides which replies are accepted but does not affect them",
     }
 
     path: str
@@ -46,12 +48,15 @@ class OpenAIEngine:
     context_length: int | None = None
     max_tokens_field: str = "max_tokens"
     extra: Mapping[str, Any] = field(default_factory=dict)
+    served_model: str = ""
     budget: Budget = Budget()
     price: Price = Price()
 
     def __post_init__(self) -> None:
         """Raise ConfigError if the address is invalid, or if the budget is in dollars and the model has no price."""
-        self.protocol = ChatProtocol(self.path, self.base_url, self.api_key_variable, self.max_tokens_field, self.extra)
+        self.protocol = ChatProtocol(
+            self.path, self.base_url, self.api_key_variable, self.max_tokens_field, self.extra, self.served_model
+        )
         self.spending = Spending(self.budget, self.price)
 
     @classmethod

@@ -11,7 +11,8 @@ import os
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -63,6 +64,7 @@ class ChatProtocol:
         max_tokens_field: "max_tokens", or "max_completion_tokens" for OpenAI's reasoning models.
         extra: Additional fields of every request body. null removes a field (`extra: {temperature: null}` for models that
             reject it).
+        served_model: Name of the model that the server reports, if it is not that of the request; "*" accepts any name.
 
     """
 
@@ -71,6 +73,7 @@ class ChatProtocol:
     api_key_variable: str = "OPENAI_API_KEY"
     max_tokens_field: str = "max_tokens"
     extra: Mapping[str, Any] = field(default_factory=dict)
+    served_model: str = ""
 
     def __post_init__(self) -> None:
         """Raise ConfigError if the address is invalid or contains a secret."""
@@ -121,11 +124,13 @@ class ChatProtocol:
         """
         try:
             reply = json.loads(text)
+            served = str(reply.get("model") or "")
             choices = [_parse_choice(choice) for choice in reply["choices"]]
             usage = _parse_usage(reply.get("usage"), requests, choices)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             reason = f"a reply that is not of the protocol ({type(error).__name__}: {self.scrub(text[:80])!r})"
             raise RetryableError(reason, billed=True) from None
+        self._check_model(served)
         if choices and len(choices) < len(requests):
             raise ReaderError(
                 f"The server gave {len(choices)} of {len(requests)} samples: it does not support `n`. Set "
@@ -136,9 +141,26 @@ class ChatProtocol:
         tokens_out[0] += usage.tokens_out - sum(tokens_out)
         tokens_in = [usage.tokens_in] + [0] * (len(requests) - 1)
         return [
-            Generation(choice.text, choice.finish, Usage(prompt_tokens, reply_tokens), logprobs=choice.logprobs)
+            replace(choice, usage=Usage(prompt_tokens, reply_tokens), model=served)
             for choice, prompt_tokens, reply_tokens in zip(choices[: len(requests)], tokens_in, tokens_out, strict=True)
         ]
+
+    def _check_model(self, served: str) -> None:
+        """Check that a reply is from the requested model, of which a server may report the path or a dated version.
+
+        Raises:
+            ReaderError: If it is from another model.
+
+        """
+        expected = self.served_model or str(self.extra.get("model", self.model))
+        if not served or expected == "*" or served == expected:
+            return
+        is_dated = served.startswith(f"{expected}-") and served.removeprefix(f"{expected}-").replace("-", "").isdigit()
+        if not is_dated and PurePosixPath(served).stem != PurePosixPath(expected).stem:
+            raise ReaderError(
+                f"{self.base_url} answered with the model {served!r} instead of {expected!r}, and the reply was not stored. "
+                f"Correct reader.base, or accept this model with reader.engine.served_model='{served}'."
+            )
 
     def outcome(self, error: openai.OpenAIError) -> Generation | TooLong:
         """Convert a failure to an outcome, or raise RetryableError or, if the failure is permanent, ReaderError."""
@@ -147,6 +169,8 @@ class ChatProtocol:
         if isinstance(error, api.APITimeoutError):
             raise RetryableError("no reply in time", billed=True)
         if isinstance(error, api.APIConnectionError):
+            if isinstance(error.__cause__, ReaderError):
+                raise error.__cause__
             raise RetryableError(self.scrub(f"connection failed: {error.__cause__ or error}"), billed=True)
         if not isinstance(error, api.APIStatusError):
             raise ReaderError(self.scrub(f"{type(error).__name__}: {error}"))

@@ -141,7 +141,7 @@ def _label_values(cell: CellResult, cells: Sequence[CellResult]) -> list[str]:
     return [str(getattr(cell.labels, name)) for name in _label_names(cells)]
 
 
-def scale_of(metric: Metric) -> float:
+def unit_scale(metric: Metric) -> float:
     """Return the factor that converts a metric's values to its unit: 100 for shares, else 1."""
     return 100.0 if metric.unit == "percent" else 1.0
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from winnow.metrics.base import RatioMetric
 from winnow.metrics.comparisons import Comparison, format_p, holm
-from winnow.reports.cells import CellResult, TableView, difference, paired, scale_of
+from winnow.reports.cells import CellResult, TableView, difference, paired, unit_scale
 from winnow.sweeps.labels import CellLabels
 
 
@@ -76,7 +76,7 @@ def _factor_table(factor: _Factor, cells: Sequence[CellResult], seed: int) -> Ta
             comparisons.append(comparison)
     if not comparisons and not identical:
         return None
-    scale = scale_of(metric)
+    scale = unit_scale(metric)
     rows = [
         [*name, c.signed(scale), c.p_text, format_p(adjusted), str(c.n), c.detectable_text(scale)]
         for name, c, adjusted in zip(names, comparisons, holm([c.p_value for c in comparisons]), strict=True)

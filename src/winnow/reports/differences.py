@@ -6,7 +6,7 @@ from typing import Any
 
 from winnow.metrics.comparisons import Comparison, compare, format_p, holm, questions_needed
 from winnow.metrics.intervals import UNDEFINED
-from winnow.reports.cells import CellResult, TableView, common_values, paired, scale_of
+from winnow.reports.cells import CellResult, TableView, common_values, paired, unit_scale
 from winnow.reports.reported import PaperPart, ReportedDifference, matches
 
 
@@ -56,7 +56,7 @@ def _compute_difference(
     ]
     metric = cells[0].metric(reported.metric)
     assert metric is not None, reported.metric
-    title, scale = metric.heading, scale_of(metric)
+    title, scale = metric.heading, unit_scale(metric)
     if not pairs:
         return [Difference(reported, title, scale, "not run")]
     entries = []

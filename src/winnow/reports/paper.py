@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from winnow.metrics.intervals import UNDEFINED
-from winnow.reports.cells import CellResult, TableView, scale_of
+from winnow.reports.cells import CellResult, TableView, unit_scale
 from winnow.reports.differences import compute_differences, differences_table, sample_size_notes
 from winnow.reports.reported import PaperPart, ReportedValue, matches
 
@@ -65,7 +65,7 @@ def _compare_with_paper(cell: CellResult, name: str, reported: Sequence[Reported
     ours_text = metric.format(ours)
     if paper is None or not ours.n or math.isnan(paper.low):
         return [ours_text, NOT_REPORTED if paper is None else paper.format(), UNDEFINED]
-    mean = scale_of(metric) * ours.mean
+    mean = unit_scale(metric) * ours.mean
     return [ours_text, paper.format(), f"{mean - min(max(mean, paper.low), paper.high):+.1f}"]
 
 

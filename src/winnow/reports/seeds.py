@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from winnow.metrics.intervals import UNDEFINED
-from winnow.reports.cells import CellResult, TableView, scale_of
+from winnow.reports.cells import CellResult, TableView, unit_scale
 
 
 def seeds_table(cells: Sequence[CellResult], seed: int) -> TableView | None:
@@ -32,7 +32,7 @@ def seeds_table(cells: Sequence[CellResult], seed: int) -> TableView | None:
         row = [labels.line, str(labels.k), labels.gold, seeds, str(len(group[0].samples))]
         for metric in metrics:
             intervals = [cell.interval(metric.name, seed) for cell in group]
-            values = scale_of(metric) * np.array([interval.mean for interval in intervals if interval.n])
+            values = unit_scale(metric) * np.array([interval.mean for interval in intervals if interval.n])
             row.append(_spread(values) if len(values) > 1 else UNDEFINED)
         rows.append(row)
     caption = (

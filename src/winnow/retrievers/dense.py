@@ -25,10 +25,10 @@ class Dense:
 
     Args:
         encoder: Encoder of questions and passages. With normalise=True, the inner product is the cosine similarity.
-        index_factory: FAISS's description of the index, such as "Flat", "HNSW32" or "IVF4096,PQ64".
+        index_factory: FAISS index factory string, such as "Flat", "HNSW32" or "IVF4096,PQ64".
         nprobe: Number of inverted lists to visit per query (IVF only).
-        ef_search: Depth of exploration during search (HNSW only).
-        train_on: Maximum number of vectors on which IVF and PQ are trained.
+        ef_search: Size of the candidate list during search (HNSW only).
+        max_training_vectors: Maximum number of vectors on which IVF and PQ are trained.
         shard_size: Passages per shard of saved vectors. An interrupted build resumes after the last complete shard.
         gpu: Whether to train and search on the GPU. This requires faiss-gpu.
 
@@ -41,7 +41,7 @@ class Dense:
     index_factory: str = "Flat"
     nprobe: int = 64
     ef_search: int = 128
-    train_on: int = 1_000_000
+    max_training_vectors: int = 1_000_000
     shard_size: int = 50_000
     gpu: bool = False
 
@@ -51,7 +51,10 @@ class Dense:
 
         shard_folder = folder / "vectors"
         shard_folder.mkdir(parents=True, exist_ok=True)
-        shards = [self._encode_shard(shard_folder, n, batch) for n, batch in enumerate(batched(passages(), self.shard_size))]
+        shards = [
+            self._encode_shard(shard_folder, number, batch)
+            for number, batch in enumerate(batched(passages(), self.shard_size))
+        ]
         if not shards:
             raise ConfigError("The corpus is empty; there is nothing to index.")
         index = self._train_index(self._sample_vectors(shards))
@@ -68,7 +71,7 @@ class Dense:
         shard_folder.rmdir()
 
     def open(self, folder: Path) -> Searcher:
-        """Open the index, as a memory map if FAISS supports it for this kind of index."""
+        """Open the index, memory-mapped if FAISS supports it for this kind of index."""
         import faiss
 
         index = faiss.read_index(str(folder / "index.faiss"), faiss.IO_FLAG_MMAP)
@@ -78,22 +81,22 @@ class Dense:
         return _DenseSearcher(self.encoder, index, json.loads((folder / "passage_ids.json").read_text()))
 
     def _encode_shard(self, folder: Path, number: int, passages: Sequence[Passage]) -> Path:
-        """Write the vectors and ids of some passages, unless an interrupted build has; return the file of the vectors."""
+        """Encode passages to a file and return its path, unless an interrupted build has already written it."""
         vectors_file = folder / f"{number:05d}.npy"
         ids_file = vectors_file.with_suffix(".json")
         ids = [passage.passage_id for passage in passages]
         if vectors_file.is_file() and ids_file.is_file() and json.loads(ids_file.read_text()) == ids:
             return vectors_file
         vectors = self.encoder.passages(passages)
-        with atomic_write(vectors_file, needed=2 * vectors.nbytes) as partial, partial.open("wb") as stream:
+        with atomic_write(vectors_file, required_bytes=2 * vectors.nbytes) as partial, partial.open("wb") as stream:
             np.save(stream, vectors.astype(np.float16))
-        with atomic_write(ids_file, needed=2**20) as partial:
+        with atomic_write(ids_file, required_bytes=2**20) as partial:
             partial.write_text(json.dumps(ids))
         return vectors_file
 
     def _sample_vectors(self, shards: Sequence[Path]) -> NDArray[np.float32]:
-        """Load the first vectors of every shard, on which the index is trained."""
-        per_shard = max(1, self.train_on // len(shards))
+        """Load a training sample: the first vectors of every shard."""
+        per_shard = max(1, self.max_training_vectors // len(shards))
         return np.concatenate([np.load(shard, mmap_mode="r")[:per_shard] for shard in shards]).astype(np.float32)
 
     def _train_index(self, sample: NDArray[np.float32]) -> Any:
@@ -114,16 +117,16 @@ class Dense:
         except RuntimeError as error:
             raise ConfigError(
                 f"retriever.engine.index_factory={self.index_factory!r} cannot be trained on {len(sample)} "
-                "passages; use fewer lists or Flat."
+                "passages. Use fewer inverted lists, or a Flat index."
             ) from error
         return index
 
     def _set_search_parameters(self, index: Any) -> None:
-        inner = getattr(index, "index", index)
-        if hasattr(inner, "nprobe"):
-            inner.nprobe = self.nprobe
-        if hasattr(inner, "hnsw"):
-            inner.hnsw.efSearch = self.ef_search
+        cpu_index = getattr(index, "index", index)
+        if hasattr(cpu_index, "nprobe"):
+            cpu_index.nprobe = self.nprobe
+        if hasattr(cpu_index, "hnsw"):
+            cpu_index.hnsw.efSearch = self.ef_search
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Chain of thought over all passages: the pruning and summary prompts (Post-Fusion paper, figures 8 and 9).
 
-The two prompts share this plan. Their templates are in conf/strategy/pruning.yaml and conf/strategy/summary.yaml.
+Both prompts are implemented by the class below. Their templates are in conf/strategy/pruning.yaml and
+conf/strategy/summary.yaml.
 """
 
 from collections.abc import Sequence
@@ -17,13 +18,15 @@ from winnow.strategies.vote import Vote
 
 @dataclass(frozen=True, slots=True)
 class ChainOfThought:
-    """Prompts the reader once for a rationale that ends in "Answer:". Several samples vote (self-consistency).
+    """Asks the reader for a rationale that ends in "Answer:", with all passages in one prompt.
+
+    If the decoding draws several samples, the answer is chosen by majority vote (self-consistency).
 
     Args:
         prompt: Prompt that formats the passages. Its instruction is replaced by `template`.
-        decoding: Decoding of the reader. Its max_new_tokens is replaced, because a rationale is longer than an answer.
+        decoding: Generation settings. `max_new_tokens` replaces theirs, because a rationale is longer than an answer.
         template: Instruction and demonstration, with the fields {contexts} and {question}.
-        max_new_tokens: Maximum number of tokens in rationale and answer together.
+        max_new_tokens: Maximum number of tokens to generate for the rationale and the answer.
         vote: Majority vote over the samples.
 
     """
@@ -38,14 +41,17 @@ class ChainOfThought:
 
     def __post_init__(self) -> None:
         """Validate the template and the token limit."""
-        replace(self.prompt, with_contexts=self.template, shots=None)
+        self._build_prompt()
         if self.max_new_tokens < 1:
             raise ConfigError(f"strategy.plan.max_new_tokens must be at least 1; received {self.max_new_tokens}.")
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
-        """Request a rationale and an answer from all contexts."""
-        prompt = replace(self.prompt, with_contexts=self.template, shots=None)  # the template has its own demonstration
+        """Build one request with all contexts, and return the voted answer."""
         decoding = replace(self.decoding, max_new_tokens=self.max_new_tokens)
-        requests = [build_request(prompt, question, contexts, decoding)]
+        requests = [build_request(self._build_prompt(), question, contexts, decoding)]
         (pool,) = yield from request_pools(requests, extract_reasoned_answer)
-        return self.vote.single(question, pool)
+        return self.vote.choose(question, pool)
+
+    def _build_prompt(self) -> Prompt:
+        """Put the template in place of the prompt's instruction; the prompt checks its fields."""
+        return replace(self.prompt, with_contexts=self.template, shots=None)

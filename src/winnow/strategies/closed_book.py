@@ -23,4 +23,4 @@ class ClosedBook:
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:  # noqa: ARG002 (the protocol)
         """Request an answer to the question; the contexts are ignored."""
         (pool,) = yield from request_pools([build_request(self.prompt, question, (), self.decoding)])
-        return self.vote.single(question, pool)
+        return self.vote.choose(question, pool)

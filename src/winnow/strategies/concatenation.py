@@ -23,4 +23,4 @@ class Concatenation:
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Request an answer from all contexts."""
         (pool,) = yield from request_pools([build_request(self.prompt, question, contexts, self.decoding)])
-        return self.vote.single(question, pool)
+        return self.vote.choose(question, pool)

@@ -28,4 +28,4 @@ class FusionInDecoder:
         messages = tuple(message for context in contexts for message in self.prompt.render(question, [context]))
         passages = tuple(context.passage for context in contexts)
         (pool,) = yield from request_pools([FusedGenerate(messages, self.decoding, passages=passages)])
-        return self.vote.single(question, pool)
+        return self.vote.choose(question, pool)

@@ -43,5 +43,5 @@ class PFConcat:
         (pool,) = yield from request_pools(
             [build_request(self.prompt, question, contexts_with_candidates, self.decoding, tuple(distinct.values()))]
         )
-        answer = self.vote.single(question, pool)
+        answer = self.vote.choose(question, pool)
         return replace(answer, candidates=candidates, trace=(f"kept: {len(contexts_with_candidates)}", *answer.trace))

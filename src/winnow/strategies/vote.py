@@ -81,7 +81,7 @@ class Vote:
         trace = ("vote: " + "; ".join(f"{first_votes[key][0]} {weight:.3g}" for key, weight in votes.items()),)
         return Answer(text, winner == UNKNOWN, candidates, pools[index].used, pools[index].replies[sample], trace)
 
-    def single(self, question: Question, pool: Pool) -> Answer:
+    def choose(self, question: Question, pool: Pool) -> Answer:
         """Return the answer to a single prompt: that of its only reply, or the majority answer of its samples.
 
         With several samples, their answers become the candidates.

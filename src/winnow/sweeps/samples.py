@@ -6,7 +6,7 @@ from typing import Any
 from winnow.artifacts.provenance import check_content
 from winnow.artifacts.rankings import read_rankings
 from winnow.artifacts.tables import read_predictions, read_questions
-from winnow.contexts.build import contexts_of
+from winnow.contexts.build import ranked_contexts
 from winnow.driver import Job
 from winnow.errors import ArtifactError
 from winnow.metrics.base import Input, JudgedMetric, Metric, Row, Sample
@@ -38,14 +38,14 @@ def read_samples(spec: CellSpec, inputs: Collection[Input] = ()) -> list[Sample]
 
 def _read_ranked_contexts(spec: CellSpec, questions: Sequence[Question]) -> Mapping[str, Sequence[Context]]:
     rankings = read_rankings(spec.retrieval, questions)
-    return {question.question_id: contexts_of(rankings, question) for question in questions}
+    return {question.question_id: ranked_contexts(rankings, question) for question in questions}
 
 
 def _read_placed_contexts(spec: CellSpec, questions: Sequence[Question]) -> Mapping[str, Sequence[Context]]:
     rankings = read_rankings(spec.retrieval, questions, spec.relevance)
     return {
         question.question_id: spec.placement.place(
-            question, contexts_of(rankings, question, spec.rank_by), spec.labels.k
+            question, ranked_contexts(rankings, question, spec.rank_by), spec.labels.k
         ).contexts
         for question in questions
     }

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from winnow.artifacts import contracts, parquet
-from winnow.artifacts.provenance import flatten
+from winnow.artifacts.provenance import flatten, is_done
 from winnow.artifacts.tables import read_questions
 from winnow.contexts.build import RankBy
 from winnow.contexts.placement import Placement
@@ -126,6 +126,11 @@ class CellSpec:
     def predictions(self) -> Path:
         """Return the path of the predictions file."""
         return self.folder / "predictions.parquet"
+
+    @property
+    def is_finished(self) -> bool:
+        """Return whether the predictions exist; a file that was removed or cut since is made again."""
+        return is_done(self.folder, self.key) and parquet.is_complete(self.predictions)
 
     @property
     def prices(self) -> dict[Role, Price]:

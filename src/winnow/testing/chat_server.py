@@ -6,6 +6,7 @@ of a body. As a separate process: python -m winnow.testing.chat_server --latency
 
 import argparse
 import asyncio
+import gzip
 import json
 import threading
 from collections import Counter
@@ -30,6 +31,10 @@ Fault = Literal[
     "bad request",
     "moderated",
     "too long",
+    "wait a day",
+    "huge",
+    "compressed",
+    "other model",
 ]
 FaultRule = Callable[[str, int], Fault | None]
 """Returns the fault of a prompt that arrives for the n-th time (from 1), or None for a normal reply."""
@@ -44,6 +49,7 @@ _ERRORS: dict[str, tuple[int, str, dict[str, str]]] = {
     "bad request": (400, "invalid_request_error", {}),
     "moderated": (400, "invalid_prompt", {}),
     "too long": (400, "context_length_exceeded", {}),
+    "wait a day": (429, "rate_limit_exceeded", {"Retry-After": "86400"}),
 }
 
 
@@ -152,6 +158,10 @@ class ChatServer:
                 return self._send(writer, status, {"error": {"message": f"{code} ({key})", "code": code}}, headers)
             if fault == "malformed":
                 return self._send(writer, 200, b'{"choices": [{"message"')
+            if fault == "huge":
+                return self._send(writer, 200, b" " * 2**27)
+            if fault == "compressed":
+                return self._send(writer, 200, gzip.compress(bytes(2**27)), {"Content-Encoding": "gzip"})
             if fault == "close":
                 writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{")
                 await writer.drain()
@@ -184,7 +194,7 @@ class ChatServer:
             "id": "x",
             "object": "chat.completion",
             "created": 0,
-            "model": body["model"],
+            "model": "other" if fault == "other model" else body["model"],
             "choices": choices,
             "usage": usage,
         }

@@ -15,7 +15,7 @@ import torch
 
 from winnow.errors import WinnowError
 from winnow.training.chunks import Chunk
-from winnow.training.groups import Group, names
+from winnow.training.groups import Group, question_ids
 from winnow.training.method import Batch, Method
 from winnow.training.settings import LoopSettings
 
@@ -54,7 +54,8 @@ def backward(
     loss = terms["loss"]
     if not torch.isfinite(loss) or loss.item() > settings.max_loss:
         raise WinnowError(
-            f"The training loss became {loss.item()} on {names(groups)}; lower the learning rate, or look at these questions."
+            f"The training loss became {loss.item()} on the questions {question_ids(groups)}. Lower the learning rate, or "
+            "check these questions."
         )
     (scale * loss).backward()  # type: ignore[no-untyped-call]
     finish()

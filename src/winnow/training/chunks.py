@@ -32,6 +32,6 @@ def spread(groups: Sequence[Group], values: torch.Tensor, fill: float) -> tuple[
     return padded, mask
 
 
-def pairs_of(groups: Sequence[Group]) -> Iterator[tuple[Group, int]]:
+def list_pairs(groups: Sequence[Group]) -> Iterator[tuple[Group, int]]:
     """Yield (group, position of the context) for every pair of a question and one of its contexts."""
     return ((group, position) for group in groups for position in range(len(group.contexts)))

@@ -43,7 +43,7 @@ class Fid(Method[Sequence[Group]]):
     def chunks(self, batch: Sequence[Group], seed: int, epoch: int, budget: int) -> list[Chunk]:
         """Divide the questions into chunks of similar length; the only column is log P(answer | all contexts)."""
         inputs = [self._encode_contexts(group, len(group.contexts)) for group in batch]
-        targets = [self.generator.target(group.target(seed, epoch)) for group in batch]
+        targets = [self.generator.target(group.sample_target(seed, epoch)) for group in batch]
         lengths = [sum(map(len, contexts)) for contexts in inputs]
 
         def run(rows: Sequence[int]) -> torch.Tensor:

@@ -51,10 +51,10 @@ class Generator(PairModel):
                 do_sample=False, num_beams=1, return_dict_in_generate=True, output_logits=True,
                 pad_token_id=self.lm.tokenizer.pad_token_id,
             )  # fmt: skip
-        return replies_of(self.lm, output, self.lm.prompt_width(ids))
+        return decode_replies(self.lm, output, self.lm.prompt_width(ids))
 
 
-def replies_of(lm: LanguageModel, output: object, start: int) -> list[ScoredReply]:
+def decode_replies(lm: LanguageModel, output: object, start: int) -> list[ScoredReply]:
     """Decode the output of `generate` from column `start` into texts with their log-probabilities."""
     sequences, logits = output.sequences[:, start:], output.logits  # type: ignore[attr-defined]
     log_probs = torch.stack([step.float().log_softmax(dim=-1) for step in logits], dim=1)

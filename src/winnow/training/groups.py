@@ -12,45 +12,47 @@ from winnow.targets import targets
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A question with its contexts, as retrieved. Training reads no relevance labels.
+    """A question with its retrieved contexts. Relevance labels are not used in training.
 
     Attributes:
         question: Question with every accepted answer.
         contexts: Retrieved contexts, at least one.
-        log_answer: log P_G(first answer | question, context) of a frozen generator for each context; empty
-            without a frozen generator.
-        replies: Answer of a frozen generator from each context, for evaluation; empty without one.
+        answer_log_probs: Log-probability of the first answer given each context, under a frozen generator. Empty if none is
+            used.
+        replies: Answer of a frozen generator given each context, for evaluation. Empty if none is used.
 
     """
 
     question: Question
     contexts: tuple[Context, ...]
-    log_answer: tuple[float, ...] = ()
+    answer_log_probs: tuple[float, ...] = ()
     replies: tuple[ScoredReply, ...] = ()
 
     def __post_init__(self) -> None:
         """Validate that there are contexts and answers to learn from."""
-        name = self.question.question_id
+        question_id = self.question.question_id
         if not self.contexts:
-            raise InputError(f"Question {name!r} has no contexts; retrieve for it, or leave it out of the split.")
+            raise InputError(
+                f"Question {question_id!r} has no contexts. Retrieve contexts for it, or remove it from the split."
+            )
         if not targets(self.question):
-            raise InputError(f"Question {name!r} has only blank answers; correct the data set or leave it out.")
-        for field, values in (("log_answer", self.log_answer), ("replies", self.replies)):
+            raise InputError(f"Question {question_id!r} has only blank answers. Correct the data set, or remove the question.")
+        for field, values in (("answer_log_probs", self.answer_log_probs), ("replies", self.replies)):
             if values and len(values) != len(self.contexts):
-                raise InputError(f"Question {name!r}: {len(values)} {field} for {len(self.contexts)} contexts.")
+                raise InputError(f"Question {question_id!r} has {len(values)} {field} but {len(self.contexts)} contexts.")
 
-    def target(self, seed: int, epoch: int) -> str:
-        """Draw the target answer of an epoch from the question's targets, as in FiD."""
+    def sample_target(self, seed: int, epoch: int) -> str:
+        """Choose one of the question's answers at random as the target of an epoch, as in FiD."""
         return random.Random(f"{seed}/{epoch}/{self.question.question_id}").choice(targets(self.question))
 
 
-def order_of(count: int, seed: int, epoch: int) -> list[int]:
-    """Shuffle the positions of `count` groups for an epoch; the order depends only on the count, the seed and the epoch."""
-    order = list(range(count))
+def shuffled_indices(num_groups: int, seed: int, epoch: int) -> list[int]:
+    """Return the indices of the groups in an order that depends only on their number, the seed and the epoch."""
+    order = list(range(num_groups))
     random.Random(f"{seed}/{epoch}").shuffle(order)
     return order
 
 
-def names(groups: Sequence[Group]) -> list[str]:
+def question_ids(groups: Sequence[Group]) -> list[str]:
     """Return the ids of the groups' questions."""
     return [group.question.question_id for group in groups]

@@ -24,14 +24,14 @@ import torch
 from accelerate import PartialState
 from accelerate.utils import gather_object, set_seed
 
-from winnow.artifacts.files import check_space
-from winnow.artifacts.provenance import key_of
+from winnow.artifacts.files import check_free_space
+from winnow.artifacts.provenance import compute_key
 from winnow.errors import ConfigError, WinnowError
 from winnow.identity import speed_only
 from winnow.modeling.loading import keep_freed_memory, pick_device, resolve_dtype
 from winnow.training.backward import Precision, backward
 from winnow.training.checkpoints import Checkpoint
-from winnow.training.groups import Group, names, order_of
+from winnow.training.groups import Group, question_ids, shuffled_indices
 from winnow.training.memory import peak_memory
 from winnow.training.method import Method
 from winnow.training.settings import LoopSettings
@@ -203,7 +203,7 @@ class _Loop:
     def run(self) -> LoopReport:
         """Train the remaining epochs, then move the best models to `out`."""
         self.out.parent.mkdir(parents=True, exist_ok=True)
-        check_space(self.out.parent, _BYTES_PER_PARAMETER * sum(p.numel() for p in self.parameters))
+        check_free_space(self.out.parent, _BYTES_PER_PARAMETER * sum(p.numel() for p in self.parameters))
         self.progress = _Progress(**self.checkpoint.load(self.fingerprint))
         self.advance(self.progress.step, "")
         while self.progress.epoch < self.settings.epochs:
@@ -258,7 +258,7 @@ class _Loop:
     def _batches(self) -> list[list[Group]]:
         """Build this process's batches of the epoch; every process has the same number."""
         world_size, rank = self.processes.num_processes, self.processes.process_index
-        order = order_of(len(self.train), self.settings.seed, self.progress.epoch)
+        order = shuffled_indices(len(self.train), self.settings.seed, self.progress.epoch)
         order += itertools.islice(itertools.cycle(tuple(order)), -len(order) % world_size)
         groups = [self.train[n] for n in order[rank::world_size]]
         size = self.settings.batch_questions
@@ -294,7 +294,7 @@ class _Loop:
         self._average_gradients()
         norm = torch.nn.utils.clip_grad_norm_(self.parameters, self.settings.max_grad_norm or math.inf)
         if not torch.isfinite(norm):
-            ids = [question_id for groups in group_batches for question_id in names(groups)]
+            ids = [question_id for groups in group_batches for question_id in question_ids(groups)]
             raise WinnowError(
                 f"The gradient became {norm.item()} in step {self.progress.step} on {ids}; "
                 "lower the learning rate, or train in float32."
@@ -366,7 +366,7 @@ class _Loop:
             "method": type(self.method).__name__,
             **{f"method.{name}": value for name, value in method_settings.items()},
             **settings,
-            "questions": key_of([names(self.train), names(self.dev)]),
+            "questions": compute_key([question_ids(self.train), question_ids(self.dev)]),
             "processes": self.processes.num_processes,
             **{f"{name}.parameters": sum(p.numel() for p in module.parameters()) for name, module in self.modules.items()},
             **{f"{name}.class": type(module).__name__ for name, module in self.modules.items()},

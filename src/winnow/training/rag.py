@@ -12,7 +12,7 @@ from winnow.contexts import marginalization
 from winnow.metrics.answer import exact_match
 from winnow.modeling.pair_inputs import budget_batches
 from winnow.modeling.pair_model import PairModel
-from winnow.training.chunks import Chunk, pairs_of, spread
+from winnow.training.chunks import Chunk, list_pairs, spread
 from winnow.training.generators import Generator
 from winnow.training.groups import Group
 from winnow.training.losses import Objective, check_objective, generation_loss, log_weights
@@ -50,10 +50,10 @@ class Rag(Method[Sequence[Group]]):
 
     def chunks(self, batch: Sequence[Group], seed: int, epoch: int, budget: int) -> list[Chunk]:
         """Divide the pairs of all questions into chunks of similar length; the only column is log P_G(answer)."""
-        pairs = [(group.question.text, group.contexts[n].passage) for group, n in pairs_of(batch)]
+        pairs = [(group.question.text, group.contexts[n].passage) for group, n in list_pairs(batch)]
         self.generator.tokens.prepare(pairs)
         inputs = [self.generator.tokens.encode(*pair) for pair in pairs]
-        answers = [self.generator.target(group.target(seed, epoch)) for group in batch]
+        answers = [self.generator.target(group.sample_target(seed, epoch)) for group in batch]
         targets = [answers[i] for i, group in enumerate(batch) for _ in group.contexts]
 
         def run(rows: Sequence[int]) -> torch.Tensor:
@@ -66,12 +66,12 @@ class Rag(Method[Sequence[Group]]):
 
     def loss(self, values: torch.Tensor, batch: Sequence[Group]) -> Mapping[str, torch.Tensor]:
         """Compute the generation loss under the context weights."""
-        log_answer, mask = spread(batch, values[:, 0], 0.0)
+        answer_log_probs, mask = spread(batch, values[:, 0], 0.0)
         scores = torch.tensor(
             [self.scale * c.retriever_score() for group in batch for c in group.contexts], device=values.device
         )
         log_p = log_weights(spread(batch, scores, 0.0)[0], mask)
-        return {"loss": generation_loss(log_p, log_answer, mask, self.objective).mean()}
+        return {"loss": generation_loss(log_p, answer_log_probs, mask, self.objective).mean()}
 
     def evaluate(self, groups: Sequence[Group]) -> list[dict[str, float]]:
         """Answer by marginalization over the first `top` contexts and compute exact match."""

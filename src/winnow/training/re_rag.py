@@ -15,7 +15,7 @@ from winnow.metrics.answer import exact_match
 from winnow.modeling.pair_inputs import budget_batches
 from winnow.modeling.pair_model import PairModel
 from winnow.strategies.teaching import ScoredReply
-from winnow.training.chunks import Chunk, pairs_of, spread
+from winnow.training.chunks import Chunk, list_pairs, spread
 from winnow.training.generators import Generator
 from winnow.training.groups import Group
 from winnow.training.losses import Objective, check_objective, joint_loss
@@ -68,23 +68,23 @@ class ReRag(Method[Sequence[Group]]):
         """
         if self.estimator.runtime != "torch":
             raise ConfigError(f"An estimator trains with runtime=torch; received {self.estimator.runtime!r}.")
-        pairs = [(group.question.text, group.contexts[n].passage) for group, n in pairs_of(batch)]
+        pairs = [(group.question.text, group.contexts[n].passage) for group, n in list_pairs(batch)]
         tokens = self.estimator.tokens
         tokens.prepare(pairs)
         estimator_rows = [tokens.encode(*pair) for pair in pairs]
         passage_starts = [tokens.passage_start(question) for question, _ in pairs]
         frozen_log_answer = torch.tensor(
-            [group.log_answer[n] for group, n in pairs_of(batch)] if self.generator is None else []
+            [group.answer_log_probs[n] for group, n in list_pairs(batch)] if self.generator is None else []
         )
         generator_rows, targets = self._generator_inputs(batch, pairs, seed, epoch)
 
         def run(rows: Sequence[int]) -> torch.Tensor:
             scores = self.estimator.estimate([estimator_rows[n] for n in rows], [passage_starts[n] for n in rows])
             if self.generator is None:
-                log_answer = frozen_log_answer[list(rows)].to(scores.log_odds.device)
+                answer_log_probs = frozen_log_answer[list(rows)].to(scores.log_odds.device)
             else:
-                log_answer = self.generator.log_likelihood([generator_rows[n] for n in rows], [targets[n] for n in rows])
-            return torch.stack([scores.log_odds, scores.other, log_answer], dim=1)
+                answer_log_probs = self.generator.log_likelihood([generator_rows[n] for n in rows], [targets[n] for n in rows])
+            return torch.stack([scores.log_odds, scores.other, answer_log_probs], dim=1)
 
         def count_tokens(rows: Sequence[int]) -> int:
             count = sum(len(estimator_rows[n]) for n in rows)
@@ -105,15 +105,15 @@ class ReRag(Method[Sequence[Group]]):
         if self.generator is None:
             return [], []
         self.generator.tokens.prepare(pairs)
-        answers = [self.generator.target(group.target(seed, epoch)) for group in batch]
+        answers = [self.generator.target(group.sample_target(seed, epoch)) for group in batch]
         targets = [answers[i] for i, group in enumerate(batch) for _ in group.contexts]
         return [self.generator.tokens.encode(*pair) for pair in pairs], targets
 
     def loss(self, values: torch.Tensor, batch: Sequence[Group]) -> Mapping[str, torch.Tensor]:
         """Compute the joint loss (eq. 12) and its terms."""
-        (log_odds, mask), (other, _), (log_answer, _) = (spread(batch, values[:, n], 0.0) for n in range(3))
+        (log_odds, mask), (other, _), (answer_log_probs, _) = (spread(batch, values[:, n], 0.0) for n in range(3))
         loss = joint_loss(
-            log_odds, other, log_answer, mask, objective=self.objective, alpha_re=self.alpha_re, alpha_tok=self.alpha_tok
+            log_odds, other, answer_log_probs, mask, objective=self.objective, alpha_re=self.alpha_re, alpha_tok=self.alpha_tok
         )
         return {"loss": loss.total, "loss_gen": loss.generation, "loss_re": loss.estimation, "loss_tok": loss.token}
 
@@ -122,7 +122,7 @@ class ReRag(Method[Sequence[Group]]):
 
         "em" weights the contexts by the estimator, "em_uniform" weights them equally.
         """
-        pairs = [(group.question.text, group.contexts[n].passage) for group, n in pairs_of(groups)]
+        pairs = [(group.question.text, group.contexts[n].passage) for group, n in list_pairs(groups)]
         scores = iter(self.estimator.score(pairs).tolist())
         rankings: list[list[tuple[float, int]]] = []
         for group in groups:

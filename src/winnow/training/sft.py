@@ -21,7 +21,7 @@ import torch
 from transformers import PreTrainedTokenizerBase, Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer_utils import get_last_checkpoint
 
-from winnow.artifacts.files import check_space
+from winnow.artifacts.files import check_free_space
 from winnow.errors import ConfigError, WinnowError
 from winnow.modeling.loading import chat_text, load_causal_lm, pick_device, resolve_dtype
 from winnow.training.examples import Example
@@ -81,7 +81,7 @@ def fine_tune(base: str, examples: Sequence[Example], settings: SftSettings, out
     checkpoints = out.with_name(out.name + ".checkpoints")
     device = pick_device(settings.device)
     lm = load_causal_lm(base, "float32", "cpu")
-    check_space(out.parent, _BYTES_PER_PARAMETER * lm.model.num_parameters())
+    check_free_space(out.parent, _BYTES_PER_PARAMETER * lm.model.num_parameters())
     model: Any = _with_lora(lm.model, settings.lora_rank) if settings.lora_rank else lm.model
     rows = [encode(example, lm.tokenizer) for example in examples]
     usable = [row for row in rows if len(row["input_ids"]) <= settings.max_length]

@@ -1,0 +1,41 @@
+"""Redirects of downloads that are refused: to an unencrypted address, and into a private network."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from typing import TYPE_CHECKING
+
+from winnow.errors import AssetError
+
+if TYPE_CHECKING:
+    import httpx
+
+
+def check_redirect(reply: httpx.Response) -> None:
+    """Check where a reply redirects to, before it is followed (a response hook of httpx).
+
+    Addresses that the user gave are not checked: a mirror of one's own may be anywhere. A redirect may stay on the same host.
+
+    Raises:
+        AssetError: If the redirect leads from https to http, or to a private, loopback or link-local address.
+
+    """
+    if not reply.has_redirect_location:
+        return
+    source = reply.request.url
+    target = source.join(reply.headers["Location"])
+    if source.scheme == "https" and target.scheme != "https":
+        raise AssetError(f"{source} redirects to {target}, which is not encrypted. Give an address that is served over https.")
+    if target.host != source.host and not _is_public(target.host):
+        raise AssetError(
+            f"{source} redirects to {target}, which is in a private network. If this is intended, give that address itself."
+        )
+
+
+def _is_public(host: str) -> bool:
+    try:
+        found = {info[4][0] for info in socket.getaddrinfo(host, None)}
+    except OSError:
+        return True  # the download fails by itself
+    return all(ipaddress.ip_address(str(address).partition("%")[0]).is_global for address in found)
