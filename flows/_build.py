@@ -1,12 +1,12 @@
 """Turns settings into objects, at this one place: `_target_` names the class, `objects` are handed to it as they are."""
 
-import types
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any
 
 from hydra.errors import InstantiationException
-from hydra.utils import get_class, instantiate
-from omegaconf import DictConfig, OmegaConf
+from hydra.utils import instantiate
+from omegaconf import DictConfig
 
+from flows._schema import check_component
 from winnow.errors import ConfigError, WinnowError
 
 
@@ -17,7 +17,7 @@ def build(node: DictConfig, **objects: Any) -> Any:
         ConfigError: where the class refuses its settings or does not know one of them.
 
     """
-    _check_types(node)
+    check_component(str(node.get("_target_")).rpartition(".")[2], node)
     try:
         return instantiate(node, _partial_=True, _convert_="all")(**objects)
     except InstantiationException as error:
@@ -26,32 +26,3 @@ def build(node: DictConfig, **objects: Any) -> Any:
         raise ConfigError(f"{node.get('_target_')}: {error.__cause__ or error}") from error
     except TypeError as error:
         raise ConfigError(f"{node.get('_target_')} does not take these settings: {error}") from error
-
-
-def _check_types(node: DictConfig) -> None:
-    """Check plain settings against the annotations of the class, before it computes with them."""
-    try:
-        component = get_class(str(node.get("_target_")))
-        annotations = get_type_hints(component)
-    except Exception:
-        return
-    settings: Any = OmegaConf.to_container(node, resolve=True)
-    for name, value in settings.items():
-        if name in annotations and not _fits(value, annotations[name]):
-            expected = getattr(annotations[name], "__name__", annotations[name])
-            raise ConfigError(f"{component.__name__}: {name}={value!r}; expected {expected}.")
-
-
-def _fits(value: Any, annotation: Any) -> bool:
-    """Return whether a plain value may have an annotated type; annotations of other kinds accept anything."""
-    if get_origin(annotation) in (Union, types.UnionType):
-        return any(_fits(value, option) for option in get_args(annotation))
-    if get_origin(annotation) is Literal:
-        return not isinstance(value, dict | list)
-    if annotation is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    if annotation is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    if annotation in (str, bool):
-        return isinstance(value, annotation)
-    return annotation is not type(None) or value is None

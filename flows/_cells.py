@@ -9,11 +9,11 @@ from omegaconf import DictConfig, OmegaConf
 from flows import _models
 from flows._artifacts import Artifact, Project
 from flows._build import build
-from flows._conf import check_values
 from flows._elsewhere import announce
 from flows._engines import engine_spec
 from flows._grid import expand
 from flows._prompts import open_prompt
+from flows._schema import check_settings
 from winnow.errors import ConfigError
 from winnow.protocols import Strategy
 from winnow.sweeps.labels import CellLabels
@@ -118,10 +118,8 @@ def announce_cells(configs: Sequence[DictConfig]) -> None:
 
 
 def _validate(cfg: DictConfig) -> None:
-    check_values(cfg)
+    check_settings(cfg)
     build(cfg.decoding)
-    if cfg.rank_by not in ("retriever", "estimator"):
-        raise ConfigError(f"rank_by must be retriever or estimator; received {cfg.rank_by!r}.")
     if cfg.k > cfg.depth:
         raise ConfigError(f"k={cfg.k} is larger than the stored rankings (depth={cfg.depth}). Lower k, or raise depth.")
     if needs_relevance(cfg) and cfg.score.depth is not None and cfg.k > cfg.score.depth:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -56,52 +55,6 @@ def check_choices(cfg: DictConfig) -> None:
                 f"conf/metric/: {name!r} is no metric. The first line of a metric's YAML is `# @package metric.<name>`; "
                 f"received {node!r}."
             )
-
-
-@dataclass(frozen=True, slots=True)
-class _Range:
-    """A whole number of at least `low`; None may be allowed."""
-
-    low: int
-    optional: bool = False
-
-    def __contains__(self, value: object) -> bool:
-        if value is None:
-            return self.optional
-        return isinstance(value, int) and not isinstance(value, bool) and value >= self.low
-
-    def __str__(self) -> str:
-        return f"a whole number of at least {self.low}{', or null' if self.optional else ''}"
-
-
-VALUES = {
-    "k": _Range(0),
-    "depth": _Range(1),
-    "answerable.depth": _Range(1),
-    "answerable.min_answer_chars": _Range(0),
-    "score.limit": _Range(1, optional=True),
-    "score.depth": _Range(1, optional=True),
-    "closed_book.limit": _Range(1, optional=True),
-    "sweep.limit": _Range(1, optional=True),
-    "report.seed": _Range(0),
-    "training.seed": _Range(0),
-    "evaluate_estimator.k": _Range(1),
-    "evaluate_estimator.sample": _Range(1),
-}
-"""The values that settings outside components may have; components check their own."""
-
-
-def check_values(cfg: DictConfig) -> None:
-    """Check the settings that are numbers.
-
-    Raises:
-        ConfigError: with the setting, the value received and what is expected.
-
-    """
-    for key, allowed in VALUES.items():
-        value = OmegaConf.select(cfg, key)
-        if value not in allowed:
-            raise ConfigError(f"{key}={value}: expected {allowed}.")
 
 
 def copy_unresolved(cfg: DictConfig) -> DictConfig:

@@ -8,11 +8,12 @@ from typing import Literal, TypeVar
 
 from omegaconf import DictConfig
 
-from flows._conf import CONF, check_choices, check_values, compose, groups, options
+from flows._conf import CONF, check_choices, compose, groups, options
 from flows._hub import use_recorded_commits
 from flows._overrides import check_overrides, from_params
 from flows._prefect import run_flow
 from flows._renames import current_overrides
+from flows._schema import check_settings
 from flows._seeds import expand_seeds
 from flows._summary import Summary
 from winnow.errors import ConfigError, WinnowError
@@ -77,7 +78,7 @@ def _with_checked_choices(stage: Stage) -> Stage:
     def checked(configs: Sequence[DictConfig]) -> Summary:
         for cfg in configs:
             check_choices(cfg)
-            check_values(cfg)
+            check_settings(cfg)
         return stage(configs)
 
     return checked

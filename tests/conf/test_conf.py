@@ -10,6 +10,7 @@ from flows._conf import CONF, check_choices, compose, flat_keys, groups, options
 from flows._grid import expand
 from flows._overrides import check_overrides, from_params
 from flows._renames import current_overrides
+from flows._schema import check_settings
 from flows.compose import composed, overrides_of
 from winnow.errors import ConfigError
 
@@ -24,6 +25,7 @@ def test_every_choice_composes_and_builds(group: str, name: str) -> None:
         pytest.importorskip(LAUNCHERS[name], reason="the extra `cluster` is not installed")
     cfg = compose([f"{group}=[{name}]" if group == "metric" else f"{group}={name}"])
     check_choices(cfg)
+    check_settings(cfg)
     for node in _targets(cfg[group] if group in cfg else cfg):
         assert build(node, **_objects(cfg, str(node._target_))) is not None
 

@@ -8,42 +8,18 @@ from conftest import Run
 from omegaconf import DictConfig, OmegaConf
 
 from flows._build import build
-from flows._conf import VALUES, check_values, compose
+from flows._conf import compose
 from flows._entry import _with_short_errors
 from winnow.errors import ConfigError
 
 
 @pytest.mark.parametrize(
-    ("word", "message"),
-    [
-        ("k=five", "k=five: expected a whole number of at least 0."),
-        ("k=5.5", "k=5.5: expected a whole number"),
-        ("k=true", "k=True: expected a whole number"),
-        ("sweep.limit=ten", "sweep.limit=ten: expected a whole number of at least 1, or null."),
-        ("score.depth=0", "score.depth=0: expected"),
-        ("depth=null", "depth=None: expected a whole number of at least 1."),
-    ],
-)
-def test_numbers_are_checked(word: str, message: str) -> None:
-    """Settings outside components."""
-    with pytest.raises(ConfigError, match=message.replace(".", r"\.")):
-        check_values(compose([word]))
-
-
-def test_the_defaults_pass() -> None:
-    """Every setting in the list exists."""
-    cfg = compose([])
-    check_values(cfg)
-    assert [key for key in VALUES if OmegaConf.select(cfg, key, default=OmegaConf) is OmegaConf] == []
-
-
-@pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"temperature": "hot"}, "Decoding: temperature='hot'; expected float."),
-        ({"max_new_tokens": 1.5}, "Decoding: max_new_tokens=1.5; expected int."),
-        ({"max_new_tokens": True}, "Decoding: max_new_tokens=True; expected int."),
-        ({"logprobs": "yes"}, "Decoding: logprobs='yes'; expected bool."),
+        ({"temperature": "hot"}, "Decoding.temperature='hot': expected a valid number."),
+        ({"max_new_tokens": 1.5}, "Decoding.max_new_tokens=1.5: expected a valid integer."),
+        ({"max_new_tokens": True}, "Decoding.max_new_tokens=True: expected a valid integer."),
+        ({"logprobs": "yes"}, "Decoding.logprobs='yes': expected a valid boolean."),
     ],
 )
 def test_settings_of_components_are_checked_by_their_annotations(settings: dict[str, object], message: str) -> None:
@@ -63,7 +39,7 @@ def test_a_multirun_reports_a_mistake_in_one_line(run: Run) -> None:
     """As a single run does, without a stack trace."""
     failed = run("sweep", "-m", "k=five,2", check=False)
     assert failed.returncode
-    assert failed.stderr.strip() == "ConfigError: k=five: expected a whole number of at least 0."
+    assert failed.stderr.strip() == "ConfigError: k='five': expected a valid integer."
 
 
 def test_an_empty_questions_file_is_named(prepared: Run, tmp_path: Path) -> None:

@@ -1,0 +1,244 @@
+"""Checks the whole configuration before a stage runs: the type of every setting, closed lists of words, ranges of numbers.
+
+Settings of components are checked against the annotations of their classes; all others against `SETTINGS`.
+"""
+
+import inspect
+import math
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Annotated, Any, Literal, get_args
+
+from annotated_types import Ge, Gt, Lt
+from hydra.utils import get_class
+from omegaconf import DictConfig, OmegaConf
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic.errors import PydanticUserError
+
+from winnow.contexts.build import RankBy
+from winnow.errors import ConfigError, nearest
+
+_Count = Annotated[int, Ge(1)]
+_CountOrNull = _Count | None
+_FromZero = Annotated[int, Ge(0)]
+_Fraction = Annotated[float, Gt(0)]
+
+SETTINGS: Mapping[str, Any] = {
+    "k": _FromZero,
+    "rank_by": RankBy,
+    "depth": _Count,
+    "answerable.depth": _Count,
+    "answerable.min_answer_chars": _FromZero,
+    "answerable.required": list[str],
+    "score.splits": list[str],
+    "score.limit": _CountOrNull,
+    "score.depth": _CountOrNull,
+    "closed_book.split": str,
+    "closed_book.limit": _CountOrNull,
+    "sweep.name": str,
+    "sweep.split": str,
+    "sweep.limit": _CountOrNull,
+    "sweep.closed_book_filter": bool,
+    "report.out": str,
+    "report.seed": _FromZero,
+    "evaluate_estimator.out": str,
+    "evaluate_estimator.dev": str,
+    "evaluate_estimator.test": str,
+    "evaluate_estimator.k": _Count,
+    "evaluate_estimator.sample": _Count,
+    "evaluate_estimator.paper": str | None,
+    "evaluate_estimator.show": list[str] | None,
+    "dry_run": bool,
+    "question": str | int | None,
+    "artifact": str | None,
+    "training.split": str,
+    "training.seed": _FromZero,
+    "training.evaluation.split": str,
+    "training.evaluation.limit": _CountOrNull,
+    "reader.tuned": bool,
+    "reader.base": str,
+    "estimator.trained": bool,
+    "estimator.base": str,
+    "strategy.uses_passages": bool,
+    "reader.price_factor": _Fraction,
+    "reader.joint": bool,
+    "joint.trainable": list[str],
+    "joint.data.split": str,
+    "joint.data.questions": _CountOrNull,
+    "joint.data.contexts": _CountOrNull,
+    "joint.data.dev": str,
+    "joint.data.dev_questions": _CountOrNull,
+    "joint.data.dev_contexts": _CountOrNull,
+    "facts.out": str,
+    "facts.clozes": _Count,
+    "tracking.uri": str,
+    "tracking.experiment": str,
+    "tracking.artifacts": str,
+    "prices.table": list[dict[str, Any]],
+    "report.paper": dict[str, str] | None,
+    "seeds": list[int] | None,
+    "paths.data": str,
+    "paths.models": str,
+    "paths.downloads": str,
+    "paths.ledger": str,
+    **{
+        f"stage_versions.{stage}": _Count
+        for stage in (
+            "corpus",
+            "index",
+            "questions",
+            "retrieve",
+            "score",
+            "train_reader",
+            "train_joint",
+            "closed_book",
+            "sweep",
+        )
+    },
+}
+"""The types of settings outside components, by their dotted names."""
+SUFFIXES: Mapping[str, Any] = {
+    "name": str,
+    "tuned": bool,
+    "base": str,
+    "asset.address": str,
+    "asset.path": str,
+    "asset.sha256": str,
+    "asset.members": list[str],
+    "asset.size": _Count,
+}
+"""The types of settings outside components that several groups have, by the end of their dotted names."""
+RANGES: Mapping[str, Any] = {
+    "seed": _FromZero,
+    "digits": _FromZero,
+    "lora_rank": _FromZero,
+    "words": _FromZero,
+    "rrf_k": _FromZero,
+    "weight_decay": Annotated[float, Ge(0)],
+    "dropout": Annotated[float, Ge(0), Lt(1)],
+    "scale": _Fraction,
+    "epochs": _Fraction,
+    "learning_rate": _Fraction,
+    "questions": _Count,
+    "max_length": _Count,
+    "max_answer": _Count,
+    "max_new_tokens": _Count,
+    "num_bins": _Count,
+    "d_model": _Count,
+    "d_ff": _Count,
+    "layers": _Count,
+    "heads": _Count,
+}
+"""Ranges of the numbers of components, by their names; a name has the same range everywhere. Classes check the others."""
+_HYDRA_KEYS = ("_target_", "_partial_", "_convert_", "_recursive_")
+
+
+def check_settings(cfg: DictConfig) -> None:
+    """Check every setting of a composed configuration.
+
+    Raises:
+        ConfigError: with the setting, the value received and what is expected.
+
+    """
+    for key, annotation in SETTINGS.items():
+        value = OmegaConf.select(cfg, key, default=OmegaConf)
+        if value is not OmegaConf:
+            plain = OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
+            _check(key, plain, annotation)
+    for group in cfg:
+        if group in ("grid", "hydra"):
+            continue
+        for key, node in _nodes(str(group), cfg._get_node(group)):
+            if "_target_" in node:
+                check_component(key, node)
+            else:
+                _check_suffixes(key, node)
+
+
+def _nodes(key: str, node: Any) -> Iterator[tuple[str, DictConfig]]:
+    """Yield a mapping and those inside it, with their dotted names."""
+    if isinstance(node, DictConfig) and not node._is_none() and not node._is_missing() and not node._is_interpolation():
+        yield key, node
+        for name in node:
+            yield from _nodes(f"{key}.{name!s}", node._get_node(name))
+
+
+def _check_suffixes(key: str, node: DictConfig) -> None:
+    for suffix, annotation in SUFFIXES.items():
+        value = OmegaConf.select(node, suffix, default=OmegaConf)
+        if value is not OmegaConf:
+            plain = OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
+            _check(f"{key}.{suffix}", plain, annotation)
+
+
+def check_component(key: str, node: DictConfig) -> None:
+    """Check the settings of a component against the annotations of its class, and its numbers against their ranges.
+
+    Raises:
+        ConfigError: with the setting, named by `key` and its own name, the value received and what is expected.
+
+    """
+    plain: Any = OmegaConf.to_container(node, resolve=True)
+    try:
+        component = get_class(plain["_target_"])
+    except Exception as error:
+        raise ConfigError(f"{key}._target_={plain['_target_']!r}: there is no such class ({error}).") from error
+    annotations = _annotations(component)
+    for name, value in plain.items():
+        if name in _HYDRA_KEYS:
+            continue
+        if name not in annotations:
+            raise ConfigError(f"{key}.{name}: {component.__name__} has no such setting." + nearest(name, annotations))
+        if not _contains_component(value):
+            _check(f"{key}.{name}", value, annotations[name])
+            if name in RANGES and value is not None and isinstance(value, int | float):
+                _check(f"{key}.{name}", value, RANGES[name])
+
+
+@cache
+def _annotations(component: type) -> dict[str, Any]:
+    """Return the annotations of the arguments of a class; None for those that do not resolve at run time."""
+    resolved: dict[str, Any] = {}
+    for name, parameter in inspect.signature(component).parameters.items():
+        annotation = parameter.annotation
+        if isinstance(annotation, str):
+            try:
+                annotation = eval(annotation, vars(sys.modules[component.__module__]))  # noqa: S307 (a class of ours)
+            except NameError:
+                annotation = None
+        resolved[name] = None if annotation is inspect.Parameter.empty else annotation
+    return resolved
+
+
+def _contains_component(value: Any) -> bool:
+    if isinstance(value, dict):
+        return "_target_" in value or any(_contains_component(inner) for inner in value.values())
+    return isinstance(value, list) and any(_contains_component(inner) for inner in value)
+
+
+def _check(key: str, value: Any, annotation: Any) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ConfigError(f"{key}={value}: expected a finite number.")
+    if annotation is None:
+        return
+    try:
+        adapter = _adapter(annotation)
+    except PydanticUserError:
+        return  # a class of ours, which checks what it is given
+    try:
+        adapter.validate_python(value)
+    except ValidationError as error:
+        raise ConfigError(f"{key}={value!r}: expected {_expected(annotation, error)}.") from None
+
+
+@cache
+def _adapter(annotation: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(annotation, config=ConfigDict(strict=True))
+
+
+def _expected(annotation: Any, error: ValidationError) -> str:
+    words = [option for option in (annotation, *get_args(annotation)) if getattr(option, "__origin__", None) is Literal]
+    if words:
+        return "one of " + ", ".join(str(word) for option in words for word in get_args(option))
+    return "; or ".join(dict.fromkeys(str(part["msg"]).removeprefix("Input should be ") for part in error.errors()))
