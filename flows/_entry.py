@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from flows._conf import CONF, check_choices, compose, groups, options
 from flows._hub import use_recorded_commits
@@ -14,8 +14,10 @@ from flows._overrides import check_overrides, from_params
 from flows._prefect import run_flow
 from flows._renames import current_overrides
 from flows._schema import check_settings
+from flows._secrets import check_secrets
 from flows._seeds import expand_seeds
 from flows._summary import Summary
+from winnow.artifacts.provenance import flatten
 from winnow.errors import ConfigError, WinnowError
 
 _INTERRUPTED = 130
@@ -58,6 +60,7 @@ def entry(
     def main() -> None:
         arguments = sys.argv[1:]
         try:
+            check_secrets((word.partition("=")[0], word) for word in arguments)
             if {"--help", "-h"} & set(arguments):
                 print(_help(name, sys.modules[stage.__module__].__doc__ or ""))
             elif "--params" in arguments:
@@ -79,6 +82,8 @@ def _with_checked_choices(stage: Stage) -> Stage:
         for cfg in configs:
             check_choices(cfg)
             check_settings(cfg)
+            plain = OmegaConf.to_container(cfg, resolve=True)
+            check_secrets((name, str(value)) for name, value in flatten(plain).items())
         return stage(configs)
 
     return checked

@@ -40,6 +40,7 @@ SETTINGS: Mapping[str, Any] = {
     "sweep.split": str,
     "sweep.limit": _CountOrNull,
     "sweep.closed_book_filter": bool,
+    "sweep.retry_empty": bool,
     "report.out": str,
     "report.seed": _FromZero,
     "evaluate_estimator.out": str,

@@ -18,7 +18,9 @@ from flows._metrics import metrics_digest, read_results
 from flows._summary import Summary
 from flows._track import log_cell, tracker
 from winnow.artifacts.provenance import write_manifest
+from winnow.artifacts.tables import read_predictions
 from winnow.driver import Tally
+from winnow.identity import ledger_identity
 from winnow.reports.cells import CellResult
 from winnow.sweeps.run import LoadedCell, iter_jobs, load_cells, run_cells
 from winnow.sweeps.spec import CellSpec
@@ -35,7 +37,7 @@ def sweep(configs: Sequence[DictConfig]) -> Summary:
     if configs[0].dry_run:
         rows = [row for group in groups for row in _dry_run(configs[0], group)]
         return Summary("Dry run: no call was made", rows, _UNFILTERED if unfiltered(configs[0]) else "")
-    due = [[cell for cell in group if not cell.spec.is_finished] for group in groups]
+    due = [_due(configs[0], group) for group in groups]
     announce_cells(configs)
     notes = [_run(configs[0], group) for group in due if group]
     results = read_results(configs[0], specs)
@@ -52,11 +54,23 @@ def _by_engines(cells: Sequence[LoadedCell]) -> Iterator[list[LoadedCell]]:
     yield from groups.values()
 
 
+def _due(cfg: DictConfig, cells: Sequence[LoadedCell]) -> list[LoadedCell]:
+    """Return the cells to run: those that are not finished and, with `sweep.retry_empty`, those with replies without text."""
+    return [cell for cell in cells if not cell.spec.is_finished or (cfg.sweep.retry_empty and _has_empty_replies(cell.spec))]
+
+
+def _has_empty_replies(spec: CellSpec) -> bool:
+    return any(usage.empty for prediction in read_predictions(spec.predictions) for usage in prediction.usage)
+
+
 def _run(cfg: DictConfig, cells: Sequence[LoadedCell]) -> str:
     """Run some cells, and return what it took."""
     specs, tally = cells[0].spec.engines, Tally()
     engines = open_engines(specs)
     with open_ledger(cfg) as ledger:
+        if cfg.sweep.retry_empty:
+            for identity in {ledger_identity(engine) for engine in engines.values()}:
+                ledger.forget_empty(identity)
         run_cells(cells, lambda jobs, total: drive(engines, ledger, jobs, total, "sweeping", tally), _finish)
     return summary_text(tally, {spec.role: spec.price for spec in specs})
 
@@ -86,7 +100,7 @@ def _row(cell: LoadedCell, result: CellResult) -> dict[str, Any]:
 
 
 def _dry_run(cfg: DictConfig, cells: Sequence[LoadedCell]) -> list[dict[str, Any]]:
-    due = [cell for cell in cells if not cell.spec.is_finished]
+    due = _due(cfg, cells)
     counts = {"cells": len(cells), "finished": len(cells) - len(due)}
     rows = dry_run_rows(cfg, cells[0].spec.engines, lambda: iter_jobs(due) if due else ())
     return [counts | row for row in rows]

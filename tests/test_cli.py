@@ -6,7 +6,7 @@ import pytest
 
 from winnow.cli import main
 from winnow.ledger.sqlite import SqliteStore
-from winnow.records import Decoding, Generate, Generation
+from winnow.records import Decoding, Generate, Generation, Score
 
 
 def test_every_tool_is_reached(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -36,3 +36,16 @@ def test_a_missing_ledger_is_named(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="There is no ledger at"):
         main(["ledger", "size", str(tmp_path / "none.sqlite")])
     assert not list(tmp_path.iterdir())
+
+
+def test_replies_without_text_are_pruned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Those of white space too; other results stay."""
+    path = str(tmp_path / "l.sqlite")
+    results = {b"a": Generation("x"), b"b": Generation(""), b"c": Generation(" \n"), b"d": Generation("0"), b"e": Score(1.0)}
+    with SqliteStore(path) as ledger:
+        ledger.put("m", [(key, Generate((), Decoding()), result, 0.0) for key, result in results.items()])
+    main(["ledger", "prune", path, "--empty"])
+    assert capsys.readouterr().out.strip() == "2 calls deleted"
+    with SqliteStore(path) as ledger:
+        assert set(ledger.get(list(results))) == {b"a", b"d", b"e"}
+        assert ledger.forget_empty("m") == 0

@@ -20,12 +20,13 @@ class ActivePlan:
     calls: dict[Role, int] = field(default_factory=dict)
     usage: dict[Role, Usage] = field(default_factory=dict)
     cut: dict[Role, int] = field(default_factory=dict)
+    empty: dict[Role, int] = field(default_factory=dict)
     dropped: int = 0
 
     def role_usage(self, role: Role) -> RoleUsage:
         """Return what the plan has used of one role so far."""
-        usage = self.usage.get(role, NO_USAGE)
-        return RoleUsage(role, self.calls[role], usage.tokens_in, usage.tokens_out, usage.seconds, self.cut.get(role, 0))
+        usage, cut, empty = self.usage.get(role, NO_USAGE), self.cut.get(role, 0), self.empty.get(role, 0)
+        return RoleUsage(role, self.calls[role], usage.tokens_in, usage.tokens_out, usage.seconds, cut, empty)
 
 
 @dataclass(slots=True, eq=False)

@@ -29,7 +29,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = ledger.add_subparsers(dest="command", required=True)
     for name, text in (
         ("size", "calls, bytes, tokens and seconds, by engine"),
-        ("prune", "delete the calls of an engine, those before a day, or recorded failures"),
+        ("prune", "delete the calls of an engine, those before a day, recorded failures, or replies without text"),
         ("export", "write every call as JSON lines"),
         ("import", "add the calls of an exported file"),
         ("merge", "add the calls of another ledger, such as another machine's"),
@@ -44,6 +44,9 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--engine", help="as `size` prints it")
             command.add_argument("--before", type=_day, help="a day, as 2026-01-31")
             command.add_argument("--failed", action="store_true", help="recorded failures only, so that they are tried again")
+            command.add_argument(
+                "--empty", action="store_true", help="replies without text only, so that they are tried again"
+            )
     return parser
 
 
@@ -66,7 +69,8 @@ def _run(chosen: argparse.Namespace) -> str:
                 ]
                 return "\n".join([*lines, f"{len(ledger)} calls in all"])
             case "prune":
-                return f"{tools.prune(ledger, engine=chosen.engine, before=chosen.before, failed=chosen.failed)} calls deleted"
+                conditions = {name: getattr(chosen, name) for name in ("engine", "before", "failed", "empty")}
+                return f"{tools.prune(ledger, **conditions)} calls deleted"
             case "export":
                 return f"{tools.export_calls(ledger, chosen.file)} calls written to {chosen.file}"
             case "import":

@@ -179,6 +179,10 @@ class CallStore(Protocol):
         """Release the claims of owners that have ended or whose lease has expired, and return the number of these claims."""
         ...
 
+    def forget_empty(self, engine: str) -> int:
+        """Delete an engine's replies without text, so that they are requested again, and return how many there were."""
+        ...
+
     def mean_seconds(self, engine: str) -> float | None:
         """Return the mean time of an engine's stored calls in seconds, or None if there are none."""
         ...

@@ -261,10 +261,7 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A single number: a log-likelihood in nats, or the log-odds of relevance.
-
-    `usage` counts the tokens that a language model read to score a text. Estimators report none.
-    """
+    """A log-likelihood in nats, or log-odds of relevance; `usage` counts the tokens that a language model read for it."""
 
     value: float
     usage: Usage = NO_USAGE
@@ -325,7 +322,7 @@ Plan = Generator[Sequence[Request], Sequence[Any], T]
 class RoleUsage:
     """Calls, tokens and time that a plan requested of one role. They are counted as if the plan had run alone.
 
-    `cut` counts the replies that ended at max_new_tokens.
+    `cut` counts the replies that ended at max_new_tokens, `empty` those without text.
     """
 
     role: Role
@@ -334,6 +331,7 @@ class RoleUsage:
     tokens_out: int
     seconds: float = field(default=0.0, compare=False)
     cut: int = 0
+    empty: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,28 @@ def test_a_sweep_over_an_api_is_repeatable_and_never_shows_its_key(prepared: Run
     assert all(cell["money"][0] > 0 for cell in cells)
 
 
+def test_empty_replies_are_shown_and_asked_again_on_request(prepared: Run, world: Path, tmp_path: Path) -> None:
+    """A content filter stops half of the replies: a column and a note say so, and `sweep.retry_empty` requests only these."""
+    server = ChatServer(reply=lambda _: "Mx Nelra", fault_rule=lambda prompt, _: "filter" if len(prompt) % 2 else None)
+    with server.serving() as url:
+        words = [*data(world), *api(url, "k=2", "sweep.closed_book_filter=false")]
+        prepared("sweep", *words, small=False, OPENAI_API_KEY=KEY)
+        first = server.calls
+        prepared("report", *words, small=False, OPENAI_API_KEY=KEY)
+        report = (tmp_path / "reports/sweep/report.md").read_text()
+        (cell,) = json.loads((tmp_path / "reports/sweep/metrics.json").read_text())
+        assert 0 < cell["empty"][0] < 1
+        assert "> empty: more than 2% in 1 of 1 cells" in report
+        server.fault_rule = lambda *_: None
+        prepared("sweep", *words, small=False, OPENAI_API_KEY=KEY)
+        assert server.calls == first
+        prepared("sweep", *words, "sweep.retry_empty=true", small=False, OPENAI_API_KEY=KEY)
+        assert server.calls == first + round(cell["empty"][0] * first)
+        prepared("report", *words, small=False, OPENAI_API_KEY=KEY)
+        (cell,) = json.loads((tmp_path / "reports/sweep/metrics.json").read_text())
+        assert cell["empty"][0] == 0
+
+
 def test_a_budget_ends_a_sweep_and_finished_cells_stay(prepared: Run, world: Path, tmp_path: Path) -> None:
     """Exit code 1 with a message; a rerun with more budget makes only the rest."""
     server = ChatServer(reply=lambda _: "x")

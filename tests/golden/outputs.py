@@ -78,7 +78,7 @@ from winnow.metrics.correctness import F1, Accuracy, ExactMatch
 from winnow.metrics.cost import Consumption, Cost
 from winnow.metrics.judged import JudgedAccuracy
 from winnow.metrics.majority import NotMajority, NotMajorityOfPools
-from winnow.metrics.replies import CutReplies, LongAnswers, Refusals
+from winnow.metrics.replies import CutReplies, EmptyReplies, LongAnswers, Refusals
 from winnow.metrics.unknown import Unknown
 from winnow.modeling.sentence_encoder import SentenceEncoder
 from winnow.readers.fid import FidReader
@@ -164,6 +164,7 @@ GOLDENS = [
     metric(NotMajority("m", "m")),
     metric(NotMajorityOfPools("m", "m")),
     metric(CutReplies("m", "m"), CutReplies("m", "m", role="judge")),
+    metric(EmptyReplies("m", "m"), EmptyReplies("m", "m", role="judge")),
     metric(LongAnswers("m", "m", words=2)),
     metric(Refusals("m", "m")),
     metric(

@@ -124,7 +124,10 @@ def samples() -> list[Sample]:
     rows = []
     for number, reply in enumerate(REPLIES):
         question = QUESTIONS[number % len(QUESTIONS)]
-        usage = (RoleUsage("reader", 1 + number % 3, 100 + number, number % 7, cut=number % 2), RoleUsage("judge", 1, 10, 1))
+        usage = (
+            RoleUsage("reader", 1 + number % 3, 100 + number, number % 7, cut=number % 2, empty=number % 3 // 2),
+            RoleUsage("judge", 1, 10, 1),
+        )
         candidates = (reply, *question.answers) if number % 3 else ()
         shown = contexts(question)[:3]
         used = tuple(context.passage.passage_id for context in shown)

@@ -2,11 +2,20 @@
 
 from dataclasses import replace
 
-from winnow.metrics.replies import CutReplies, LongAnswers, Refusals
+from winnow.metrics.replies import CutReplies, EmptyReplies, LongAnswers, Refusals
 from winnow.records import RoleUsage
 from winnow.testing import sample
 
 LONG = "one two three four five six seven eight nine ten eleven"
+
+
+def test_empty_replies_are_counted_by_role() -> None:
+    """One of the reader's three; a role without a call has none."""
+    base = sample("Emma")
+    usage = (RoleUsage("reader", 3, 10, 2, empty=1), RoleUsage("judge", 1, 5, 1))
+    used = replace(base, prediction=replace(base.prediction, usage=usage))
+    counts = [EmptyReplies("empty", "empty", role=role).counts(used) for role in ("reader", "judge", "verifier")]  # type: ignore[arg-type]
+    assert counts == [(1.0, 3.0), (0.0, 1.0), (0.0, 0.0)]
 
 
 def test_cut_replies_are_counted_by_role() -> None:

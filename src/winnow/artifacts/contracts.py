@@ -69,6 +69,7 @@ _USAGE = pa.struct(
         pa.field("tokens_out", pa.int64(), nullable=False),
         pa.field("seconds", pa.float64(), nullable=False),
         pa.field("cut", pa.int64(), nullable=False),
+        pa.field("empty", pa.int64(), nullable=False),
     ]
 )
 PREDICTIONS = Contract(

@@ -22,7 +22,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 
 from winnow.errors import DiskFullError, LedgerError
 from winnow.ledger.recovery import is_intact, recover
-from winnow.ledger.rows import COLUMNS, checksum, encode, migrate, read_result
+from winnow.ledger.rows import COLUMNS, IS_EMPTY, checksum, encode, migrate, read_result
 from winnow.records import Request, Result
 
 if TYPE_CHECKING:
@@ -226,6 +226,11 @@ class SqliteStore:
             lapsed = [(key,) for key, owner, expires in rows if owner != self.owner and _has_lapsed(owner, expires, now)]
             db.executemany("DELETE FROM claims WHERE key = ?", lapsed)
         return len(lapsed)
+
+    def forget_empty(self, engine: str) -> int:
+        """Delete an engine's replies without text, so that they are requested again, and return how many there were."""
+        with self.writing() as db:
+            return db.execute(f"DELETE FROM calls WHERE engine = ? AND {IS_EMPTY}", (engine,)).rowcount  # noqa: S608 (constants)
 
     def __len__(self) -> int:
         """Return the number of stored calls."""

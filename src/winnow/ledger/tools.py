@@ -13,7 +13,7 @@ from urllib.parse import quote
 from winnow.artifacts.files import atomic_write
 from winnow.errors import InputError, LedgerError
 from winnow.formats.text import read_json_lines
-from winnow.ledger.rows import COLUMNS, checksum, decode, read_result
+from winnow.ledger.rows import COLUMNS, IS_EMPTY, checksum, decode, read_result
 from winnow.ledger.sqlite import SqliteStore
 
 _EXPORT_FIELDS: Mapping[str, type | tuple[type, ...]] = {
@@ -56,7 +56,14 @@ def summarize_calls(ledger: SqliteStore) -> list[CallTotals]:
     return [CallTotals(*row) for row in rows]
 
 
-def prune(ledger: SqliteStore, *, engine: str | None = None, before: float | None = None, failed: bool = False) -> int:
+def prune(
+    ledger: SqliteStore,
+    *,
+    engine: str | None = None,
+    before: float | None = None,
+    failed: bool = False,
+    empty: bool = False,
+) -> int:
     """Delete the calls that match all given conditions, shrink the file, and return the number of deleted calls.
 
     Args:
@@ -64,18 +71,22 @@ def prune(ledger: SqliteStore, *, engine: str | None = None, before: float | Non
         engine: Identity of an engine. Only its calls are deleted.
         before: Unix timestamp. Only calls that were stored before it are deleted.
         failed: Whether to delete only recorded failures, so that they are requested again.
+        empty: Whether to delete only replies without text, so that they are requested again.
 
     Raises:
         LedgerError: If no condition is given, because this would delete every call.
 
     """
-    if engine is None and before is None and not failed:
-        raise LedgerError("Specify an engine, a time or --failed: without any of them, prune would delete every call.")
+    if engine is None and before is None and not (failed or empty):
+        raise LedgerError(
+            "Specify an engine, a time, --failed or --empty: without any of them, prune would delete every call."
+        )
     with ledger.writing() as db:
         count = db.execute(
-            "DELETE FROM calls WHERE (?1 IS NULL OR engine = ?1) AND (?2 IS NULL OR created < ?2) "
-            """AND (NOT ?3 OR value LIKE '{"failed":%')""",
-            (engine, before, failed),
+            "DELETE FROM calls WHERE (?1 IS NULL OR engine = ?1) AND (?2 IS NULL OR created < ?2) "  # noqa: S608 (constants)
+            """AND (NOT ?3 OR value LIKE '{"failed":%') """
+            f"AND (NOT ?4 OR ({IS_EMPTY}))",
+            (engine, before, failed, empty),
         ).rowcount
     ledger.connection.execute("VACUUM")
     return count

@@ -1,4 +1,4 @@
-"""Replies that a strategy may have misread: cut, longer than an answer, or refusals that only a rule recognises."""
+"""Replies that a strategy may have misread: cut, empty, longer than an answer, or refusals that only a rule recognises."""
 
 import re
 from dataclasses import dataclass
@@ -22,6 +22,20 @@ class CutReplies(RatioMetric):
         """Count the replies that were cut, and all calls of the role."""
         usage = next((part for part in sample.prediction.usage if part.role == self.role), None)
         return (float(usage.cut), float(usage.calls)) if usage else (0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class EmptyReplies(RatioMetric):
+    """Share of a role's replies without any text, such as those of a content filter; each counts as "unknown"."""
+
+    revision: ClassVar[int] = 1
+
+    role: str = "reader"
+
+    def counts(self, sample: Sample) -> tuple[float, float]:
+        """Count the replies without text, and all calls of the role."""
+        usage = next((part for part in sample.prediction.usage if part.role == self.role), None)
+        return (float(usage.empty), float(usage.calls)) if usage else (0.0, 0.0)
 
 
 @dataclass(frozen=True)

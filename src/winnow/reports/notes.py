@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from winnow.reports.cells import CellResult
 
-REPLY_METRICS = ("cut", "long", "refused")
+REPLY_METRICS = ("empty", "cut", "long", "refused")
 """Metrics of replies that the strategy may have misread; each is noted beyond `TOLERATED`."""
 TOLERATED = 0.02
 

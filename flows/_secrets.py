@@ -1,0 +1,41 @@
+"""Refuses secrets among the settings, where they would reach artifacts, keys and MLflow."""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+
+from winnow.errors import ConfigError
+
+_SECRET_VARIABLE = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(_\d+)?$")
+_SHORTEST = 8
+"""Shorter values of such variables are words that settings may well contain."""
+_KEY_FORMATS = re.compile(
+    r"(?<![\w-])(sk-[\w-]{16,}|hf_\w{20,}|gh[pousr]_\w{20,}|AKIA[0-9A-Z]{16}|xox[abpr]-[\w-]{10,}|AIza[\w-]{30,})"
+)
+"""Formats of the keys of OpenAI, Anthropic, the Hugging Face hub, GitHub, AWS, Slack and Google."""
+
+
+def check_secrets(texts: Iterable[tuple[str, str]], environment: Mapping[str, str] = os.environ) -> None:
+    """Check that no setting contains a secret.
+
+    Args:
+        texts: Name and text of each setting.
+        environment: Environment variables, some of which are secrets by their names.
+
+    Raises:
+        ConfigError: with the name of the setting, never its value.
+
+    """
+    secrets = {
+        value: name
+        for name, value in environment.items()
+        if _SECRET_VARIABLE.search(name) and len(value) >= _SHORTEST and not os.path.exists(value)
+    }
+    for setting, text in texts:
+        variable = next((name for value, name in secrets.items() if value in text), None)
+        if variable or _KEY_FORMATS.search(text):
+            what = f"the value of the environment variable {variable}" if variable else "a key"
+            raise ConfigError(
+                f"{setting} contains {what}, which would be written to artifacts and MLflow. Leave it out: keys are read from "
+                "the environment variable that reader.engine.api_key_variable names (OPENAI_API_KEY by default)."
+            )

@@ -1,0 +1,46 @@
+"""A key on the command line or in a YAML is refused, and its value is never printed."""
+
+from pathlib import Path
+
+import pytest
+from conftest import Run
+
+from flows._secrets import check_secrets
+from winnow.errors import ConfigError
+
+KEY = "sk-not-a-real-key-0123456789"
+ENVIRONMENT = {"SOME_API_KEY": "a1b2c3d4e5f6", "SHORT_TOKEN": "test", "HOME": "/home/someone", "TOKEN_FILE_KEY": __file__}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("reader.engine.extra={token:a1b2c3d4e5f6}", "the value of the environment variable SOME_API_KEY"),
+        ("http://host/a1b2c3d4e5f6/v1", "the value of the environment variable SOME_API_KEY"),
+        (f"http://host/{KEY}/v1", "contains a key"),
+        ("hf_" + "a" * 30, "contains a key"),
+    ],
+)
+def test_a_secret_is_refused_by_its_setting(text: str, message: str) -> None:
+    """In whatever part of a value; the message does not repeat it."""
+    with pytest.raises(ConfigError, match=rf"reader\.engine\.extra contains .*{message.removeprefix('contains ')}") as raised:
+        check_secrets([("reader.engine.extra", text)], ENVIRONMENT)
+    assert text not in str(raised.value)
+    assert "a1b2c3d4e5f6" not in str(raised.value)
+
+
+def test_other_values_pass() -> None:
+    """Short words, paths, names of models and checksums."""
+    texts = ["test", __file__, "/home/someone", "gpt-4o-mini", "ask-me-anything-with-long-words", "0" * 64, "sk-learn"]
+    check_secrets([("x", text) for text in texts], ENVIRONMENT)
+
+
+def test_a_key_reaches_no_file(run: Run, tmp_path: Path) -> None:
+    """Neither as an override nor in a composed file, in whatever setting."""
+    (tmp_path / "params.yaml").write_text(f"k: 5\nreader: {{name: x, tuned: false, base: {KEY}, engine: {{}}}}\n")
+    for words in ([f"+reader.engine.extra.key={KEY}"], ["--params", "params.yaml"]):
+        failed = run("sweep", *words, check=False, small=False)
+        assert failed.returncode
+        assert "contains a key" in failed.stderr
+        assert KEY not in failed.stderr + failed.stdout
+    assert not [p for p in tmp_path.rglob("*") if p.is_file() and p.name != "params.yaml" and KEY.encode() in p.read_bytes()]
