@@ -29,6 +29,8 @@ def reply(**changes: object) -> str:
         ("gpt-4", "gpt-4-0613", True),
         ("meta-llama/Llama-3-8B", "Llama-3-8B", True),
         ("qwen", "/models/qwen.gguf", True),
+        ("/models/llama", "/models/llama@main", True),
+        ("llama-3.1", "llama-3.2", False),
         ("m", "", True),
         ("m", "n", False),
     ],

@@ -1,5 +1,6 @@
 """BEIR queries with relevance judgments. The relevant documents are the gold passages."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +9,8 @@ from typing import ClassVar
 from winnow.errors import InputError
 from winnow.formats.text import iter_lines, read_json_lines, read_tsv, require_text
 from winnow.records import Question
+
+_SCORE = re.compile(r"-?[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,7 @@ class BeirQueries:
             fields = line.split()
             if fields[:2] in (["query-id", "corpus-id"], ["query_id", "corpus_id"]):
                 continue
-            if len(fields) not in (3, 4) or not fields[-1].lstrip("-").isdigit():
+            if len(fields) not in (3, 4) or not _SCORE.fullmatch(fields[-1]):
                 raise InputError.at(path, number, received=line, expected="query, document, score (or TREC's four columns)")
             if int(fields[-1]) > 0:
                 relevant_ids.setdefault(fields[0], []).append(fields[-2])

@@ -9,7 +9,7 @@ from typing import ClassVar
 import yaml
 
 from winnow.errors import InputError
-from winnow.formats.text import open_text, parse_answers, require_text
+from winnow.formats.text import parse_answers, read_text, require_text
 from winnow.records import Question
 
 
@@ -36,17 +36,23 @@ class RedTrivia:
         seen: set[str] = set()
         for name in self.lists:
             path = Path(self.path) / f"{name}.yaml"
-            with open_text(path) as stream:
-                try:
-                    entries = yaml.load(stream, Loader=yaml.BaseLoader)  # noqa: S506 (BaseLoader builds strings only)
-                except yaml.YAMLError as error:
-                    raise InputError(f"{path}: not valid YAML ({error}). Fetch the file again.") from error
-            for number, (text, answers) in enumerate(entries.items(), start=1):
-                if text == "AUTHOR" or text in seen:
+            text = read_text(path)
+            try:
+                entries = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 (BaseLoader builds strings only)
+            except (yaml.YAMLError, RecursionError) as error:
+                raise InputError(f"{path} is not valid YAML ({error}). Download it again.") from error
+            if not isinstance(entries, dict):
+                raise InputError(
+                    f"{path}: expected a mapping of questions to lists of answers; received {str(entries)[:80]!r}."
+                )
+            for number, (question, answers) in enumerate(entries.items(), start=1):
+                if question == "AUTHOR" or question in seen:
                     continue
                 if not isinstance(answers, list):
-                    raise InputError(f"{path}, entry {number} ({text!r}): expected a list of answers; received {answers!r}.")
-                seen.add(text)
+                    raise InputError(
+                        f"{path}, entry {number} ({question!r}): expected a list of answers; received {answers!r}."
+                    )
+                seen.add(question)
                 meta = json.dumps({"list": name})
-                question = require_text(text, path, number, "question")
-                yield Question(f"{name}-{number}", question, parse_answers(answers, path, number), meta=meta)
+                wording = require_text(question, path, number, "question")
+                yield Question(f"{name}-{number}", wording, parse_answers(answers, path, number), meta=meta)

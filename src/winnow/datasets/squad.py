@@ -27,9 +27,17 @@ class Squad:
         if not isinstance(content, dict) or not isinstance(content.get("data"), list):
             raise InputError(f"{path}: expected an object with a list `data`, as in SQuAD.")
         for number, article in enumerate(content["data"], start=1):
-            meta = json.dumps({"title": article.get("title", "")})
-            for row in (qa for paragraph in article["paragraphs"] for qa in paragraph["qas"]):
-                if row.get("is_impossible"):
-                    continue
-                answers = parse_answers([answer["text"] for answer in row["answers"]], path, number)
-                yield Question(str(row["id"]), require_text(row["question"], path, number, "question"), answers, meta=meta)
+            try:
+                rows = [row for paragraph in article["paragraphs"] for row in paragraph["qas"]]
+                fields = [
+                    (str(row["id"]), row["question"], [answer["text"] for answer in row["answers"]])
+                    for row in rows
+                    if not row.get("is_impossible")
+                ]
+                meta = json.dumps({"title": article.get("title", "")})
+            except (KeyError, TypeError, AttributeError) as error:
+                expected = f"an article with paragraphs, qas, id, question and answers ({type(error).__name__}: {error})"
+                raise InputError.at(path, number, received=str(article), expected=expected) from error
+            for question_id, question, answers in fields:
+                text = require_text(question, path, number, "question")
+                yield Question(question_id, text, parse_answers(answers, path, number), meta=meta)

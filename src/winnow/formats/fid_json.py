@@ -38,7 +38,10 @@ def read_fid(path: Path) -> Iterator[FidRow]:
     if name.endswith(".jsonl"):
         rows: Iterable[tuple[int, Any]] = read_json_lines(path, {"question": str, "ctxs": list})
     else:
-        rows = enumerate(load_json(path), start=1)
+        content = load_json(path)
+        if not isinstance(content, list):
+            raise InputError(f"{path}: expected a list of questions with their contexts; received {str(content)[:80]!r}.")
+        rows = enumerate(content, start=1)
     for number, row in rows:
         yield _parse_row(path, number, row)
 
@@ -61,6 +64,8 @@ def _parse_row(path: Path, number: int, row: Any) -> FidRow:
         raise InputError.at(path, number, received=str(row), expected="at least one context in ctxs")
     contexts = []
     for rank, ctx in enumerate(row["ctxs"]):
+        if not isinstance(ctx, dict):
+            raise InputError.at(path, number, received=str(ctx), expected=f"context {rank} as an object with title and text")
         text = require_text(ctx.get("text", ""), path, number, f"text of context {rank}")
         passage = Passage(str(ctx.get("id", f"{question_id}-{rank}")), str(ctx.get("title", "")), text)
         contexts.append((passage, _parse_score(ctx.get("score"), path, number, rank)))

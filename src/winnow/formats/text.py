@@ -5,6 +5,7 @@ import csv
 import gzip
 import io
 import json
+import re
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,6 +14,8 @@ from typing import IO, Any
 from winnow.errors import InputError
 
 _MAX_FIELD_LENGTH = 2**31 - 1
+_UNREADABLE = (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError)
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def open_text(path: Path) -> IO[str]:
@@ -57,7 +60,7 @@ def iter_lines(path: Path) -> Iterator[tuple[int, str]]:
             for number, line in enumerate(stream, start=1):
                 if line.strip():
                     yield number, line.rstrip("\r\n")
-    except (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError) as error:
+    except _UNREADABLE as error:
         raise InputError(
             f"{path} is truncated or corrupt after line {number} ({error}). Download it again, or save it as UTF-8."
         ) from error
@@ -77,9 +80,9 @@ def read_json_lines(path: Path, fields: Mapping[str, type | tuple[type, ...]]) -
     for number, line in iter_lines(path):
         expected = "a JSON object with " + ", ".join(fields)
         try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise InputError.at(path, number, received=line, expected=f"{expected} ({error.msg})") from error
+            row = parse_json(line)
+        except ValueError as error:
+            raise InputError.at(path, number, received=line, expected=f"{expected} ({error})") from error
         if not isinstance(row, dict) or any(not isinstance(row.get(name), kind) for name, kind in fields.items()):
             raise InputError.at(path, number, received=line, expected=expected)
         yield number, row
@@ -106,27 +109,64 @@ def read_tsv(path: Path, num_columns: int, *, quoted: bool = False) -> Iterator[
 
     csv.field_size_limit(_MAX_FIELD_LENGTH)
     reader = csv.reader(lines(), delimiter="\t", quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE)
-    for row in reader:
-        if len(row) != num_columns:
-            content, expected = "\t".join(row), f"{num_columns} tab-separated fields, received {len(row)}"
-            raise InputError.at(path, number, received=content, expected=expected)
-        yield number, row
+    try:
+        for row in reader:
+            if len(row) != num_columns:
+                content, expected = "\t".join(row), f"{num_columns} tab-separated fields, received {len(row)}"
+                raise InputError.at(path, number, received=content, expected=expected)
+            yield number, row
+    except csv.Error as error:
+        raise InputError(f"{path}, line {number}: not a row of tab-separated fields ({error}).") from error
+
+
+def read_text(path: Path) -> str:
+    """Read a whole text file.
+
+    Raises:
+        InputError: If the file does not exist, is truncated, corrupt, or not UTF-8.
+
+    """
+    try:
+        with open_text(path) as stream:
+            return stream.read()
+    except _UNREADABLE as error:
+        raise InputError(f"{path} is truncated or corrupt ({error}). Download it again, or save it as UTF-8.") from error
 
 
 def load_json(path: Path) -> Any:
     """Load a file that contains a single JSON value."""
-    with open_text(path) as stream:
+    text = read_text(path)
+    try:
+        return parse_json(text)
+    except ValueError as error:
+        raise InputError(f"{path} is not valid JSON ({error}). Download it again.") from error
+
+
+def parse_json(text: str) -> Any:
+    """Parse JSON whose texts can be encoded as UTF-8.
+
+    Raises:
+        ValueError: If it is not JSON, is nested too deeply, or contains a number of too many digits or half a surrogate pair.
+
+    """
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if _SURROGATE.search(text):
         try:
-            return json.load(stream)
-        except json.JSONDecodeError as error:
-            raise InputError(f"{path}, line {error.lineno}: not valid JSON ({error.msg}). Fetch the file again.") from error
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise ValueError("it contains half a surrogate pair") from None
+    return value
 
 
 def parse_string_list(text: str, path: Path, number: int) -> list[str]:
     """Parse a list of strings in Python's notation, as in the TSV files of DPR and PopQA."""
     try:
         value = ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+        str(value).encode()
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
         value = None
     if not isinstance(value, list):
         raise InputError.at(path, number, received=text, expected="a list of answers such as ['Paris', 'City of Paris']")

@@ -146,7 +146,7 @@ class ChatProtocol:
         ]
 
     def _check_model(self, served: str) -> None:
-        """Check that a reply is from the requested model, of which a server may report the path or a dated version.
+        """Check that a reply is from the requested model, of which a server may report the path, the date or the revision.
 
         Raises:
             ReaderError: If it is from another model.
@@ -156,7 +156,8 @@ class ChatProtocol:
         if not served or expected == "*" or served == expected:
             return
         is_dated = served.startswith(f"{expected}-") and served.removeprefix(f"{expected}-").replace("-", "").isdigit()
-        if not is_dated and PurePosixPath(served).stem != PurePosixPath(expected).stem:
+        served_name, expected_name = (PurePosixPath(name.partition("@")[0]).name for name in (served, expected))
+        if not is_dated and served_name.removesuffix(".gguf") != expected_name.removesuffix(".gguf"):
             raise ReaderError(
                 f"{self.base_url} answered with the model {served!r} instead of {expected!r}, and the reply was not stored. "
                 f"Correct reader.base, or accept this model with reader.engine.served_model='{served}'."
