@@ -24,6 +24,8 @@ _MAX_DEPTH = 2
 _SIDE_FILES = ("-wal", "-shm")
 _MAGIC = b"SQLite format 3\x00"
 _PAGE_BYTES = 4096
+_FORMAT_AT = slice(18, 20)
+"""Offsets of the versions of the file format, for writing and for reading."""
 _PAGE_COUNT_AT = 28
 """Offset of the number of pages in the first page, as four bytes with the most significant first."""
 
@@ -47,17 +49,19 @@ def is_intact(path: Path) -> bool:
     if not path.exists() or path.stat().st_size == 0:
         return True
     with path.open("rb") as file:
-        has_header = file.read(len(_MAGIC)) == _MAGIC
-    if not has_header:
+        header = file.read(len(_MAGIC) + 4)
+    if not header.startswith(_MAGIC):
         if not _has_calls(path):
             raise LedgerError(
                 f"{path} is not a ledger: it lacks the header of an SQLite file. Move the file away to start a new ledger."
             )
         return False
+    if not set(header[_FORMAT_AT]) <= {1, 2}:
+        return False  # SQLite would only read it
     try:
         with closing(_connect(path)) as db:
             version = schema_version(db)
-            if version is None or db.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
+            if version is None or db.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
                 return False
             return version > len(MIGRATIONS) or _has_known_tables(db)
     except UnicodeDecodeError:  # a damaged name in SQLite's own message

@@ -70,7 +70,7 @@ def read_result(key: object, value: object, seconds: object, crc: object) -> Res
         return None
     try:
         return decode(value, seconds if isinstance(seconds, float) and 0 <= seconds < math.inf else 0.0)
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 

@@ -157,13 +157,14 @@ class SqliteStore:
             for start in range(0, len(keys), _KEYS_PER_QUERY):
                 chunk = keys[start : start + _KEYS_PER_QUERY]
                 placeholders = ",".join("?" * len(chunk))
-                query = f"SELECT key, CAST(value AS BLOB), seconds, crc FROM calls WHERE key IN ({placeholders})"  # noqa: S608 (only "?")
-                for row in self.connection.execute(query, chunk):
+                columns = "CAST(key AS BLOB), key, CAST(value AS BLOB), seconds, crc"
+                query = f"SELECT {columns} FROM calls WHERE key IN ({placeholders})"  # noqa: S608 (constants and "?")
+                for key, *row in self.connection.execute(query, chunk):
                     result = read_result(*row)
                     if result is None:
-                        damaged.append(row[0])
+                        damaged.append(key)
                     else:
-                        results[row[0]] = result
+                        results[key] = result
         except sqlite3.DatabaseError as error:
             raise LedgerError(
                 f"The ledger {self.path} is damaged ({error}). Run again: it is recovered when opened."

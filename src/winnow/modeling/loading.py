@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from winnow.artifacts.provenance import file_digest
 from winnow.errors import ConfigError, ModelError
 from winnow.identity import model_name
-from winnow.modeling.weights import check_weight_files, load_pretrained
+from winnow.modeling.weights import check_weight_files, load_part, load_pretrained
 from winnow.records import Message
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def load_causal_lm(path: str, dtype: str, device: str, quantize: str = "none") -
         if quantize != "none":
             raise ConfigError(f"reader.quantize={quantize} needs safetensors; {path} is a GGUF file.")
     torch_device = _prepare(path, device)
-    tokenizer = AutoTokenizer.from_pretrained(source, **source_options)
+    tokenizer = load_part(AutoTokenizer, source, **source_options)
     tokenizer.padding_side = "left"
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
@@ -189,7 +189,7 @@ def load_seq2seq(path: str, dtype: str, device: str, quantize: str = "none") -> 
     options = _quantization(quantize, dtype, torch_device)
     options |= {"dtype": pick_dtype(dtype, device), "use_safetensors": True}
     model: Any = load_pretrained(AutoModelForSeq2SeqLM, source, **hub_options, **options)
-    return LanguageModel(model.to(torch_device).eval(), AutoTokenizer.from_pretrained(source, **hub_options), torch_device)
+    return LanguageModel(model.to(torch_device).eval(), load_part(AutoTokenizer, source, **hub_options), torch_device)
 
 
 def load_encoder(path: str, dtype: str, device: str, *, classes: int = 0) -> LanguageModel:
@@ -203,7 +203,7 @@ def load_encoder(path: str, dtype: str, device: str, *, classes: int = 0) -> Lan
     source, hub_options = hub_arguments(path)
     options: dict[str, Any] = {"dtype": pick_dtype(dtype, device), "use_safetensors": True}
     if classes:
-        architecture = (AutoConfig.from_pretrained(source, **hub_options).architectures or [""])[0]
+        architecture = (load_part(AutoConfig, source, **hub_options).architectures or [""])[0]
         has_classifier = architecture.endswith("ForSequenceClassification")
         if not has_classifier:
             options["num_labels"] = classes
@@ -211,7 +211,7 @@ def load_encoder(path: str, dtype: str, device: str, *, classes: int = 0) -> Lan
         model: Any = load_pretrained(AutoModelForSequenceClassification, source, may_lack=may_lack, **hub_options, **options)
     else:
         model = load_pretrained(AutoModel, source, may_lack=POOLER_WEIGHTS, **hub_options, **options)
-    return LanguageModel(model.to(torch_device).eval(), AutoTokenizer.from_pretrained(source, **hub_options), torch_device)
+    return LanguageModel(model.to(torch_device).eval(), load_part(AutoTokenizer, source, **hub_options), torch_device)
 
 
 def hub_arguments(path: str) -> tuple[str, dict[str, Any]]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from winnow.errors import ConfigError
 from winnow.modeling.loading import POOLER_WEIGHTS, check_model, hub_arguments, pick_device, pick_dtype, resolve_dtype
 from winnow.modeling.pair_inputs import budget_batches
-from winnow.modeling.weights import load_pretrained
+from winnow.modeling.weights import load_part, load_pretrained
 from winnow.records import Passage
 
 if TYPE_CHECKING:
@@ -129,10 +129,10 @@ class SentenceEncoder:
             hf_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
             device = pick_device(self.device)
             source, hub_options = hub_arguments(path)
-            architecture = (AutoConfig.from_pretrained(source, **hub_options).architectures or [""])[0]
+            architecture = (load_part(AutoConfig, source, **hub_options).architectures or [""])[0]
             # AutoModel loads any DPR folder as a question encoder, which would leave a context encoder's weights random.
             model_class: Any = DPRContextEncoder if architecture == "DPRContextEncoder" else AutoModel
             options = {"dtype": pick_dtype(self.dtype, self.device), "use_safetensors": True, **hub_options}
             model = load_pretrained(model_class, source, may_lack=POOLER_WEIGHTS, **options)
-            self._loaded[path] = model.to(device).eval(), AutoTokenizer.from_pretrained(source, **hub_options), device
+            self._loaded[path] = model.to(device).eval(), load_part(AutoTokenizer, source, **hub_options), device
         return self._loaded[path]

@@ -1,7 +1,8 @@
 """Checks of model weights: only safetensors files inside the model's folder are loaded, and no weight may be missing."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -49,10 +50,11 @@ def load_pretrained(model_class: Any, source: str, *, may_lack: Sequence[str] = 
         options: Further arguments of `from_pretrained`.
 
     Raises:
-        ModelError: If a weight is missing, naming the first ones.
+        ModelError: If the model cannot be loaded, or if a weight is missing, naming the first ones.
 
     """
-    model, info = model_class.from_pretrained(source, output_loading_info=True, **options)
+    with _named_errors(source):
+        model, info = model_class.from_pretrained(source, output_loading_info=True, **options)
     missing = sorted(name for name in info["missing_keys"] if not name.startswith(tuple(may_lack)))
     if missing:
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
@@ -61,3 +63,31 @@ def load_pretrained(model_class: Any, source: str, *, may_lack: Sequence[str] = 
             "that it is a complete model of this architecture, and download it again."
         )
     return model
+
+
+def load_part(part_class: Any, source: str, **options: Any) -> Any:
+    """Load a tokenizer or configuration with transformers.
+
+    Raises:
+        ModelError: If it cannot be loaded.
+
+    """
+    with _named_errors(source):
+        return part_class.from_pretrained(source, **options)
+
+
+@contextmanager
+def _named_errors(source: str) -> Iterator[None]:
+    """Turn what transformers raises for a model that it cannot load into a ModelError; errors of memory and devices stay."""
+    import torch
+
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split())[:300]
+        raise ModelError(
+            f"{source} cannot be loaded as this kind of model ({type(error).__name__}: {reason}). Check its config.json, "
+            "tokenizer and weights, or download it again."
+        ) from error

@@ -124,10 +124,10 @@ class ChatProtocol:
         """
         try:
             reply = json.loads(text)
-            served = str(reply.get("model") or "")
+            served = _without_half_characters(str(reply.get("model") or ""))
             choices = [_parse_choice(choice) for choice in reply["choices"]]
             usage = _parse_usage(reply.get("usage"), requests, choices)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, RecursionError) as error:
             reason = f"a reply that is not of the protocol ({type(error).__name__}: {self.scrub(text[:80])!r})"
             raise RetryableError(reason, billed=True) from None
         self._check_model(served)
@@ -209,16 +209,21 @@ def estimated_tokens(request: Generate) -> int:
     )
 
 
+def _without_half_characters(text: str) -> str:
+    return _HALF_CHARACTER.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
 def _parse_choice(choice: Mapping[str, Any]) -> Generation:
     entries = (choice.get("logprobs") or {}).get("content")
     logprobs = None if entries is None else tuple(float(entry["logprob"]) for entry in entries)
     if logprobs is not None and any(math.isnan(value) for value in logprobs):
         _log.warning("The server reports log-probabilities that are no numbers; they are left out.")
         logprobs = None
-    text, finish = choice["message"].get("content") or "", str(choice.get("finish_reason") or "stop")
+    text = choice["message"].get("content") or ""
     if not isinstance(text, str):
         raise TypeError(f"content is {type(text).__name__}")
-    text = _HALF_CHARACTER.sub("\N{REPLACEMENT CHARACTER}", text)
+    text = _without_half_characters(text)
+    finish = _without_half_characters(str(choice.get("finish_reason") or "stop"))
     return Generation("" if finish == "content_filter" else text.strip(), finish, logprobs=logprobs)
 
 
