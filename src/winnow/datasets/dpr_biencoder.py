@@ -38,7 +38,7 @@ class DprBiencoder:
                 raise InputError.at(path, number, received=str(row), expected="an object with a list `positive_ctxs`")
             if not positive:
                 continue
-            gold = positive[0].get("passage_id", positive[0].get("psg_id"))
+            gold = positive[0].get("passage_id", positive[0].get("psg_id")) if isinstance(positive[0], dict) else None
             if gold is None:
                 raise InputError.at(path, number, received=str(positive[0]), expected="a positive passage with an id")
             yield Question(

@@ -26,7 +26,10 @@ class PopQa:
         path = Path(self.path)
         columns: list[str] = []
         for number, line in iter_lines(path):
-            row = next(csv.reader([line], delimiter="\t"))
+            try:
+                row = next(csv.reader([line], delimiter="\t"))
+            except csv.Error as error:
+                raise InputError.at(path, number, received=line, expected=f"tab-separated fields ({error})") from error
             if not columns:
                 columns = row
                 if not {"id", "question", "possible_answers"} <= set(columns):
