@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, get_args
 
 from golden import GOLDEN, Golden, differs, made, stored
-from models import (
+from model_outputs import (
     LIKELIHOODS,
     PAIRS,
     REQUESTS,
