@@ -24,19 +24,21 @@ FORMER = {
     "encoder.model.form": "encoder.model.passage_template",
     "estimator.engine.form": "estimator.engine.template",
     "estimator.engine.words": "estimator.engine.label_words",
-    "reader.engine.window": "reader.engine.context_length",
-    "reader.engine.key_variable": "reader.engine.api_key_variable",
+    "retriever.engine.shard": "retriever.engine.shard_size",
     **{
-        f"reader.engine.pacing.{former}": f"reader.engine.pacing.{name}"
+        f"{role}.engine.{former}": f"{role}.engine.{name}"
+        for role in ("reader", "rewriter", "judge", "verifier")
         for former, name in {
-            "concurrency": "max_concurrency",
-            "connect_seconds": "connect_timeout",
-            "read_seconds": "read_timeout",
-            "attempts": "max_attempts",
-            "first_wait": "initial_wait",
-            "longest_wait": "max_wait",
-            "trip": "failure_threshold",
-            "openings": "max_pauses",
+            "window": "context_length",
+            "key_variable": "api_key_variable",
+            "pacing.concurrency": "pacing.max_concurrency",
+            "pacing.connect_seconds": "pacing.connect_timeout",
+            "pacing.read_seconds": "pacing.read_timeout",
+            "pacing.attempts": "pacing.max_attempts",
+            "pacing.first_wait": "pacing.initial_wait",
+            "pacing.longest_wait": "pacing.max_wait",
+            "pacing.trip": "pacing.failure_threshold",
+            "pacing.openings": "pacing.max_pauses",
         }.items()
     },
 }

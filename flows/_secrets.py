@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping
 
 from winnow.errors import ConfigError
 
-_SECRET_VARIABLE = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(_\d+)?$")
-_SHORTEST = 8
-"""Shorter values of such variables are words that settings may well contain."""
+_SECRET_VARIABLE = re.compile(r"(^|_)(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(_\d+)?$")
+_SECRET_VALUE = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[^\s/]{12,}")
+"""Other values of such variables are words, paths and addresses that settings may well contain."""
 _KEY_FORMATS = re.compile(
-    r"(?<![\w-])(sk-[\w-]{16,}|hf_\w{20,}|gh[pousr]_\w{20,}|AKIA[0-9A-Z]{16}|xox[abpr]-[\w-]{10,}|AIza[\w-]{30,})"
+    r"(?<![\w-])(sk-([\w-]*[-_])?(?=[A-Za-z0-9]*\d)[A-Za-z0-9]{16,}|hf_[A-Za-z0-9]{30,}|gh[pousr]_[A-Za-z0-9]{30,}"
+    r"|AKIA[0-9A-Z]{16}|xox[abpr]-[\w-]{20,}|AIza[\w-]{35})"
 )
 """Formats of the keys of OpenAI, Anthropic, the Hugging Face hub, GitHub, AWS, Slack and Google."""
 
@@ -27,9 +28,7 @@ def check_secrets(texts: Iterable[tuple[str, str]], environment: Mapping[str, st
 
     """
     secrets = {
-        value: name
-        for name, value in environment.items()
-        if _SECRET_VARIABLE.search(name) and len(value) >= _SHORTEST and not os.path.exists(value)
+        value: name for name, value in environment.items() if _SECRET_VARIABLE.search(name) and _SECRET_VALUE.fullmatch(value)
     }
     for setting, text in texts:
         variable = next((name for value, name in secrets.items() if value in text), None)

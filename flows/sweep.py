@@ -17,7 +17,7 @@ from flows._entry import entry
 from flows._metrics import metrics_digest, read_results
 from flows._summary import Summary
 from flows._track import log_cell, tracker
-from winnow.artifacts.provenance import write_manifest
+from winnow.artifacts.provenance import MANIFEST, write_manifest
 from winnow.artifacts.tables import read_predictions
 from winnow.driver import Tally
 from winnow.identity import ledger_identity
@@ -26,6 +26,7 @@ from winnow.sweeps.run import LoadedCell, iter_jobs, load_cells, run_cells
 from winnow.sweeps.spec import CellSpec
 
 _UNFILTERED = "The closed-book filter has not run yet: the first questions of the split are counted as they are."
+_RETRIED = "sweep.retry_empty: replies without text are counted as stored here; a run requests all of the engine's again."
 _NOTHING_TO_DO = "Every cell was finished already; no call was made."
 
 
@@ -36,7 +37,8 @@ def sweep(configs: Sequence[DictConfig]) -> Summary:
     groups = list(_by_engines(cells))
     if configs[0].dry_run:
         rows = [row for group in groups for row in _dry_run(configs[0], group)]
-        return Summary("Dry run: no call was made", rows, _UNFILTERED if unfiltered(configs[0]) else "")
+        notes = [_UNFILTERED] * unfiltered(configs[0]) + [_RETRIED] * bool(configs[0].sweep.retry_empty)
+        return Summary("Dry run: no call was made", rows, "\n".join(notes))
     due = [_due(configs[0], group) for group in groups]
     announce_cells(configs)
     notes = [_run(configs[0], group) for group in due if group]
@@ -69,6 +71,8 @@ def _run(cfg: DictConfig, cells: Sequence[LoadedCell]) -> str:
     engines = open_engines(specs)
     with open_ledger(cfg) as ledger:
         if cfg.sweep.retry_empty:
+            for cell in cells:
+                (cell.spec.folder / MANIFEST).unlink(missing_ok=True)  # a run that is killed leaves them unfinished
             for identity in {ledger_identity(engine) for engine in engines.values()}:
                 ledger.forget_empty(identity)
         run_cells(cells, lambda jobs, total: drive(engines, ledger, jobs, total, "sweeping", tally), _finish)

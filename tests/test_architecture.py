@@ -26,6 +26,6 @@ def test_files_are_short(folder: str) -> None:
 
 def test_tests_mirror_the_source() -> None:
     """Every test folder is a folder of the source or of the repository, or holds data."""
-    folders = {"flows", "conf", "golden", "data", "__pycache__"}
+    folders = {"flows", "conf", "golden", "fuzzing", "data", "__pycache__"}
     folders |= {file.name for file in (ROOT / "src" / "winnow").iterdir() if file.is_dir()}
     assert {file.name for file in (ROOT / "tests").iterdir() if file.is_dir()} <= folders

@@ -1,5 +1,6 @@
 """What goes to MLflow comes back from a real store."""
 
+import os
 import sqlite3
 import subprocess
 import sys
@@ -80,6 +81,7 @@ def test_a_store_whose_creation_was_interrupted_is_created_again(
         subprocess.run([sys.executable, "-c", OPEN, f"sqlite:///{path}", str(tmp_path / "artifacts")], check=True)
         with closing(sqlite3.connect(path)) as db, db:
             db.execute("DELETE FROM alembic_version")
+    os.utime(path, (0, 0))
     Tracker(f"sqlite:///{path}", "winnow", tmp_path / "artifacts").start("r", params={}, tags={}).end()
     assert "created incompletely" in caplog.text
     assert len(list(tmp_path.glob("mlflow.db.broken-*"))) == 1
@@ -91,6 +93,7 @@ def test_a_damaged_store_with_runs_is_never_replaced(tmp_path: Path) -> None:
     Tracker(f"sqlite:///{path}", "winnow", tmp_path / "artifacts").start("r", params={}, tags={}).end()
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("DELETE FROM alembic_version")
+    os.utime(path, (0, 0))
     before = path.read_bytes()
     with pytest.raises(ConfigError, match=r"MLflow store .* cannot be used: it is damaged. Move it away"):
         Tracker(f"sqlite:///{path}", "winnow", tmp_path / "artifacts")
@@ -98,3 +101,13 @@ def test_a_damaged_store_with_runs_is_never_replaced(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="not a database"):
         Tracker(f"sqlite:///{path}", "winnow", tmp_path / "artifacts")
     assert before != path.read_bytes() == b"garbage" * 1000
+
+
+def test_another_database_is_never_replaced(tmp_path: Path) -> None:
+    """A file of a user's own under the name of the store."""
+    path = tmp_path / "mlflow.db"
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("CREATE TABLE mine (x)")
+    with pytest.raises(ConfigError, match="is another database, not a store of MLflow"):
+        Tracker(f"sqlite:///{path}", "winnow", tmp_path / "artifacts")
+    assert [file.name for file in tmp_path.glob("mlflow.db*") if not file.name.endswith(".lock")] == ["mlflow.db"]

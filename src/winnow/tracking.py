@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 
 _log = logging.getLogger(__name__)
+_SETTLING_SECONDS = 20.0
+"""How long a store that cannot be used must have been unchanged before it counts as abandoned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,9 @@ def _create_store(path: Path) -> None:
     with path.with_name(f"{path.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if path.exists():
-            if _is_usable(path):
+            while not (is_usable := _is_usable(path)) and time.time() - path.stat().st_mtime < _SETTLING_SECONDS:
+                time.sleep(1)  # another program may be creating it, such as `mlflow server`
+            if is_usable:
                 return
             broken = path.with_name(f"{path.name}.broken-{time.time_ns()}")
             path.rename(broken)
@@ -112,8 +116,15 @@ def _is_usable(path: Path) -> bool:
     try:
         with closing(sqlite3.connect(path, timeout=60)) as db:
             tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-            if not {"alembic_version", "experiments", "runs"} <= tables:
+            if not tables:
                 return False
+            if not tables & {"alembic_version", "experiments"}:
+                raise ConfigError(f"{path} is another database, not a store of MLflow. Name another file in tracking.uri.")
+            if not {"alembic_version", "experiments", "runs"} <= tables:
+                has_runs = "runs" in tables and db.execute("SELECT COUNT(*) FROM runs").fetchone()[0] > 0
+                if not has_runs:
+                    return False
+                raise ConfigError(_unusable(path, "tables are missing"))
             has_default_experiment = db.execute("SELECT COUNT(*) FROM experiments").fetchone()[0] > 0
             has_version = db.execute("SELECT COUNT(*) FROM alembic_version").fetchone()[0] > 0
             is_sound = db.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok"
@@ -124,7 +135,11 @@ def _is_usable(path: Path) -> bool:
             problem = "it is damaged"
     except sqlite3.DatabaseError as error:
         problem = str(error)
-    raise ConfigError(
+    raise ConfigError(_unusable(path, problem))
+
+
+def _unusable(path: Path, problem: str) -> str:
+    return (
         f"The MLflow store {path} cannot be used: {problem}. Move it away: the runs of finished cells are logged again from "
         "their artifacts."
     )

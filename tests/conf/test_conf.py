@@ -223,6 +223,7 @@ def test_bad_values_are_config_errors() -> None:
         ("estimator.engine.form.suffix=x", ["estimator.engine.template.suffix=x"]),
         ("estimator.engine.words=[a,b]", ["estimator.engine.label_words=[a,b]"]),
         ("reader.engine.window=4096", ["reader.engine.context_length=4096"]),
+        ("judge.engine.window=4096", ["judge.engine.context_length=4096"]),
         ("reader.engine.key_variable=KEY", ["reader.engine.api_key_variable=KEY"]),
         ("reader.engine.pacing.concurrency=4", ["reader.engine.pacing.max_concurrency=4"]),
         ("weighting.by=none", ["weighting.by=none"]),
@@ -233,6 +234,7 @@ def test_former_names_work_and_say_the_new_one(word: str, now: list[str], capsys
     assert current_overrides([word]) == now
     assert bool(capsys.readouterr().err) == (now != [word])
     others = ["joint=re_rag", "retriever=dense", "encoder=dpr", "estimator=causal", "reader=openai"]
+    others.append("reader@judge=openai")
     check_overrides([*others, *now], grid=False)
 
 

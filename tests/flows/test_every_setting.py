@@ -32,6 +32,7 @@ NO_RESULT = {
     "report": "a page over stored predictions",
     "runner": "where jobs run",
     "sweep.name": "names a group of runs",
+    "sweep.retry_empty": "requests replies without text again; the predictions' content digest says whether they changed",
     "tracking": "where runs are logged",
     "training.evaluation": "a table of the log; the weights do not depend on it",
     "training.name": "names the choice",

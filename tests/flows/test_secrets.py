@@ -8,7 +8,7 @@ from conftest import Run
 from flows._secrets import check_secrets
 from winnow.errors import ConfigError
 
-KEY = "sk-not-a-real-key-0123456789"
+KEY = "sk-test-0123456789abcdefghij"
 ENVIRONMENT = {"SOME_API_KEY": "a1b2c3d4e5f6", "SHORT_TOKEN": "test", "HOME": "/home/someone", "TOKEN_FILE_KEY": __file__}
 
 
@@ -18,7 +18,7 @@ ENVIRONMENT = {"SOME_API_KEY": "a1b2c3d4e5f6", "SHORT_TOKEN": "test", "HOME": "/
         ("reader.engine.extra={token:a1b2c3d4e5f6}", "the value of the environment variable SOME_API_KEY"),
         ("http://host/a1b2c3d4e5f6/v1", "the value of the environment variable SOME_API_KEY"),
         (f"http://host/{KEY}/v1", "contains a key"),
-        ("hf_" + "a" * 30, "contains a key"),
+        ("hf_" + "a" * 34, "contains a key"),
     ],
 )
 def test_a_secret_is_refused_by_its_setting(text: str, message: str) -> None:
@@ -31,7 +31,16 @@ def test_a_secret_is_refused_by_its_setting(text: str, message: str) -> None:
 
 def test_other_values_pass() -> None:
     """Short words, paths, names of models and checksums."""
-    texts = ["test", __file__, "/home/someone", "gpt-4o-mini", "ask-me-anything-with-long-words", "0" * 64, "sk-learn"]
+    texts = [
+        "test",
+        __file__,
+        "/home/someone",
+        "gpt-4o-mini",
+        "ask-me-anything-with-long-words",
+        "0" * 64,
+        "models/sk-learn-based-classifier-v2",
+        "hf_internal_testing_tiny_random_llama",
+    ]
     check_secrets([("x", text) for text in texts], ENVIRONMENT)
 
 

@@ -4,6 +4,8 @@ import os
 import random
 import shutil
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -12,7 +14,8 @@ import pytest
 from winnow.cli import main
 from winnow.errors import LedgerError
 from winnow.keys import request_key
-from winnow.ledger import sqlite, tools
+from winnow.ledger import recovery, sqlite, tools
+from winnow.ledger.recovery import is_intact
 from winnow.ledger.rows import checksum
 from winnow.ledger.sqlite import SqliteStore
 from winnow.records import Decoding, Generate, Generation, Message, Score
@@ -121,8 +124,13 @@ def test_nan_is_never_stored(tmp_path: Path) -> None:
     with SqliteStore(path) as ledger:
         with pytest.raises(LedgerError, match="contains NaN and was not stored"):
             ledger.put("m", [(b"k", request, Score(float("nan")), 0.0)])
-        ledger.put("m", [(b"k", request, Score(float("-inf")), 0.0), (b"l", request, Generation("NaN"), 0.0)])
-        assert ledger.get([b"k", b"l"]) == {b"k": Score(float("-inf")), b"l": Generation("NaN")}
+        ledger.claim([b"k", b"l", b"m"])
+        rows = [(b"k", request, Score(float("-inf")), 0.0), (b"m", request, Score(float("nan")), 0.0)]
+        with pytest.raises(LedgerError, match="contains NaN"):
+            ledger.put("m", [*rows, (b"l", request, Generation("NaN"), 0.0)])
+        assert ledger.get([b"k", b"l", b"m"]) == {b"k": Score(float("-inf")), b"l": Generation("NaN")}
+        with SqliteStore(path) as other:
+            assert other.claim([b"m"]) == {b"m"}
 
 
 def test_a_newer_ledger_is_refused_and_left_alone(tmp_path: Path, filled: Path) -> None:
@@ -159,3 +167,62 @@ def test_claims_lapse_by_their_lease_where_a_process_has_no_start_time(
         first.connection.execute("UPDATE claims SET expires = 0 WHERE key = ?", (b"a",))
         first.connection.execute("UPDATE claims SET owner = 'garbage' WHERE key = ?", (b"b",))
         assert second.claim([b"a", b"b"]) == {b"a", b"b"}
+
+
+def test_a_ledger_with_further_tables_is_intact(tmp_path: Path, filled: Path) -> None:
+    """Those of ANALYZE, and an index or a view of a user's own."""
+    path = Path(shutil.copy(filled, tmp_path))
+    for statement in ("ANALYZE", "CREATE INDEX mine ON calls (engine)", "CREATE VIEW totals AS SELECT COUNT(*) FROM calls"):
+        _corrupt(path, statement)
+        assert is_intact(path)
+    with SqliteStore(path) as ledger:
+        assert len(ledger) == CALLS
+    assert not list(tmp_path.glob("*.damaged-*"))
+
+
+def test_a_recovery_keeps_what_was_set_aside(tmp_path: Path, filled: Path) -> None:
+    """The count of damaged calls goes on."""
+    path = Path(shutil.copy(filled, tmp_path))
+    _corrupt(path, "UPDATE calls SET value = 'x' WHERE key = ?", ROWS[0][0])
+    with SqliteStore(path) as ledger:
+        ledger.get([ROWS[0][0]])
+    with path.open("r+b") as file:
+        file.write(b"garbage" * 5)
+    with SqliteStore(path) as ledger:
+        assert tools.calls_set_aside(ledger) == 1
+
+
+def test_a_call_that_another_process_made_again_is_not_set_aside(tmp_path: Path, filled: Path) -> None:
+    """Between the reading of a damaged row and its removal."""
+    path = Path(shutil.copy(filled, tmp_path))
+    with SqliteStore(path) as ledger:
+        ledger.set_aside([ROWS[0][0]])
+        assert len(ledger) == CALLS
+
+
+def test_a_file_that_cannot_be_opened_is_not_damaged(tmp_path: Path, filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Too many open files, a disk that fails: the error is told, and nothing is recovered."""
+    path = Path(shutil.copy(filled, tmp_path))
+    error = sqlite3.OperationalError("unable to open database file")
+    error.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN
+
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(recovery, "_connect", fail)
+    with pytest.raises(LedgerError, match="cannot be opened"), SqliteStore(path):
+        pass
+    assert not list(tmp_path.glob("*.damaged-*"))
+
+
+def test_several_processes_on_a_damaged_ledger_recover_it_once(tmp_path: Path, filled: Path) -> None:
+    """The others wait, and use the recovered file."""
+    path = Path(shutil.copy(filled, tmp_path))
+    with path.open("r+b") as file:
+        file.write(b"garbage" * 10)
+    code = (
+        "import sys; from winnow.ledger.sqlite import SqliteStore\nwith SqliteStore(sys.argv[1]) as ledger: print(len(ledger))"
+    )
+    started = [subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    assert [process.communicate()[0].strip() for process in started] == [str(CALLS)] * 3
+    assert len([file for file in tmp_path.glob("*.damaged-*") if file.name.rpartition("-")[2].isdigit()]) == 1

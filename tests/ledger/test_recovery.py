@@ -7,6 +7,7 @@ import pytest
 
 from winnow.errors import LedgerError
 from winnow.keys import request_key
+from winnow.ledger import sqlite
 from winnow.ledger.recovery import is_intact, recover
 from winnow.ledger.sqlite import SqliteStore
 from winnow.records import Decoding, Generate, Generation, Message
@@ -60,8 +61,9 @@ def test_overwritten_pages_cost_only_what_was_on_them(tmp_path: Path) -> None:
         assert all(stored[key] == result for key, result in ledger.get(list(stored)).items())
 
 
-def test_a_damaged_file_that_another_process_has_open_is_left_alone(tmp_path: Path) -> None:
+def test_a_damaged_file_that_another_process_has_open_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It says which file and what to do."""
+    monkeypatch.setattr(sqlite, "_RECOVERY_SECONDS", 0.1)
     path = tmp_path / "l.sqlite"
     filled(path)
     with SqliteStore(path):

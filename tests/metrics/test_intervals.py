@@ -82,3 +82,10 @@ def test_bad_values_are_refused(bad: list[float]) -> None:
     """No value, or a NaN, is never averaged."""
     with pytest.raises(InputError):
         mean_interval(bad)
+
+
+def test_a_ratio_may_exceed_one() -> None:
+    """Such as tokens per call; one question has no width."""
+    ratio = ratio_interval([5, 3, 1], [2, 2, 2])
+    assert (ratio.mean, ratio.low < 1.5 < ratio.high) == (1.5, True)
+    assert (ratio_interval([4.0], [2.0]).low, ratio_interval([4.0], [2.0]).high) == (2.0, 2.0)

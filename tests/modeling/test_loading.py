@@ -111,6 +111,7 @@ def test_an_index_names_only_safetensors_in_the_folder(tmp_path: Path, name: str
     (tmp_path / "outside.safetensors").touch()
     index = folder / "model.safetensors.index.json"
     index.write_text(json.dumps({"weight_map": {"a": "model.safetensors"}}))
+    (folder / "pytorch_model.bin.index.json").write_text(json.dumps({"weight_map": {"a": "pytorch_model.bin"}}))
     check_model(str(folder))
     index.write_text(json.dumps({"weight_map": {"a": "model.safetensors", "b": name}}))
     with pytest.raises(ModelError, match=message):

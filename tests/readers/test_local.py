@@ -154,8 +154,8 @@ def test_four_bits_need_a_gpu(folder: Path) -> None:
 def test_the_window_is_known(folder: Path) -> None:
     """Prompt and reply together must fit."""
     reader = LocalReader(str(folder), "tiny", "float32")
-    assert reader.context_length == 200
-    assert LocalReader(str(folder), "tiny", "float32", max_context_length=30).context_length == 30
+    assert reader.token_limit == 200
+    assert LocalReader(str(folder), "tiny", "float32", context_length=30).token_limit == 30
     assert reader.fits(requests()[0])
     assert not reader.fits(Generate((Message("user", "fox " * 300),), Decoding(8)))
 

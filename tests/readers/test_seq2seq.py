@@ -60,4 +60,4 @@ def test_there_is_no_window_unless_it_is_set(folder: Path) -> None:
     """Relative positions set no limit."""
     long = Generate((Message("user", "fox " * 3000),), Decoding(4))
     assert Seq2SeqReader(str(folder), "t", "float32").fits(long)
-    assert not Seq2SeqReader(str(folder), "t", "float32", max_context_length=512).fits(long)
+    assert not Seq2SeqReader(str(folder), "t", "float32", context_length=512).fits(long)

@@ -43,7 +43,7 @@ def is_intact(path: Path) -> bool:
 
     Raises:
         LedgerError: If the file is not an SQLite file and contains no call either.
-        sqlite3.OperationalError: If another process keeps the file locked.
+        sqlite3.DatabaseError: If the file cannot be opened for another reason, such as a lock or an error of the disk.
 
     """
     if not path.exists() or path.stat().st_size == 0:
@@ -67,9 +67,15 @@ def is_intact(path: Path) -> bool:
     except UnicodeDecodeError:  # a damaged name in SQLite's own message
         return False
     except sqlite3.DatabaseError as error:
-        if (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        if not _is_damage(error):
             raise
         return False
+
+
+def _is_damage(error: sqlite3.DatabaseError) -> bool:
+    """Return whether an error is about the content of a file, rather than about locks, the disk or open files."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return code is None or code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -79,12 +85,13 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _has_known_tables(db: sqlite3.Connection) -> bool:
-    """Return whether the tables that a file has are those of a ledger, with the same columns."""
+    """Return whether a file has the tables of a ledger, with the same columns, or none yet; further tables do not matter."""
     with closing(sqlite3.connect(":memory:")) as new:
         migrate(new)
         expected = _tables(new)
     tables = _tables(db)
-    return all(expected.get(name) == columns for name, columns in tables.items())
+    are_equal = all(tables.get(name, columns) == columns for name, columns in expected.items())
+    return are_equal and ({"calls", "claims"} <= tables.keys() or not tables)
 
 
 def _tables(db: sqlite3.Connection) -> dict[str, str]:
@@ -103,6 +110,9 @@ def recover(path: Path) -> Recovered:
         for source in (path, transplanted):
             new.executemany("INSERT OR IGNORE INTO calls VALUES (?,?,?,?,?,?,?)", _calls(source))
             new.commit()
+        set_aside = _set_aside_rows(path) or _set_aside_rows(transplanted)
+        new.executemany("INSERT INTO damaged VALUES (?,?,?,?,?,?,?,?)", set_aside)
+        new.commit()
         calls = int(new.execute("SELECT COUNT(*) FROM calls").fetchone()[0])
     damaged = path.with_name(f"{path.name}.damaged-{time.time_ns()}")
     for suffix in _SIDE_FILES:
@@ -138,18 +148,40 @@ def _transplanted(path: Path) -> Iterator[Path]:
 
 def _calls(path: Path) -> Iterator[tuple[Any, ...]]:
     """Yield the calls of a file that can be read and are as they were stored."""
-    with closing(_connect(path)) as db, suppress(sqlite3.DatabaseError, UnicodeDecodeError):
+    with closing(_connect(path)) as db, _unless_damaged():
         db.execute("PRAGMA writable_schema=ON")  # without it, SQLite refuses to read a truncated file at all
         for key, kind, engine, value, seconds, created, crc in _read_rows(db, b"", None, 0):
             if read_result(key, value, seconds, crc) is not None and isinstance(created, float):
                 yield key, str(kind), str(engine), value.decode(), max(0.0, float(seconds)), created, crc
 
 
+def _set_aside_rows(path: Path) -> list[tuple[Any, ...]]:
+    """Return the rows that were set aside earlier, as far as they can be read."""
+    rows: list[tuple[Any, ...]] = []
+    with closing(_connect(path)) as db, _unless_damaged():
+        rows += db.execute("SELECT * FROM damaged")
+    return rows
+
+
+@contextmanager
+def _unless_damaged() -> Iterator[None]:
+    """Suppress the errors of damaged content, and no others."""
+    try:
+        yield
+    except UnicodeDecodeError:
+        pass
+    except sqlite3.DatabaseError as error:
+        if not _is_damage(error):
+            raise
+
+
 def _read_rows(db: sqlite3.Connection, prefix: bytes, end: bytes | None, depth: int) -> Iterator[tuple[Any, ...]]:
     """Yield the rows whose key starts with `prefix`. If pages are damaged, split the range and yield the readable rows."""
     try:
         yield from _select_range(db, prefix, end, "ASC").fetchall()
-    except sqlite3.DatabaseError:
+    except sqlite3.DatabaseError as error:
+        if not _is_damage(error):
+            raise
         if depth < _MAX_DEPTH:
             for byte in range(256):
                 subprefix = prefix + bytes([byte])
@@ -157,7 +189,7 @@ def _read_rows(db: sqlite3.Connection, prefix: bytes, end: bytes | None, depth: 
                 yield from _read_rows(db, subprefix, subrange_end, depth + 1)
             return
         for order in ("ASC", "DESC"):
-            with suppress(sqlite3.DatabaseError):
+            with _unless_damaged():
                 yield from _select_range(db, prefix, end, order)
 
 

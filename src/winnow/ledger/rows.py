@@ -31,7 +31,9 @@ CREATE TABLE IF NOT EXISTS damaged (
 _VERSION_FACTOR = 999_983
 """`PRAGMA user_version` is the number of applied migrations times this prime, so that no flipped bit makes another version."""
 COLUMNS = "key, kind, engine, value, seconds, created, crc"
-IS_EMPTY = "json_valid(value) AND trim(json_extract(value, '$.text'), char(9, 10, 13, 32)) = ''"
+IS_EMPTY = (
+    """value LIKE '{"text":"",%' OR json_valid(value) AND trim(json_extract(value, '$.text'), char(9, 10, 13, 32)) = ''"""
+)
 """Condition on rows that are replies without text."""
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 

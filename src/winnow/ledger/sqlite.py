@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 LEASE_SECONDS = 600.0
 _BUSY_SECONDS = 60.0
+_RECOVERY_SECONDS = 60.0
+"""How long a process waits for another one that has a damaged file open, and may be recovering it."""
 _OWNER_NUMBERS = itertools.count()
 _KEYS_PER_QUERY = 500
 _log = logging.getLogger(__name__)
@@ -85,23 +87,35 @@ class SqliteStore:
         """
         self._lock_file = self._open_lock_file()
         try:
-            self._recover()
+            self._recover(only_if_damaged=False)
         finally:
             os.close(self._lock_file)
 
     def _open_lock_file(self) -> int:
         return os.open(self.path.with_name(self.path.name + ".lock"), os.O_CREAT | os.O_RDWR, 0o644)
 
-    def _recover(self) -> None:
-        """Recover a damaged file, unless another process has it open."""
+    def _recover(self, *, only_if_damaged: bool = True) -> None:
+        """Recover a damaged file, or wait until another process has recovered it.
+
+        Raises:
+            LedgerError: If another process keeps the damaged file open.
+
+        """
         assert self._lock_file is not None
-        try:
-            fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise LedgerError(
-                f"The ledger {self.path} is damaged, and another process has it open. Stop that process and run again; the "
-                "file is then recovered."
-            ) from None
+        deadline = time.monotonic() + _RECOVERY_SECONDS
+        while True:
+            try:
+                fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError:
+                if time.monotonic() > deadline:
+                    raise LedgerError(
+                        f"The ledger {self.path} is damaged, and another process has it open. Stop that process and run "
+                        "again; the file is then recovered."
+                    ) from None
+                time.sleep(0.1)
+        if only_if_damaged and is_intact(self.path):
+            return
         recovered = recover(self.path)
         _log.warning(
             "The ledger %s was damaged: %d calls were recovered; the damaged file is kept as %s. Lost calls will be rerun.",
@@ -174,31 +188,45 @@ class SqliteStore:
         return results
 
     def set_aside(self, keys: Sequence[bytes]) -> None:
-        """Move damaged rows to the table `damaged`, so that their calls are made again."""
+        """Move rows that are damaged to the table `damaged`, so that their calls are made again."""
+        now, query = time.time(), "SELECT key, CAST(value AS BLOB), seconds, crc FROM calls WHERE key = ?"
+        with self.writing() as db:
+            for key in keys:
+                row = db.execute(query, (key,)).fetchone()
+                if row is not None and read_result(*row) is None:  # not if another process has made the call again
+                    db.execute(f"INSERT INTO damaged SELECT {COLUMNS}, ? FROM calls WHERE key = ?", (now, key))  # noqa: S608 (constants)
+                    db.execute("DELETE FROM calls WHERE key = ?", (key,))
         _log.warning(
             "The ledger %s: %d damaged calls were set aside (%s); they will be rerun.",
             self.path,
             len(keys),
             ", ".join(key.hex()[:12] for key in keys[:5]) + (", ..." if len(keys) > 5 else ""),
         )
-        with self.writing() as db:
-            db.executemany(
-                f"INSERT INTO damaged SELECT {COLUMNS}, ? FROM calls WHERE key = ?",  # noqa: S608 (constants)
-                [(time.time(), key) for key in keys],
-            )
-            db.executemany("DELETE FROM calls WHERE key = ?", [(key,) for key in keys])
 
     def put(self, engine: str, rows: Iterable[tuple[bytes, Request, Result, float]]) -> None:
-        """Store (key, request, result, seconds) rows in one commit, release their claims and renew the remaining claims."""
+        """Store (key, request, result, seconds) rows in one commit, release their claims and renew the remaining claims.
+
+        Raises:
+            LedgerError: If a result contains NaN, after the others have been stored.
+
+        """
         now = time.time()
         rows_to_insert = []
+        refused: dict[bytes, LedgerError] = {}
         for key, request, result, seconds in rows:
-            value = encode(result)
+            try:
+                value = encode(result)
+            except LedgerError as error:
+                refused[key] = error
+                continue
             rows_to_insert.append((key, type(request).__name__, engine, value, seconds, now, checksum(key, value.encode())))
         with self.writing() as db:
             db.executemany("INSERT OR IGNORE INTO calls VALUES (?,?,?,?,?,?,?)", rows_to_insert)
             db.executemany("DELETE FROM claims WHERE key = ?", [(row[0],) for row in rows_to_insert])
             db.execute("UPDATE claims SET expires = ? WHERE owner = ?", (now + LEASE_SECONDS, self.owner))
+        if refused:
+            self.release(list(refused))
+            raise next(iter(refused.values()))
 
     def claim(self, keys: Sequence[bytes]) -> set[bytes]:
         """Claim the calls that are neither stored nor under a valid claim of another owner, and return their keys."""
@@ -231,7 +259,7 @@ class SqliteStore:
     def forget_empty(self, engine: str) -> int:
         """Delete an engine's replies without text, so that they are requested again, and return how many there were."""
         with self.writing() as db:
-            return db.execute(f"DELETE FROM calls WHERE engine = ? AND {IS_EMPTY}", (engine,)).rowcount  # noqa: S608 (constants)
+            return db.execute(f"DELETE FROM calls WHERE engine = ? AND ({IS_EMPTY})", (engine,)).rowcount  # noqa: S608 (constants)
 
     def __len__(self) -> int:
         """Return the number of stored calls."""

@@ -94,10 +94,10 @@ def ratio_interval(parts: ArrayLike, wholes: ArrayLike, *, seed: int = 0, resamp
     if not whole:
         return undefined_interval()
     counted = int((terms[1] > 0).sum())
-    low, high = _wilson(part / whole, counted)
-    if not is_binary(terms.ravel()):
-        resampled = _resampled_ratios(terms, seed, resamples)
-        low, high = resampled if resampled[0] < resampled[1] else (low, high)
+    is_share = is_binary(terms.ravel())
+    low, high = (math.nan, math.nan) if is_share else _resampled_ratios(terms, seed, resamples)
+    if is_share or (low == high and part <= whole):
+        low, high = _wilson(part / whole, counted)
     return Interval(part / whole, low, high, counted, (part, whole))
 
 

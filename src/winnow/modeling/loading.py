@@ -28,7 +28,7 @@ DTYPES = ("auto", "float32", "bfloat16", "float16")
 RUNTIMES = ("auto", "torch", "openvino")
 POOLER_WEIGHTS = ("pooler.",)
 """Prefixes of the weights that encoders trained without a pooler lack; nothing reads a pooler's output without its weights."""
-_CLASSIFIER_WEIGHTS = ("classifier.", "pre_classifier.", "score.", "pooler.", "bert.pooler.", "roberta.pooler.")
+_CLASSIFIER_WEIGHTS = ("classifier.", "pre_classifier.", "score.", "pooler.")
 """Prefixes of the weights of a new classifier, which training starts at random."""
 
 

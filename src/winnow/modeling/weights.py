@@ -19,7 +19,7 @@ def check_weight_files(folder: Path) -> None:
     """
     if not list(folder.glob("*.safetensors")):
         raise ModelError(f"The model folder {folder} has no safetensors weights; pickled weights are not loaded.")
-    for index in sorted(folder.glob("*.index.json")):
+    for index in sorted(folder.glob("*.safetensors.index.json")):
         _check_index(index)
 
 
@@ -55,7 +55,8 @@ def load_pretrained(model_class: Any, source: str, *, may_lack: Sequence[str] = 
     """
     with _named_errors(source):
         model, info = model_class.from_pretrained(source, output_loading_info=True, **options)
-    missing = sorted(name for name in info["missing_keys"] if not name.startswith(tuple(may_lack)))
+    prefix = f"{model.base_model_prefix}."
+    missing = sorted(name for name in info["missing_keys"] if not name.removeprefix(prefix).startswith(tuple(may_lack)))
     if missing:
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
         raise ModelError(

@@ -41,7 +41,7 @@ class LocalEngine(ABC):
             depend on the other requests of its batch.
         device: "auto", "cpu" or "cuda".
         quantize: "none" or, on CUDA only, "4bit" (bitsandbytes).
-        max_context_length: Maximum number of tokens of prompt and reply together; None means the model's own limit.
+        context_length: Maximum number of tokens of prompt and reply together; None means the model's own limit.
         batch_tokens: Maximum number of padded prompt tokens per batch.
         batch_size: Maximum number of prompts per batch.
         capacity: Maximum number of requests in the queue.
@@ -63,7 +63,7 @@ class LocalEngine(ABC):
     dtype: str = "auto"
     device: str = "auto"
     quantize: str = "none"
-    max_context_length: int | None = None
+    context_length: int | None = None
     batch_tokens: int = 4096
     batch_size: int = 16
     capacity: int = 256
@@ -112,9 +112,9 @@ class LocalEngine(ABC):
         return self._lm
 
     @property
-    def context_length(self) -> int:
+    def token_limit(self) -> int:
         """Return the maximum number of tokens of prompt and reply together."""
-        return self.max_context_length or self.lm.context_length
+        return self.context_length or self.lm.context_length
 
     def refusal(self, request: Request) -> str | None:  # noqa: ARG002 (for subclasses)
         """Return None, because a local model serves every request of its kinds."""
@@ -137,10 +137,10 @@ class LocalEngine(ABC):
         else:
             max_reply_tokens = len(text_request.continuation.encode()) + 1
         max_prompt_tokens = sum(len(m.content.encode()) for m in messages) + _TOKENS_PER_MESSAGE * len(messages)
-        if max_prompt_tokens + max_reply_tokens < self.context_length:
+        if max_prompt_tokens + max_reply_tokens < self.token_limit:
             return True
         item = self.encode(text_request)
-        return item.length + (max_reply_tokens if isinstance(text_request, Generate) else 0) <= self.context_length
+        return item.length + (max_reply_tokens if isinstance(text_request, Generate) else 0) <= self.token_limit
 
     def size(self, request: Request) -> int:
         """Return the length of the prompt in tokens, including the chat template."""

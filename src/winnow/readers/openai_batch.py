@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from winnow.errors import CallRefusedError, ConfigError, ReaderError
 from winnow.keys import request_key
 from winnow.readers.openai_engine import OpenAIEngine, as_generate
-from winnow.readers.openai_protocol import RetryableError
+from winnow.readers.openai_protocol import ModelMismatchError, RetryableError
 from winnow.records import Decoding, Failed, Generate, Generation, Message, Request, Result, TooLong, Usage
 
 if TYPE_CHECKING:
@@ -263,6 +263,8 @@ class OpenAIBatchReader(OpenAIEngine):
             return self._outcome(row)
         except RetryableError:
             return None
+        except ModelMismatchError:
+            raise  # the batch is read again once the model is accepted
         except ReaderError as error:
             entry = self._entries.get(key)
             if entry is None:

@@ -34,7 +34,13 @@ _TOO_LONG = re.compile(
     r"context (length|size|window)|exceed_context_size|max(imum)? model length|too many tokens", re.IGNORECASE
 )
 """How OpenAI, vLLM and llama.cpp report an exceeded context length."""
+_DATE = re.compile(r"-(\d{3,8}|\d{4}-\d{2}-\d{2})")
+"""The date or version that a server appends to the name of a model."""
 _log = logging.getLogger(__name__)
+
+
+class ModelMismatchError(ReaderError):
+    """Raised when a server answers with another model than was requested."""
 
 
 class RetryableError(Exception):
@@ -149,19 +155,16 @@ class ChatProtocol:
         """Check that a reply is from the requested model, of which a server may report the path, the date or the revision.
 
         Raises:
-            ReaderError: If it is from another model.
+            ModelMismatchError: If it is from another model.
 
         """
         expected = self.served_model or str(self.extra.get("model", self.model))
-        if not served or expected == "*" or served == expected:
+        if not served or expected == "*" or _is_same_model(expected, served):
             return
-        is_dated = served.startswith(f"{expected}-") and served.removeprefix(f"{expected}-").replace("-", "").isdigit()
-        served_name, expected_name = (PurePosixPath(name.partition("@")[0]).name for name in (served, expected))
-        if not is_dated and served_name.removesuffix(".gguf") != expected_name.removesuffix(".gguf"):
-            raise ReaderError(
-                f"{self.base_url} answered with the model {served!r} instead of {expected!r}, and the reply was not stored. "
-                f"Correct reader.base, or accept this model with reader.engine.served_model='{served}'."
-            )
+        raise ModelMismatchError(
+            f"{self.base_url} answered with the model {served!r} instead of {expected!r}, and the reply was not stored. "
+            f"Correct reader.base, or accept this model with reader.engine.served_model='{served}'."
+        )
 
     def outcome(self, error: openai.OpenAIError) -> Generation | TooLong:
         """Convert a failure to an outcome, or raise RetryableError or, if the failure is permanent, ReaderError."""
@@ -194,6 +197,18 @@ class ChatProtocol:
             f"The server refused a request with HTTP {status}: {message}. Check the model ({self.model}), {self.base_url} "
             f"and the key in {self.api_key_variable}. Finished calls are in the ledger."
         )
+
+
+def _is_same_model(expected: str, served: str) -> bool:
+    """Return whether two names may be of one model: they differ in case, path, revision, tag, file type or date only."""
+    names = [name.lower() for name in (expected, served)]
+    owners = [name.split("/")[0] for name in names if name.count("/") == 1 and not name.startswith("/")]
+    if len(owners) == 2 and owners[0] != owners[1]:
+        return False
+    plain, served_name = (
+        PurePosixPath(re.split("[@:]", name)[0]).name.removesuffix(".gguf").removesuffix("-latest") for name in names
+    )
+    return served_name == plain or bool(_DATE.fullmatch(served_name.removeprefix(plain)))
 
 
 def estimated_tokens(request: Generate) -> int:
