@@ -142,11 +142,7 @@ def check_settings(cfg: DictConfig) -> None:
         ConfigError: with the setting, the value received and what is expected.
 
     """
-    for key, annotation in SETTINGS.items():
-        value = OmegaConf.select(cfg, key, default=OmegaConf)
-        if value is not OmegaConf:
-            plain = OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
-            _check(key, plain, annotation)
+    _check_each(cfg, "", SETTINGS)
     for group in cfg:
         if group in ("grid", "hydra"):
             continue
@@ -154,7 +150,7 @@ def check_settings(cfg: DictConfig) -> None:
             if "_target_" in node:
                 check_component(key, node)
             else:
-                _check_suffixes(key, node)
+                _check_each(node, f"{key}.", SUFFIXES)
 
 
 def _nodes(key: str, node: Any) -> Iterator[tuple[str, DictConfig]]:
@@ -165,12 +161,13 @@ def _nodes(key: str, node: Any) -> Iterator[tuple[str, DictConfig]]:
             yield from _nodes(f"{key}.{name!s}", node._get_node(name))
 
 
-def _check_suffixes(key: str, node: DictConfig) -> None:
-    for suffix, annotation in SUFFIXES.items():
-        value = OmegaConf.select(node, suffix, default=OmegaConf)
+def _check_each(node: DictConfig, prefix: str, annotations: Mapping[str, Any]) -> None:
+    """Check the settings of a mapping that have an annotation, by their dotted names within it."""
+    for name, annotation in annotations.items():
+        value = OmegaConf.select(node, name, default=OmegaConf)
         if value is not OmegaConf:
             plain = OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
-            _check(f"{key}.{suffix}", plain, annotation)
+            _check(f"{prefix}{name}", plain, annotation)
 
 
 def check_component(key: str, node: DictConfig) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from winnow.protocols import Engine
-from winnow.records import NO_USAGE, Plan, Request, Result, Role, RoleUsage, Usage
+from winnow.records import NO_USAGE, Generation, Plan, Request, Result, Role, RoleUsage, Usage
 
 
 @dataclass(slots=True, eq=False)
@@ -22,6 +22,13 @@ class ActivePlan:
     cut: dict[Role, int] = field(default_factory=dict)
     empty: dict[Role, int] = field(default_factory=dict)
     dropped: int = 0
+
+    def count_reply(self, role: Role, reply: Generation) -> None:
+        """Count a reply that was cut, or that has no text."""
+        if reply.finish == "length":
+            self.cut[role] = self.cut.get(role, 0) + 1
+        if not reply.text.strip():
+            self.empty[role] = self.empty.get(role, 0) + 1
 
     def role_usage(self, role: Role) -> RoleUsage:
         """Return what the plan has used of one role so far."""

@@ -180,10 +180,8 @@ class Driver:
         if isinstance(result, Generation | Score):
             role = waiter.request.role
             active.usage[role] = active.usage[role] + result.usage if role in active.usage else result.usage
-            if isinstance(result, Generation) and result.finish == "length":
-                active.cut[role] = active.cut.get(role, 0) + 1
-            if isinstance(result, Generation) and not result.text.strip():
-                active.empty[role] = active.empty.get(role, 0) + 1
+            if isinstance(result, Generation):
+                active.count_reply(role, result)
         if isinstance(result, Generation) and waiter.dropped and isinstance(waiter.request, Generate):
             active.dropped += waiter.dropped
             result = replace(result, dropped=waiter.dropped, passages=waiter.request.passages)

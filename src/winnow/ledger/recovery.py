@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from winnow.errors import LedgerError
-from winnow.ledger.rows import COLUMNS, MIGRATIONS, migrate, read_result, schema_version
+from winnow.ledger.rows import COLUMNS_AS_BYTES, MIGRATIONS, decode_text, migrate, read_result, schema_version
 
 _MAX_DEPTH = 2
 """Maximum number of times that a range is split by the next byte of the key before its unreadable rows are skipped."""
@@ -80,7 +80,7 @@ def _is_damage(error: sqlite3.DatabaseError) -> bool:
 
 def _connect(path: Path) -> sqlite3.Connection:
     db = sqlite3.connect(path, timeout=60)
-    db.text_factory = lambda text: text.decode(errors="replace")
+    db.text_factory = decode_text
     return db
 
 
@@ -197,5 +197,4 @@ def _select_range(db: sqlite3.Connection, start: bytes, end: bytes | None, order
     conditions = {"key >= ?": start, "key < ?": end} if start else {}
     used = {text: bound for text, bound in conditions.items() if bound is not None}
     where = f"WHERE {' AND '.join(used)} ORDER BY key {order}" if used else ""  # a scan also finds misplaced keys
-    columns = COLUMNS.replace("value", "CAST(value AS BLOB)")
-    return db.execute(f"SELECT {columns} FROM calls {where}", tuple(used.values()))  # noqa: S608 (constants)
+    return db.execute(f"SELECT {COLUMNS_AS_BYTES} FROM calls {where}", tuple(used.values()))  # noqa: S608 (constants)

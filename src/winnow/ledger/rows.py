@@ -31,6 +31,10 @@ CREATE TABLE IF NOT EXISTS damaged (
 _VERSION_FACTOR = 999_983
 """`PRAGMA user_version` is the number of applied migrations times this prime, so that no flipped bit makes another version."""
 COLUMNS = "key, kind, engine, value, seconds, created, crc"
+COLUMNS_AS_BYTES = COLUMNS.replace("value", "CAST(value AS BLOB)")
+"""The same columns with the value as bytes, which can be read whatever they are."""
+RESULT_COLUMNS = "CAST(key AS BLOB), key, CAST(value AS BLOB), seconds, crc"
+"""The key as bytes, and the arguments of `read_result`."""
 IS_EMPTY = (
     """value LIKE '{"text":"",%' OR json_valid(value) AND trim(json_extract(value, '$.text'), char(9, 10, 13, 32)) = ''"""
 )
@@ -59,6 +63,11 @@ def schema_version(db: sqlite3.Connection) -> int | None:
     """Return the number of migrations that a file has gone through, or None if its version is no valid one."""
     version, remainder = divmod(int(db.execute("PRAGMA user_version").fetchone()[0]), _VERSION_FACTOR)
     return None if remainder or version < 0 else version
+
+
+def decode_text(text: bytes) -> str:
+    """Decode a text whatever its bytes are (a `text_factory` of sqlite3)."""
+    return text.decode(errors="replace")
 
 
 def checksum(key: bytes, value: bytes) -> int:

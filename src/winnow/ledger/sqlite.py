@@ -22,7 +22,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 
 from winnow.errors import DiskFullError, LedgerError
 from winnow.ledger.recovery import is_intact, recover
-from winnow.ledger.rows import COLUMNS, IS_EMPTY, checksum, encode, migrate, read_result
+from winnow.ledger.rows import COLUMNS, IS_EMPTY, RESULT_COLUMNS, checksum, decode_text, encode, migrate, read_result
 from winnow.records import Request, Result
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class SqliteStore:
         self.connection.execute("PRAGMA journal_mode=WAL")
         self.connection.execute("PRAGMA synchronous=NORMAL")
         migrate(self.connection)
-        self.connection.text_factory = lambda text: text.decode(errors="replace")
+        self.connection.text_factory = decode_text
 
     def rebuild(self) -> None:
         """Copy the readable calls to a new file, and keep the former one beside it; the store must not be open.
@@ -171,8 +171,7 @@ class SqliteStore:
             for start in range(0, len(keys), _KEYS_PER_QUERY):
                 chunk = keys[start : start + _KEYS_PER_QUERY]
                 placeholders = ",".join("?" * len(chunk))
-                columns = "CAST(key AS BLOB), key, CAST(value AS BLOB), seconds, crc"
-                query = f"SELECT {columns} FROM calls WHERE key IN ({placeholders})"  # noqa: S608 (constants and "?")
+                query = f"SELECT {RESULT_COLUMNS} FROM calls WHERE key IN ({placeholders})"  # noqa: S608 (constants and "?")
                 for key, *row in self.connection.execute(query, chunk):
                     result = read_result(*row)
                     if result is None:
@@ -189,11 +188,11 @@ class SqliteStore:
 
     def set_aside(self, keys: Sequence[bytes]) -> None:
         """Move rows that are damaged to the table `damaged`, so that their calls are made again."""
-        now, query = time.time(), "SELECT key, CAST(value AS BLOB), seconds, crc FROM calls WHERE key = ?"
+        now, query = time.time(), f"SELECT {RESULT_COLUMNS} FROM calls WHERE key = ?"  # noqa: S608 (constants)
         with self.writing() as db:
             for key in keys:
                 row = db.execute(query, (key,)).fetchone()
-                if row is not None and read_result(*row) is None:  # not if another process has made the call again
+                if row is not None and read_result(*row[1:]) is None:  # not if another process has made the call again
                     db.execute(f"INSERT INTO damaged SELECT {COLUMNS}, ? FROM calls WHERE key = ?", (now, key))  # noqa: S608 (constants)
                     db.execute("DELETE FROM calls WHERE key = ?", (key,))
         _log.warning(

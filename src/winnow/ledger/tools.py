@@ -13,7 +13,7 @@ from urllib.parse import quote
 from winnow.artifacts.files import atomic_write
 from winnow.errors import InputError, LedgerError
 from winnow.formats.text import read_json_lines
-from winnow.ledger.rows import COLUMNS, IS_EMPTY, checksum, decode, read_result
+from winnow.ledger.rows import COLUMNS_AS_BYTES, IS_EMPTY, RESULT_COLUMNS, checksum, decode, decode_text, read_result
 from winnow.ledger.sqlite import SqliteStore
 
 _EXPORT_FIELDS: Mapping[str, type | tuple[type, ...]] = {
@@ -94,8 +94,7 @@ def prune(
 
 def damaged_calls(ledger: SqliteStore) -> list[bytes]:
     """Return the keys of the stored calls that cannot be read."""
-    columns = "CAST(key AS BLOB), key, CAST(value AS BLOB), seconds, crc"
-    rows = ledger.connection.execute(f"SELECT {columns} FROM calls")  # noqa: S608 (constants)
+    rows = ledger.connection.execute(f"SELECT {RESULT_COLUMNS} FROM calls")  # noqa: S608 (constants)
     return [key for key, *row in rows if read_result(*row) is None]
 
 
@@ -141,14 +140,13 @@ def merge(ledger: SqliteStore, other: Path) -> int:
     if not other.is_file():
         raise LedgerError(f"Ledger not found: {other}.")
     with closing(sqlite3.connect(f"file:{quote(str(other))}?mode=ro", uri=True)) as source:
-        source.text_factory = lambda text: text.decode(errors="replace")
+        source.text_factory = decode_text
         return _insert_missing(ledger, _intact_rows(source))
 
 
 def _intact_rows(db: sqlite3.Connection, order: str = "") -> Iterator[Sequence[Any]]:
     """Yield the rows that can be read, as they are stored."""
-    columns = COLUMNS.replace("value", "CAST(value AS BLOB)")
-    for key, kind, engine, value, seconds, created, crc in db.execute(f"SELECT {columns} FROM calls {order}"):  # noqa: S608 (constants)
+    for key, kind, engine, value, seconds, created, crc in db.execute(f"SELECT {COLUMNS_AS_BYTES} FROM calls {order}"):  # noqa: S608 (constants)
         if read_result(key, value, seconds, crc) is not None:
             yield key, str(kind), str(engine), value.decode(), seconds, created, crc
 

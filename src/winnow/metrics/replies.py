@@ -1,41 +1,53 @@
 """Replies that a strategy may have misread: cut, empty, longer than an answer, or refusals that only a rule recognises."""
 
 import re
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
 from winnow.metrics.answer import UNKNOWN, normalise
 from winnow.metrics.base import MeanMetric, RatioMetric, Sample
+from winnow.records import RoleUsage
 
 _UP_TO_ANSWER = re.compile(r"^.*\banswer\b\W*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class CutReplies(RatioMetric):
+class _ShareOfReplies(RatioMetric):
+    """Base class of metrics that divide a count of a role's replies by all calls of the role."""
+
+    role: str = "reader"
+
+    @abstractmethod
+    def count(self, usage: RoleUsage) -> int:
+        """Return the number of replies that count."""
+
+    def counts(self, sample: Sample) -> tuple[float, float]:
+        """Count the replies, and all calls of the role."""
+        usage = next((part for part in sample.prediction.usage if part.role == self.role), None)
+        return (float(self.count(usage)), float(usage.calls)) if usage else (0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class CutReplies(_ShareOfReplies):
     """Share of a role's replies that ended at max_new_tokens, and so may lack the answer."""
 
     revision: ClassVar[int] = 1
 
-    role: str = "reader"
-
-    def counts(self, sample: Sample) -> tuple[float, float]:
-        """Count the replies that were cut, and all calls of the role."""
-        usage = next((part for part in sample.prediction.usage if part.role == self.role), None)
-        return (float(usage.cut), float(usage.calls)) if usage else (0.0, 0.0)
+    def count(self, usage: RoleUsage) -> int:
+        """Return the number of replies that were cut."""
+        return usage.cut
 
 
 @dataclass(frozen=True)
-class EmptyReplies(RatioMetric):
+class EmptyReplies(_ShareOfReplies):
     """Share of a role's replies without any text, such as those of a content filter; each counts as "unknown"."""
 
     revision: ClassVar[int] = 1
 
-    role: str = "reader"
-
-    def counts(self, sample: Sample) -> tuple[float, float]:
-        """Count the replies without text, and all calls of the role."""
-        usage = next((part for part in sample.prediction.usage if part.role == self.role), None)
-        return (float(usage.empty), float(usage.calls)) if usage else (0.0, 0.0)
+    def count(self, usage: RoleUsage) -> int:
+        """Return the number of replies without text."""
+        return usage.empty
 
 
 @dataclass(frozen=True)
