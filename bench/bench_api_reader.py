@@ -44,7 +44,7 @@ async def bare(url: str, run: int) -> None:
         await asyncio.gather(*(call(number) for number in range(CALLS)))
 
 
-def plan(text: str) -> Plan:
+def plan(text: str) -> Plan[Answer]:
     (reply,) = yield [Generate((Message("user", text),), Decoding())]
     return Answer(reply.text, unknown=False)
 

@@ -18,8 +18,9 @@ COUNT = int(sys.argv[1]) if len(sys.argv) > 1 else 300
 
 def replies(requests: Sequence[Generate], dtype: str, size: int, *, deterministic: bool = False) -> tuple[list[str], float]:
     """The text of each reply, and how many replies a second."""
-    settings = {"batch_size": size, "batch_tokens": 2**20, "deterministic": deterministic}
-    reader = LocalReader(str(MODEL), "bench", dtype=dtype, device="cpu", **settings)
+    reader = LocalReader(
+        str(MODEL), "bench", dtype=dtype, device="cpu", batch_size=size, batch_tokens=2**20, deterministic=deterministic
+    )
     reader.submit(requests[:1])
     reader.collect(0.0)  # loads the model
     start = time.monotonic()

@@ -12,26 +12,35 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 from flows._build import build
 from winnow.contexts.placement import Placement
 from winnow.driver import Driver, Job
 from winnow.ledger.sqlite import SqliteStore
 from winnow.metrics.base import Sample, rows_by_metric
-from winnow.protocols import engines_for
-from winnow.records import Decoding, Generate, Generation, PlacedContexts, Question, Usage
+from winnow.protocols import Strategy, engines_for
+from winnow.records import Answer, Decoding, Generate, Generation, PlacedContexts, Question, Usage
 from winnow.strategies.closed_book import ClosedBook
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.post_fusion import PostFusion
 from winnow.strategies.prompt import Prompt
-from winnow.sweeps.run import prediction
+from winnow.sweeps.run import build_prediction
 from winnow.testing import METRICS, ScriptedReader, context, question
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
-PROMPT: Prompt = build(OmegaConf.load(CONF / "prompt/post_fusion.yaml"))
+
+
+def load_node(name: str) -> DictConfig:
+    """Return a config file of conf/."""
+    node = OmegaConf.load(CONF / name)
+    assert isinstance(node, DictConfig)
+    return node
+
+
+PROMPT: Prompt = build(load_node("prompt/post_fusion.yaml"))
 NAMES = ("concatenation", "post_fusion", "pruning", "summary", "concat_pf", "pf_concat")
-STRATEGIES = [build(OmegaConf.load(CONF / f"strategy/{n}.yaml").plan, prompt=PROMPT, decoding=Decoding()) for n in NAMES]
+STRATEGIES = [build(load_node(f"strategy/{n}.yaml").plan, prompt=PROMPT, decoding=Decoding()) for n in NAMES]
 QUESTIONS, DEPTH, KS = 200, 100, (5, 10, 20)
 Cell = tuple[Question, PlacedContexts]
 
@@ -44,7 +53,7 @@ class Forgetful(ScriptedReader):
         return Generation(("unknown", "a", "b", "c")[zlib.crc32(prompt.encode()) % 4], usage=Usage(100, 2))
 
 
-def table_1(kept: dict[object, Cell]) -> Iterator[Job]:
+def table_1(kept: dict[object, Cell]) -> Iterator[Job[Answer]]:
     """Six strategies, three k, with and without the gold passage; half of the gold passages rank below 20."""
     for number in range(QUESTIONS):
         query = question(f"Question {number}?", question_id=str(number))
@@ -54,7 +63,7 @@ def table_1(kept: dict[object, Cell]) -> Iterator[Job]:
             for k in KS:
                 for rule in ("keep", "insert"):
                     tag = (number, name, k, rule)
-                    placed = Placement(gold=rule).place(query, contexts, k)  # type: ignore[arg-type]
+                    placed = Placement(gold=rule).place(query, contexts, k)
                     kept[tag] = (query, placed)
                     yield Job(tag, strategy.plan(query, placed.contexts))
 
@@ -67,7 +76,7 @@ def sharing(folder: Path) -> None:
             started = time.perf_counter()
             outcomes = list(driver.run(table_1(kept)))
             middle = time.perf_counter()
-            samples = [Sample(kept[o.tag][0], prediction(*kept[o.tag], o)) for o in outcomes]
+            samples = [Sample(kept[o.tag][0], build_prediction(*kept[o.tag], o)) for o in outcomes]
             rows_by_metric(METRICS, samples)
             tally = driver.tally
             print(
@@ -92,14 +101,15 @@ def replay(folder: Path, count: int = 20_000) -> None:
             print(f"{label} of {driver.tally.requests} distinct calls: {driver.tally.requests / seconds:.0f} results/s")
 
 
-def small_cells(count: int) -> Iterator[Job]:
+def small_cells(count: int) -> Iterator[Job[Answer]]:
     """Five cells a question."""
-    plans = [ClosedBook(PROMPT, Decoding()), *[Concatenation(PROMPT, Decoding())] * 3, PostFusion(PROMPT, Decoding())]
+    strategies: list[Strategy] = [ClosedBook(PROMPT, Decoding()), *[Concatenation(PROMPT, Decoding())] * 3]
+    strategies.append(PostFusion(PROMPT, Decoding()))
     for number in range(count):
         query = question(f"Question {number}?", question_id=str(number))
         contexts = [context(n, f"{number} {n} " + "word " * 20) for n in (1, 2, 3)]
-        for cell, (plan, k) in enumerate(zip(plans, (0, 1, 2, 3, 3), strict=True)):
-            yield Job((cell, number), plan.plan(query, contexts[:k]))
+        for cell, (strategy, k) in enumerate(zip(strategies, (0, 1, 2, 3, 3), strict=True)):
+            yield Job((cell, number), strategy.plan(query, contexts[:k]))
 
 
 def memory(count: int) -> None:

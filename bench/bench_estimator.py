@@ -11,13 +11,15 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 import torch
+from numpy.typing import ArrayLike
+from scipy.stats import spearmanr
 
 from winnow.driver import Driver, Job
 from winnow.estimators.cross_encoder import CrossEncoder
@@ -80,10 +82,9 @@ def timed(work: Callable[[], np.ndarray], count: int) -> tuple[np.ndarray, float
     return scores, count / (time.perf_counter() - started)
 
 
-def rank_correlation(left: Sequence[float], right: Sequence[float]) -> float:
+def rank_correlation(left: ArrayLike, right: ArrayLike) -> float:
     """Spearman's."""
-    ranks = [np.argsort(np.argsort(values)) for values in (left, right)]
-    return float(np.corrcoef(*ranks)[0, 1])
+    return float(spearmanr(left, right).statistic)
 
 
 def matrix_rate(dtype: torch.dtype) -> float:

@@ -40,7 +40,7 @@ def real() -> Work:
     cases: Work = []
     for folder in sorted(Path("data/retrieval").glob("trivia-bm25-*")):
         texts = {row["passage_id"]: row["text"] for row in pq.read_table(folder / "passages.parquet").to_pylist()}
-        answers = {}
+        answers: dict[str, list[str]] = {}
         for path in Path("data/questions").glob("*/questions.parquet"):
             answers |= {row["question_id"]: row["answers"] for row in pq.read_table(path).to_pylist()}
         ranked: dict[str, list[str]] = {}

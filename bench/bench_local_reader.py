@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import torch
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 from flows._build import build
 from winnow.modeling.loading import LanguageModel, chat_text, resolve_dtype
@@ -39,7 +39,9 @@ def prompts(ks: Sequence[int]) -> list[Generate]:
     ranked: dict[str, list[str]] = {}
     for row in pq.read_table(folder / "contexts.parquet").to_pylist():
         ranked.setdefault(row["question_id"], []).append(texts[row["passage_id"]])
-    prompt: Prompt = build(OmegaConf.load(ROOT / "conf/prompt/post_fusion.yaml"))
+    node = OmegaConf.load(ROOT / "conf/prompt/post_fusion.yaml")
+    assert isinstance(node, DictConfig)
+    prompt: Prompt = build(node)
     chosen = random.Random(13).sample(sorted(ranked), COUNT)
     return [
         build_request(
