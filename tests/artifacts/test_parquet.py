@@ -40,6 +40,17 @@ def test_a_null_or_nan_is_named(tmp_path: Path, bad: float | None) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_missing_score_stays_missing(tmp_path: Path) -> None:
+    """A column that may be null keeps its nulls through a file; NaN is refused there as well."""
+    path = tmp_path / "h.parquet"
+    row = {"question_id": "q", "rank": 1, "passage_id": "p", "score": None}
+    parquet.write(path, contracts.HITS, [row, {**row, "passage_id": "o", "score": 0.5}])
+    assert parquet.read(path, contracts.HITS)["score"].to_pylist() == [None, 0.5]
+    assert [row["score"] for row in parquet.stream(path, contracts.HITS)] == [None, 0.5]
+    with pytest.raises(ArtifactError, match="row 0, column score: received nan"):
+        parquet.write(path, contracts.HITS, [{**row, "score": float("nan")}])
+
+
 def test_what_others_broke_is_noticed_on_reading(tmp_path: Path) -> None:
     """A missing column, a null and a NaN in a file that was not written here."""
     path = tmp_path / "r.parquet"

@@ -14,6 +14,7 @@ from winnow.artifacts.provenance import (
     check_content,
     compute_key,
     content_digest,
+    describe_files,
     git_revision,
     is_done,
     versions,
@@ -42,6 +43,16 @@ def test_a_manifest_marks_its_own_key_as_finished(artifact: Path, tmp_path: Path
     del body["content"]
     (artifact / "manifest.json").write_text(json.dumps(body))
     assert not is_done(artifact, "k")
+
+
+def test_what_a_killed_process_left_is_no_part_of_an_artifact(artifact: Path) -> None:
+    """An unfinished file, or a file in an unfinished folder, is not recorded, so that its removal later changes nothing."""
+    (artifact / ".manifest.json.99999999-5@elsewhere.partial").write_text("half")
+    folder = artifact / "sub" / ".model.99999999-5@elsewhere.partial"
+    folder.mkdir()
+    (folder / "weights").write_text("half")
+    (artifact / ".hidden").write_text("a file of the artifact")
+    assert set(describe_files(artifact)) == {"data", "sub/more", ".hidden"}
 
 
 def test_content_is_checked(artifact: Path) -> None:

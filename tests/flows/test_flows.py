@@ -196,6 +196,25 @@ def test_what_cannot_work_is_refused_at_once(prepared: Run, stage: str, words: l
     assert "Traceback" not in done.stderr
 
 
+def test_fid_files_without_scores_are_used_and_what_needs_scores_is_refused(run: Run, world: Path, tmp_path: Path) -> None:
+    """Rankings whose contexts have no score, as in FiD's released files, run through a sweep; weighting by scores does not."""
+    contexts = [{"id": str(n), "title": "Emma", "text": f"Emma was written by {name}."} for n, name in enumerate("AB")]
+    (tmp_path / "test.json").write_text(json.dumps([{"question": "Who wrote Emma?", "answers": ["B"], "ctxs": contexts}]))
+    words = [
+        "corpus=fid_json", "corpus.parser.path=test.json", "dataset=fid_json", "dataset.parser.path=test.json",
+        "retriever=provided", "answerable.retriever=${retriever.engine}", "depth=2", "k=2",
+        "sweep.closed_book_filter=false", "strategy=post_fusion",
+    ]  # fmt: skip
+    words += ["reader=folder", "reader.name=tiny", f"reader.base={world}/lm", "reader.engine.dtype=float32"]
+    words += ["encoder=folder", f"encoder.model.path={world}/encoder"]
+    for stage in ("corpus", "index", "questions"):
+        run(stage, *words, small=False)
+    assert "2 of 2 contexts" in run("retrieve", *words, small=False).stdout
+    assert "post_fusion" in run("sweep", *words, small=False).stdout
+    refused = run("sweep", *words, "weighting.by=retriever", small=False, check=False).stderr
+    assert "Passage '0' (rank 1) has no retriever score." in refused
+
+
 def test_bad_input_files_are_named(run: Run, world: Path, tmp_path: Path) -> None:
     """A malformed line and a duplicate id, with file and line or row; nothing is left behind."""
     broken = tmp_path / "broken.jsonl"

@@ -53,6 +53,8 @@ def test_by_retrieval_score() -> None:
     groups = scores.assign_groups([*retrieved, nothing])
     assert groups == ["4 of 4"] * 2 + ["3 of 4"] * 2 + ["2 of 4"] * 2 + ["1 of 4"] * 2 + ["nothing retrieved"]
     assert RetrievalScore("score", "score", num_bins=2).assign_groups(retrieved[:3]) == ["2 of 2", "1 of 2", "1 of 2"]
+    thirds = ["3 of 3"] * 2 + ["2 of 3"] * 2 + ["1 of 3"] * 2
+    assert RetrievalScore("score", "score", num_bins=3).assign_groups(retrieved[:6]) == thirds
     assert scores.assign_groups([retrieved[0], retrieved[0]]) == ["1 of 4"] * 2
     assert scores.assign_groups([nothing]) == ["nothing retrieved"]
 

@@ -3,6 +3,7 @@
 import errno
 import glob
 import os
+import re
 import shutil
 import time
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ from winnow.artifacts.owners import has_ended, this_process
 from winnow.errors import DiskFullError
 
 _STALE_AFTER_SECONDS = 7 * 24 * 3600
+_TEMPORARY_NAME = re.compile(r"\..+\.\d+-\d*@.*\.[a-z]+")
+"""A dot, the final name, the process that writes the file, and what the file is for; see `temporary_path`."""
 
 
 @contextmanager
@@ -67,6 +70,11 @@ def temporary_path(path: Path, kind: str) -> Path:
         if _is_stale(file, file.name.removeprefix(prefix).removesuffix(suffix)):
             shutil.rmtree(file, ignore_errors=True) if file.is_dir() else file.unlink(missing_ok=True)
     return path.with_name(f"{prefix}{this_process()}{suffix}")
+
+
+def is_temporary(path: Path) -> bool:
+    """Return whether a path is, or is inside, a file or folder that `temporary_path` named."""
+    return any(_TEMPORARY_NAME.fullmatch(part) for part in path.parts)
 
 
 def _is_stale(file: Path, owner: str) -> bool:

@@ -82,8 +82,9 @@ def _table(batch: Sequence[Row], contract: Contract, path: Path, start: int) -> 
     columns = {}
     for name in contract.schema.names:
         values = [row[name] for row in batch]
+        nullable = contract.schema.field(name).nullable
         for offset, value in enumerate(values):
-            if value is None or (isinstance(value, float) and value != value):
+            if (value is None and not nullable) or (isinstance(value, float) and value != value):
                 raise ArtifactError(f"{path}, row {start + offset}, column {name}: received {value!r}; a value is required.")
         columns[name] = values
     return pa.table(columns, schema=contract.schema)
@@ -95,7 +96,7 @@ def read(path: Path, contract: Contract, *, columns: Sequence[str] | None = None
     table = pq.read_table(path, columns=list(columns) if columns else None, filters=filters, memory_map=True)
     for name in table.column_names:
         column = table[name]
-        if column.null_count:
+        if column.null_count and not contract.schema.field(name).nullable:
             row = pc.index(pc.is_null(column), True).as_py()
             raise ArtifactError(f"{path}, row {row}, column {name} is null; rebuild the artifact.")
         if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from winnow.artifacts.files import atomic_write
+from winnow.artifacts.files import atomic_write, is_temporary
 from winnow.errors import ArtifactError
 
 FileRecord = Mapping[str, Any]
@@ -93,9 +93,12 @@ def check_content(folder: Path) -> None:
 
 
 def describe_files(folder: Path) -> dict[str, FileRecord]:
-    """Return size, modification time (ns) and SHA-256 of every file below a folder, by relative name."""
-    files = sorted(file for file in folder.rglob("*") if file.is_file() and file.name not in _RUN_RECORDS)
-    return {str(file.relative_to(folder)): _describe_file(file) for file in files}
+    """Return size, modification time (ns) and SHA-256 of every file below a folder, by relative name.
+
+    Temporary files, such as those that a killed process left, are no part of an artifact.
+    """
+    files = sorted(file.relative_to(folder) for file in folder.rglob("*") if file.is_file() and file.name not in _RUN_RECORDS)
+    return {str(file): _describe_file(folder / file) for file in files if not is_temporary(file)}
 
 
 def _describe_file(file: Path) -> FileRecord:

@@ -11,6 +11,7 @@ import os
 import re
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -131,6 +132,8 @@ class ChatProtocol:
         try:
             reply = json.loads(text)
             served = _without_half_characters(str(reply.get("model") or ""))
+            if not isinstance(reply["choices"], list):
+                raise TypeError(f"choices is {type(reply['choices']).__name__}")
             choices = [_parse_choice(choice) for choice in reply["choices"]]
             usage = _parse_usage(reply.get("usage"), requests, choices)
         except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, RecursionError) as error:
@@ -229,21 +232,33 @@ def _without_half_characters(text: str) -> str:
 
 
 def _parse_choice(choice: Mapping[str, Any]) -> Generation:
-    entries = (choice.get("logprobs") or {}).get("content")
-    logprobs = None if entries is None else tuple(float(entry["logprob"]) for entry in entries)
-    if logprobs is not None and any(math.isnan(value) for value in logprobs):
-        _log.warning("The server reports log-probabilities that are no numbers; they are left out.")
-        logprobs = None
-    text = choice["message"].get("content") or ""
+    text = choice["message"].get("content")
+    text = "" if text is None else text
     if not isinstance(text, str):
         raise TypeError(f"content is {type(text).__name__}")
     text = _without_half_characters(text)
     finish = _without_half_characters(str(choice.get("finish_reason") or "stop"))
-    return Generation("" if finish == "content_filter" else text.strip(), finish, logprobs=logprobs)
+    return Generation(
+        "" if finish == "content_filter" else text.strip(), finish, logprobs=_parse_logprobs(choice.get("logprobs"))
+    )
 
 
-def _parse_usage(reported: Mapping[str, Any] | None, requests: Sequence[Generate], choices: Sequence[Generation]) -> Usage:
-    if reported:
+def _parse_logprobs(reported: Any) -> tuple[float, ...] | None:
+    """Parse the log-probabilities of a reply; return None if there are none or they are not numbers."""
+    try:
+        entries = (reported or {}).get("content")
+        logprobs = None if entries is None else tuple(float(entry["logprob"]) for entry in entries)
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        logprobs = (math.nan,)
+    if logprobs is not None and any(math.isnan(value) for value in logprobs):
+        _log.warning("The server reports log-probabilities that are not numbers; they are left out.")
+        return None
+    return logprobs
+
+
+def _parse_usage(reported: Any, requests: Sequence[Generate], choices: Sequence[Generation]) -> Usage:
+    """Parse the token counts of a reply, or estimate them if they are missing or impossible: the reply was paid for."""
+    with suppress(ValueError, KeyError, TypeError, AttributeError, OverflowError):
         usage = Usage(int(reported["prompt_tokens"]), int(reported.get("completion_tokens") or 0))
         if 0 <= usage.tokens_in < _TOKEN_LIMIT and 0 <= usage.tokens_out < _TOKEN_LIMIT:
             return usage
