@@ -1,8 +1,8 @@
-"""The API reader with its ledger against bare AsyncOpenAI with a semaphore, on a server with 20 ms latency.
+"""Compare the throughput of the API reader, including the ledger, with plain AsyncOpenAI behind a semaphore.
 
 python -m bench.bench_api_reader
 
-Both run interleaved, five times; the medians are compared. The server is a process of its own.
+The test server has 20 ms latency and runs in a process of its own. Both run five times in turn, and the medians are compared.
 """
 
 import asyncio
@@ -17,49 +17,54 @@ from openai import AsyncOpenAI
 
 from winnow.driver import Driver, Job
 from winnow.ledger.sqlite import SqliteStore
-from winnow.protocols import engines_for
+from winnow.protocols import build_engine_map
 from winnow.readers.openai_chat import OpenAIReader
 from winnow.readers.pacing import Pacing
 from winnow.records import Answer, Decoding, Generate, Message, Plan
 
-CALLS, CONCURRENCY, LATENCY, RUNS = 2000, 64, 0.02, 5
+CALLS, CONCURRENCY, LATENCY_SECONDS, RUNS = 2000, 64, 0.02, 5
 PASSAGE = "word " * 100
 
 
-def prompt(run: int, number: int) -> str:
+def build_prompt(run: int, number: int) -> str:
+    """Return a prompt that no other call of the benchmark has."""
     return f"Answer the question. {PASSAGE} Question {run}-{number}?"
 
 
-async def bare(url: str, run: int) -> None:
-    gate = asyncio.Semaphore(CONCURRENCY)
+async def run_plain_client(url: str, run: int) -> None:
+    """Send all prompts with AsyncOpenAI, at most CONCURRENCY at once."""
+    semaphore = asyncio.Semaphore(CONCURRENCY)
     async with AsyncOpenAI(api_key="none", base_url=url) as client:
 
         async def call(number: int) -> str | None:
-            async with gate:
+            async with semaphore:
                 reply = await client.chat.completions.create(
-                    model="m", messages=[{"role": "user", "content": prompt(run, number)}], max_tokens=16, temperature=0
+                    model="m", messages=[{"role": "user", "content": build_prompt(run, number)}], max_tokens=16, temperature=0
                 )
                 return reply.choices[0].message.content
 
         await asyncio.gather(*(call(number) for number in range(CALLS)))
 
 
-def plan(text: str) -> Plan[Answer]:
+def plan_call(text: str) -> Plan[Answer]:
+    """Request one reply and return it as the answer."""
     (reply,) = yield [Generate((Message("user", text),), Decoding())]
     return Answer(reply.text, unknown=False)
 
 
-def ours(url: str, run: int, ledger: SqliteStore) -> None:
+def run_api_reader(url: str, run: int, ledger: SqliteStore) -> None:
+    """Send all prompts with the driver, the API reader and the ledger."""
     reader = OpenAIReader("m", "m", url, pacing=Pacing(max_concurrency=CONCURRENCY))
-    driver = Driver(engines_for(reader), ledger)
-    sum(1 for _ in driver.run(Job(number, plan(prompt(run, number))) for number in range(CALLS)))
+    driver = Driver(build_engine_map(reader), ledger)
+    sum(1 for _ in driver.run(Job(number, plan_call(build_prompt(run, number))) for number in range(CALLS)))
     reader.close()
-    assert driver.tally.executed == CALLS
+    assert driver.stats.executed == CALLS
 
 
 def main() -> None:
-    command = [sys.executable, "-m", "winnow.testing.chat_server", "--latency", str(LATENCY)]
-    rates: dict[str, list[float]] = {"bare": [], "ours": []}
+    """Measure both and print the ratio of their medians."""
+    command = [sys.executable, "-m", "winnow.testing.chat_server", "--latency", str(LATENCY_SECONDS)]
+    rates: dict[str, list[float]] = {"plain": [], "winnow": []}
     with (
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server,
         tempfile.TemporaryDirectory() as folder,
@@ -70,15 +75,15 @@ def main() -> None:
         for run in range(RUNS + 1):
             for name in rates:
                 started = time.perf_counter()
-                asyncio.run(bare(url, run)) if name == "bare" else ours(url, run, ledger)
-                if run:  # the first of each warms up
+                asyncio.run(run_plain_client(url, run)) if name == "plain" else run_api_reader(url, run, ledger)
+                if run:  # the first run of each is a warm-up
                     rates[name].append(CALLS / (time.perf_counter() - started))
         server.terminate()
-    medians = {name: statistics.median(replies) for name, replies in rates.items()}
+    medians = {name: statistics.median(values) for name, values in rates.items()}
     print(
-        f"API reader, {CALLS} calls, {CONCURRENCY} at once, {1000 * LATENCY:.0f} ms: AsyncOpenAI with a semaphore "
-        f"{medians['bare']:.0f} calls/s, ours with the ledger {medians['ours']:.0f} calls/s: "
-        f"{medians['ours'] / medians['bare']:.2f} x (medians of {RUNS}, interleaved)"
+        f"API reader, {CALLS} calls, {CONCURRENCY} at once, {1000 * LATENCY_SECONDS:.0f} ms: AsyncOpenAI with a semaphore "
+        f"{medians['plain']:.0f} calls/s, ours with the ledger {medians['winnow']:.0f} calls/s: "
+        f"{medians['winnow'] / medians['plain']:.2f} x (medians of {RUNS}, interleaved)"
     )
 
 

@@ -1,4 +1,6 @@
-"""What sharing saves over a script per cell, how fast a finished sweep replays, and how much memory the driver needs.
+"""Measure the calls saved by sharing them between cells, the speed of replaying a finished sweep, and the driver's memory.
+
+A cell is one combination of a strategy, k and a placement of the contexts.
 
 python -m bench.bench_driver
 """
@@ -18,21 +20,21 @@ from flows._build import build
 from winnow.contexts.placement import Placement
 from winnow.driver import Driver, Job
 from winnow.ledger.sqlite import SqliteStore
-from winnow.metrics.base import Sample, rows_by_metric
-from winnow.protocols import Strategy, engines_for
+from winnow.metrics.base import Sample, compute_rows
+from winnow.protocols import Strategy, build_engine_map
 from winnow.records import Answer, Decoding, Generate, Generation, PlacedContexts, Question, Usage
 from winnow.strategies.closed_book import ClosedBook
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.post_fusion import PostFusion
 from winnow.strategies.prompt import Prompt
 from winnow.sweeps.run import build_prediction
-from winnow.testing import METRICS, ScriptedReader, context, question
+from winnow.testing import METRICS, ScriptedReader, make_context, make_question
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
 
 
 def load_node(name: str) -> DictConfig:
-    """Return a config file of conf/."""
+    """Load a file of conf/."""
     node = OmegaConf.load(CONF / name)
     assert isinstance(node, DictConfig)
     return node
@@ -40,98 +42,109 @@ def load_node(name: str) -> DictConfig:
 
 PROMPT: Prompt = build(load_node("prompt/post_fusion.yaml"))
 NAMES = ("concatenation", "post_fusion", "pruning", "summary", "concat_pf", "pf_concat")
-STRATEGIES = [build(load_node(f"strategy/{n}.yaml").plan, prompt=PROMPT, decoding=Decoding()) for n in NAMES]
+STRATEGIES = [build(load_node(f"strategy/{name}.yaml").plan, prompt=PROMPT, decoding=Decoding()) for name in NAMES]
 QUESTIONS, DEPTH, KS = 200, 100, (5, 10, 20)
-Cell = tuple[Question, PlacedContexts]
+Case = tuple[Question, PlacedContexts]
+"""A question with the contexts that a cell shows the reader."""
 
 
-class Forgetful(ScriptedReader):
-    """Answers at once and keeps nothing."""
+class StatelessReader(ScriptedReader):
+    """A reader that answers at once and does not record the requests."""
 
     def _answer(self, request: Generate) -> Generation:
         prompt = request.messages[-1].content
         return Generation(("unknown", "a", "b", "c")[zlib.crc32(prompt.encode()) % 4], usage=Usage(100, 2))
 
 
-def table_1(kept: dict[object, Cell]) -> Iterator[Job[Answer]]:
-    """Six strategies, three k, with and without the gold passage; half of the gold passages rank below 20."""
+def iter_table_1_jobs(cases: dict[object, Case]) -> Iterator[Job[Answer]]:
+    """Yield the jobs of six strategies, three k and two placements, and store the case of each job by its tag.
+
+    Half of the gold passages rank below 20.
+    """
     for number in range(QUESTIONS):
-        query = question(f"Question {number}?", question_id=str(number))
+        query = make_question(f"Question {number}?", question_id=str(number))
         gold = 3 + number % 37
-        contexts = [context(n, f"{number} {n} " + "word " * 100, is_gold=n == gold) for n in range(1, DEPTH + 1)]
+        contexts = [make_context(n, f"{number} {n} " + "word " * 100, is_gold=n == gold) for n in range(1, DEPTH + 1)]
         for strategy, name in zip(STRATEGIES, NAMES, strict=True):
             for k in KS:
                 for rule in ("keep", "insert"):
                     tag = (number, name, k, rule)
                     placed = Placement(gold=rule).place(query, contexts, k)
-                    kept[tag] = (query, placed)
+                    cases[tag] = (query, placed)
                     yield Job(tag, strategy.plan(query, placed.contexts))
 
 
-def sharing(folder: Path) -> None:
+def measure_sharing(folder: Path) -> None:
+    """Run the grid of table 1 twice with one ledger, and print the share of calls that were made."""
     with SqliteStore(folder / "table.sqlite") as ledger:
         for label in ("the whole table-1 grid", "its replay"):
-            kept: dict[object, Cell] = {}
-            driver = Driver(engines_for(Forgetful(batch=64)), ledger)
+            cases: dict[object, Case] = {}
+            driver = Driver(build_engine_map(StatelessReader(batch_size=64)), ledger)
             started = time.perf_counter()
-            outcomes = list(driver.run(table_1(kept)))
-            middle = time.perf_counter()
-            samples = [Sample(kept[o.tag][0], build_prediction(*kept[o.tag], o)) for o in outcomes]
-            rows_by_metric(METRICS, samples)
-            tally = driver.tally
+            outcomes = list(driver.run(iter_table_1_jobs(cases)))
+            driver_seconds = time.perf_counter() - started
+            started = time.perf_counter()
+            samples = [Sample(cases[outcome.tag][0], build_prediction(*cases[outcome.tag], outcome)) for outcome in outcomes]
+            compute_rows(METRICS, samples)
+            metric_seconds = time.perf_counter() - started
+            tally = driver.stats
             print(
                 f"{label}, {QUESTIONS} questions: {tally.requests} calls without sharing, {tally.executed} made "
-                f"({100 * tally.executed / tally.requests:.0f} %); {tally.requests / (middle - started):.0f} results/s, "
-                f"driver {middle - started:.2f} s, metrics {time.perf_counter() - middle:.2f} s"
+                f"({100 * tally.executed / tally.requests:.0f} %); {tally.requests / driver_seconds:.0f} results/s, "
+                f"driver {driver_seconds:.2f} s, metrics {metric_seconds:.2f} s"
             )
 
 
-def replay(folder: Path, count: int = 20_000) -> None:
-    """Post-Fusion over twenty passages each, no call shared."""
+def measure_replay(folder: Path, num_calls: int = 20_000) -> None:
+    """Run Post-Fusion over twenty passages per question twice with one ledger, without shared calls, and print the rates."""
     strategy = PostFusion(PROMPT, Decoding())
-    questions = [question(f"Question {number}?", question_id=str(number)) for number in range(count // 20)]
-    placed = [[context(n, f"{q.text} {n} " + "word " * 100) for n in range(1, 21)] for q in questions]
+    questions = [make_question(f"Question {number}?", question_id=str(number)) for number in range(num_calls // 20)]
+    placed = [[make_context(n, f"{q.text} {n} " + "word " * 100) for n in range(1, 21)] for q in questions]
     with SqliteStore(folder / "replay.sqlite") as ledger:
         for label in ("first run", "replay"):
-            driver = Driver(engines_for(Forgetful(batch=64)), ledger)
+            driver = Driver(build_engine_map(StatelessReader(batch_size=64)), ledger)
             jobs = (Job(q.question_id, strategy.plan(q, contexts)) for q, contexts in zip(questions, placed, strict=True))
             started = time.perf_counter()
             sum(1 for _ in driver.run(jobs))
             seconds = time.perf_counter() - started
-            print(f"{label} of {driver.tally.requests} distinct calls: {driver.tally.requests / seconds:.0f} results/s")
+            print(f"{label} of {driver.stats.requests} distinct calls: {driver.stats.requests / seconds:.0f} results/s")
 
 
-def small_cells(count: int) -> Iterator[Job[Answer]]:
-    """Five cells a question."""
+def iter_small_jobs(num_questions: int) -> Iterator[Job[Answer]]:
+    """Yield the jobs of five cells for each question."""
     strategies: list[Strategy] = [ClosedBook(PROMPT, Decoding()), *[Concatenation(PROMPT, Decoding())] * 3]
     strategies.append(PostFusion(PROMPT, Decoding()))
-    for number in range(count):
-        query = question(f"Question {number}?", question_id=str(number))
-        contexts = [context(n, f"{number} {n} " + "word " * 20) for n in (1, 2, 3)]
+    for number in range(num_questions):
+        query = make_question(f"Question {number}?", question_id=str(number))
+        contexts = [make_context(n, f"{number} {n} " + "word " * 20) for n in (1, 2, 3)]
         for cell, (strategy, k) in enumerate(zip(strategies, (0, 1, 2, 3, 3), strict=True)):
             yield Job((cell, number), strategy.plan(query, contexts[:k]))
 
 
-def memory(count: int) -> None:
-    """Run in a process of its own: prints the peak of resident memory."""
+def measure_memory(num_questions: int) -> None:
+    """Run small jobs and print the peak memory of this process, which must not have run anything else."""
     with tempfile.TemporaryDirectory() as folder, SqliteStore(Path(folder) / "l.sqlite") as ledger:
         started = time.perf_counter()
-        plans = sum(1 for _ in Driver(engines_for(Forgetful(batch=64)), ledger).run(small_cells(count)))
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        num_plans = sum(
+            1 for _ in Driver(build_engine_map(StatelessReader(batch_size=64)), ledger).run(iter_small_jobs(num_questions))
+        )
+        peak_gigabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        seconds = time.perf_counter() - started
         print(
-            f"{count} questions x 5 cells: {plans} plans in {time.perf_counter() - started:.0f} s, peak memory {peak:.2f} GB"
+            f"{num_questions} questions x 5 cells: {num_plans} plans in {seconds:.0f} s, peak memory {peak_gigabytes:.2f} GB"
         )
 
 
 def main() -> None:
+    """Run all measurements, or with an argument only that of the memory for as many questions."""
     if len(sys.argv) > 1:
-        memory(int(sys.argv[1]))
+        measure_memory(int(sys.argv[1]))
         return
     with tempfile.TemporaryDirectory() as folder:
-        sharing(Path(folder))
-        replay(Path(folder))
-    for count in (10_000, 100_000):
-        subprocess.run([sys.executable, "-m", "bench.bench_driver", str(count)], check=True)
+        measure_sharing(Path(folder))
+        measure_replay(Path(folder))
+    for num_questions in (10_000, 100_000):
+        subprocess.run([sys.executable, "-m", "bench.bench_driver", str(num_questions)], check=True)
 
 
 if __name__ == "__main__":

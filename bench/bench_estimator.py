@@ -1,10 +1,11 @@
-"""Scoring pairs with a T5 and with a cross-encoder, against what one would write first; and rescoring after 1 % more pairs.
+"""Compare the estimators' scoring speed with simple baselines, and measure rescoring after adding 1 % of the pairs.
 
-python -m bench.bench_estimator              # 50 questions of 100 contexts; random weights of T5-small's size
-python -m bench.bench_estimator 10 t5_small  # fewer questions; one of t5_small, t5_base, cross_encoder, rescoring
+python -m bench.bench_estimator              # 50 questions of 100 contexts
+python -m bench.bench_estimator 10 t5_small  # fewer questions and one part: t5_small, t5_base, cross_encoder, rescoring
 
-The T5s' passages are made up: 60 to 180 words, as Wikipedia's introductions are. The cross-encoder reads the quick start's
-(`make demo`); its baseline needs `pip install sentence-transformers`; without either it is left out.
+The T5 models have random weights and read synthetic passages of 60 to 180 words, the length of Wikipedia introductions. The
+cross-encoder reads the passages of the quick start (`make demo`), and its baseline needs `pip install sentence-transformers`;
+without either of them this part is skipped.
 """
 
 import random
@@ -28,41 +29,41 @@ from winnow.estimators.t5 import T5Estimator
 from winnow.ledger.sqlite import SqliteStore
 from winnow.modeling.loading import resolve_dtype
 from winnow.modeling.pair_inputs import PairTemplate
-from winnow.protocols import engines_for
+from winnow.protocols import build_engine_map
 from winnow.records import Context, Passage
 from winnow.strategies.relevance import estimate_relevance
 from winnow.synthetic.scratch_t5 import ScratchT5, make_t5
-from winnow.testing import question
+from winnow.testing import make_question
 
 ROOT = Path(__file__).resolve().parent.parent
 MINILM = ROOT / "assets/minilm"
 SMALL = ScratchT5(512, 2048, 6, 8)
-QUESTIONS = int(sys.argv[1]) if len(sys.argv) > 1 else 50
+NUM_QUESTIONS = int(sys.argv[1]) if len(sys.argv) > 1 else 50
 CONTEXTS = 100
 WORDS = [f"word{n}" for n in range(30_000)]
 Pairs = list[tuple[str, Passage]]
 
 
-def made_up(questions: int) -> Pairs:
-    """Questions of eight words with their contexts; a passage serves several questions, as in a real ranking."""
+def make_pairs(num_questions: int) -> Pairs:
+    """Make questions of eight words with contexts. Passages occur for several questions, as in a real ranking."""
     rng = random.Random(13)
     passages = [
         Passage(str(n), rng.choice(WORDS), " ".join(rng.choices(WORDS, k=rng.randint(60, 180))))
-        for n in range(max(2 * CONTEXTS, 50 * questions))
+        for n in range(max(2 * CONTEXTS, 50 * num_questions))
     ]
-    queries = [" ".join(rng.choices(WORDS, k=8)) for _ in range(questions)]
-    return [(q, p) for q in queries for p in rng.sample(passages, CONTEXTS)]
+    queries = [" ".join(rng.choices(WORDS, k=8)) for _ in range(num_questions)]
+    return [(query, passage) for query in queries for passage in rng.sample(passages, CONTEXTS)]
 
 
-def by_generate(estimator: T5Estimator, pairs: Pairs) -> np.ndarray:
-    """A batch a question, padded to its longest, one generated token with its scores."""
+def score_with_generate(estimator: T5Estimator, pairs: Pairs) -> np.ndarray:
+    """Score by generating one token with the padded contexts of each question as a batch; the baseline of the T5 models."""
     lm = estimator.lm
     true, false = (lm.tokenizer(word, add_special_tokens=False)["input_ids"][0] for word in estimator.label_words)
     scores = []
     for start in range(0, len(pairs), CONTEXTS):
         texts = [
-            f"question: {q} title: {p.title} context: {p.text} {lm.tokenizer.eos_token}"
-            for q, p in pairs[start : start + CONTEXTS]
+            f"question: {query} title: {passage.title} context: {passage.text} {lm.tokenizer.eos_token}"
+            for query, passage in pairs[start : start + CONTEXTS]
         ]
         inputs = lm.tokenizer(texts, padding=True, return_tensors="pt")
         with torch.inference_mode():
@@ -75,60 +76,61 @@ def by_generate(estimator: T5Estimator, pairs: Pairs) -> np.ndarray:
     return np.concatenate(scores)
 
 
-def timed(work: Callable[[], np.ndarray], count: int) -> tuple[np.ndarray, float]:
-    """Return what a work gives, and its rate."""
+def measure_rate(score_all: Callable[[], np.ndarray], num_pairs: int) -> tuple[np.ndarray, float]:
+    """Return the scores of a function, and the number of pairs that it scores per second."""
     started = time.perf_counter()
-    scores = work()
-    return scores, count / (time.perf_counter() - started)
+    scores = score_all()
+    return scores, num_pairs / (time.perf_counter() - started)
 
 
-def rank_correlation(left: ArrayLike, right: ArrayLike) -> float:
-    """Spearman's."""
+def compute_rank_correlation(left: ArrayLike, right: ArrayLike) -> float:
+    """Compute Spearman's rank correlation."""
     return float(spearmanr(left, right).statistic)
 
 
-def matrix_rate(dtype: torch.dtype) -> float:
-    """GFLOP/s of a large product, best of five."""
-    a = torch.randn(2048, 2048).to(dtype)
+def measure_matmul_rate(dtype: torch.dtype) -> float:
+    """Return the GFLOP/s of a large matrix product, the best of five."""
+    matrix = torch.randn(2048, 2048).to(dtype)
     times = []
     for _ in range(6):
         started = time.perf_counter()
-        a @ a
+        matrix @ matrix
         times.append(time.perf_counter() - started)
     return 2 * 2048**3 / min(times[1:]) / 1e9
 
 
-def encoder_flops(lm: torch.nn.Module, tokens: int) -> float:
-    """Two a weight of the encoder's layers and token."""
-    weights = sum(p.numel() for name, p in lm.named_parameters() if "embed" not in name and "shared" not in name)
+def count_encoder_flops(lm: torch.nn.Module, tokens: int) -> float:
+    """Return two operations per token and weight of the encoder's layers."""
+    weights = sum(weight.numel() for name, weight in lm.named_parameters() if "embed" not in name and "shared" not in name)
     return 2.0 * weights * tokens
 
 
-def t5(folder: Path, name: str, size: ScratchT5, questions: int) -> None:
-    """A T5 of a size, in float32 and where it is native in bfloat16."""
-    pairs = made_up(questions)
+def measure_t5(folder: Path, name: str, size: ScratchT5, num_questions: int) -> None:
+    """Measure a T5 of the given size in float32, and in bfloat16 if the processor supports it."""
+    pairs = make_pairs(num_questions)
     path = make_t5(folder / name, ["question: title: context: true false", " ".join(WORDS)], size, 1)
     base = T5Estimator(str(path), max_length=512, dtype="float32")
     base.score(pairs[:50])
-    scores, rate = timed(partial(by_generate, base, pairs), len(pairs))
+    scores, rate = measure_rate(partial(score_with_generate, base, pairs), len(pairs))
     print(f"{name}: generate, a batch a question, float32: {rate:.1f} pairs/s", flush=True)
     for dtype in dict.fromkeys(("float32", resolve_dtype("auto", "cpu"))):
         for runtime in ("torch", "openvino"):
             estimator = T5Estimator(str(path), max_length=512, dtype=dtype, runtime=runtime)
             estimator.score(pairs[:50])
-            ours, fast = timed(partial(estimator.score, pairs), len(pairs))
-            tokens = sum(len(estimator.tokens.encode(*pair)) for pair in pairs)
-            flops = encoder_flops(estimator.lm.model.get_encoder(), tokens) * fast / len(pairs) / 1e9
+            own_scores, own_rate = measure_rate(partial(estimator.score, pairs), len(pairs))
+            num_tokens = sum(len(estimator.tokens.encode(*pair)) for pair in pairs)
+            flops = count_encoder_flops(estimator.lm.model.get_encoder(), num_tokens) * own_rate / len(pairs) / 1e9
+            correlation = compute_rank_correlation(own_scores, scores)
             print(
-                f"{name}: ours by {runtime}, {dtype}: {fast:.1f} pairs/s: {fast / rate:.2f} x; largest difference "
-                f"{np.abs(ours - scores).max():.1e}, rank correlation {rank_correlation(ours, scores):.5f}; "
-                f"{100 * flops / matrix_rate(getattr(torch, dtype)):.0f} % of the matrix rate",
+                f"{name}: ours by {runtime}, {dtype}: {own_rate:.1f} pairs/s: {own_rate / rate:.2f} x; largest difference "
+                f"{np.abs(own_scores - scores).max():.1e}, rank correlation {correlation:.5f}; "
+                f"{100 * flops / measure_matmul_rate(getattr(torch, dtype)):.0f} % of the matrix rate",
                 flush=True,
             )
 
 
-def retrieved(count: int) -> Pairs:
-    """Return the quick start's questions with passages that it retrieved for them, drawn at random."""
+def load_retrieved_pairs(num_pairs: int) -> Pairs:
+    """Draw pairs of a question and a retrieved passage at random from the quick start."""
     folder = next((ROOT / "data/retrieval").glob("trivia-bm25-*"))
     passages = {
         row["passage_id"]: Passage(row["passage_id"], row["title"], row["text"])
@@ -136,12 +138,12 @@ def retrieved(count: int) -> Pairs:
     }
     path = next((ROOT / "data/questions").glob("*/questions.parquet"))
     wording = {row["question_id"]: row["question"] for row in pq.read_table(path).to_pylist()}
-    rows = random.Random(13).sample(pq.read_table(folder / "contexts.parquet").to_pylist(), count)
+    rows = random.Random(13).sample(pq.read_table(folder / "contexts.parquet").to_pylist(), num_pairs)
     return [(wording[row["question_id"]], passages[row["passage_id"]]) for row in rows]
 
 
-def reranker(folder: Path) -> str:
-    """Save the quick start's MiniLM with a classifier drawn at random, large enough that scores differ."""
+def save_reranker(folder: Path) -> str:
+    """Save MiniLM with a random classification head, and return its path. Its weights are large enough that scores differ."""
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
     torch.manual_seed(1)
@@ -152,70 +154,76 @@ def reranker(folder: Path) -> str:
     return str(folder)
 
 
-def cross_encoder(folder: Path, count: int) -> None:
-    """MiniLM on real pairs against sentence-transformers, in each precision, at the latter's best batch size."""
+def measure_cross_encoder(folder: Path, num_pairs: int) -> None:
+    """Compare MiniLM with sentence-transformers at its best batch size, on real pairs and in each precision."""
     try:
-        from sentence_transformers import CrossEncoder as Theirs
+        from sentence_transformers import CrossEncoder as BaselineCrossEncoder
     except ImportError:
-        print("cross-encoder: sentence-transformers is not installed; left out")
+        print("cross-encoder: skipped, because sentence-transformers is not installed")
         return
     if not (MINILM.is_dir() and list((ROOT / "data/retrieval").glob("trivia-bm25-*"))):
-        print("cross-encoder: the quick start's data are not there (make demo); left out")
+        print("cross-encoder: skipped, because the data of the quick start do not exist; run `make demo` first")
         return
-    pairs, path = retrieved(count), reranker(folder / "reranker")
-    texts = [(q, f"{p.title}. {p.text}") for q, p in pairs]
+    pairs, path = load_retrieved_pairs(num_pairs), save_reranker(folder / "reranker")
+    texts = [(query, f"{passage.title}. {passage.text}") for query, passage in pairs]
     tokens = CrossEncoder(path, PairTemplate("{question}", "{title}. {text}"), max_length=512).tokens
-    print(f"cross-encoder: {count} real pairs of {np.mean([len(tokens.encode(*pair)) for pair in pairs]):.0f} tokens")
+    print(f"cross-encoder: {num_pairs} real pairs of {np.mean([len(tokens.encode(*pair)) for pair in pairs]):.0f} tokens")
     for dtype in dict.fromkeys(("float32", resolve_dtype("auto", "cpu"))):
-        theirs = Theirs(path, model_kwargs={"dtype": getattr(torch, dtype)}, device="cpu", max_length=512)
-        theirs.predict(texts[:32])
+        baseline = BaselineCrossEncoder(path, model_kwargs={"dtype": getattr(torch, dtype)}, device="cpu", max_length=512)
+        baseline.predict(texts[:32])
         rates = {}
-        for size in (8, 16, 32, 64):
-            work = partial(theirs.predict, texts, batch_size=size, activation_fn=torch.nn.Identity())
-            scores, rates[size] = timed(work, len(pairs))
-        best = max(rates, key=lambda size: rates[size])
+        for batch_size in (8, 16, 32, 64):
+            predict = partial(baseline.predict, texts, batch_size=batch_size, activation_fn=torch.nn.Identity())
+            scores, rates[batch_size] = measure_rate(predict, len(pairs))
+        best = max(rates, key=lambda batch_size: rates[batch_size])
         print(f"cross-encoder, {dtype}: sentence-transformers {rates[best]:.1f} pairs/s (best at {best} a batch)", flush=True)
         for runtime in ("torch", "openvino"):
             ours = CrossEncoder(
                 path, PairTemplate("{question}", "{title}. {text}"), max_length=512, dtype=dtype, runtime=runtime
             )
             ours.score(pairs[:32])
-            own, rate = timed(partial(ours.score, pairs), len(pairs))
+            own_scores, rate = measure_rate(partial(ours.score, pairs), len(pairs))
             print(
                 f"cross-encoder, {dtype}: ours by {runtime} {rate:.1f} pairs/s: {rate / rates[best]:.2f} x; "
-                f"rank correlation {rank_correlation(own, scores):.5f}",
+                f"rank correlation {compute_rank_correlation(own_scores, scores):.5f}",
                 flush=True,
             )
 
 
-def rescoring(folder: Path, questions: int) -> None:
-    """The score stage, then again with 1 % more contexts."""
-    pairs = made_up(questions)
+def measure_rescoring(folder: Path, num_questions: int) -> None:
+    """Measure the score stage with 99 % of the contexts, and then with all of them and the same ledger."""
+    pairs = make_pairs(num_questions)
     path = make_t5(folder / "again", ["question: title: context: true false", " ".join(WORDS)], SMALL, 1)
     by_question: dict[str, list[Context]] = {}
     for number, (query, passage) in enumerate(pairs):
         by_question.setdefault(query, []).append(Context(passage, number, 0.0, False))
     times = []
-    for share in (99, 100):
+    for percentage in (99, 100):
         with SqliteStore(folder / "ledger.sqlite") as ledger:
             engine = EstimatorEngine(T5Estimator(str(path), max_length=512, runtime="auto"), "bench")
             engine.estimator.score(pairs[:8])
             started = time.perf_counter()
-            jobs = (Job(q, estimate_relevance(question(q), c[: share * len(c) // 100])) for q, c in by_question.items())
-            done = sum(1 for _ in Driver(engines_for(engine), ledger).run(jobs))
+            jobs = (
+                Job(query, estimate_relevance(make_question(query), contexts[: percentage * len(contexts) // 100]))
+                for query, contexts in by_question.items()
+            )
+            num_outcomes = sum(1 for _ in Driver(build_engine_map(engine), ledger).run(jobs))
             times.append(time.perf_counter() - started)
-            assert done == questions
+            assert num_outcomes == num_questions
     print(f"rescoring after adding 1 % of the pairs: {times[1]:.2f} s of {times[0]:.2f} s: {100 * times[1] / times[0]:.1f} %")
 
 
 def main() -> None:
+    """Run the parts that the command line names, by default all."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         parts = {
-            "t5_small": partial(t5, folder, "T5-small's size", SMALL, QUESTIONS),
-            "t5_base": partial(t5, folder, "T5-base's size", ScratchT5(768, 3072, 12, 12), max(1, QUESTIONS // 10)),
-            "cross_encoder": partial(cross_encoder, folder, 1000),
-            "rescoring": partial(rescoring, folder, QUESTIONS),
+            "t5_small": partial(measure_t5, folder, "T5-small's size", SMALL, NUM_QUESTIONS),
+            "t5_base": partial(
+                measure_t5, folder, "T5-base's size", ScratchT5(768, 3072, 12, 12), max(1, NUM_QUESTIONS // 10)
+            ),
+            "cross_encoder": partial(measure_cross_encoder, folder, 1000),
+            "rescoring": partial(measure_rescoring, folder, NUM_QUESTIONS),
         }
         for part in sys.argv[2:] or parts:
             parts[part]()

@@ -1,10 +1,9 @@
-"""has_answer of 3,610 questions by 100 contexts on one core, against FiD's algorithm (lists of tokens).
+"""Compare the speed of `has_answers` with FiD's algorithm, which compares lists of tokens, on one core.
 
 python -m bench.bench_has_answer
 
-Questions and contexts are those that the quick start retrieved (`make demo`), taken again from the start until there are
-enough; each context is a text of its own, so that nothing is remembered from one question to the next. Before the first
-`make demo` they are made up.
+The 3,610 questions with 100 contexts each come from the quick start (`make demo`) and are repeated until there are enough.
+Each context is a new string, so that no result is cached between questions. Without the quick start they are synthetic.
 """
 
 import random
@@ -19,25 +18,34 @@ from winnow.metrics.ranking import has_answers
 
 QUESTIONS, CONTEXTS = 3610, 100
 _TOKEN = regex.compile(r"([\p{L}\p{N}\p{M}]+)|([^\p{Z}\p{C}])", flags=regex.IGNORECASE + regex.UNICODE + regex.MULTILINE)
-Work = list[tuple[list[str], list[str]]]
+Cases = list[tuple[list[str], list[str]]]
+"""Texts of the contexts and accepted answers, for each question."""
 
 
-def tokens(text: str) -> list[str]:
+def tokenize(text: str) -> list[str]:
+    """Split a text into lower-case tokens, as FiD does."""
     return [match.group().lower() for match in _TOKEN.finditer(unicodedata.normalize("NFD", text))]
 
 
-def baseline(texts: list[str], answers: list[str]) -> list[bool]:
-    wanted = [tokens(answer) for answer in answers]
-    cases = []
+def find_answers(texts: list[str], answers: list[str]) -> list[bool]:
+    """Return whether each text contains an answer, by FiD's algorithm."""
+    answer_tokens = [tokenize(answer) for answer in answers]
+    flags = []
     for text in texts:
-        words = tokens(text)
-        cases.append(any(words[i : i + len(w)] == w for w in wanted for i in range(len(words) - len(w) + 1)))
-    return cases
+        tokens = tokenize(text)
+        flags.append(
+            any(
+                tokens[start : start + len(answer)] == answer
+                for answer in answer_tokens
+                for start in range(len(tokens) - len(answer) + 1)
+            )
+        )
+    return flags
 
 
-def real() -> Work:
-    """Return the rankings of the quick start with their texts."""
-    cases: Work = []
+def load_cases() -> Cases:
+    """Load the retrieved contexts and the answers of the quick start; empty before its first run."""
+    cases: Cases = []
     for folder in sorted(Path("data/retrieval").glob("trivia-bm25-*")):
         texts = {row["passage_id"]: row["text"] for row in pq.read_table(folder / "passages.parquet").to_pylist()}
         answers: dict[str, list[str]] = {}
@@ -50,7 +58,8 @@ def real() -> Work:
     return cases
 
 
-def made_up() -> Work:
+def make_cases() -> Cases:
+    """Make 200 questions with contexts of random words."""
     rng = random.Random(13)
     vocabulary = ["".join(rng.choices("abcdefghijklmnopqrstuvwxyz\u00e9\u00fc", k=rng.randint(2, 9))) for _ in range(30_000)]
     return [
@@ -63,21 +72,27 @@ def made_up() -> Work:
 
 
 def main() -> None:
-    cases = real()
+    """Measure both algorithms on the same pairs, and check that their results are equal."""
+    cases = load_cases()
     label = "retrieved" if cases else "made-up"
-    cases = cases or made_up()
-    work = [([f"{text} " for text in cases[n % len(cases)][0]], cases[n % len(cases)][1]) for n in range(QUESTIONS)]
+    cases = cases or make_cases()
+    work: Cases = []
+    for number in range(QUESTIONS):
+        texts, answers = cases[number % len(cases)]
+        work.append(([f"{text} " for text in texts], answers))
     started = time.perf_counter()
-    expected = [baseline(texts, answers) for texts, answers in work]
-    middle = time.perf_counter()
+    expected = [find_answers(texts, answers) for texts, answers in work]
+    baseline_seconds = time.perf_counter() - started
+    started = time.perf_counter()
     ours = [has_answers(texts, answers) for texts, answers in work]
-    seconds, before = time.perf_counter() - middle, middle - started
+    own_seconds = time.perf_counter() - started
     assert ours == expected
-    pairs = sum(len(texts) for texts, _ in work)
-    share = sum(map(sum, ours)) / pairs
+    num_pairs = sum(len(texts) for texts, _ in work)
+    share = sum(map(sum, ours)) / num_pairs
     print(
-        f"has_answer, {pairs} {label} pairs ({100 * share:.1f} % hold an answer): FiD's algorithm {pairs / before:.0f} "
-        f"pairs/s, ours {pairs / seconds:.0f} pairs/s: {before / seconds:.1f} x, identical"
+        f"has_answer, {num_pairs} {label} pairs ({100 * share:.1f} % hold an answer): FiD's algorithm "
+        f"{num_pairs / baseline_seconds:.0f} pairs/s, ours {num_pairs / own_seconds:.0f} pairs/s: "
+        f"{baseline_seconds / own_seconds:.1f} x, identical"
     )
 
 

@@ -1,4 +1,6 @@
-"""Joint training, real tokens a second: chunks of like length against a plain loop padded to the batch's longest.
+"""Compare the speed of joint training with a plain loop that pads every pair to the longest of its batch.
+
+Winnow trains on chunks of pairs of similar length. Speed is counted in tokens per second without padding.
 
 python -m bench.bench_joint
 """
@@ -13,7 +15,7 @@ import torch
 from winnow.estimators.t5 import T5Estimator
 from winnow.records import Context, Passage, Question
 from winnow.synthetic.scratch_t5 import ScratchT5, make_t5
-from winnow.training.backward import backward
+from winnow.training.backward import accumulate_gradients
 from winnow.training.generators import Seq2SeqGenerator
 from winnow.training.groups import Group
 from winnow.training.losses import joint_loss
@@ -24,11 +26,11 @@ WORDS = [f"word{n}" for n in range(8000)]
 QUESTIONS, CONTEXTS, BATCHES = 4, 20, 3
 
 
-def batches() -> list[list[Group]]:
-    """Batches of questions with twenty contexts of 40 to 200 words."""
+def make_batches() -> list[list[Group]]:
+    """Make batches of questions with twenty contexts of 40 to 200 random words."""
     rng = random.Random(13)
 
-    def group(name: str) -> Group:
+    def make_group(name: str) -> Group:
         contexts = [
             Context(
                 Passage(f"{name}-{n}", rng.choice(WORDS), " ".join(rng.choices(WORDS, k=rng.randint(40, 200)))), n, 0.0, False
@@ -37,24 +39,31 @@ def batches() -> list[list[Group]]:
         ]
         return Group(Question(name, " ".join(rng.choices(WORDS, k=8)), (rng.choice(WORDS),)), tuple(contexts))
 
-    return [[group(f"{b}-{q}") for q in range(QUESTIONS)] for b in range(BATCHES)]
+    return [[make_group(f"{batch}-{number}") for number in range(QUESTIONS)] for batch in range(BATCHES)]
 
 
-def plain(method: ReRag, groups: list[Group]) -> None:
-    """Run all pairs of a batch at once, with one backward pass."""
+def run_plain_batch(method: ReRag, groups: list[Group]) -> None:
+    """Run all pairs of a batch at once, with one backward pass; the baseline."""
     assert method.generator is not None
-    pairs = [(g.question.text, c.passage) for g in groups for c in g.contexts]
+    pairs = [(group.question.text, context.passage) for group in groups for context in group.contexts]
     rows = [method.estimator.tokens.encode(*pair) for pair in pairs]
-    targets = [method.generator.target(g.question.answers[0]) for g in groups for _ in g.contexts]
-    judged = method.estimator.estimate(rows, [0] * len(rows))
-    answer = method.generator.log_likelihood(rows, targets)
+    targets = [method.generator.encode_answer(group.question.answers[0]) for group in groups for _ in group.contexts]
+    estimates = method.estimator.estimate(rows, [0] * len(rows))
+    log_likelihoods = method.generator.log_likelihood(rows, targets)
     shape = (len(groups), CONTEXTS)
     mask = torch.ones(shape, dtype=torch.bool)
-    loss = joint_loss(judged.log_odds.view(shape), judged.other.view(shape), answer.view(shape), mask, objective="marginal")
+    loss = joint_loss(
+        estimates.log_odds.view(shape),
+        estimates.other_probability.view(shape),
+        log_likelihoods.view(shape),
+        mask,
+        objective="marginal",
+    )
     loss.total.backward()  # type: ignore[no-untyped-call]
 
 
 def main() -> None:
+    """Measure both on the same batches and print the ratio."""
     with tempfile.TemporaryDirectory() as folder:
         path = str(
             make_t5(
@@ -63,19 +72,22 @@ def main() -> None:
         )
         method = ReRag(T5Estimator(path, dtype="float32"), Seq2SeqGenerator(path), objective="marginal")
         settings = LoopSettings(chunk_tokens=4096)
-        work = batches()
-        tokens = 2 * sum(
-            len(method.estimator.tokens.encode(g.question.text, c.passage)) for b in work for g in b for c in g.contexts
+        work = make_batches()
+        num_tokens = 2 * sum(  # the estimator and the generator both read every pair
+            len(method.estimator.tokens.encode(group.question.text, context.passage))
+            for groups in work
+            for group in groups
+            for context in group.contexts
         )
         rates = []
-        for run in (plain, lambda m, g: backward(m, g, g, settings, 0)):
+        for run in (run_plain_batch, lambda model, groups: accumulate_gradients(model, groups, groups, settings, 0)):
             run(method, work[0])
             started = time.perf_counter()
             for groups in work:
                 run(method, groups)
                 for lm in method.models.values():
                     lm.model.zero_grad()
-            rates.append(tokens / (time.perf_counter() - started))
+            rates.append(num_tokens / (time.perf_counter() - started))
         print(f"joint training: a plain loop {rates[0]:.0f} real tokens/s, ours {rates[1]:.0f}: {rates[1] / rates[0]:.2f} x")
 
 

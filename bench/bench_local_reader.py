@@ -1,4 +1,4 @@
-"""The local reader's batches against one prompt at a time, and against batches of eight in file order.
+"""Compare the batches of the local reader with one prompt at a time, and with batches of eight in file order.
 
 python -m bench.bench_local_reader       # after `make demo`: SmolLM2 on passages of the quick start
 python -m bench.bench_local_reader 100   # with fewer prompts
@@ -15,66 +15,79 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 
 from flows._build import build
-from winnow.modeling.loading import LanguageModel, chat_text, resolve_dtype
+from winnow.modeling.loading import LanguageModel, render_chat, resolve_dtype
 from winnow.readers.local import LocalReader
 from winnow.records import Decoding, Generate, Generation
 from winnow.strategies.prompt import Prompt, build_request
-from winnow.testing import context, question
+from winnow.testing import make_context, make_question
 
 ROOT = Path(__file__).resolve().parent.parent
 MODEL = ROOT / "assets/smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
-COUNT = int(sys.argv[1]) if len(sys.argv) > 1 else 300
+NUM_PROMPTS = int(sys.argv[1]) if len(sys.argv) > 1 else 300
 DECODING = Decoding(16)
 
 
-def prompts(ks: Sequence[int]) -> list[Generate]:
-    """Real questions with their first k real passages, k in turn, in random order; exits where there are none yet."""
+def build_requests(ks: Sequence[int]) -> list[Generate]:
+    """Build requests from the quick start's questions in random order, each with its first k passages.
+
+    The values of k are used in turn. Ends the program if the quick start has not been run.
+
+    Args:
+        ks: Numbers of passages in a prompt.
+
+    """
     if not MODEL.is_file() or not any((ROOT / "data/retrieval").glob("trivia-bm25-*")):
-        print("Skipped: this benchmark uses the reader and the retrieved passages of `make demo`.")
+        print("Skipped: this benchmark needs the reader and the retrieved passages of the quick start. Run `make demo` first.")
         sys.exit()
     folder = next((ROOT / "data/retrieval").glob("trivia-bm25-*"))
     texts = {row["passage_id"]: row["text"] for row in pq.read_table(folder / "passages.parquet").to_pylist()}
     path = next((ROOT / "data/questions").glob("*/questions.parquet"))
-    wording = {row["question_id"]: row["question"] for row in pq.read_table(path).to_pylist()}
+    question_texts = {row["question_id"]: row["question"] for row in pq.read_table(path).to_pylist()}
     ranked: dict[str, list[str]] = {}
     for row in pq.read_table(folder / "contexts.parquet").to_pylist():
         ranked.setdefault(row["question_id"], []).append(texts[row["passage_id"]])
     node = OmegaConf.load(ROOT / "conf/prompt/post_fusion.yaml")
     assert isinstance(node, DictConfig)
     prompt: Prompt = build(node)
-    chosen = random.Random(13).sample(sorted(ranked), COUNT)
+    chosen = random.Random(13).sample(sorted(ranked), NUM_PROMPTS)
     return [
         build_request(
             prompt,
-            question(wording[name]),
-            [context(i, t) for i, t in enumerate(ranked[name][: ks[n % len(ks)]], 1)],
+            make_question(question_texts[question_id]),
+            [make_context(rank, text) for rank, text in enumerate(ranked[question_id][: ks[n % len(ks)]], 1)],
             DECODING,
         )
-        for n, name in enumerate(chosen)
+        for n, question_id in enumerate(chosen)
     ]
 
 
 def generate_padded(lm: LanguageModel, batch: Sequence[Generate]) -> list[str]:
-    """Plain `generate` on a padded batch."""
+    """Generate replies with plain `generate` on a padded batch."""
     inputs = lm.tokenizer(
-        [chat_text(lm.tokenizer, r.messages) for r in batch], return_tensors="pt", padding=True, add_special_tokens=False
+        [render_chat(lm.tokenizer, request.messages) for request in batch],
+        return_tensors="pt",
+        padding=True,
+        add_special_tokens=False,
     )
     with torch.inference_mode():
         rows = lm.model.generate(  # type: ignore[operator]
             **inputs, max_new_tokens=16, do_sample=False, pad_token_id=lm.tokenizer.pad_token_id
         )
-    return [t.strip() for t in lm.tokenizer.batch_decode(rows[:, inputs["input_ids"].shape[1] :], skip_special_tokens=True)]
+    generated = rows[:, inputs["input_ids"].shape[1] :]
+    return [text.strip() for text in lm.tokenizer.batch_decode(generated, skip_special_tokens=True)]
 
 
-def by(size: int) -> Callable[[LocalReader, Sequence[Generate]], list[str]]:
-    """In file order, `size` at a time."""
+def make_baseline(batch_size: int) -> Callable[[LocalReader, Sequence[Generate]], list[str]]:
+    """Return a function that generates replies in batches of fixed size, in file order."""
     return lambda reader, requests: [
-        text for n in range(0, len(requests), size) for text in generate_padded(reader.lm, requests[n : n + size])
+        text
+        for start in range(0, len(requests), batch_size)
+        for text in generate_padded(reader.lm, requests[start : start + batch_size])
     ]
 
 
-def ours(reader: LocalReader, requests: Sequence[Generate]) -> list[str]:
-    """As the driver does."""
+def generate_with_reader(reader: LocalReader, requests: Sequence[Generate]) -> list[str]:
+    """Generate replies with the local reader, as the driver does."""
     reader.submit(requests)
     replies: dict[int, str] = {}
     while batch := reader.collect(5.0):
@@ -85,14 +98,15 @@ def ours(reader: LocalReader, requests: Sequence[Generate]) -> list[str]:
 def compare(
     label: str, baseline: Callable[[LocalReader, Sequence[Generate]], list[str]], requests: Sequence[Generate], dtype: str
 ) -> None:
+    """Measure the baseline and the local reader on the same requests, and print their rates and equal replies."""
     reader = LocalReader(str(MODEL), "smollm2", dtype)
-    ours(reader, requests[:16])
+    generate_with_reader(reader, requests[:16])  # loads the model
     results, rates = [], []
-    for work in (baseline, ours):
+    for generate in (baseline, generate_with_reader):
         started = time.perf_counter()
-        results.append(work(reader, requests))
+        results.append(generate(reader, requests))
         rates.append(len(requests) / (time.perf_counter() - started))
-    same = sum(a == b for a, b in zip(*results, strict=True)) / len(requests)
+    same = sum(expected == text for expected, text in zip(*results, strict=True)) / len(requests)
     print(
         f"{label}, {dtype}: {rates[0]:.2f} prompts/s, ours {rates[1]:.2f} prompts/s: {rates[1] / rates[0]:.2f} x, "
         f"{100 * same:.1f} % of the texts identical",
@@ -101,11 +115,12 @@ def compare(
 
 
 def main() -> None:
-    single, mixed = prompts([1]), prompts([1, 5, 10])
+    """Compare with one prompt at a time, and with batches of eight."""
+    single, mixed = build_requests([1]), build_requests([1, 5, 10])
     native = resolve_dtype("auto", "cpu")
-    for dtype in dict.fromkeys((native, "float32")):  # bfloat16 only where the processor multiplies it
-        compare(f"{COUNT} single-passage prompts, 16 new tokens, one at a time", by(1), single, dtype)
-    compare(f"{COUNT} prompts of k = 1, 5, 10, batches of 8 in file order", by(8), mixed, native)
+    for dtype in dict.fromkeys((native, "float32")):  # bfloat16 only if the processor supports it
+        compare(f"{NUM_PROMPTS} single-passage prompts, 16 new tokens, one at a time", make_baseline(1), single, dtype)
+    compare(f"{NUM_PROMPTS} prompts of k = 1, 5, 10, batches of 8 in file order", make_baseline(8), mixed, native)
 
 
 if __name__ == "__main__":

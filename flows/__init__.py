@@ -1,8 +1,9 @@
-"""Orchestration: one file per stage, each `python -m flows.<stage>`; the implementation is in `winnow`."""
+"""Stages of the pipeline, one module each, run as `python -m flows.<stage>`. The implementation is in `winnow`."""
 
 import os
 import sys
 
+# Switch off telemetry, and progress bars outside a terminal, unless the user has set these variables.
 for _name, _value in {
     "DO_NOT_TRACK": "true",
     "DVC_NO_ANALYTICS": "1",

@@ -1,7 +1,7 @@
-"""The artifacts of a configuration: each in a folder named by the hash of its settings and of its inputs.
+"""Artifacts of a configuration, each stored in a folder that is named by the hash of its settings and inputs.
 
-Artifacts of different settings exist side by side, a finished one is recognised without reading it, and a changed key
-rebuilds only what depends on it. A `Project` is made once per configuration; nothing behind the flows takes a configuration.
+Artifacts of different settings exist side by side. A finished artifact is recognised by its key without reading it, and
+only artifacts that depend on a changed setting get a new key. A `Project` is created once per configuration.
 """
 
 from collections.abc import Mapping
@@ -12,14 +12,22 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from flows._identity import Pinned, slug
-from winnow.artifacts.provenance import check_content, compute_key, content_digest, is_done, write_manifest
+from flows._identity import PinnedAssets, slugify
+from winnow.artifacts.provenance import check_content, compute_key, is_done, read_content_digest, write_manifest
 from winnow.errors import MissingArtifactError
 
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """One artifact: its folder, its key, the stage that makes it, and the settings that the key is computed from."""
+    """An artifact of one stage, such as an index or the predictions of a cell; it need not exist yet.
+
+    Attributes:
+        folder: Folder of the artifact's files.
+        key: Hash of the settings.
+        settings: Stage, name, version and inputs of the artifact, from which the key is computed.
+        stage: Name of the stage that writes the artifact, as in `python -m flows.<stage>`.
+
+    """
 
     folder: Path
     key: str
@@ -27,93 +35,109 @@ class Artifact:
     stage: str
 
     @property
-    def done(self) -> bool:
-        """Return whether it is finished."""
+    def is_finished(self) -> bool:
+        """Return whether the artifact is finished under this key."""
         return is_done(self.folder, self.key)
 
     def require(self) -> Path:
-        """Return its folder, after checking its content.
+        """Check that the artifact is finished and unchanged, and return its folder.
 
         Raises:
-            MissingArtifactError: unless it is finished; the message names the command that makes it.
-            ArtifactError: if a file of it was changed since.
+            MissingArtifactError: If the artifact is not finished. The message names the command that writes it.
+            ArtifactError: If one of its files was changed after the stage finished.
 
         """
-        if not self.done:
+        if not self.is_finished:
             raise MissingArtifactError(
-                f"There is no finished {self.folder}. Run `python -m flows.{self.stage}` with the same settings first "
-                "(`dvc repro` runs every stage that is due)."
+                f"{self.folder} does not exist or is not finished. Run `python -m flows.{self.stage}` with the same settings "
+                "first (`dvc repro` runs every stage that is out of date)."
             )
         check_content(self.folder)
         return self.folder
 
     @property
     def identity(self) -> str:
-        """Return what identifies it as an input of others: its key and, once it is finished, the digest of its content.
+        """Return the identity of the artifact as an input of other artifacts.
 
-        A model that is trained again under the same key is another input.
+        The identity is the key and, once the artifact is finished, the digest of its content. A model that is trained
+        again under the same key therefore counts as a different input.
         """
-        return f"{self.key}:{content_digest(self.folder)}" if self.done else self.key
+        return f"{self.key}:{read_content_digest(self.folder)}" if self.is_finished else self.key
 
     def finish(self, rows: int) -> None:
-        """Mark it as finished."""
+        """Mark the artifact as finished by writing its manifest; `rows` is the number of rows that the stage wrote."""
         write_manifest(self.folder, key=self.key, settings=self.settings, rows=rows)
 
 
 class Project:
-    """The artifacts of one configuration; each is resolved once."""
+    """Artifacts of one configuration.
+
+    Attributes:
+        cfg: Composed configuration.
+        pinned: Assets of the configuration whose content is pinned by a checksum or a commit.
+
+    """
 
     def __init__(self, cfg: DictConfig) -> None:
-        """Keep the configuration."""
+        """Store the configuration and collect its pinned assets."""
         self.cfg = cfg
-        self.pinned = Pinned.of(cfg)
+        self.pinned = PinnedAssets.from_config(cfg)
 
-    def artifact(self, stage: str, kind: str, name: str, inputs: Mapping[str, Any], root: str = "data") -> Artifact:
-        """Return an artifact by its stage, its folder's name, and everything that it depends on."""
-        identified = {label: self.pinned.settings(value) for label, value in inputs.items()}
+    def resolve_artifact(self, stage: str, kind: str, name: str, inputs: Mapping[str, Any], root: str = "data") -> Artifact:
+        """Return the artifact of a stage for the given inputs.
+
+        Args:
+            stage: Name of the stage that writes the artifact.
+            kind: Name of the folder of all artifacts of this kind, such as "predictions".
+            name: Readable first part of the name of the artifact's own folder.
+            inputs: Settings and identities of other artifacts on which the content depends.
+            root: Key in `cfg.paths` of the parent folder, "data" or "models".
+
+        """
+        identified = {label: self.pinned.identify_settings(value) for label, value in inputs.items()}
         settings = {"stage": stage, "name": name, "inputs": identified, "version": self.cfg.stage_versions[stage]}
         key = compute_key(settings)
-        return Artifact(Path(self.cfg.paths[root]) / kind / f"{slug(name)}-{key}", key, settings, stage)
+        return Artifact(Path(self.cfg.paths[root]) / kind / f"{slugify(name)}-{key}", key, settings, stage)
 
     @cached_property
     def corpus(self) -> Artifact:
-        """The passages."""
+        """The corpus with all passages."""
         cfg = self.cfg.corpus
-        return self.artifact("corpus", "corpus", cfg.name, {"parser": cfg.parser})
+        return self.resolve_artifact("corpus", "corpus", cfg.name, {"parser": cfg.parser})
 
-    def index(self, retriever: DictConfig | None = None) -> Artifact:
-        """Return a retriever's index of the corpus; the configured one's by default."""
+    def resolve_index(self, retriever: DictConfig | None = None) -> Artifact:
+        """Return the index of the corpus for a retriever, by default for the configured one."""
         node = self.cfg.retriever.engine if retriever is None else retriever
         name = str(node._target_).rpartition(".")[2].lower()
-        return self.artifact("index", "index", name, {"corpus": self.corpus.identity, "retriever": node})
+        return self.resolve_artifact("index", "index", name, {"corpus": self.corpus.identity, "retriever": node})
 
     @cached_property
     def questions(self) -> Artifact:
-        """The questions with their splits and labels."""
+        """The questions with their splits and answerability labels."""
         cfg, label = self.cfg.dataset, self.cfg.answerable
         inputs = {
             "parser": cfg.parser,
             "split": cfg.split,
-            "index": self.index(label.retriever).identity,
+            "index": self.resolve_index(label.retriever).identity,
             "depth": label.depth,
             "min_answer_chars": label.min_answer_chars,
             "required": sorted(label.required),
         }
-        return self.artifact("questions", "questions", cfg.name, inputs)
+        return self.resolve_artifact("questions", "questions", cfg.name, inputs)
 
     @property
     def questions_file(self) -> Path:
-        """The finished questions artifact's file."""
+        """The parquet file of the questions; raises MissingArtifactError if the stage has not finished."""
         return self.questions.require() / "questions.parquet"
 
-    def retrieval(self, retriever: DictConfig | None = None) -> Artifact:
-        """Return the rankings of a retriever, the configured one by default, with the texts of their passages."""
-        index = self.index(retriever)
+    def resolve_retrieval(self, retriever: DictConfig | None = None) -> Artifact:
+        """Return the rankings of a retriever with the texts of their passages, by default of the configured retriever."""
+        index = self.resolve_index(retriever)
         name = f"{self.cfg.dataset.name}-{index.folder.name.partition('-')[0]}"
         inputs = {"index": index.identity, "questions": self.questions.identity, "depth": self.cfg.depth}
-        return self.artifact("retrieve", "retrieval", name, inputs)
+        return self.resolve_artifact("retrieve", "retrieval", name, inputs)
 
     @cached_property
     def rankings(self) -> Artifact:
-        """The configured retriever's rankings."""
-        return self.retrieval()
+        """The rankings of the configured retriever."""
+        return self.resolve_retrieval()

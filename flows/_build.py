@@ -1,4 +1,4 @@
-"""Turns settings into objects, at this one place: `_target_` names the class, `objects` are handed to it as they are."""
+"""Builds objects from settings. No other module instantiates the class that a `_target_` names."""
 
 from typing import Any
 
@@ -11,10 +11,14 @@ from winnow.errors import ConfigError, WinnowError
 
 
 def build(node: DictConfig, **objects: Any) -> Any:
-    """Return the object that a config node describes; no config type reaches it.
+    """Build the object that a config node describes.
+
+    Args:
+        node: Settings with a `_target_`. They are converted to plain Python values.
+        **objects: Further arguments of the class, passed unchanged.
 
     Raises:
-        ConfigError: where the class refuses its settings or does not know one of them.
+        ConfigError: If the class rejects the settings or does not have one of them.
 
     """
     check_component(str(node.get("_target_")).rpartition(".")[2], node)

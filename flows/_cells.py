@@ -1,4 +1,7 @@
-"""Resolves configurations into cell specifications, once and at the edge; nothing behind this takes a configuration."""
+"""Resolves configurations into cell specifications, which `winnow` runs without reading a configuration.
+
+A cell is one setting of a sweep (a strategy, k and a placement of the contexts); its predictions are one artifact.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,146 +12,152 @@ from omegaconf import DictConfig, OmegaConf
 from flows import _models
 from flows._artifacts import Artifact, Project
 from flows._build import build
-from flows._elsewhere import announce
-from flows._engines import engine_spec
-from flows._grid import expand
+from flows._elsewhere import print_equivalent
+from flows._engines import resolve_engine_spec
+from flows._grid import expand_grid
 from flows._prompts import open_prompt
 from flows._schema import check_settings
 from winnow.errors import ConfigError
 from winnow.protocols import Strategy
 from winnow.sweeps.labels import CellLabels
-from winnow.sweeps.spec import CellSpec, QuestionSelection, varying_settings
+from winnow.sweeps.spec import CellSpec, QuestionSelection, describe_varying_settings
 
 
 def resolve_cells(configs: Sequence[DictConfig]) -> list[CellSpec]:
-    """Return the specification of every cell of all jobs; the labels name the settings in which cells differ."""
+    """Resolve the distinct cells of all jobs. Their labels name the settings in which the cells differ."""
     by_key: dict[str, list[CellSpec]] = {}
-    for cfg in expand(configs):
+    for cfg in expand_grid(configs):
         spec = resolve_cell(cfg)
         by_key.setdefault(spec.key, []).append(spec)
     distinct = [
-        _without_seed(group[0]) if len({spec.labels.seed for spec in group}) > 1 else group[0] for group in by_key.values()
+        _remove_seed_label(specs[0]) if len({spec.labels.seed for spec in specs}) > 1 else specs[0]
+        for specs in by_key.values()
     ]
-    settings = varying_settings(distinct)
+    settings = describe_varying_settings(distinct)
     return [
         replace(spec, labels=replace(spec.labels, setting=setting)) for spec, setting in zip(distinct, settings, strict=True)
     ]
 
 
-def _without_seed(spec: CellSpec) -> CellSpec:
-    """Return a cell that several training seeds share, because it rests on no training."""
+def _remove_seed_label(spec: CellSpec) -> CellSpec:
+    """Return a cell without the label of its training seed, for cells that use no trained model."""
     return replace(spec, labels=replace(spec.labels, seed=""))
 
 
 def resolve_cell(cfg: DictConfig) -> CellSpec:
-    """Return the specification of the one cell that a configuration describes."""
+    """Resolve the one cell that a configuration describes."""
     _validate(cfg)
     project = Project(cfg)
-    artifact = cell_artifact(project)
+    artifact = resolve_cell_artifact(project)
     uses_relevance = needs_relevance(cfg)
-    relevance = _models.relevance(project).require() / "relevance.parquet" if uses_relevance else None
+    relevance = _models.resolve_relevance(project).require() / "relevance.parquet" if uses_relevance else None
     roles = cfg.strategy.get("engines", ["reader"])
     plain: Any = OmegaConf.to_container(cfg, resolve=True)
     return CellSpec(
         key=artifact.key,
         folder=artifact.folder,
-        labels=_labels(cfg, project),
-        settings=_settings(cfg),
-        questions=_selection(project),
+        labels=_build_labels(cfg, project),
+        settings=_describe_settings(cfg),
+        questions=_select_questions(project),
         retrieval=project.rankings.require(),
         relevance=relevance,
         placement=build(cfg.placement.rule),
         weighting=build(cfg.weighting),
-        strategy=lambda: _strategy(project),
-        engines=tuple(engine_spec(project, role) for role in roles),
+        strategy=lambda: _build_strategy(project),
+        engines=tuple(resolve_engine_spec(project, role) for role in roles),
         config=plain,
         identity=artifact.settings,
     )
 
 
-def cell_artifact(project: Project) -> Artifact:
-    """Return the predictions of one cell."""
+def resolve_cell_artifact(project: Project) -> Artifact:
+    """Return the artifact with the predictions of one cell."""
     cfg = project.cfg
-    relevance = _models.relevance(project).identity if needs_relevance(cfg) else None
+    relevance = _models.resolve_relevance(project).identity if needs_relevance(cfg) else None
     roles = cfg.strategy.get("engines", ())
     inputs = {
-        "questions": _question_inputs(project),
+        "questions": _identify_questions(project),
         "rankings": project.rankings.identity,
         "rank_by": cfg.rank_by,
         "relevance": relevance,
-        "weights": _models.reader_weights(project, cfg.reader, cfg.prompt),
+        "weights": _models.identify_reader_weights(project, cfg.reader, cfg.prompt),
         "reader": cfg.reader.engine,
-        "engines": {role: engine_spec(project, role).key for role in roles if role != "reader"},
+        "engines": {role: resolve_engine_spec(project, role).key for role in roles if role != "reader"},
         **{name: cfg[name] for name in ("strategy", "prompt", "decoding", "k", "placement", "weighting")},
     }
-    return project.artifact("sweep", "predictions", cfg.strategy.name, inputs)
+    return project.resolve_artifact("sweep", "predictions", cfg.strategy.name, inputs)
 
 
-def closed_book_artifact(project: Project) -> Artifact:
-    """Return what the reader answers without passages."""
+def resolve_closed_book_artifact(project: Project) -> Artifact:
+    """Return the artifact with the answers of the reader without passages."""
     cfg = project.cfg
     inputs = {
         "questions": project.questions.identity,
-        "weights": _models.reader_weights(project, cfg.reader, cfg.prompt),
+        "weights": _models.identify_reader_weights(project, cfg.reader, cfg.prompt),
         "reader": cfg.reader.engine,
         "prompt": cfg.prompt,
         "closed_book": cfg.closed_book,
     }
-    return project.artifact("closed_book", "closed_book", cfg.reader.name, inputs)
+    return project.resolve_artifact("closed_book", "closed_book", cfg.reader.name, inputs)
 
 
 def needs_relevance(cfg: DictConfig) -> bool:
-    """Return whether a cell uses the estimator's scores: to rank its contexts or to weight them."""
+    """Return whether a cell ranks or weights its contexts by the scores of the estimator."""
     return "estimator" in (cfg.rank_by, cfg.weighting.by)
 
 
-def unfiltered(cfg: DictConfig) -> bool:
-    """Return whether a dry run precedes the closed-book stage, and so has to assume every question."""
-    waiting = cfg.dry_run and cfg.sweep.closed_book_filter
-    return bool(waiting and not closed_book_artifact(Project(cfg)).done)
+def is_filter_pending(cfg: DictConfig) -> bool:
+    """Return whether this is a dry run that has to count every question, because the closed-book stage has not run yet."""
+    is_filtered_dry_run = cfg.dry_run and cfg.sweep.closed_book_filter
+    return bool(is_filtered_dry_run and not resolve_closed_book_artifact(Project(cfg)).is_finished)
 
 
-def announce_cells(configs: Sequence[DictConfig]) -> None:
-    """Print a line for the first cell that exists already with another precision or runtime."""
-    cells = (cell_artifact(Project(cfg)) for cfg in expand(configs))
+def print_equivalent_cell(configs: Sequence[DictConfig]) -> None:
+    """Check the first unfinished cell, and print a line if it exists already with another precision or runtime."""
+    cells = (resolve_cell_artifact(Project(cfg)) for cfg in expand_grid(configs))
     for artifact in cells:
-        if not artifact.done:
-            announce(artifact)
+        if not artifact.is_finished:
+            print_equivalent(artifact)
             return
 
 
 def _validate(cfg: DictConfig) -> None:
+    """Check the settings of a cell, and that k does not exceed the number of stored or scored contexts."""
     check_settings(cfg)
     build(cfg.decoding)
     if cfg.k > cfg.depth:
         raise ConfigError(f"k={cfg.k} is larger than the stored rankings (depth={cfg.depth}). Lower k, or raise depth.")
     if needs_relevance(cfg) and cfg.score.depth is not None and cfg.k > cfg.score.depth:
         raise ConfigError(
-            f"k={cfg.k} is larger than what the estimator scores (score.depth={cfg.score.depth}). Lower k, or set "
+            f"k={cfg.k} is larger than the number of contexts that the estimator scores per question "
+            f"(score.depth={cfg.score.depth}). Lower k, or set "
             "score.depth=null here and for `python -m flows.score`."
         )
 
 
-def _question_inputs(project: Project) -> dict[str, Any]:
+def _identify_questions(project: Project) -> dict[str, Any]:
+    """Return the inputs of a cell's key that determine which questions it answers."""
     cfg = project.cfg
     selection = {"artifact": project.questions.identity, "split": cfg.sweep.split, "limit": cfg.sweep.limit}
-    return {**selection, "filter": closed_book_artifact(project).identity} if cfg.sweep.closed_book_filter else selection
+    return (
+        {**selection, "filter": resolve_closed_book_artifact(project).identity} if cfg.sweep.closed_book_filter else selection
+    )
 
 
-def _selection(project: Project) -> QuestionSelection:
+def _select_questions(project: Project) -> QuestionSelection:
     cfg = project.cfg
-    filtered = cfg.sweep.closed_book_filter and not unfiltered(cfg)
-    closed_book = closed_book_artifact(project).require() / "closed_book.parquet" if filtered else None
+    uses_filter = cfg.sweep.closed_book_filter and not is_filter_pending(cfg)
+    closed_book = resolve_closed_book_artifact(project).require() / "closed_book.parquet" if uses_filter else None
     return QuestionSelection(project.questions_file, cfg.sweep.split, cfg.sweep.limit, closed_book)
 
 
-def _strategy(project: Project) -> Strategy:
+def _build_strategy(project: Project) -> Strategy:
     cfg = project.cfg
     strategy: Strategy = build(cfg.strategy.plan, prompt=open_prompt(project, cfg.prompt), decoding=build(cfg.decoding))
     return strategy
 
 
-def _labels(cfg: DictConfig, project: Project) -> CellLabels:
+def _build_labels(cfg: DictConfig, project: Project) -> CellLabels:
     order = cfg.placement.rule.get("order")
     gold = f"{cfg.placement.name}_{order}" if isinstance(order, int) else cfg.placement.name
     return CellLabels(
@@ -163,8 +172,8 @@ def _labels(cfg: DictConfig, project: Project) -> CellLabels:
     )
 
 
-def _settings(cfg: DictConfig) -> dict[str, str]:
-    """Return the settings that tables name where cells differ in them."""
+def _describe_settings(cfg: DictConfig) -> dict[str, str]:
+    """Return the settings that the tables show as text if cells differ in them."""
     decoding = cfg.decoding
     sampled = f"T={decoding.temperature}, {decoding.samples} samples" if decoding.temperature > 0 else "greedy"
     ranking, weighting = (

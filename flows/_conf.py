@@ -1,4 +1,4 @@
-"""Composes conf/, and lists its groups, choices and keys."""
+"""Composes the configuration in conf/, and lists its groups, their options and the keys of settings."""
 
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -13,7 +13,12 @@ CONF = Path(__file__).resolve().parent.parent / "conf"
 
 
 def compose(overrides: Sequence[str]) -> DictConfig:
-    """Compose conf/ with overrides, outside a Hydra run or within one."""
+    """Compose conf/ with Hydra overrides; works outside a Hydra run and within one.
+
+    Raises:
+        ConfigError: If Hydra cannot compose the configuration with these overrides.
+
+    """
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
@@ -35,20 +40,22 @@ REQUIRED = {
     "reader": ("name", "tuned", "base", "engine"),
     "strategy": ("name", "plan"),
 }
-"""The keys that every choice of a group has."""
+"""Keys that every option of a group must have."""
 
 
 def check_choices(cfg: DictConfig) -> None:
-    """Check that the chosen components have the keys of their groups.
+    """Check that the chosen options have the keys that their groups require.
 
     Raises:
-        ConfigError: with the group and the keys that its YAML lacks.
+        ConfigError: If a key is missing. The message names the group and the missing keys.
 
     """
     for group, keys in REQUIRED.items():
         if group in cfg and (missing := [key for key in keys if key not in cfg[group]]):
             chosen = cfg[group].get("name", "unnamed")
-            raise ConfigError(f"conf/{group}/ ({chosen}): the YAML lacks {', '.join(missing)}. Add it, as in its neighbours.")
+            raise ConfigError(
+                f"conf/{group}/ ({chosen}): the YAML lacks {', '.join(missing)}. Add it, as in the other files there."
+            )
     for name, node in cfg.get("metric", {}).items():
         if not isinstance(node, DictConfig) or "_target_" not in node:
             raise ConfigError(
@@ -58,29 +65,29 @@ def check_choices(cfg: DictConfig) -> None:
 
 
 def copy_unresolved(cfg: DictConfig) -> DictConfig:
-    """Return a copy of a composed configuration that can be changed; interpolations stay as they are."""
+    """Return a copy of a configuration that can be modified; interpolations are not resolved."""
     copied = OmegaConf.create(OmegaConf.to_container(cfg, resolve=False))
     assert isinstance(copied, DictConfig)
     return copied
 
 
-def groups() -> list[str]:
-    """Return the names of the folders of conf/."""
+def list_groups() -> list[str]:
+    """Return the names of the groups, which are the folders of conf/."""
     return sorted(folder.name for folder in CONF.iterdir() if folder.is_dir())
 
 
-def options(group: str) -> list[str]:
-    """Return the choices of a group."""
+def list_options(group: str) -> list[str]:
+    """Return the names of the options of a group, which are its YAML files."""
     return sorted(str(file.relative_to(CONF / group).with_suffix("")) for file in (CONF / group).rglob("*.yaml"))
 
 
 def is_group(key: str) -> bool:
-    """Return whether a key names a folder of conf/."""
+    """Return whether a key names a group, which is a folder of conf/."""
     return (CONF / key).is_dir()
 
 
-def flat_keys(cfg: Any, prefix: str = "") -> list[str]:
-    """Return every dotted key of a config, inner nodes included."""
+def list_keys(cfg: Any, prefix: str = "") -> list[str]:
+    """Return every dotted key of a configuration, including the keys of mappings."""
     if isinstance(cfg, ListConfig):
         return [f"{prefix}.{n}" for n in range(len(cfg))]
     if not isinstance(cfg, DictConfig):
@@ -88,5 +95,5 @@ def flat_keys(cfg: Any, prefix: str = "") -> list[str]:
     keys: list[str] = []
     for name in cfg:
         key = ".".join([prefix, str(name)] if prefix else [str(name)])
-        keys += [key, *flat_keys(cfg._get_node(name), key)]
+        keys += [key, *list_keys(cfg._get_node(name), key)]
     return keys

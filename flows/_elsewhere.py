@@ -1,11 +1,14 @@
-"""Artifacts of another machine: equal but for what "auto" means there, so that a setting lets this machine use them."""
+"""Finds finished artifacts from another machine that differ only by what "auto" means there.
+
+Precision and runtime are part of an artifact's key, and "auto" resolves to different values on different machines.
+"""
 
 from flows._artifacts import Artifact
 from winnow.artifacts.provenance import flatten, read_manifest
 
-_RESOLVED = ("dtype", "precision", "runtime")
-"""Settings whose "auto" depends on the machine."""
-_SETTINGS = {
+_MACHINE_DEPENDENT = ("dtype", "precision", "runtime")
+"""Names of settings whose value "auto" depends on the machine."""
+_INPUT_KEYS = {
     "reader": "reader.engine",
     "estimator": "estimator.engine",
     "retriever": "retriever.engine",
@@ -13,27 +16,29 @@ _SETTINGS = {
     "settings": "joint.settings",
     "parser": "corpus.parser",
 }
-"""Where the settings of an artifact's inputs are in the configuration."""
+"""Keys in the configuration of the settings that an artifact records as its inputs."""
 
 
-def announce(artifact: Artifact) -> None:
-    """Print a line if an unfinished artifact exists already with another precision or runtime, and how to use it."""
-    if not artifact.done and (text := _hint(artifact)):
+def print_equivalent(artifact: Artifact) -> None:
+    """Print how to use an artifact that is finished with another precision or runtime, if this one is not finished."""
+    if not artifact.is_finished and (text := _describe_equivalent(artifact)):
         print(text)
 
 
-def _hint(artifact: Artifact) -> str:
+def _describe_equivalent(artifact: Artifact) -> str:
+    """Return a line that names an equivalent artifact and the overrides that select it, or an empty string."""
     wanted = flatten(artifact.settings["inputs"])
     prefix = artifact.folder.name.removesuffix(artifact.key)
     for folder in sorted(artifact.folder.parent.glob(f"{prefix}*")):
         made = flatten(read_manifest(folder).get("settings", {}).get("inputs", {}))
         differing = [name for name in {**wanted, **made} if wanted.get(name) != made.get(name)]
-        if made and differing and all(name.rpartition(".")[2] in _RESOLVED for name in differing):
-            overrides = " ".join(f"{_setting(name)}={made[name]}" for name in differing if name in made)
+        if made and differing and all(name.rpartition(".")[2] in _MACHINE_DEPENDENT for name in differing):
+            overrides = " ".join(f"{_build_key(name)}={made[name]}" for name in differing if name in made)
             return f"{folder} is finished, and differs only by what auto meant where it was made. To use it, set {overrides}."
     return ""
 
 
-def _setting(name: str) -> str:
+def _build_key(name: str) -> str:
+    """Return the key in the configuration of a setting that the artifact records under `name`."""
     label, _, rest = name.partition(".")
-    return f"{_SETTINGS.get(label, label)}.{rest}"
+    return f"{_INPUT_KEYS.get(label, label)}.{rest}"

@@ -1,4 +1,4 @@
-"""From command line to stage: `--params FILE`, Hydra overrides, `-m` multiruns and `--help`, for every flow alike."""
+"""Command-line interface that all stages share: `--params FILE`, Hydra overrides, `-m` multiruns and `--help`."""
 
 import functools
 import sys
@@ -8,11 +8,11 @@ from typing import Literal, TypeVar
 
 from omegaconf import DictConfig, OmegaConf
 
-from flows._conf import CONF, check_choices, compose, groups, options
+from flows._conf import CONF, check_choices, compose, list_groups, list_options
 from flows._hub import use_recorded_commits
-from flows._overrides import check_overrides, from_params
+from flows._overrides import check_overrides, load_params
 from flows._prefect import run_flow
-from flows._renames import current_overrides
+from flows._renames import replace_former_names
 from flows._schema import check_settings
 from flows._secrets import check_secrets
 from flows._seeds import expand_seeds
@@ -21,14 +21,16 @@ from winnow.artifacts.provenance import flatten
 from winnow.errors import ConfigError, WinnowError
 
 _INTERRUPTED = 130
-"""The exit status of a process that Ctrl-C ended, as shells report it."""
+"""Exit status that shells report for a process that was ended by Ctrl-C."""
 Stage = Callable[[Sequence[DictConfig]], Summary]
+"""A function that runs a stage for the configurations of all jobs of one command."""
 _FLAGS_WITH_VALUE = frozenset(
     ["--cfg", "-c", "--package", "-p", "--config-name", "-cn", "--config-path", "-cp", "--config-dir", "-cd", "--info", "-i"]
 )
+"""Flags of Hydra that are followed by a value."""
 
 
-def entry(
+def make_main(
     stage: Stage,
     *,
     retries: int = 0,
@@ -37,24 +39,24 @@ def entry(
     uses_commits: bool = True,
     seeds: Literal["ignored", "each", "one"] = "ignored",
 ) -> Callable[[], None]:
-    """Return the `main` of a flow module; `stage` takes the configs of all jobs of the command (one, or a multirun's).
+    """Return the `main` function of a stage's module.
 
     Args:
-        stage: the module's stage.
-        retries: of the Prefect flow.
-        grid: whether the stage expands the settings' grid, so that no word may set an axis beside it.
-        dry_run: whether the stage has a dry run; others refuse the setting.
-        uses_commits: whether names on the hub get the commits that `acquire` recorded.
-        seeds: "each" if the stage rests on a training, so that it runs once for each of the settings' seeds; "one" if it
-            shows a single training and refuses several seeds.
+        stage: Function that runs the stage for the configurations of all jobs of a command: one job, or those of a multirun.
+        retries: Number of retries under Prefect.
+        grid: Whether the stage expands `grid` into cells. Overrides of settings that are axes of the grid are then rejected.
+        dry_run: Whether the stage supports dry_run=true; other stages reject it.
+        uses_commits: Whether names on the Hugging Face hub are replaced by the commits that `flows.acquire` recorded.
+        seeds: "each" if the stage uses trained models and runs once per training seed; "one" if it shows a single training
+            and rejects several seeds.
 
     """
     name = stage.__name__
     if not dry_run:
-        stage = _without_dry_run(stage)
+        stage = _reject_dry_run(stage)
     if seeds != "ignored":
-        stage = _for_each_seed(stage, only_one=seeds == "one")
-    stage = _with_checked_choices(_with_recorded_commits(stage) if uses_commits else stage)
+        stage = _expand_seeds(stage, only_one=seeds == "one")
+    stage = _check_configs(_pin_commits(stage) if uses_commits else stage)
 
     @functools.wraps(stage)
     def main() -> None:
@@ -62,13 +64,13 @@ def entry(
         try:
             check_secrets((word.partition("=")[0], word) for word in arguments)
             if {"--help", "-h"} & set(arguments):
-                print(_help(name, sys.modules[stage.__module__].__doc__ or ""))
+                print(_format_help(name, sys.modules[stage.__module__].__doc__ or ""))
             elif "--params" in arguments:
-                _with_short_errors(functools.partial(run_flow, stage, name, retries))([_from_params(arguments, grid)])
+                _with_short_errors(functools.partial(run_flow, stage, name, retries))([_load_params(arguments, grid)])
             else:
-                arguments = _with_current_names(arguments)
+                arguments = _replace_former_names(arguments)
                 sys.argv[1:] = arguments
-                check_overrides(_overrides(arguments), grid=grid)
+                check_overrides(_select_overrides(arguments), grid=grid)
                 _run_hydra(stage, name, retries)
         except WinnowError as error:
             sys.exit(f"{type(error).__name__}: {error}")
@@ -76,7 +78,9 @@ def entry(
     return main
 
 
-def _with_checked_choices(stage: Stage) -> Stage:
+def _check_configs(stage: Stage) -> Stage:
+    """Wrap a stage to check the options, types and secrets of every configuration first."""
+
     @functools.wraps(stage)
     def checked(configs: Sequence[DictConfig]) -> Summary:
         for cfg in configs:
@@ -89,7 +93,9 @@ def _with_checked_choices(stage: Stage) -> Stage:
     return checked
 
 
-def _with_recorded_commits(stage: Stage) -> Stage:
+def _pin_commits(stage: Stage) -> Stage:
+    """Wrap a stage to use the recorded commits of names on the Hugging Face hub."""
+
     @functools.wraps(stage)
     def pinned(configs: Sequence[DictConfig]) -> Summary:
         return stage([use_recorded_commits(cfg) for cfg in configs])
@@ -97,7 +103,9 @@ def _with_recorded_commits(stage: Stage) -> Stage:
     return pinned
 
 
-def _for_each_seed(stage: Stage, *, only_one: bool) -> Stage:
+def _expand_seeds(stage: Stage, *, only_one: bool) -> Stage:
+    """Wrap a stage to run it once per training seed, or to reject several seeds if it shows a single training."""
+
     @functools.wraps(stage)
     def expanded(configs: Sequence[DictConfig]) -> Summary:
         several = next((list(cfg.seeds) for cfg in configs if len(cfg.get("seeds") or ()) > 1), None)
@@ -110,47 +118,50 @@ def _for_each_seed(stage: Stage, *, only_one: bool) -> Stage:
     return expanded
 
 
-def _without_dry_run(stage: Stage) -> Stage:
+def _reject_dry_run(stage: Stage) -> Stage:
+    """Wrap a stage to raise a ConfigError for dry_run=true."""
+
     @functools.wraps(stage)
     def checked(configs: Sequence[DictConfig]) -> Summary:
         if any(cfg.get("dry_run") for cfg in configs):
             raise ConfigError(
-                f"flows.{stage.__name__} has no dry run: flows.sweep and flows.closed_book have. Leave dry_run out."
+                f"flows.{stage.__name__} has no dry run; only acquire, closed_book and sweep have one. Remove dry_run=true."
             )
         return stage(configs)
 
     return checked
 
 
-def _overrides(arguments: Sequence[str]) -> list[str]:
-    """Return the overrides among the arguments: neither flags of Hydra's nor their values."""
-    return [word for word, is_override in _classified(arguments) if is_override]
+def _select_overrides(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments that are overrides, without the flags of Hydra and their values."""
+    return [word for word, is_override in _classify_arguments(arguments) if is_override]
 
 
-def _with_current_names(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments with former names of settings replaced."""
+def _replace_former_names(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments with former names of settings replaced by the current ones."""
     words: list[str] = []
-    for word, is_override in _classified(arguments):
-        words += current_overrides([word]) if is_override else [word]
+    for word, is_override in _classify_arguments(arguments):
+        words += replace_former_names([word]) if is_override else [word]
     return words
 
 
-def _classified(arguments: Sequence[str]) -> list[tuple[str, bool]]:
-    """Return each argument with whether it is an override."""
+def _classify_arguments(arguments: Sequence[str]) -> list[tuple[str, bool]]:
+    """Return each argument with a flag that says whether it is an override."""
     return [
-        (word, not word.startswith("-") and before not in _FLAGS_WITH_VALUE)
-        for before, word in zip(["", *arguments], arguments, strict=False)
+        (word, not word.startswith("-") and previous not in _FLAGS_WITH_VALUE)
+        for previous, word in zip(["", *arguments], arguments, strict=False)
     ]
 
 
 def _run_hydra(stage: Stage, name: str, retries: int) -> None:
+    """Let Hydra compose the configuration of each job, and run the stage."""
     import hydra
 
     def task(cfg: DictConfig) -> None:
         run_flow(stage, name, retries, [cfg])
 
     guarded = _with_short_errors(task)
-    guarded.run_all = _with_short_errors(functools.partial(run_flow, stage, name, retries))  # type: ignore[attr-defined]  # called by the launcher
+    guarded.run_all = _with_short_errors(functools.partial(run_flow, stage, name, retries))  # type: ignore[attr-defined]  # called by winnow_launcher
     hydra.main(config_path=str(CONF), config_name="config", version_base="1.3")(guarded)()
 
 
@@ -158,7 +169,7 @@ Configs = TypeVar("Configs", DictConfig, Sequence[DictConfig])
 
 
 def _with_short_errors(task: Callable[[Configs], None]) -> Callable[[Configs], None]:
-    """Exit with the message of a WinnowError alone, before Hydra prints a stack trace; say what an interrupt leaves."""
+    """Wrap a task to exit with a one-line message, instead of a stack trace, on a WinnowError or Ctrl-C."""
 
     def guarded(configs: Configs) -> None:
         try:
@@ -172,20 +183,22 @@ def _with_short_errors(task: Callable[[Configs], None]) -> Callable[[Configs], N
     return guarded
 
 
-def _from_params(arguments: Sequence[str], grid: bool) -> DictConfig:
-    """Load the file after `--params`, changed by the other words."""
-    at = arguments.index("--params")
-    if at + 1 == len(arguments):
+def _load_params(arguments: Sequence[str], grid: bool) -> DictConfig:
+    """Load the file after `--params`, and apply the other arguments as overrides."""
+    flag_index = arguments.index("--params")
+    if flag_index + 1 == len(arguments):
         raise ConfigError("--params needs a file, for example --params params.yaml.")
-    return from_params(Path(arguments[at + 1]), [*arguments[:at], *arguments[at + 2 :]], grid=grid)
+    overrides = [*arguments[:flag_index], *arguments[flag_index + 2 :]]
+    return load_params(Path(arguments[flag_index + 1]), overrides, grid=grid)
 
 
-def _help(name: str, doc: str) -> str:
-    listed = "\n".join(f"  {group:<10} {', '.join(options(group))}" for group in groups())
-    plain = [key for key in map(str, compose([])) if key not in groups() and key != "hydra"]
+def _format_help(name: str, doc: str) -> str:
+    """Return the text of `--help`: the module's docstring, the usage, and the groups with their options."""
+    listed = "\n".join(f"  {group:<10} {', '.join(list_options(group))}" for group in list_groups())
+    plain = [key for key in map(str, compose([])) if key not in list_groups() and key != "hydra"]
     return (
-        f"{doc.strip()}\n\nUsage: python -m flows.{name} [-m] [group=choice ...] [key=value ...] [--params FILE]\n"
-        "With -m, key=a,b,c is a job for each value\n\n"
-        f"Groups and their choices (conf/<group>/<choice>.yaml):\n{listed}\n\nOther settings (conf/config.yaml):\n"
-        f"  {' '.join(plain)}\n\n--cfg job prints the composed settings and stops."
+        f"{doc.strip()}\n\nUsage: python -m flows.{name} [-m] [group=option ...] [key=value ...] [--params FILE]\n"
+        "With -m, key=a,b,c runs one job per value.\n\n"
+        f"Groups and their options (conf/<group>/<option>.yaml):\n{listed}\n\nOther settings (conf/config.yaml):\n"
+        f"  {' '.join(plain)}\n\nAdd --cfg job to print the composed settings without running the stage."
     )

@@ -1,7 +1,7 @@
-"""Expands a grid of names and values into one config per cell; equal cells are kept once.
+"""Expands the `grid` of a configuration into one configuration per cell, without duplicates.
 
-An axis is a group with names of its choices (`strategy: [concatenation, post_fusion]`), a setting with values
-(`k: [1, 5]`), or a setting within a group (`decoding: {samples: [1, 5]}`), which is set after the groups are.
+An axis of the grid is a group with names of its options (`strategy: [concatenation, post_fusion]`), a setting with values
+(`k: [1, 5]`), or a setting within a group (`decoding: {samples: [1, 5]}`). Groups are set before settings within them.
 """
 
 import itertools
@@ -10,33 +10,34 @@ from typing import Any
 
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 
-from flows._conf import compose, copy_unresolved, flat_keys, is_group, options
-from winnow.errors import ConfigError, nearest
+from flows._conf import compose, copy_unresolved, is_group, list_keys, list_options
+from winnow.errors import ConfigError, suggest_name
 
 
 def resolve_option_names(cfg: DictConfig) -> DictConfig:
-    """Return the config with the option names in `grid` replaced by the options, as in params.yaml."""
-    if not axes_of(cfg.get("grid")):
+    """Replace the option names in `grid` by the settings of the options, as params.yaml stores them."""
+    if not collect_axes(cfg.get("grid")):
         return cfg
     resolved = copy_unresolved(cfg)
     for axis, values in cfg.grid.items():
         if is_group(str(axis)) and not isinstance(values, DictConfig):
-            resolved.grid[axis] = {name: _option(str(axis), str(name)) for name in values}
+            resolved.grid[axis] = {name: _load_option(str(axis), str(name)) for name in values}
     return resolved
 
 
-def expand(configs: Sequence[DictConfig]) -> list[DictConfig]:
-    """Return the distinct cells of all jobs, one config each; strategies without passages get k = 0 and placement "none"."""
+def expand_grid(configs: Sequence[DictConfig]) -> list[DictConfig]:
+    """Return one configuration per distinct cell of all jobs. Strategies without passages get k = 0 and placement "none"."""
     cells: dict[str, DictConfig] = {}
     for cfg in configs:
-        for cell in _expand(resolve_option_names(cfg)):
-            canonical = _canonical(cell)
-            cells.setdefault(OmegaConf.to_yaml(canonical, resolve=True, sort_keys=True), canonical)
+        for cell in _iter_cells(resolve_option_names(cfg)):
+            normalized = _normalize_cell(cell)
+            cells.setdefault(OmegaConf.to_yaml(normalized, resolve=True, sort_keys=True), normalized)
     return list(cells.values())
 
 
-def _expand(cfg: DictConfig) -> Iterator[DictConfig]:
-    axes = axes_of(cfg.get("grid"))
+def _iter_cells(cfg: DictConfig) -> Iterator[DictConfig]:
+    """Yield the configuration of every combination of the axes' values, or the configuration itself without a grid."""
+    axes = collect_axes(cfg.get("grid"))
     if not axes:
         yield cfg
         return
@@ -44,17 +45,17 @@ def _expand(cfg: DictConfig) -> Iterator[DictConfig]:
         cell = copy_unresolved(cfg)
         for axis, value in sorted(zip(axes, values, strict=True), key=lambda pair: "." in pair[0]):
             if OmegaConf.select(cell, axis, default=OmegaConf) is OmegaConf:
-                raise ConfigError(f"grid.{axis}: there is no such setting." + nearest(axis, flat_keys(cell)))
+                raise ConfigError(f"grid.{axis}: there is no setting {axis!r}." + suggest_name(axis, list_keys(cell)))
             OmegaConf.update(cell, axis, value, merge=False)
         cell.grid = None
         yield cell
 
 
-def axes_of(grid: DictConfig | None, prefix: str = "") -> dict[str, list[Any]]:
-    """Map each axis (a dotted key) to its values, which may be option configs instead of option names.
+def collect_axes(grid: DictConfig | None, prefix: str = "") -> dict[str, list[Any]]:
+    """Return the values of each axis by its dotted key. The values of a group are option names or the options' settings.
 
     Raises:
-        ConfigError: if an axis is not a list.
+        ConfigError: If the grid is not a mapping, or if an axis has no list of values.
 
     """
     if grid is not None and not isinstance(grid, DictConfig):
@@ -69,23 +70,25 @@ def axes_of(grid: DictConfig | None, prefix: str = "") -> dict[str, list[Any]]:
         elif _are_options(axis, values):
             axes[axis] = list(values.values())
         else:
-            axes |= axes_of(values, f"{axis}.")
+            axes |= collect_axes(values, f"{axis}.")
     return axes
 
 
 def _are_options(axis: str, values: DictConfig) -> bool:
-    """Return whether a node maps names to resolved options rather than being settings within a group."""
-    named = is_group(axis) and bool(values) and set(values) <= set(options(axis))
+    """Return whether a node maps option names to their settings, rather than being settings within the group."""
+    named = is_group(axis) and bool(values) and set(values) <= set(list_options(axis))
     return named and all(isinstance(option, DictConfig) for option in values.values())
 
 
-def _option(group: str, name: str) -> Any:
-    if name not in options(group):
-        raise ConfigError(f"grid.{group}: there is no conf/{group}/{name}.yaml." + nearest(name, options(group)))
+def _load_option(group: str, name: str) -> Any:
+    """Compose one option of a group and return its settings as plain values, with unresolved interpolations."""
+    if name not in list_options(group):
+        raise ConfigError(f"grid.{group}: there is no conf/{group}/{name}.yaml." + suggest_name(name, list_options(group)))
     return OmegaConf.to_container(compose([f"{group}={name}"])[group], resolve=False)
 
 
-def _canonical(cell: DictConfig) -> DictConfig:
+def _normalize_cell(cell: DictConfig) -> DictConfig:
+    """Reset k and placement for strategies without passages, so that cells that differ only in these are equal."""
     if cell.strategy.get("uses_passages", True):
         return cell
     with open_dict(cell):

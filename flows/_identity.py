@@ -1,6 +1,6 @@
-"""What identifies a component in the keys of artifacts: its settings, the content of its files, its models' weights.
+"""Identifies components in the keys of artifacts by their settings, the content of their files and their models' weights.
 
-Each class declares which of its settings do not count (`winnow.identity`); of every other class every setting counts.
+A class declares the settings that do not change its results (see `winnow.identity`); all other settings are part of the key.
 """
 
 import glob
@@ -14,109 +14,119 @@ from hydra.utils import get_class
 from omegaconf import DictConfig, OmegaConf
 
 from winnow import identity
-from winnow.artifacts.provenance import compute_key, file_digest
+from winnow.artifacts.provenance import compute_file_digest, compute_key
 from winnow.assets import Asset, is_unchanged_asset
 from winnow.errors import ConfigError
-from winnow.modeling.loading import weights_digest
+from winnow.modeling.loading import compute_weights_digest
 
 
 @dataclass(frozen=True, slots=True)
-class Pinned:
-    """The assets of a configuration that are pinned by a SHA-256 or a commit, by the folder they are unpacked to."""
+class PinnedAssets:
+    """The assets of a configuration whose content is pinned by a SHA-256 or a commit.
+
+    Attributes:
+        sources: Address, checksum and members of the assets, by the folder that they are unpacked to.
+
+    """
 
     sources: Mapping[Path, Sequence[Mapping[str, Any]]]
 
     @classmethod
-    def of(cls, cfg: DictConfig) -> "Pinned":
-        """Return the pinned assets that a configuration names, wherever it does."""
+    def from_config(cls, cfg: DictConfig) -> "PinnedAssets":
+        """Collect the pinned assets of a configuration, at any depth."""
         sources: dict[Path, list[Mapping[str, Any]]] = {}
-        for node in asset_nodes(cfg):
+        for node in iter_asset_nodes(cfg):
             if node.get("sha256") or str(node.get("address", "")).startswith("hf:"):
                 plain: Any = OmegaConf.to_container(node, resolve=True)
                 asset = Asset(**plain)
                 sources.setdefault(Path(asset.path), []).append(asset.source)
         return cls(sources)
 
-    def digest(self, path: str) -> str | None:
-        """Return what identifies a path inside an asset; None for one outside, or with files that are not the asset's.
+    def compute_digest(self, path: str) -> str | None:
+        """Return the digest of the asset that contains a path, with the path inside it.
 
-        An asset that is not unpacked yet is identified like an unpacked one, so that keys do not depend on it.
+        Returns None for a path outside all assets, and for files that were changed after they were unpacked. An asset that is
+        not unpacked yet has the same digest as afterwards, so that keys do not depend on it.
         """
         for folder, sources in self.sources.items():
             if not Path(path).is_relative_to(folder):
                 continue
-            below = str(Path(path).relative_to(folder))
-            if folder.is_dir() and not any(is_unchanged_asset(folder, source, below) for source in sources):
+            inner_path = str(Path(path).relative_to(folder))
+            if folder.is_dir() and not any(is_unchanged_asset(folder, source, inner_path) for source in sources):
                 return None
-            return f"{compute_key(sorted({compute_key(source) for source in sources}))}/{below}"
+            source_keys = sorted({compute_key(source) for source in sources})
+            return f"{compute_key(source_keys)}/{inner_path}"
         return None
 
     def covers(self, path: str) -> bool:
-        """Return whether a path is inside the folder of an asset."""
+        """Return whether a path is inside the folder of a pinned asset."""
         return any(Path(path).is_relative_to(folder) for folder in self.sources)
 
-    def model(self, path: str) -> str:
-        """Return what identifies a model: its asset, the digest of its weights, or its commit on the hub.
+    def identify_model(self, path: str) -> str:
+        """Identify a model by its asset, the digest of its weights, or its commit on the hub.
 
         Raises:
-            ConfigError: for a name on the hub without a commit.
+            ConfigError: If it is a name on the hub without a commit.
 
         """
-        name = None if self.covers(path) else identity.model_name(path)
+        name = None if self.covers(path) else identity.parse_model_name(path)
         if name is not None and not name.is_pinned:
-            raise ConfigError(_unpinned(str(name), f"Or is it a folder? There is none at {name}."))
-        return self.digest(path) or weights_digest(path)
+            raise ConfigError(_describe_unpinned(str(name), f"If it is meant as a folder: {name} does not exist."))
+        return self.compute_digest(path) or compute_weights_digest(path)
 
-    def dataset(self, path: str) -> Any:
-        """Return what identifies a data set: the content of its files, or its commit on the hub.
+    def identify_dataset(self, path: str) -> Any:
+        """Identify a data set by the content of its files, or by its commit on the hub.
 
         Raises:
-            ConfigError: for a name on the hub without a commit.
+            ConfigError: If it is a name on the hub without a commit.
 
         """
-        name = None if self.covers(path) else identity.dataset_name(path)
+        name = None if self.covers(path) else identity.parse_dataset_name(path)
         if name is not None and not name.is_pinned:
-            raise ConfigError(_unpinned(str(name), ""))
-        return self.files(path)
+            raise ConfigError(_describe_unpinned(str(name), ""))
+        return self.identify_files(path)
 
-    def files(self, path: Any) -> Any:
-        """Return what identifies a file or folder: its asset, or the digests of its content; those of several in a list."""
+    def identify_files(self, path: Any) -> Any:
+        """Identify files and folders, also in lists and mappings, by their asset or by the digests of their content."""
         if isinstance(path, list):
-            return [self.files(item) for item in path]
+            return [self.identify_files(item) for item in path]
         if isinstance(path, dict):
-            return {name: self.files(item) for name, item in path.items()}
-        if pinned := self.digest(str(path)):
+            return {name: self.identify_files(item) for name, item in path.items()}
+        if pinned := self.compute_digest(str(path)):
             return pinned
         target = Path(path)
         if not target.exists() and glob.has_magic(str(path)):
-            return [[name, self.files(name)] for name in sorted(glob.glob(str(path), recursive=True))]
+            return [[name, self.identify_files(name)] for name in sorted(glob.glob(str(path), recursive=True))]
         if target.is_dir():
             files = sorted(file for file in target.rglob("*") if file.is_file())
-            return [[str(file.relative_to(target)), file_digest(file)] for file in files]
-        return file_digest(target) if target.is_file() else path
+            return [[str(file.relative_to(target)), compute_file_digest(file)] for file in files]
+        return compute_file_digest(target) if target.is_file() else path
 
-    def settings(self, value: Any) -> Any:
-        """Return settings as plain values: components without what only changes their speed, files by their content."""
+    def identify_settings(self, value: Any) -> Any:
+        """Return settings as plain values for a key, without speed-only settings and with file contents in place of paths."""
         if OmegaConf.is_config(value):
             value = OmegaConf.to_container(value, resolve=True)
         if isinstance(value, list):
-            return [self.settings(item) for item in value]
+            return [self.identify_settings(item) for item in value]
         if not isinstance(value, dict):
             return value
         target = value.get("_target_")
-        return self._component(str(target), value) if target else {k: self.settings(v) for k, v in value.items()}
+        if target:
+            return self._identify_component(str(target), value)
+        return {name: self.identify_settings(inner) for name, inner in value.items()}
 
-    def _component(self, target: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-        component = component_class(target)
+    def _identify_component(self, target: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings that identify a component, with the revision of its class."""
+        component = import_component_class(target)
         plain = {name: value for name, value in settings.items() if name != "_target_"}
-        plain = identity.resolved(component, plain)
-        for name in identity.speed_only(component):
+        plain = identity.resolve_component_settings(component, plain)
+        for name in identity.get_speed_only_settings(component):
             plain.pop(name, None)
         contents: dict[str, Any] = {}
         for names, identify in (
-            (identity.dataset_names(component), self.dataset),
-            (identity.input_files(component), self.files),
-            (identity.model_paths(component), self.model),
+            (identity.get_dataset_name_settings(component), self.identify_dataset),
+            (identity.get_input_file_settings(component), self.identify_files),
+            (identity.get_model_path_settings(component), self.identify_model),
         ):
             for name in names:
                 value = _select(plain, name)
@@ -124,44 +134,50 @@ class Pinned:
                     contents.setdefault(name, identify(value))
         plain |= {name: value for name, value in contents.items() if name in plain}
         nested = {name: value for name, value in contents.items() if name not in plain}
-        code = {"_target_": target, "revision": identity.revision(component)}
-        return {**code, **{name: self.settings(value) for name, value in plain.items()}, **nested}
+        code = {"_target_": target, "revision": identity.get_revision(component)}
+        return {**code, **{name: self.identify_settings(value) for name, value in plain.items()}, **nested}
 
 
-def asset_nodes(node: Any) -> Iterator[DictConfig]:
+def iter_asset_nodes(node: Any) -> Iterator[DictConfig]:
     """Yield the settings of every asset in a configuration, at any depth."""
     if isinstance(node, DictConfig):
         for name in node:
             if name == "asset":
                 yield node.asset
             else:
-                yield from asset_nodes(node._get_node(name))
+                yield from iter_asset_nodes(node._get_node(name))
 
 
 def _select(settings: Mapping[str, Any], name: str) -> Any:
-    """Return a setting by its dotted name, None if it is not set."""
+    """Return a setting by its dotted name, or None if it is not set."""
     value: Any = settings
     for part in name.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None
     return value
 
 
-def _unpinned(name: str, hint: str) -> str:
+def _describe_unpinned(name: str, hint: str) -> str:
+    """Return the message for a name on the hub without a commit."""
     return (
         f"{name} is a name on the Hugging Face hub without a commit, which does not identify its content. Run "
-        f"`python -m flows.acquire` with the same settings, which records the commit in hub.lock.json, or write "
+        f"`python -m flows.acquire` with the same settings, which records the commit in hub.lock.json, or set the name to "
         f"{name.partition('@')[0]}@<commit>. {hint}".strip()
     )
 
 
-def component_class(target: str) -> type:
-    """Return the class that a `_target_` names."""
+def import_component_class(target: str) -> type:
+    """Import the class that a `_target_` names.
+
+    Raises:
+        ConfigError: If there is no such class.
+
+    """
     try:
         return get_class(target)
     except Exception as error:
         raise ConfigError(f"_target_={target!r}: there is no such class ({error}). Correct it in the YAML.") from error
 
 
-def slug(name: str) -> str:
-    """Return a name as part of a path: letters, digits, dots, dashes and underscores."""
+def slugify(name: str) -> str:
+    """Return a name that is safe in a path; only letters, digits and the characters "._+-" are kept."""
     return re.sub(r"[^\w.+-]+", "-", name).strip("-") or "unnamed"

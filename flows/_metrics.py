@@ -1,4 +1,7 @@
-"""The metrics and the breakdown of a configuration, and cells as the report sees them."""
+"""Builds the metrics and the breakdown of a configuration, and computes the metrics of finished cells.
+
+A breakdown divides the questions into groups, for each of which the report shows the metrics.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -7,81 +10,83 @@ from omegaconf import DictConfig, OmegaConf
 
 from flows._artifacts import Project
 from flows._build import build
-from flows._conf import compose, options
-from flows._engines import drive, engine_spec, open_engines, open_ledger
-from flows._identity import Pinned
+from flows._conf import compose, list_options
+from flows._engines import iter_outcomes, open_engines, open_ledger, resolve_engine_spec
+from flows._identity import PinnedAssets
 from winnow.artifacts.provenance import compute_key, describe_code, read_manifest
-from winnow.errors import ConfigError, nearest
-from winnow.metrics.base import JudgedMetric, Metric, Row, Sample, required_inputs
+from winnow.errors import ConfigError, suggest_name
+from winnow.metrics.base import JudgedMetric, Metric, Row, Sample, collect_inputs
 from winnow.metrics.breakdowns import Breakdown
 from winnow.reports.cells import CellResult
-from winnow.sweeps.samples import judge_jobs, judged_rows, read_samples
+from winnow.sweeps.samples import build_judge_jobs, collect_judged_rows, read_samples
 from winnow.sweeps.spec import CellSpec
 
 
-def configured_metrics(cfg: DictConfig) -> list[Metric]:
-    """Return the metrics of the settings; the first is the one that comparisons are about."""
+def build_metrics(cfg: DictConfig) -> list[Metric]:
+    """Build the metrics of the settings; the first one is the metric that the report compares."""
     return [build(node) for node in cfg.metric.values()]
 
 
-def configured_breakdown(cfg: DictConfig) -> Breakdown | None:
-    """Return the breakdown of the settings, if there is one."""
+def build_breakdown(cfg: DictConfig) -> Breakdown | None:
+    """Build the breakdown of the settings, or return None if there is none."""
     breakdown: Breakdown | None = build(cfg.breakdown) if cfg.get("breakdown") else None
     return breakdown
 
 
-def metric_named(name: str) -> Metric:
-    """Return a metric of conf/metric that the settings do not list."""
-    if name not in options("metric"):
-        raise ConfigError(f"There is no conf/metric/{name}.yaml." + nearest(name, options("metric")))
+def build_named_metric(name: str) -> Metric:
+    """Build the metric conf/metric/<name>.yaml, which the settings need not list."""
+    if name not in list_options("metric"):
+        raise ConfigError(f"There is no conf/metric/{name}.yaml." + suggest_name(name, list_options("metric")))
     metric: Metric = build(compose([f"metric=[{name}]"]).metric[name])
     return metric
 
 
 def read_results(cfg: DictConfig, specs: Sequence[CellSpec], *, hidden: Iterable[str] = ()) -> list[CellResult]:
-    """Return finished cells with their metrics; judged metrics are run through the driver, into the ledger.
+    """Read finished cells and compute their metrics. The calls of judged metrics are made now and stored in the ledger.
 
     Args:
-        cfg: names metrics, breakdown and judge.
-        specs: the cells, all finished.
-        hidden: names of further metrics that plots or a paper's table need.
+        cfg: Configuration with the metrics, the breakdown and the judge.
+        specs: Specifications of the cells, all of which must be finished.
+        hidden: Names of further metrics that plots or a paper's table need, but tables do not show.
 
     """
-    metrics, breakdown = configured_metrics(cfg), configured_breakdown(cfg)
-    extra = [metric_named(name) for name in hidden if name not in {metric.name for metric in metrics}]
+    metrics, breakdown = build_metrics(cfg), build_breakdown(cfg)
+    extra = [build_named_metric(name) for name in hidden if name not in {metric.name for metric in metrics}]
     components = [*metrics, *extra, *([breakdown] if breakdown else [])]
-    samples = {spec.key: read_samples(spec, required_inputs(components)) for spec in specs}
+    samples = {spec.key: read_samples(spec, collect_inputs(components)) for spec in specs}
     judged = _judge(cfg, metrics, samples)
-    code = describe_code([read_manifest(spec.folder) for spec in specs])
-    is_mixed = len(set(code)) > 1
+    code_versions = describe_code([read_manifest(spec.folder) for spec in specs])
+    is_mixed = len(set(code_versions)) > 1
     return [
         CellResult(
-            replace(spec.labels, code=made_by if is_mixed else ""),
+            replace(spec.labels, code=code_version if is_mixed else ""),
             samples[spec.key],
             metrics,
             judged.get(spec.key, {}),
             extra,
             breakdown.assign_groups(samples[spec.key]) if breakdown else (),
         )
-        for spec, made_by in zip(specs, code, strict=True)
+        for spec, code_version in zip(specs, code_versions, strict=True)
     ]
 
 
 Judged = Mapping[str, Mapping[str, Sequence[Row | None]]]
+"""Rows of judged metrics by the key of the cell and the name of the metric."""
 
 
 def _judge(cfg: DictConfig, metrics: Sequence[Metric], samples: Mapping[str, Sequence[Sample]]) -> Judged:
-    jobs = judge_jobs(metrics, samples)
+    """Run the calls of the judged metrics and return their rows."""
+    jobs = build_judge_jobs(metrics, samples)
     if not jobs:
         return {}
-    engines = open_engines([engine_spec(Project(cfg), "judge")])
+    engines = open_engines([resolve_engine_spec(Project(cfg), "judge")])
     with open_ledger(cfg) as ledger:
-        return judged_rows(drive(engines, ledger, jobs, len(jobs), "judging answers"), samples)
+        return collect_judged_rows(iter_outcomes(engines, ledger, jobs, len(jobs), "judging answers"), samples)
 
 
-def metrics_digest(cfg: DictConfig) -> str:
-    """Return what identifies the metrics of the settings, so that a run in MLflow gets those that it lacks."""
-    judge = any(isinstance(metric, JudgedMetric) for metric in configured_metrics(cfg))
+def compute_metrics_digest(cfg: DictConfig) -> str:
+    """Compute a digest of the metrics, the prices and the judge, so that an MLflow run is updated if one of them changes."""
+    uses_judge = any(isinstance(metric, JudgedMetric) for metric in build_metrics(cfg))
     prices = OmegaConf.to_container(cfg.prices, resolve=True)
-    judge_key = engine_spec(Project(cfg), "judge").key if judge else ""
-    return compute_key(Pinned.of(cfg).settings(cfg.metric), prices, judge_key)
+    judge_key = resolve_engine_spec(Project(cfg), "judge").key if uses_judge else ""
+    return compute_key(PinnedAssets.from_config(cfg).identify_settings(cfg.metric), prices, judge_key)

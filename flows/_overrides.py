@@ -1,4 +1,4 @@
-"""Checks the overrides of a command line or of overrides.yaml: every key must exist in conf/ and take effect."""
+"""Checks the overrides of a command line or of overrides.yaml: every key must exist in conf/ and have an effect."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -7,21 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
-from flows._conf import compose, flat_keys, groups, is_group, options
-from flows._grid import axes_of
-from flows._renames import current_overrides
-from winnow.errors import ConfigError, nearest
+from flows._conf import compose, is_group, list_groups, list_keys, list_options
+from flows._grid import collect_axes
+from flows._renames import replace_former_names
+from winnow.errors import ConfigError, suggest_name
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
 
 
 def check_overrides(overrides: Sequence[str], *, grid: bool = True) -> None:
-    """Refuse an override whose key or option does not exist, with the nearest valid name.
+    """Check that the key and the option of every override exist.
 
     Args:
-        overrides: Hydra's.
-        grid: also refuse settings of the grid's axes, which would reach none of its cells.
+        overrides: Overrides in Hydra's syntax.
+        grid: Whether to reject overrides of the grid's axes as well, because the values of the grid replace them.
+
+    Raises:
+        ConfigError: If a key or an option does not exist. The message suggests the nearest valid name.
 
     """
     from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -30,142 +33,169 @@ def check_overrides(overrides: Sequence[str], *, grid: bool = True) -> None:
     try:
         parsed = OverridesParser.create().parse_overrides(list(overrides))
     except OverrideParseException as error:
-        raise ConfigError(f"{error.override!r} is not an override; write key=value, for example k=5.") from error
-    chosen = _chosen_options(parsed)
+        raise ConfigError(f"{error.override!r} is not a valid override; write key=value, for example k=5.") from error
+    chosen = _collect_options(parsed)
     _check_keys(parsed)
     if grid:
-        keys = list(_set_keys(parsed))
-        for composed_grid in _grids(chosen, parsed):
+        keys = list(_iter_changed_keys(parsed))
+        for composed_grid in _iter_grids(chosen, parsed):
             check_grid(keys, composed_grid)
 
 
 def check_grid(keys: Iterable[str], grid: DictConfig | None) -> None:
-    """Refuse settings that are axes of a grid, or parts of an axis's options: they would reach none of its cells."""
+    """Check that no changed setting is an axis of the grid, whose values would replace it in every cell.
+
+    Raises:
+        ConfigError: If a key is an axis of the grid, or belongs to the options of an axis.
+
+    """
     if grid is None:
         return
-    axes = axes_of(grid)
+    axes = collect_axes(grid)
     for key in keys:
         axis = next((axis for axis in axes if f"{key}.".startswith(f"{axis}.")), None)
         if axis is None:
             continue
         if key != axis and is_group(axis):
             raise ConfigError(
-                f"{key}: the grid takes each {axis} from conf/{axis} as it is, so this would reach none of its cells. "
-                f"Copy the YAML under a name of its own, change it there, and set 'grid.{axis}=[name]'."
+                f"{key}: the grid takes each {axis} from conf/{axis} as it is, so this override would have no effect. "
+                f"Copy the YAML file to a new name, change the copy, and set 'grid.{axis}=[name]'."
             )
         values = ", ".join(map(str, OmegaConf.select(grid, axis)))
         raise ConfigError(
-            f"{key}: the grid is over {axis} ({values}), so this would reach none of its cells. Leave it out, or write "
-            f"'grid.{axis}=[...]' with values of your own, or add grid=null, which leaves one cell, that of the other words."
+            f"{key}: the grid is over {axis} ({values}), so this override would have no effect. Remove it, or set "
+            f"'grid.{axis}=[...]' to your own values, or add grid=null to run the single cell of the other settings."
         )
 
 
-def from_params(path: Path, overrides: Sequence[str], *, grid: bool = True) -> DictConfig:
-    """Load a composed file, as DVC's stages do, and apply `key=value` overrides to keys that it has."""
+def load_params(path: Path, overrides: Sequence[str], *, grid: bool = True) -> DictConfig:
+    """Load a composed file, as the DVC stages do, and apply `key=value` overrides of its keys.
+
+    Args:
+        path: File that `python -m flows.compose` wrote.
+        overrides: Overrides of single settings; groups cannot be changed any more.
+        grid: Whether to reject overrides of the grid's axes, because the values of the grid replace them.
+
+    """
     if not path.is_file():
-        raise ConfigError(f"There is no {path}. Run `python -m flows.compose` to make it from conf/.")
+        raise ConfigError(f"{path} does not exist. Run `python -m flows.compose` to create it from conf/.")
     cfg = OmegaConf.load(path)
     assert isinstance(cfg, DictConfig)
     changed: list[str] = []
-    for override in current_overrides(overrides):
+    for override in replace_former_names(overrides):
         key, _, text = override.partition("=")
         if is_group(key):
             raise ConfigError(
-                f"{override}: {path} is composed already, and options come before that. Choose it in overrides.yaml and run "
-                "`python -m flows.compose`, or leave --params out."
+                f"{override}: {path} is composed already, so its options cannot change. Choose the option in overrides.yaml "
+                "and run `python -m flows.compose`, or run without --params."
             )
         if OmegaConf.select(cfg, key, default=OmegaConf) is OmegaConf:
-            raise ConfigError(_unknown_key(key, flat_keys(cfg)))
+            raise ConfigError(_describe_unknown_key(key, list_keys(cfg)))
         value = OmegaConf.create(f"v: {text}").v
         OmegaConf.update(cfg, key, value, merge=not isinstance(value, ListConfig))
-        changed += _leaves(key, value)
+        changed += _list_leaf_keys(key, value)
     if grid:
         check_grid([key for key in changed if key.partition(".")[0] != "grid"], cfg.get("grid"))
     return cfg
 
 
 def _check_keys(parsed: Sequence["Override"]) -> None:
-    """Raise for a key that the composed settings do not have."""
-    choices = [choice for override in parsed if (choice := _first_choice(override))]
+    """Raise a ConfigError for a key that the composed configuration does not have."""
+    choices = [choice for override in parsed if (choice := _select_first_option(override))]
     known: set[str] = set()
     for override in parsed:
         key = override.key_or_group
         if override.is_add() or key.startswith("hydra") or is_group(key):
             continue
-        known = known or set(flat_keys(compose(choices)))
+        known = known or set(list_keys(compose(choices)))
         if key not in known:
-            raise ConfigError(_unknown_key(key, known | set(groups())))
+            raise ConfigError(_describe_unknown_key(key, known | set(list_groups())))
 
 
-def _first_choice(override: "Override") -> str:
-    """Return the override that chooses an option, the first of a sweep; "" for other overrides."""
-    if not is_group(override.key_or_group) or override.is_delete() or not _names(override):
+def _select_first_option(override: "Override") -> str:
+    """Return an override that chooses an option, with the first value of a multirun, or "" for other overrides."""
+    if not is_group(override.key_or_group) or override.is_delete() or not _option_names(override):
         return ""
-    return _single_values(override)[0]
+    return _split_sweep(override)[0]
 
 
-def _chosen_options(parsed: Iterable["Override"]) -> dict[str, list[str]]:
-    """Return the options chosen of each group, several in a sweep; raise for one that conf/ does not have."""
+def _collect_options(parsed: Iterable["Override"]) -> dict[str, list[str]]:
+    """Return the chosen options of each group; a multirun may choose several.
+
+    Raises:
+        ConfigError: If there is no such option.
+
+    """
     chosen: dict[str, list[str]] = {}
     for override in parsed:
         group = override.key_or_group
         if not is_group(group) or override.is_delete():
             continue
-        known, names = options(group), [str(name) for name in _names(override)]
+        known, names = list_options(group), [str(name) for name in _option_names(override)]
         for name in names:
             if name not in known:
-                raise ConfigError(f"{group}={name}: there is no conf/{group}/{name}.yaml." + nearest(name, known))
+                raise ConfigError(f"{group}={name}: there is no conf/{group}/{name}.yaml." + suggest_name(name, known))
         if override.package is None:
             chosen[group] = names
     return chosen
 
 
-def _names(override: "Override") -> list[Any]:
-    """Return the option names of an override, those of a list one by one."""
+def _option_names(override: "Override") -> list[Any]:
+    """Return the option names of an override, with lists of names flattened."""
     names: list[Any] = []
-    for value in _values(override):
+    for value in _parse_values(override):
         names += value if isinstance(value, list) else [value]
     return [name for name in names if name is not None]
 
 
-def _set_keys(parsed: Iterable["Override"]) -> Iterator[str]:
-    """Yield the keys that overrides set, those of a mapping one by one, and the groups that they choose; none of the grid."""
+def _iter_changed_keys(parsed: Iterable["Override"]) -> Iterator[str]:
+    """Yield the keys and groups that overrides change, except those of the grid. A mapping yields each of its keys."""
     for override in parsed:
         key = override.key_or_group
         if override.package is None and not override.is_delete() and key.partition(".")[0] != "grid":
-            yield from dict.fromkeys(leaf for value in _values(override) for leaf in _leaves(key, value))
+            yield from dict.fromkeys(leaf for value in _parse_values(override) for leaf in _list_leaf_keys(key, value))
 
 
-def _leaves(key: str, value: Any) -> list[str]:
+def _list_leaf_keys(key: str, value: Any) -> list[str]:
+    """Return the dotted keys of the values inside a mapping, or the key itself for any other value."""
     if not isinstance(value, Mapping | DictConfig) or not value:
         return [key]
-    return [leaf for name, inner in value.items() for leaf in _leaves(f"{key}.{getattr(name, 'text', name)}", inner)]
+    leaves: list[str] = []
+    for name, inner in value.items():
+        leaves += _list_leaf_keys(f"{key}.{getattr(name, 'text', name)}", inner)
+    return leaves
 
 
-def _grids(chosen: Mapping[str, Sequence[str]], parsed: Iterable["Override"]) -> Iterator[DictConfig | None]:
-    """Yield the grid of every experiment, and of every value that the overrides give it."""
-    choices = [_single_values(override) for override in parsed if override.key_or_group.partition(".")[0] == "grid"]
+def _iter_grids(chosen: Mapping[str, Sequence[str]], parsed: Iterable["Override"]) -> Iterator[DictConfig | None]:
+    """Yield the grid of every combination of the chosen experiments and the overrides of the grid."""
+    choices = [_split_sweep(override) for override in parsed if override.key_or_group.partition(".")[0] == "grid"]
     experiments = [f"experiment={name}" for name in chosen.get("experiment", ())]
     if experiments:
         choices.insert(0, experiments)
     if choices:
-        yield from (compose(picked).get("grid") for picked in itertools.product(*choices))
+        yield from (compose(combination).get("grid") for combination in itertools.product(*choices))
 
 
-def _single_values(override: "Override") -> list[str]:
-    """Return an override as overrides of one value each: several for a sweep."""
+def _split_sweep(override: "Override") -> list[str]:
+    """Return one override per value of a multirun's override, or the override itself if it has one value."""
     if not override.is_sweep_override():
         return [str(override.input_line)]
     return [f"{override.get_key_element()}={value}" for value in override.sweep_string_iterator()]
 
 
-def _values(override: "Override") -> Sequence[Any]:
+def _parse_values(override: "Override") -> Sequence[Any]:
+    """Return the values of an override; a multirun's has several."""
     value: Any = override.value()
     return list(value.list) if hasattr(value, "list") else [value]
 
 
-def _unknown_key(key: str, known: Iterable[str]) -> str:
+def _describe_unknown_key(key: str, known: Iterable[str]) -> str:
+    """Return the message for a key that does not exist, with the nearest of the known keys."""
     if key.startswith("grid."):
         axis = key.removeprefix("grid.")
-        return f"The grid has no axis {axis!r}." + nearest(key, known) + f" A new one is '+{key}=[...]'."
-    return f"There is no setting {key!r}." + nearest(key, known) + " `--help` lists the groups; conf/ has every key."
+        return f"The grid has no axis {axis!r}." + suggest_name(key, known) + f" A new one is '+{key}=[...]'."
+    return (
+        f"There is no setting {key!r}."
+        + suggest_name(key, known)
+        + " `--help` lists the groups, and the files in conf/ show every key."
+    )

@@ -1,4 +1,4 @@
-"""Runs a stage under Prefect if PREFECT_API_URL names a server, and directly otherwise; only then is Prefect imported."""
+"""Runs a stage under Prefect if PREFECT_API_URL is set, and directly otherwise. Prefect is imported only if it is used."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -10,16 +10,26 @@ from flows._summary import Summary
 
 
 def run_flow(stage: Callable[[Sequence[DictConfig]], Summary], name: str, retries: int, configs: Sequence[DictConfig]) -> None:
-    """Run a stage for the configs of its jobs and print its summary; under Prefect it may be retried."""
+    """Run a stage and print its summary.
+
+    Args:
+        stage: Function that runs the stage.
+        name: Name of the Prefect flow.
+        retries: Number of retries under Prefect.
+        configs: Configurations of the jobs.
+
+    """
     if os.environ.get("PREFECT_API_URL"):
         plain = [OmegaConf.to_container(cfg, resolve=True) for cfg in configs]
-        _under_prefect(stage, name, retries, plain)
+        _run_under_prefect(stage, name, retries, plain)
     else:
-        print(f"[{name}] running directly; set PREFECT_API_URL to see it as a run of a Prefect server.")
+        print(f"[{name}] Running without Prefect. Set PREFECT_API_URL to record runs on a Prefect server.")
         stage(configs).show()
 
 
-def _under_prefect(stage: Callable[[Sequence[DictConfig]], Summary], name: str, retries: int, plain: Sequence[Any]) -> None:
+def _run_under_prefect(
+    stage: Callable[[Sequence[DictConfig]], Summary], name: str, retries: int, plain: Sequence[Any]
+) -> None:
     os.environ.setdefault("PREFECT_LOGGING_LEVEL", "WARNING")
     from prefect import flow
     from prefect.artifacts import create_table_artifact

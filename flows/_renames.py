@@ -1,9 +1,9 @@
-"""Former names of settings: they work until version 0.3, and a line says the new name."""
+"""Replaces former names of settings, which work until version 0.3, and prints the current name."""
 
 import sys
 from collections.abc import Sequence
 
-FORMER = {
+FORMER_NAMES = {
     "weigh": "weighting",
     "grid.weigh": "grid.weighting",
     "corpus.reader": "corpus.parser",
@@ -42,29 +42,30 @@ FORMER = {
         }.items()
     },
 }
-"""Settings and prefixes of settings."""
+"""Current keys by former keys. An entry also applies to all keys below it."""
 FORMER_CHOICES = {"experiment=re_rag/judgement": "experiment=re_rag/estimator"}
+"""Current overrides by former overrides that choose an option."""
 
 
-def current_overrides(overrides: Sequence[str]) -> list[str]:
-    """Return overrides under the current names, and say on stderr which were former ones."""
+def replace_former_names(overrides: Sequence[str]) -> list[str]:
+    """Replace former names in overrides by the current ones, and print each replacement to stderr."""
     current: list[str] = []
     for override in overrides:
-        name = _current(override)
-        if name != override:
-            print(f"{override}: this is now {name}; the former name works until version 0.3.", file=sys.stderr)
-        if name.startswith("breakdown.field=") and name != override:
+        replaced = _replace_former_name(override)
+        if replaced != override:
+            print(f"{override} has been renamed to {replaced}. The former name works until version 0.3.", file=sys.stderr)
+        if replaced.startswith("breakdown.field=") and replaced != override:
             current.append("breakdown=list")
-        current.append(name)
+        current.append(replaced)
     return current
 
 
-def _current(override: str) -> str:
+def _replace_former_name(override: str) -> str:
     if override in FORMER_CHOICES:
         return FORMER_CHOICES[override]
-    sign = override[: len(override) - len(override.lstrip("+~"))]
-    key, separator, value = override[len(sign) :].partition("=")
-    for former, name in FORMER.items():
+    prefix = override[: len(override) - len(override.lstrip("+~"))]
+    key, separator, value = override[len(prefix) :].partition("=")
+    for former, name in FORMER_NAMES.items():
         if key == former or key.startswith(f"{former}."):
-            return f"{sign}{name}{key.removeprefix(former)}{separator}{value}"
+            return f"{prefix}{name}{key.removeprefix(former)}{separator}{value}"
     return override

@@ -1,6 +1,6 @@
-"""Checks the whole configuration before a stage runs: the type of every setting, closed lists of words, ranges of numbers.
+"""Checks the types, allowed words and ranges of all settings before a stage runs.
 
-Settings of components are checked against the annotations of their classes; all others against `SETTINGS`.
+Settings of components are checked against the annotations of their classes, and all others against `SETTINGS`.
 """
 
 import inspect
@@ -17,19 +17,19 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 
 from winnow.contexts.build import RankBy
-from winnow.errors import ConfigError, nearest
+from winnow.errors import ConfigError, suggest_name
 
 _Count = Annotated[int, Ge(1)]
 _CountOrNull = _Count | None
-_FromZero = Annotated[int, Ge(0)]
-_Fraction = Annotated[float, Gt(0)]
+_NonNegative = Annotated[int, Ge(0)]
+_Positive = Annotated[float, Gt(0)]
 
 SETTINGS: Mapping[str, Any] = {
-    "k": _FromZero,
+    "k": _NonNegative,
     "rank_by": RankBy,
     "depth": _Count,
     "answerable.depth": _Count,
-    "answerable.min_answer_chars": _FromZero,
+    "answerable.min_answer_chars": _NonNegative,
     "answerable.required": list[str],
     "score.splits": list[str],
     "score.limit": _CountOrNull,
@@ -42,7 +42,7 @@ SETTINGS: Mapping[str, Any] = {
     "sweep.closed_book_filter": bool,
     "sweep.retry_empty": bool,
     "report.out": str,
-    "report.seed": _FromZero,
+    "report.seed": _NonNegative,
     "evaluate_estimator.out": str,
     "evaluate_estimator.dev": str,
     "evaluate_estimator.test": str,
@@ -54,7 +54,7 @@ SETTINGS: Mapping[str, Any] = {
     "question": str | int | None,
     "artifact": str | None,
     "training.split": str,
-    "training.seed": _FromZero,
+    "training.seed": _NonNegative,
     "training.evaluation.split": str,
     "training.evaluation.limit": _CountOrNull,
     "reader.tuned": bool,
@@ -62,7 +62,7 @@ SETTINGS: Mapping[str, Any] = {
     "estimator.trained": bool,
     "estimator.base": str,
     "strategy.uses_passages": bool,
-    "reader.price_factor": _Fraction,
+    "reader.price_factor": _Positive,
     "reader.joint": bool,
     "joint.trainable": list[str],
     "joint.data.split": str,
@@ -98,7 +98,7 @@ SETTINGS: Mapping[str, Any] = {
         )
     },
 }
-"""The types of settings outside components, by their dotted names."""
+"""Types of settings outside components, by their dotted names."""
 SUFFIXES: Mapping[str, Any] = {
     "name": str,
     "tuned": bool,
@@ -109,18 +109,18 @@ SUFFIXES: Mapping[str, Any] = {
     "asset.members": list[str],
     "asset.size": _Count,
 }
-"""The types of settings outside components that several groups have, by the end of their dotted names."""
+"""Types of settings outside components that occur in several groups, by the last parts of their dotted names."""
 RANGES: Mapping[str, Any] = {
-    "seed": _FromZero,
-    "digits": _FromZero,
-    "lora_rank": _FromZero,
-    "words": _FromZero,
-    "rrf_k": _FromZero,
+    "seed": _NonNegative,
+    "digits": _NonNegative,
+    "lora_rank": _NonNegative,
+    "words": _NonNegative,
+    "rrf_k": _NonNegative,
     "weight_decay": Annotated[float, Ge(0)],
     "dropout": Annotated[float, Ge(0), Lt(1)],
-    "scale": _Fraction,
-    "epochs": _Fraction,
-    "learning_rate": _Fraction,
+    "scale": _Positive,
+    "epochs": _Positive,
+    "learning_rate": _Positive,
     "questions": _Count,
     "max_length": _Count,
     "max_answer": _Count,
@@ -131,7 +131,7 @@ RANGES: Mapping[str, Any] = {
     "layers": _Count,
     "heads": _Count,
 }
-"""Ranges of the numbers of components, by their names; a name has the same range everywhere. Classes check the others."""
+"""Ranges of numeric settings of components, by name. The classes check the ranges of all other numbers themselves."""
 _HYDRA_KEYS = ("_target_", "_partial_", "_convert_", "_recursive_")
 
 
@@ -139,42 +139,46 @@ def check_settings(cfg: DictConfig) -> None:
     """Check every setting of a composed configuration.
 
     Raises:
-        ConfigError: with the setting, the value received and what is expected.
+        ConfigError: If a value has the wrong type or is out of range. The message says what is expected.
 
     """
-    _check_each(cfg, "", SETTINGS)
+    _check_annotated(cfg, "", SETTINGS)
     for group in cfg:
         if group in ("grid", "hydra"):
             continue
-        for key, node in _nodes(str(group), cfg._get_node(group)):
+        for key, node in _iter_mappings(str(group), cfg._get_node(group)):
             if "_target_" in node:
                 check_component(key, node)
             else:
-                _check_each(node, f"{key}.", SUFFIXES)
+                _check_annotated(node, f"{key}.", SUFFIXES)
 
 
-def _nodes(key: str, node: Any) -> Iterator[tuple[str, DictConfig]]:
-    """Yield a mapping and those inside it, with their dotted names."""
+def _iter_mappings(key: str, node: Any) -> Iterator[tuple[str, DictConfig]]:
+    """Yield a mapping and every mapping inside it, with their dotted names."""
     if isinstance(node, DictConfig) and not node._is_none() and not node._is_missing() and not node._is_interpolation():
         yield key, node
         for name in node:
-            yield from _nodes(f"{key}.{name!s}", node._get_node(name))
+            yield from _iter_mappings(f"{key}.{name!s}", node._get_node(name))
 
 
-def _check_each(node: DictConfig, prefix: str, annotations: Mapping[str, Any]) -> None:
-    """Check the settings of a mapping that have an annotation, by their dotted names within it."""
+def _check_annotated(node: DictConfig, prefix: str, annotations: Mapping[str, Any]) -> None:
+    """Check those settings of a mapping that have an annotation. The annotations are given by dotted name."""
     for name, annotation in annotations.items():
         value = OmegaConf.select(node, name, default=OmegaConf)
         if value is not OmegaConf:
             plain = OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
-            _check(f"{prefix}{name}", plain, annotation)
+            _check_value(f"{prefix}{name}", plain, annotation)
 
 
 def check_component(key: str, node: DictConfig) -> None:
-    """Check the settings of a component against the annotations of its class, and its numbers against their ranges.
+    """Check the settings of a component against the annotations of its class, and its numbers against `RANGES`.
+
+    Args:
+        key: Dotted name of the component, for messages.
+        node: Settings of the component.
 
     Raises:
-        ConfigError: with the setting, named by `key` and its own name, the value received and what is expected.
+        ConfigError: If there is no such class or setting, or if a value has the wrong type or is out of range.
 
     """
     plain: Any = OmegaConf.to_container(node, resolve=True)
@@ -182,27 +186,27 @@ def check_component(key: str, node: DictConfig) -> None:
         component = get_class(plain["_target_"])
     except Exception as error:
         raise ConfigError(f"{key}._target_={plain['_target_']!r}: there is no such class ({error}).") from error
-    annotations = _annotations(component)
+    annotations = _read_annotations(component)
     for name, value in plain.items():
         if name in _HYDRA_KEYS:
             continue
         if name not in annotations:
-            raise ConfigError(f"{key}.{name}: {component.__name__} has no such setting." + nearest(name, annotations))
+            raise ConfigError(f"{key}.{name}: {component.__name__} has no such setting." + suggest_name(name, annotations))
         if not _contains_component(value):
-            _check(f"{key}.{name}", value, annotations[name])
+            _check_value(f"{key}.{name}", value, annotations[name])
             if name in RANGES and value is not None and isinstance(value, int | float):
-                _check(f"{key}.{name}", value, RANGES[name])
+                _check_value(f"{key}.{name}", value, RANGES[name])
 
 
 @cache
-def _annotations(component: type) -> dict[str, Any]:
-    """Return the annotations of the arguments of a class; None for those that do not resolve at run time."""
+def _read_annotations(component: type) -> dict[str, Any]:
+    """Return the annotations of a class's arguments, with None for annotations that cannot be resolved at run time."""
     resolved: dict[str, Any] = {}
     for name, parameter in inspect.signature(component).parameters.items():
         annotation = parameter.annotation
         if isinstance(annotation, str):
             try:
-                annotation = eval(annotation, vars(sys.modules[component.__module__]))  # noqa: S307 (a class of ours)
+                annotation = eval(annotation, vars(sys.modules[component.__module__]))  # noqa: S307 (the class's own source)
             except NameError:
                 annotation = None
         resolved[name] = None if annotation is inspect.Parameter.empty else annotation
@@ -215,27 +219,29 @@ def _contains_component(value: Any) -> bool:
     return isinstance(value, list) and any(_contains_component(inner) for inner in value)
 
 
-def _check(key: str, value: Any, annotation: Any) -> None:
+def _check_value(key: str, value: Any, annotation: Any) -> None:
+    """Raise a ConfigError if a value does not match its annotation; an annotation of None accepts any finite value."""
     if isinstance(value, float) and not math.isfinite(value):
         raise ConfigError(f"{key}={value}: expected a finite number.")
     if annotation is None:
         return
     try:
-        adapter = _adapter(annotation)
+        adapter = _build_adapter(annotation)
     except PydanticUserError:
-        return  # a class of ours, which checks what it is given
+        return  # the annotation is a class of Winnow, which checks its own values
     try:
         adapter.validate_python(value)
     except ValidationError as error:
-        raise ConfigError(f"{key}={value!r}: expected {_expected(annotation, error)}.") from None
+        raise ConfigError(f"{key}={value!r}: expected {_describe_expected(annotation, error)}.") from None
 
 
 @cache
-def _adapter(annotation: Any) -> TypeAdapter[Any]:
+def _build_adapter(annotation: Any) -> TypeAdapter[Any]:
     return TypeAdapter(annotation, config=ConfigDict(strict=True))
 
 
-def _expected(annotation: Any, error: ValidationError) -> str:
+def _describe_expected(annotation: Any, error: ValidationError) -> str:
+    """Describe the values that an annotation allows."""
     words = [option for option in (annotation, *get_args(annotation)) if getattr(option, "__origin__", None) is Literal]
     if words:
         return "one of " + ", ".join(str(word) for option in words for word in get_args(option))

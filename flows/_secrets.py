@@ -1,4 +1,4 @@
-"""Refuses secrets among the settings, where they would reach artifacts, keys and MLflow."""
+"""Rejects settings that contain secrets, because settings are written to artifacts and MLflow."""
 
 import os
 import re
@@ -7,13 +7,14 @@ from collections.abc import Iterable, Mapping
 from winnow.errors import ConfigError
 
 _SECRET_VARIABLE = re.compile(r"(^|_)(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(_\d+)?$")
+"""Names of environment variables that hold secrets."""
 _SECRET_VALUE = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[^\s/]{12,}")
-"""Other values of such variables are words, paths and addresses that settings may well contain."""
+"""Values that are secrets. Other values of such variables are words, paths and addresses, which settings may contain."""
 _KEY_FORMATS = re.compile(
     r"(?<![\w-])(sk-([\w-]*[-_])?(?=[A-Za-z0-9]*\d)[A-Za-z0-9]{16,}|hf_[A-Za-z0-9]{30,}|gh[pousr]_[A-Za-z0-9]{30,}"
     r"|AKIA[0-9A-Z]{16}|xox[abpr]-[\w-]{20,}|AIza[\w-]{35})"
 )
-"""Formats of the keys of OpenAI, Anthropic, the Hugging Face hub, GitHub, AWS, Slack and Google."""
+"""Formats of the API keys of OpenAI, Anthropic, the Hugging Face hub, GitHub, AWS, Slack and Google."""
 
 
 def check_secrets(texts: Iterable[tuple[str, str]], environment: Mapping[str, str] = os.environ) -> None:
@@ -21,10 +22,10 @@ def check_secrets(texts: Iterable[tuple[str, str]], environment: Mapping[str, st
 
     Args:
         texts: Name and text of each setting.
-        environment: Environment variables, some of which are secrets by their names.
+        environment: Environment variables; the values of those whose names suggest a secret must not occur in settings.
 
     Raises:
-        ConfigError: with the name of the setting, never its value.
+        ConfigError: If a setting contains a secret. The message names the setting and never shows its value.
 
     """
     secrets = {
@@ -33,8 +34,8 @@ def check_secrets(texts: Iterable[tuple[str, str]], environment: Mapping[str, st
     for setting, text in texts:
         variable = next((name for value, name in secrets.items() if value in text), None)
         if variable or _KEY_FORMATS.search(text):
-            what = f"the value of the environment variable {variable}" if variable else "a key"
+            secret = f"the value of the environment variable {variable}" if variable else "a key"
             raise ConfigError(
-                f"{setting} contains {what}, which would be written to artifacts and MLflow. Leave it out: keys are read from "
+                f"{setting} contains {secret}, which would be written to artifacts and MLflow. Remove it: keys are read from "
                 "the environment variable that reader.engine.api_key_variable names (OPENAI_API_KEY by default)."
             )

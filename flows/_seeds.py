@@ -1,4 +1,4 @@
-"""Expands `seeds` into one configuration per training seed."""
+"""Expands the setting `seeds` into one configuration per training seed."""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,16 +7,16 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 from flows._conf import copy_unresolved
 from winnow.errors import ConfigError
 
-_SEEDS = ("training.seed", "training.settings.seed", "joint.settings.seed", "generator.settings.seed")
-"""Settings that a training seed determines, where they exist."""
+_SEED_KEYS = ("training.seed", "training.settings.seed", "joint.settings.seed", "generator.settings.seed")
+"""Settings that are set to the training seed, if the configuration has them."""
 
 
 def expand_seeds(configs: Sequence[DictConfig]) -> list[DictConfig]:
-    """Return one configuration per training seed for each configuration that names several; others stay as they are."""
-    return [expanded for cfg in configs for expanded in _expand(cfg)]
+    """Return one configuration per training seed; a configuration without `seeds` is returned unchanged."""
+    return [expanded for cfg in configs for expanded in _iter_seeds(cfg)]
 
 
-def _expand(cfg: DictConfig) -> Iterator[DictConfig]:
+def _iter_seeds(cfg: DictConfig) -> Iterator[DictConfig]:
     seeds = cfg.get("seeds")
     if seeds is None:
         yield cfg
@@ -24,11 +24,13 @@ def _expand(cfg: DictConfig) -> Iterator[DictConfig]:
     if not isinstance(seeds, ListConfig) or not seeds or not all(type(seed) is int and seed >= 0 for seed in seeds):
         raise ConfigError(f"seeds={seeds}: expected a list of whole numbers of at least 0, such as seeds=[1,2,3], or null.")
     if len(set(seeds)) < len(seeds):
-        raise ConfigError(f"seeds={list(seeds)} names a seed twice: equal trainings say nothing about the spread.")
+        raise ConfigError(
+            f"seeds={list(seeds)} names a seed twice, which would repeat the same training. Give each seed once."
+        )
     for seed in seeds:
         copied = copy_unresolved(cfg)
         copied.seeds = [seed]
-        for key in _SEEDS:
+        for key in _SEED_KEYS:
             if OmegaConf.select(copied, key) is not None:
                 OmegaConf.update(copied, key, seed)
         yield copied

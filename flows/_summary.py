@@ -1,4 +1,4 @@
-"""The summary that a stage ends with, on the terminal and as an artifact of its Prefect run; progress bars."""
+"""The summary that a stage prints at its end, and progress bars."""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,14 +13,21 @@ from rich.table import Table
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A title and a table; `note` names files or the next step."""
+    """The result of a stage, shown on the terminal and as a table artifact of its Prefect run.
+
+    Attributes:
+        title: Title of the table, or the whole result if there is no table.
+        rows: Rows of the table, all with the same columns.
+        note: Text below the table, such as the path of a report.
+
+    """
 
     title: str
     rows: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
     note: str = ""
 
     def show(self) -> None:
-        """Print the table."""
+        """Print the title, the table and the note."""
         console = Console(width=None if sys.stdout.isatty() else 160)
         if self.rows:
             table = Table(title=self.title, title_justify="left")
@@ -37,7 +44,16 @@ class Summary:
 
 @contextmanager
 def progress(label: str, total: int | None) -> Iterator[Any]:
-    """Show a bar on a terminal, nothing in logs; provides a function that advances it and may set its text."""
+    """Show a progress bar on a terminal; nothing is printed if stderr is not a terminal.
+
+    Args:
+        label: Text before the bar.
+        total: Number of steps, or None if it is not known.
+
+    Yields:
+        A function that advances the bar by some steps, and sets the text behind it if one is given.
+
+    """
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

@@ -1,4 +1,4 @@
-"""Logs stages and cells to MLflow, with the tags and data that every run carries."""
+"""Logs stages and cells to MLflow, with the tags, parameters and data set that every run has."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -10,14 +10,14 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from flows._artifacts import Artifact, Project
-from winnow.artifacts.provenance import content_digest, git_revision, read_manifest
+from winnow.artifacts.provenance import get_git_revision, read_content_digest, read_manifest
 from winnow.reports.cells import CellResult
 from winnow.sweeps.run import LoadedCell
 from winnow.tracking import DatasetRef, Run, Tracker
 
 
-def tracker(cfg: DictConfig) -> Tracker:
-    """Open the store that the settings name; a relative SQLite path is made absolute."""
+def open_tracker(cfg: DictConfig) -> Tracker:
+    """Open the MLflow store of the settings; a relative SQLite path is made absolute."""
     uri = str(cfg.tracking.uri)
     scheme, separator, path = uri.partition("sqlite:///")
     if separator and not scheme and not path.startswith("/"):
@@ -27,12 +27,12 @@ def tracker(cfg: DictConfig) -> Tracker:
 
 @contextmanager
 def track(project: Project, stage: str, artifact: Artifact, params: Mapping[str, Any]) -> Iterator[Run]:
-    """Provide a run of a stage; it ends FINISHED, or FAILED if the block raises."""
-    run = tracker(project.cfg).start(
+    """Open an MLflow run for a stage; it ends as FINISHED, or as FAILED if the block raises."""
+    run = open_tracker(project.cfg).start_run(
         artifact.folder.name,
-        params={**_common_params(_plain(project.cfg)), **params},
-        tags=_tags(stage, artifact.key, str(project.cfg.sweep.name)),
-        data=[_dataset(str(project.cfg.dataset.name), project.questions.folder)],
+        params={**_build_common_params(_to_plain(project.cfg)), **params},
+        tags=_build_tags(stage, artifact.key, str(project.cfg.sweep.name)),
+        data=[_describe_dataset(str(project.cfg.dataset.name), project.questions.folder)],
     )
     try:
         yield run
@@ -43,60 +43,70 @@ def track(project: Project, stage: str, artifact: Artifact, params: Mapping[str,
 
 
 def log_cell(runs: Tracker, cell: LoadedCell, result: CellResult, metrics: str) -> None:
-    """Log a finished cell; one that was logged before gets the metrics that it lacks or whose predictions were remade."""
+    """Log a finished cell. An existing run is updated if the metrics or the predictions have changed since.
+
+    Args:
+        runs: Store of the runs.
+        cell: The cell with its questions.
+        result: Metrics of the cell.
+        metrics: Digest of the configured metrics, stored as a tag to recognise a change.
+
+    """
     spec, labels = cell.spec, cell.spec.labels
-    tags = _tags("sweep", spec.key, str(spec.config["sweep"]["name"]))
-    known = runs.find(config_hash=spec.key, sweep=tags["sweep"])
-    predictions = content_digest(spec.folder)
-    if known is not None and (known.tag("metrics"), known.tag("predictions")) == (metrics, predictions):
+    tags = _build_tags("sweep", spec.key, str(spec.config["sweep"]["name"]))
+    known = runs.find_run(config_hash=spec.key, sweep=tags["sweep"])
+    predictions = read_content_digest(spec.folder)
+    if known is not None and (known.get_tag("metrics"), known.get_tag("predictions")) == (metrics, predictions):
         return
     run = known
     if run is None:
         title = f"{labels.strategy} k={labels.k} {labels.gold} {labels.setting}".strip()
         names = {"strategy": labels.strategy, "k": labels.k, "gold": labels.gold}
         settings = {"rank_by": labels.rank_by, "weight_by": labels.weight_by, "decoding": spec.config["decoding"]}
-        params = {**_common_params(spec.config), **names, **settings}
-        data = _dataset(str(spec.config["dataset"]["name"]), spec.questions.path.parent)
-        run = runs.start(title, params=params, tags=tags, data=[data])
-        run.text(yaml.safe_dump(json.loads(json.dumps(spec.config)), sort_keys=False), "config.yaml")
-    if run.tag("predictions") != predictions:
-        run.file(spec.predictions)
-    run.metrics(_values(cell, result))
+        params = {**_build_common_params(spec.config), **names, **settings}
+        data = _describe_dataset(str(spec.config["dataset"]["name"]), spec.questions.path.parent)
+        run = runs.start_run(title, params=params, tags=tags, data=[data])
+        run.log_text(yaml.safe_dump(json.loads(json.dumps(spec.config)), sort_keys=False), "config.yaml")
+    if run.get_tag("predictions") != predictions:
+        run.log_file(spec.predictions)
+    run.log_metrics(_compute_metrics(cell, result))
     run.set_tag("metrics", metrics)
     run.set_tag("predictions", predictions)
     run.set_tag("git", str(read_manifest(spec.folder)["git"]))
     run.end()
 
 
-def _values(cell: LoadedCell, result: CellResult) -> dict[str, float]:
-    intervals = {metric.name: result.interval(metric.name, 0) for metric in result.metrics}
-    known = {name: interval for name, interval in intervals.items() if interval.n}
+def _compute_metrics(cell: LoadedCell, result: CellResult) -> dict[str, float]:
+    """Return the means and interval bounds of the defined metrics, and the counts of a cell."""
+    intervals = {metric.name: result.compute_interval(metric.name, 0) for metric in result.metrics}
+    defined = {name: interval for name, interval in intervals.items() if interval.n}
     return {
-        **{name: interval.mean for name, interval in known.items()},
-        **{f"{name}_{end}": getattr(interval, end) for name, interval in known.items() for end in ("low", "high")},
+        **{name: interval.mean for name, interval in defined.items()},
+        **{f"{name}_{bound}": getattr(interval, bound) for name, interval in defined.items() for bound in ("low", "high")},
         "questions": float(len(result.samples)),
         "num_short_rankings": float(cell.num_short_rankings),
         "truncated_passages": float(sum(sample.prediction.truncated_passages for sample in result.samples)),
     }
 
 
-def _common_params(settings: Mapping[str, Any]) -> dict[str, str]:
+def _build_common_params(settings: Mapping[str, Any]) -> dict[str, str]:
     groups = ("dataset", "corpus", "retriever", "reader", "estimator")
     return {group: str(settings[group]["name"]) for group in groups}
 
 
-def _tags(stage: str, key: str, sweep: str) -> dict[str, str]:
-    return {"stage": stage, "config_hash": key, "git": git_revision(), "sweep": sweep}
+def _build_tags(stage: str, key: str, sweep: str) -> dict[str, str]:
+    return {"stage": stage, "config_hash": key, "git": get_git_revision(), "sweep": sweep}
 
 
-def _dataset(name: str, questions: Path) -> DatasetRef:
+def _describe_dataset(name: str, questions: Path) -> DatasetRef:
+    """Return the reference of a questions artifact, whose folder name ends with its key."""
     return DatasetRef(name, questions.name.rpartition("-")[2], str(questions))
 
 
-def _plain(cfg: DictConfig) -> Mapping[str, Any]:
+def _to_plain(cfg: DictConfig) -> Mapping[str, Any]:
     plain: Any = OmegaConf.to_container(cfg, resolve=True)
-    return plain  # type: ignore[no-any-return]  # OmegaConf leaves it untyped
+    return plain  # type: ignore[no-any-return]  # OmegaConf returns Any
 
 
-def silent(metrics: Mapping[str, float], step: int) -> None:
-    """Log nothing: for trainings without a run of their own, such as those of all processes but the first."""
+def discard_metrics(metrics: Mapping[str, float], step: int) -> None:
+    """Log nothing; used for trainings without an MLflow run, such as those of all processes but the first."""

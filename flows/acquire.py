@@ -1,4 +1,4 @@
-"""Fetch the data and models that the settings name, checked by SHA-256, into assets/; record commits and first checksums.
+"""Download the data and models that the settings name into assets/, check their SHA-256, and record commits in hub.lock.json.
 
 python -m flows.acquire
 python -m flows.acquire reader=smollm2 encoder=minilm
@@ -13,24 +13,24 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from flows._entry import entry
+from flows._entry import make_main
 from flows._hub import LOCK, record_checksum, record_commits, use_recorded_commits
 from flows._summary import Summary, progress
-from winnow.assets import Asset, fetch, is_present, recorded_sha256
+from winnow.assets import Asset, fetch_asset, is_present, read_recorded_sha256
 
 
 def acquire(configs: Sequence[DictConfig]) -> Summary:
-    """Fetch every asset of the settings that is missing."""
-    assets = {asset.path: asset for cfg in configs for asset in assets_of(use_recorded_commits(cfg))}
+    """Download every asset of the settings that is missing."""
+    assets = {asset.path: asset for cfg in configs for asset in iter_assets(use_recorded_commits(cfg))}
     if configs[0].dry_run:
         return _dry_run(list(assets.values()))
     downloads = Path(configs[0].paths.downloads)
     rows = []
     for asset in assets.values():
         with progress(f"fetching {asset.address}", None) as advance:
-            fresh = fetch(asset, downloads, advance)
+            fresh = fetch_asset(asset, downloads, advance)
         if asset.is_unpinned:
-            record_checksum(asset.address, recorded_sha256(asset))
+            record_checksum(asset.address, read_recorded_sha256(asset))
         rows.append({"asset": asset.address, "folder": asset.path, "": "fetched" if fresh else "present already"})
     for cfg in configs:
         rows += [{"asset": name, "folder": str(LOCK), "": f"commit {commit}"} for name, commit in record_commits(cfg).items()]
@@ -38,47 +38,49 @@ def acquire(configs: Sequence[DictConfig]) -> Summary:
 
 
 def _dry_run(assets: Sequence[Asset]) -> Summary:
-    """Return what would be fetched, and what disk space it takes."""
+    """Summarise which assets would be downloaded and how much disk space they need."""
     missing = [asset for asset in assets if not is_present(asset)]
     rows = [
         {
             "asset": asset.address,
             "folder": asset.path,
-            "disk, at most": _gigabytes(asset.size),
+            "disk, at most": _format_gigabytes(asset.size),
             "checksum": "of the first download" if asset.is_unpinned else "known",
             "": "missing" if asset in missing else "present already",
         }
         for asset in assets
     ]
-    needed, free = sum(asset.size for asset in missing), shutil.disk_usage(".").free
-    verdict = "" if needed <= free else " This is not enough."
+    needed = sum(asset.size for asset in missing)
+    free = shutil.disk_usage(".").free
+    warning = "" if needed <= free else " There is not enough disk space."
     return Summary(
-        "Dry run: nothing was fetched", rows, f"{_gigabytes(needed)} needed, {_gigabytes(free)} free here.{verdict}"
+        "Dry run: nothing was fetched", rows, f"{_format_gigabytes(needed)} needed, {_format_gigabytes(free)} free.{warning}"
     )
 
 
-def _gigabytes(size: int) -> str:
-    return f"{size / 1e9:.1f} GB"
+def _format_gigabytes(num_bytes: int) -> str:
+    return f"{num_bytes / 1e9:.1f} GB"
 
 
-def assets_of(cfg: DictConfig) -> Iterator[Asset]:
-    """Yield the assets that any group names and reads; a path of one's own in place of an asset's file needs no download."""
+def iter_assets(cfg: DictConfig) -> Iterator[Asset]:
+    """Yield the assets that the groups use; an asset whose files are all replaced by other paths is not needed."""
     for node in cfg.values():
         if isinstance(node, DictConfig) and "asset" in node:
             plain: Any = OmegaConf.to_container(node, resolve=True)
             asset = Asset(**plain.pop("asset"))
-            if any(Path(text).is_relative_to(asset.path) for text in _texts(plain)):
+            if any(Path(text).is_relative_to(asset.path) for text in _iter_strings(plain)):
                 yield asset
 
 
-def _texts(node: Any) -> Iterator[str]:
+def _iter_strings(node: Any) -> Iterator[str]:
+    """Yield every string in nested lists and mappings."""
     if isinstance(node, str):
         yield node
     elif isinstance(node, dict | list):
         for inner in node.values() if isinstance(node, dict) else node:
-            yield from _texts(inner)
+            yield from _iter_strings(inner)
 
 
-main = entry(acquire, retries=2, dry_run=True, uses_commits=False)
+main = make_main(acquire, retries=2, dry_run=True, uses_commits=False)
 if __name__ == "__main__":
     main()

@@ -1,4 +1,4 @@
-"""Convert a public format into the corpus artifact: passage_id, title, text.
+"""Convert a corpus from a public format into the corpus artifact with the columns passage_id, title and text.
 
 python -m flows.corpus
 python -m flows.corpus corpus=plain_text corpus.parser.path=/data/texts corpus.name=mine
@@ -10,34 +10,35 @@ from omegaconf import DictConfig
 
 from flows._artifacts import Project
 from flows._build import build
-from flows._entry import entry
+from flows._entry import make_main
 from flows._summary import Summary, progress
 from winnow.artifacts import contracts, parquet
-from winnow.artifacts.tables import passage_rows
+from winnow.artifacts.tables import build_passage_rows
 from winnow.records import Passage
 
 
 def corpus(configs: Sequence[DictConfig]) -> Summary:
     """Write the corpus of each job."""
-    return Summary("Corpus", [_write(Project(cfg)) for cfg in configs])
+    return Summary("Corpus", [_write_corpus(Project(cfg)) for cfg in configs])
 
 
-def _write(project: Project) -> dict[str, object]:
+def _write_corpus(project: Project) -> dict[str, object]:
+    """Write the corpus unless it is finished, and return its row of the summary."""
     artifact = project.corpus
-    if artifact.done:
+    if artifact.is_finished:
         return {"corpus": artifact.folder, "passages": "finished already"}
     with progress("reading passages", None) as advance:
 
-        def counted() -> Iterator[Passage]:
+        def iter_passages() -> Iterator[Passage]:
             for passage in build(project.cfg.corpus.parser):
                 advance()
                 yield passage
 
-        rows = parquet.write(artifact.folder / "passages.parquet", contracts.CORPUS, passage_rows(counted()))
+        rows = parquet.write(artifact.folder / "passages.parquet", contracts.CORPUS, build_passage_rows(iter_passages()))
     artifact.finish(rows)
     return {"corpus": artifact.folder, "passages": rows}
 
 
-main = entry(corpus)
+main = make_main(corpus)
 if __name__ == "__main__":
     main()

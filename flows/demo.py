@@ -1,4 +1,4 @@
-"""Run the quick start from raw text to report: a Prefect server for the time of the run, and `dvc repro` under it.
+"""Run the quick start from raw text to the report with `dvc repro`, under a temporary Prefect server.
 
 make demo
 python -m flows.demo
@@ -20,7 +20,7 @@ _STARTUP_SECONDS = 120
 
 
 def main() -> None:
-    """Bring everything up to date and print where the results are."""
+    """Run all stages that are out of date, and print where the results are."""
     if {"--help", "-h"} & set(sys.argv):
         print(__doc__ or "")
         return
@@ -28,25 +28,31 @@ def main() -> None:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path}
     try:
-        if _run(["status", "--quiet"], environment) == 0:
-            print("Everything is done already; nothing was run.")
+        if _run_dvc(["status", "--quiet"], environment) == 0:
+            print("All stages are up to date; nothing was run.")
         else:
             with prefect_server(environment) as url:
                 print(f"Prefect server at {url}", flush=True)
-                if _run(["repro"], {**environment, "PREFECT_API_URL": f"{url}/api"}):
-                    sys.exit("The run stopped; the message above says why. `make demo` continues from there.")
+                if _run_dvc(["repro"], {**environment, "PREFECT_API_URL": f"{url}/api"}):
+                    sys.exit("The run failed; see the message above. Run `make demo` again to continue from the failed stage.")
     except WinnowError as error:
         sys.exit(f"{type(error).__name__}: {error}")
     _print_summary(time.monotonic() - started)
 
 
-def _run(arguments: list[str], environment: dict[str, str]) -> int:
+def _run_dvc(arguments: list[str], environment: dict[str, str]) -> int:
+    """Run a DVC command and return its exit status."""
     return subprocess.run([sys.executable, "-m", "dvc", *arguments], env=environment, check=False).returncode
 
 
 @contextmanager
 def prefect_server(environment: dict[str, str]) -> Iterator[str]:
-    """Start `prefect server` on a free port of 127.0.0.1 and stop it at the end; gives its address."""
+    """Start a Prefect server on a free port of 127.0.0.1 and stop it at the end.
+
+    Yields:
+        The address of the server.
+
+    """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -72,6 +78,12 @@ def prefect_server(environment: dict[str, str]) -> Iterator[str]:
 
 
 def _wait_until_healthy(url: str, server: "subprocess.Popen[bytes]", log: Path) -> None:
+    """Wait until the server answers.
+
+    Raises:
+        WinnowError: If the server ends, or does not answer within _STARTUP_SECONDS.
+
+    """
     deadline = time.monotonic() + _STARTUP_SECONDS
     while time.monotonic() < deadline and server.poll() is None:
         try:
@@ -79,13 +91,15 @@ def _wait_until_healthy(url: str, server: "subprocess.Popen[bytes]", log: Path) 
                 return
         except OSError:
             time.sleep(0.5)
-    raise WinnowError(f"The Prefect server did not answer at {url} within {_STARTUP_SECONDS} s; its log is {log}.")
+    raise WinnowError(f"The Prefect server did not answer at {url} within {_STARTUP_SECONDS} s. See its log: {log}.")
 
 
 def _print_summary(seconds: float) -> None:
+    """Print the first section of the report and where to see all results."""
     folder = Path("reports/sweep")
     text = (folder / "report.md").read_text()
-    print(text[: text.index("\n## ", text.index("\n## ") + 1)])
+    second_heading = text.index("\n## ", text.index("\n## ") + 1)
+    print(text[:second_heading])
     print(f"Done in {seconds / 60:.1f} minutes.\n")
     print(f"Report:     {folder / 'report.html'} (and report.md, metrics.json)")
     print("MLflow UI:  make ui          then open http://127.0.0.1:5000, mark runs and press Compare")

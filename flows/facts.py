@@ -1,6 +1,6 @@
-"""Create a synthetic world of facts: questions with contexts as FiD files, a T5 with random weights, and its warm-up.
+"""Create a synthetic world of facts: questions with contexts in FiD's format, and a small T5 that is trained from scratch.
 
-It tests RE-RAG's method in minutes, without downloaded weights: docs/re_rag.md.
+With it the method of RE-RAG can be tested in minutes, without downloaded weights; see docs/re_rag.md.
 
     python -m flows.facts facts.world.seed=1
 """
@@ -15,20 +15,20 @@ from typing import Any
 from omegaconf import DictConfig
 
 from flows._build import build
-from flows._entry import entry
+from flows._entry import make_main
 from flows._summary import Summary
-from flows._track import silent
+from flows._track import discard_metrics
 from winnow.artifacts.provenance import compute_key, is_done, write_manifest
 from winnow.errors import ConfigError
 from winnow.formats.fid_json import write_fid
 from winnow.records import Context, Question
 
-_PARTS = {"questions", "base", "warm", "manifest"}
-"""Files and folders of a world, by their names up to the first dot after a leading one, as in ".warm.checkpoint.partial"."""
+_STEMS = {"questions", "base", "warm", "manifest"}
+"""Stems of the files and folders of a world. Temporary names such as ".warm.checkpoint.partial" have the stem "warm"."""
 
 
 def facts(configs: Sequence[DictConfig]) -> Summary:
-    """Create the world of each job, unless it exists."""
+    """Create the world of each job unless it is finished."""
     rows = []
     for cfg in configs:
         out = Path(cfg.facts.out)
@@ -36,25 +36,31 @@ def facts(configs: Sequence[DictConfig]) -> Summary:
         settings["warm_up"] = {"clozes": cfg.facts.clozes, **asdict(build(cfg.facts.warm_up))}
         key = compute_key(settings)
         if not is_done(out, key):
-            _clear(out)
-            write_manifest(out, key=key, settings=settings, rows=_create(cfg, out))
+            _remove_world(out)
+            write_manifest(out, key=key, settings=settings, rows=_create_world(cfg, out))
         report: dict[str, Any] = json.loads((out / "warm" / "training.json").read_text())
         rows.append({"world": out, "warm-up": f"{report['seconds']:.0f} s, {report['history'][-1]}"})
     return Summary("Facts", rows)
 
 
-def _clear(out: Path) -> None:
-    """Remove an older or unfinished world; refuse a folder that contains anything else."""
+def _remove_world(out: Path) -> None:
+    """Remove an older or unfinished world.
+
+    Raises:
+        ConfigError: If the folder contains anything that is not part of a world.
+
+    """
     names = {path.name for path in out.iterdir()} if out.is_dir() else set()
-    unexpected = {name for name in names if name.removeprefix(".").partition(".")[0] not in _PARTS}
+    unexpected = {name for name in names if name.removeprefix(".").partition(".")[0] not in _STEMS}
     if unexpected:
         raise ConfigError(
-            f"facts.out={out} contains {sorted(unexpected)[:3]}, which is not part of a world of facts. Choose another folder."
+            f"facts.out={out} contains {sorted(unexpected)[:3]}, which this stage did not write. Choose another folder."
         )
     shutil.rmtree(out, ignore_errors=True)
 
 
-def _create(cfg: DictConfig, out: Path) -> int:
+def _create_world(cfg: DictConfig, out: Path) -> int:
+    """Write the questions, the base model and its warm-up training, and return the number of questions."""
     from winnow.synthetic.facts import Facts
     from winnow.synthetic.scratch_t5 import make_t5
     from winnow.training.generators import Seq2SeqGenerator
@@ -63,18 +69,20 @@ def _create(cfg: DictConfig, out: Path) -> int:
     from winnow.training.rag import Rag
 
     world = Facts(build(cfg.facts.world))
-    cases = {split: list(world.split(split)) for split in ("train", "dev", "test")}
-    rows = sum(write_fid(out / f"questions/{name}.json", ((c.question, c.contexts) for c in cases[name])) for name in cases)
-    base = make_t5(out / "base", world.texts(), build(cfg.facts.size), cfg.facts.world.seed)
+    cases = {split: list(world.generate_cases(split)) for split in ("train", "dev", "test")}
+    rows = 0
+    for split, split_cases in cases.items():
+        rows += write_fid(out / f"questions/{split}.json", ((case.question, case.contexts) for case in split_cases))
+    base = make_t5(out / "base", world.list_vocabulary_texts(), build(cfg.facts.size), cfg.facts.world.seed)
     clozes = [
         Group(Question(f"cloze-{n}", cloze.question, (cloze.answer,)), (Context(cloze.passage, 1, 0.0, True),))
-        for n, cloze in enumerate(world.cloze(cfg.facts.clozes))
+        for n, cloze in enumerate(world.generate_clozes(cfg.facts.clozes))
     ]
-    dev = [Group(c.question, tuple(x for x in c.contexts if x.has_answer)) for c in cases["dev"]]
-    fit(Rag(Seq2SeqGenerator(str(base), max_answer=4)), clozes, dev, build(cfg.facts.warm_up), out / "warm", silent)
+    dev = [Group(case.question, tuple(c for c in case.contexts if c.has_answer)) for case in cases["dev"]]
+    fit(Rag(Seq2SeqGenerator(str(base), max_answer=4)), clozes, dev, build(cfg.facts.warm_up), out / "warm", discard_metrics)
     return rows
 
 
-main = entry(facts)
+main = make_main(facts)
 if __name__ == "__main__":
     main()

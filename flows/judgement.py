@@ -1,4 +1,4 @@
-"""The former name of `flows.evaluate_estimator`; it works until version 0.3.
+"""Former name of `flows.evaluate_estimator`, which works until version 0.3.
 
 python -m flows.evaluate_estimator
 """
@@ -9,7 +9,7 @@ from flows.evaluate_estimator import main as evaluate
 
 
 def main() -> None:
-    """Name the new command and run it."""
+    """Print the new name of the command and run it."""
     print("flows.judgement is now flows.evaluate_estimator; the old name works until version 0.3.", file=sys.stderr)
     evaluate()
 

@@ -1,4 +1,4 @@
-"""Build the report of a sweep: one self-contained HTML page and the same tables as Markdown.
+"""Build the report of a sweep: a self-contained HTML page, and the same tables as Markdown.
 
 python -m flows.report experiment=quick_start
 python -m flows.report 'metric=[em,unk,judged]' breakdown=gold_rank
@@ -15,15 +15,15 @@ from omegaconf import DictConfig
 from flows import _models
 from flows._artifacts import Project
 from flows._cells import resolve_cells
-from flows._entry import entry
-from flows._metrics import configured_breakdown, read_results
+from flows._entry import make_main
+from flows._metrics import build_breakdown, read_results
 from flows._summary import Summary
 from winnow.artifacts.files import atomic_write
 from winnow.artifacts.provenance import describe_code, read_manifest
 from winnow.errors import MissingArtifactError
 from winnow.reports.cells import CellResult
-from winnow.reports.page import PLOTTED, build_report
-from winnow.reports.reported import load
+from winnow.reports.page import PLOTTED_METRICS, build_report
+from winnow.reports.reported import load_paper_part
 from winnow.sweeps.spec import CellSpec
 
 
@@ -32,23 +32,24 @@ def report(configs: Sequence[DictConfig]) -> Summary:
     cfg, specs = configs[0], resolve_cells(configs)
     _require_finished(specs)
     paper = cfg.report.paper
-    part = load(paper.name, paper.part, paper.dataset, paper.model) if paper else None
-    results = read_results(cfg, specs, hidden=[*PLOTTED, *(part.metrics if part else ()), *_difference_metrics(part)])
-    breakdown = configured_breakdown(cfg)
+    part = load_paper_part(paper.name, paper.part, paper.dataset, paper.model) if paper else None
+    hidden_metrics = [*PLOTTED_METRICS, *(part.metrics if part else ()), *_list_difference_metrics(part)]
+    results = read_results(cfg, specs, hidden=hidden_metrics)
+    breakdown = build_breakdown(cfg)
     page = build_report(
         f"Winnow: {cfg.sweep.name}",
         results,
-        _provenance(cfg, specs),
+        _describe_provenance(cfg, specs),
         cfg.report.seed,
         breakdown=breakdown.title if breakdown else "",
         part=part,
-        filtered=specs[0].questions.counts(),
+        filtered=specs[0].questions.count_questions(),
     )
     out = Path(cfg.report.out)
     for name, text in (
-        ("report.html", page.html()),
-        ("report.md", page.markdown()),
-        ("metrics.json", _metrics(results, cfg.report.seed)),
+        ("report.html", page.render_html()),
+        ("report.md", page.render_markdown()),
+        ("metrics.json", _format_metrics(results, cfg.report.seed)),
     ):
         with atomic_write(out / name, required_bytes=2**24) as partial:
             partial.write_text(text, encoding="utf-8")
@@ -66,42 +67,47 @@ def _require_finished(specs: Sequence[CellSpec]) -> None:
         )
 
 
-def _difference_metrics(part: object) -> list[str]:
+def _list_difference_metrics(part: object) -> list[str]:
+    """Return the metrics of the differences that the paper's table reports."""
     return [difference.metric for difference in getattr(part, "differences", ())]
 
 
-def _metrics(results: Sequence[CellResult], seed: int) -> str:
+def _format_metrics(results: Sequence[CellResult], seed: int) -> str:
+    """Return the labels of all cells and [mean, low, high] of their metrics as JSON; `seed` is that of the bootstrap."""
     body = []
     for result in results:
         labels = result.labels
         names = {name: getattr(labels, name) for name in ("strategy", "k", "gold", "samples", "setting", "seed")}
-        intervals = {metric.name: result.interval(metric.name, seed) for metric in result.metrics}
-        body.append({**names, **{name: [i.mean, i.low, i.high] for name, i in intervals.items() if i.n}})
+        intervals = {metric.name: result.compute_interval(metric.name, seed) for metric in result.metrics}
+        bounds = {name: [interval.mean, interval.low, interval.high] for name, interval in intervals.items() if interval.n}
+        body.append({**names, **bounds})
     return json.dumps(body, indent=1) + "\n"
 
 
-def _provenance(cfg: DictConfig, specs: Sequence[CellSpec]) -> Mapping[str, str]:
+def _describe_provenance(cfg: DictConfig, specs: Sequence[CellSpec]) -> Mapping[str, str]:
+    """Describe the data, models, seeds and code from which the cells were computed."""
     project = Project(cfg)
-    weights = _models.reader_weights(project, cfg.reader, cfg.prompt)
+    weights = _models.identify_reader_weights(project, cfg.reader, cfg.prompt)
     filtered = ", without those that the reader answers closed-book" if cfg.sweep.closed_book_filter else ""
     return {
         "Data": f"corpus {cfg.corpus.name}, questions {cfg.dataset.name}, split {cfg.sweep.split}{filtered}",
         "Retriever": f"{cfg.retriever.name}, ranked by {cfg.rank_by}",
-        "Reader": f"{cfg.reader.name} ({weights}, {_precision(project)})",
-        "Seeds": f"split {cfg.dataset.split.get('seed', 'none')}, training {_training_seeds(specs, cfg)}, "
+        "Reader": f"{cfg.reader.name} ({weights}, {_describe_precision(project)})",
+        "Seeds": f"split {cfg.dataset.split.get('seed', 'none')}, training {_format_training_seeds(specs, cfg)}, "
         f"bootstrap {cfg.report.seed}",
-        "Code": _code(specs),
+        "Code": _describe_code(specs),
         "Cells": ", ".join(spec.folder.name for spec in specs),
     }
 
 
-def _training_seeds(specs: Sequence[CellSpec], cfg: DictConfig) -> str:
+def _format_training_seeds(specs: Sequence[CellSpec], cfg: DictConfig) -> str:
+    """Return the training seeds of the cells, or those of the settings if no cell is labelled with one."""
     seeds = list(dict.fromkeys(spec.labels.seed for spec in specs if spec.labels.seed))
     return ", ".join(seeds) or f"{cfg.training.seed} (reader), {cfg.joint.settings.seed} (estimator)"
 
 
-def _code(specs: Sequence[CellSpec]) -> str:
-    """Return the revisions and versions that made the cells, which may differ from those of the checkout."""
+def _describe_code(specs: Sequence[CellSpec]) -> str:
+    """Describe the code that computed the cells, which may differ from the current checkout."""
     manifests = [read_manifest(spec.folder) for spec in specs]
     counts = Counter(describe_code(manifests))
     if len(counts) > 1:
@@ -110,11 +116,12 @@ def _code(specs: Sequence[CellSpec]) -> str:
     return f"revision {manifests[0]['git']}; {libraries}"
 
 
-def _precision(project: Project) -> str:
-    engine = project.pinned.settings(project.cfg.reader.engine)
+def _describe_precision(project: Project) -> str:
+    """Return the precision of a local reader, or the server of a remote one."""
+    engine = project.pinned.identify_settings(project.cfg.reader.engine)
     return str(engine.get("dtype") or engine.get("server"))
 
 
-main = entry(report, grid=True, seeds="each")
+main = make_main(report, grid=True, seeds="each")
 if __name__ == "__main__":
     main()

@@ -1,4 +1,6 @@
-"""Retrieve the top passages of every question once (depth 100 serves every smaller k), with has_answer beside each.
+"""Retrieve the top passages of every question, and record which of them contain an answer.
+
+Rankings are retrieved once at `depth`, by default 100, and serve every smaller k.
 
 python -m flows.retrieve
 python -m flows.retrieve retriever=dense
@@ -13,125 +15,140 @@ from omegaconf import DictConfig
 
 from flows._artifacts import Artifact, Project
 from flows._build import build
-from flows._entry import entry
+from flows._entry import make_main
 from flows._summary import Summary, progress
 from flows._track import track
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.rankings import Rankings, read_rankings
-from winnow.artifacts.tables import hit_rows, passage_rows, read_passages, read_questions, retrieval_rows
+from winnow.artifacts.tables import build_hit_rows, build_passage_rows, build_retrieval_rows, read_passages, read_questions
 from winnow.errors import ArtifactError
-from winnow.metrics.intervals import Interval, mean_interval, undefined_interval
-from winnow.metrics.retrieval import RANK_MEASURES, judged_measures, top_k_accuracy
+from winnow.metrics.intervals import Interval, build_undefined_interval, compute_mean_interval
+from winnow.metrics.retrieval import RANK_MEASURES, compute_ranking_measures, top_k_accuracy
 from winnow.protocols import Searcher
 from winnow.records import Question
 
-SHARD = 500
-"""Questions per shard; an interrupted run continues after the last complete shard."""
+QUESTIONS_PER_SHARD = 500
+"""Number of questions that are written at once; an interrupted run continues after the last complete shard."""
 DEPTHS = (1, 5, 10, 20, 50, 100)
+"""Numbers of passages at which the summary shows top-k accuracy and recall."""
 
 
 def retrieve(configs: Sequence[DictConfig]) -> Summary:
-    """Retrieve for each job, with the configured and the labelling retriever, and report the quality by split."""
+    """Retrieve with the configured and with the labelling retriever for each job, and evaluate the rankings by split."""
     rows, notes = [], []
     for cfg in configs:
         project = Project(cfg)
         questions = read_questions(project.questions_file)
-        retrievers = {project.index(node).key: node for node in (cfg.answerable.retriever, cfg.retriever.engine)}
+        retrievers = {project.resolve_index(node).key: node for node in (cfg.answerable.retriever, cfg.retriever.engine)}
         for retriever in retrievers.values():
-            artifact = project.retrieval(retriever)
-            fresh = not artifact.done
-            if fresh:
-                _write(project, retriever, artifact, questions)
+            artifact = project.resolve_retrieval(retriever)
+            is_new = not artifact.is_finished
+            if is_new:
+                _write_rankings(project, retriever, artifact, questions)
             rankings = read_rankings(artifact.folder, questions)
-            quality = [{"retrieval": artifact.folder.name, **row} for row in quality_rows(rankings, questions)]
-            if fresh:
+            quality = [{"retrieval": artifact.folder.name, **row} for row in compute_quality_rows(rankings, questions)]
+            if is_new:
                 with track(project, "retrieve", artifact, {"k": cfg.depth}) as run:
-                    run.metrics(_logged(quality))
-            rows += [{n: v.percent() if isinstance(v, Interval) else v for n, v in row.items()} for row in quality]
-            notes += _missing_scores(rankings, artifact.folder.name)
+                    run.log_metrics(_select_logged_values(quality))
+            rows += [_format_intervals(row) for row in quality]
+            notes += _note_missing_scores(rankings, artifact.folder.name)
     return Summary("Retrieval, % [95 % interval]", rows, "\n".join(dict.fromkeys(notes)))
 
 
-def _write(project: Project, retriever: DictConfig, artifact: Artifact, questions: Sequence[Question]) -> None:
-    shards, depth = artifact.folder / "shards", project.cfg.depth
-    searcher = build(retriever).open(project.index(retriever).require())
+def _format_intervals(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value.format_percent() if isinstance(value, Interval) else value for name, value in row.items()}
+
+
+def _write_rankings(project: Project, retriever: DictConfig, artifact: Artifact, questions: Sequence[Question]) -> None:
+    """Retrieve in shards, and write the rankings and the texts of their passages."""
+    shards = artifact.folder / "shards"
+    depth = project.cfg.depth
+    searcher = build(retriever).open(project.resolve_index(retriever).require())
     with progress("retrieving", len(questions)) as advance:
         parts = []
-        for number, batch in enumerate(parquet.batched(questions, SHARD)):
+        for number, batch in enumerate(parquet.batched(questions, QUESTIONS_PER_SHARD)):
             parts.append(_write_shard(shards / f"{number:05d}.parquet", searcher, batch, depth))
             advance(len(batch))
     texts = _write_texts(project, artifact.folder, parts, questions)
     hits = (row for part in parts for row in parquet.stream(part, contracts.HITS))
-    rows = retrieval_rows(questions, hits, texts)
+    rows = build_retrieval_rows(questions, hits, texts)
     count = parquet.write(artifact.folder / "contexts.parquet", contracts.RETRIEVAL, rows)
     shutil.rmtree(shards)
     artifact.finish(count)
 
 
 def _write_shard(path: Path, searcher: Searcher, batch: Sequence[Question], depth: int) -> Path:
-    """Search for one batch of questions, unless an interrupted run has written its shard."""
+    """Retrieve for one batch of questions, unless an interrupted run has already written its shard.
+
+    Raises:
+        ArtifactError: If no passage is retrieved for a question.
+
+    """
     if path.is_file():
         return path
     rankings = searcher.search(batch, depth)
     empty = next((question for question, hits in zip(batch, rankings, strict=True) if not hits), None)
     if empty is not None:
         raise ArtifactError(
-            f"No passage was retrieved for question {empty.question_id!r} ({empty.text!r}): no word of it is in the "
-            "corpus. Remove it from the data set, or use retriever=dense or retriever=hybrid."
+            f"No passage was retrieved for question {empty.question_id!r} ({empty.text!r}): the corpus contains none of its "
+            "words. Remove the question from the data set, or use retriever=dense or retriever=hybrid."
         )
-    parquet.write(path, contracts.HITS, hit_rows(batch, rankings))
+    parquet.write(path, contracts.HITS, build_hit_rows(batch, rankings))
     return path
 
 
 def _write_texts(project: Project, folder: Path, parts: Sequence[Path], questions: Sequence[Question]) -> dict[str, str]:
-    """Write the passages of the rankings and the gold ones, so that later stages need no corpus; return the texts."""
+    """Write the retrieved and gold passages, so that later stages need no corpus, and return their texts by id."""
     ids = {passage_id for question in questions for passage_id in question.gold_passage_ids}
     for part in parts:
         ids.update(parquet.read(part, contracts.HITS, columns=["passage_id"])["passage_id"].to_pylist())
     corpus = project.corpus.require() / "passages.parquet"
     passages = [passage for passage in read_passages(corpus) if passage.passage_id in ids]
-    parquet.write(folder / "passages.parquet", contracts.CORPUS, passage_rows(passages))
+    parquet.write(folder / "passages.parquet", contracts.CORPUS, build_passage_rows(passages))
     return {passage.passage_id: passage.text for passage in passages}
 
 
-def _missing_scores(rankings: Rankings, name: str) -> list[str]:
-    """Return a note if the rankings come without scores, as those of a file may."""
+def _note_missing_scores(rankings: Rankings, name: str) -> list[str]:
+    """Return a note if some scores are missing, as can be the case for rankings that were read from a file."""
     scores = [hit.score for hits in rankings.hits.values() for hit in hits]
     missing = scores.count(None)
     if not missing:
         return []
     return [
-        f"{missing} of {len(scores)} contexts of {name} have no retriever score: weighting.by=retriever and "
-        "whatever else needs scores will refuse them."
+        f"{missing} of {len(scores)} contexts of {name} have no retriever score, so weighting.by=retriever and "
+        "strategies that need scores will reject them."
     ]
 
 
-def quality_rows(rankings: Rankings, questions: Sequence[Question]) -> list[dict[str, Any]]:
-    """Return the quality of stored rankings, with intervals.
+def compute_quality_rows(rankings: Rankings, questions: Sequence[Question]) -> list[dict[str, Any]]:
+    """Compute the retrieval metrics of each split, with confidence intervals.
 
-    Each split has a row of top-k accuracies by answers and, where gold passages are annotated, one of recall@k by these,
-    with nDCG@10, MRR and MAP. Questions whose only answer is their own text, as in BEIR, have no answers.
+    Each split has a row with top-k accuracy by answer strings. If gold passages are annotated, it has a second row with
+    recall@k, nDCG@10, MRR and MAP. Questions whose only answer is their own text, as in BEIR, count as having no answer.
     """
     hits, rows = rankings.hits, []
     for split in dict.fromkeys(question.split for question in questions):
         selected = [question for question in questions if question.split == split]
-        undefined = dict.fromkeys(RANK_MEASURES, undefined_interval())
+        undefined = dict.fromkeys(RANK_MEASURES, build_undefined_interval())
         answered = [question for question in selected if question.answers != (question.text,)]
         if answered:
-            flags = [[hit.has_answer for hit in hits[question.question_id]] for question in answered]
-            at = {f"@{k}": mean_interval(top_k_accuracy(flags, k)) for k in DEPTHS}
-            rows.append({"split": split, "measure": "top-k accuracy", "questions": len(answered), **at, **undefined})
-        judged = {q.question_id: q.gold_passage_ids for q in selected if q.gold_passage_ids}
-        if judged:
-            ranked = {question_id: [hit.passage_id for hit in hits[question_id]] for question_id in judged}
-            values = {name: mean_interval(vector) for name, vector in judged_measures(judged, ranked, DEPTHS).items()}
-            at = {name.removeprefix("recall"): interval for name, interval in values.items()}
-            rows.append({"split": split, "measure": "recall", "questions": len(judged), **at})
+            contains_answer = [[hit.has_answer for hit in hits[question.question_id]] for question in answered]
+            accuracies = {f"@{k}": compute_mean_interval(top_k_accuracy(contains_answer, k)) for k in DEPTHS}
+            rows.append({"split": split, "measure": "top-k accuracy", "questions": len(answered), **accuracies, **undefined})
+        gold_ids = {question.question_id: question.gold_passage_ids for question in selected if question.gold_passage_ids}
+        if gold_ids:
+            ranked = {question_id: [hit.passage_id for hit in hits[question_id]] for question_id in gold_ids}
+            measures = {
+                name: compute_mean_interval(values)
+                for name, values in compute_ranking_measures(gold_ids, ranked, DEPTHS).items()
+            }
+            columns = {name.removeprefix("recall"): interval for name, interval in measures.items()}
+            rows.append({"split": split, "measure": "recall", "questions": len(gold_ids), **columns})
     return rows
 
 
-def _logged(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """Return the defined values by their names in MLflow, such as "test_recall_at_10" and "test_nDCG_at_10"."""
+def _select_logged_values(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """Return the defined values by their MLflow names, such as "test_recall_at_10" and "test_nDCG_at_10"."""
     values = {}
     for row in rows:
         for name, value in row.items():
@@ -141,6 +158,6 @@ def _logged(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
     return values
 
 
-main = entry(retrieve)
+main = make_main(retrieve)
 if __name__ == "__main__":
     main()

@@ -1,9 +1,9 @@
 """Train a relevance estimator and a generator together (RE-RAG), or a generator alone (RAG, fusion-in-decoder).
 
-No relevance label is read: the estimator is trained on the generator's likelihood of the answer given each context.
+No relevance labels are used: the estimator is trained on the generator's likelihood of the answer given each context.
 
     python -m flows.train_joint estimator=cross_encoder                       # a frozen teacher (conf/joint/frozen.yaml)
-    python -m flows.train_joint joint=re_rag estimator=t5                     # both learn
+    python -m flows.train_joint joint=re_rag estimator=t5                     # both are trained
     torchrun --nproc_per_node=4 -m flows.train_joint joint=re_rag estimator=t5
 """
 
@@ -18,55 +18,56 @@ from omegaconf import DictConfig, OmegaConf
 from flows import _models
 from flows._artifacts import Artifact, Project
 from flows._build import build
-from flows._elsewhere import announce
-from flows._engines import drive, open_engines, open_ledger, reader_spec
-from flows._entry import entry
+from flows._elsewhere import print_equivalent
+from flows._engines import iter_outcomes, open_engines, open_ledger, resolve_reader_spec
+from flows._entry import make_main
 from flows._prompts import open_prompt
 from flows._summary import Summary, progress
-from flows._track import silent, track
+from flows._track import discard_metrics, track
 from winnow.artifacts.rankings import read_rankings
 from winnow.artifacts.tables import read_questions
-from winnow.contexts.build import ranked_contexts
+from winnow.contexts.build import build_ranked_contexts
 from winnow.driver import Job
 from winnow.strategies.teaching import Teacher
 
 
 def train_joint(configs: Sequence[DictConfig]) -> Summary:
-    """Train for each job, and report the best epoch on the development questions."""
+    """Train the models of each job, and show the best epoch's metrics on the development questions."""
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
     for cfg in configs:
         project = Project(cfg)
-        artifact = _models.joint(project)
-        if artifact.done:
-            notes.append(f"{artifact.folder} is already trained; skipped.")
+        artifact = _models.resolve_joint_models(project)
+        if artifact.is_finished:
+            notes.append(f"{artifact.folder} is already trained; training was skipped.")
         else:
-            announce(artifact)
+            print_equivalent(artifact)
             _train(project, artifact)
         questions = cfg.joint.data.dev_questions or "all"
-        rows.append({"trained": artifact.folder, "dev questions": questions, **_report_row(artifact)})
+        rows.append({"trained": artifact.folder, "dev questions": questions, **_build_row(artifact)})
     return Summary("Joint training, development questions of the best epoch", rows, "\n".join(notes))
 
 
 def _train(project: Project, artifact: Artifact) -> None:
-    from winnow.training.loop import fit, total_steps
+    """Train the models of a joint training and log its metrics. Under torchrun only the first process logs."""
+    from winnow.training.loop import count_optimizer_steps, fit
 
     cfg = project.cfg
     data = cfg.joint.data
-    train = _groups(project, data.split, data.questions, data.contexts)
-    dev = _groups(project, data.dev, data.dev_questions, data.dev_contexts)
+    train = _load_groups(project, data.split, data.questions, data.contexts)
+    dev = _load_groups(project, data.dev, data.dev_questions, data.dev_contexts)
     if cfg.joint.teacher is not None:
         train, dev = _add_teacher_outputs(project, train, dev)
     settings = build(cfg.joint.settings)
-    method = build(cfg.joint.method, **_models_to_train(cfg))
+    method = build(cfg.joint.method, **_build_models(cfg))
     if os.environ.get("RANK", "0") != "0":
-        fit(method, train, dev, settings, artifact.folder, silent)
+        fit(method, train, dev, settings, artifact.folder, discard_metrics)
         return
     params = {"joint": OmegaConf.to_container(cfg.joint, resolve=True), "questions": len(train)}
     with track(project, "train_joint", artifact, params) as run:
-        with progress("training", total_steps(len(train), settings, method.updates)) as advance:
-            report = fit(method, train, dev, settings, artifact.folder, run.metrics, advance)
-        run.metrics(
+        with progress("training", count_optimizer_steps(len(train), settings, method.updates)) as advance:
+            report = fit(method, train, dev, settings, artifact.folder, run.log_metrics, advance)
+        run.log_metrics(
             {
                 "seconds": report.seconds,
                 "tokens_per_second": report.tokens_per_second,
@@ -78,8 +79,8 @@ def _train(project: Project, artifact: Artifact) -> None:
     artifact.finish(len(train))
 
 
-def _models_to_train(cfg: DictConfig) -> dict[str, Any]:
-    """Build what the method trains; load in float32: mixed precision needs float32 master weights."""
+def _build_models(cfg: DictConfig) -> dict[str, Any]:
+    """Build the models that the method trains, in float32 because mixed precision needs float32 master weights."""
     models: dict[str, Any] = {}
     device = cfg.joint.settings.device
     if "estimator" in cfg.joint.trainable:
@@ -90,31 +91,36 @@ def _models_to_train(cfg: DictConfig) -> dict[str, Any]:
     return models
 
 
-def _groups(project: Project, split: str, limit: int | None, contexts: int) -> list[Any]:
+def _load_groups(project: Project, split: str, max_questions: int | None, max_contexts: int | None) -> list[Any]:
+    """Load the first questions of a split, each grouped with its first retrieved contexts; None means all."""
     from winnow.training.groups import Group
 
-    questions = read_questions(project.questions_file, [split])[:limit]
+    questions = read_questions(project.questions_file, [split])[:max_questions]
     rankings = read_rankings(project.rankings.require(), questions)
-    return [Group(q, tuple(c for c in ranked_contexts(rankings, q) if c.rank)[:contexts]) for q in questions]
+    groups = []
+    for question in questions:
+        retrieved = [context for context in build_ranked_contexts(rankings, question) if context.rank]
+        groups.append(Group(question, tuple(retrieved[:max_contexts])))
+    return groups
 
 
 def _add_teacher_outputs(project: Project, train: Sequence[Any], dev: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """Return the groups with the teacher's likelihoods of the training answers, and its own answers for development.
+    """Add the teacher's likelihoods of the answers to the training groups, and its replies to the development groups.
 
-    Both go through the ledger: another estimator, objective or seed reuses them.
+    Its calls are stored in the ledger, so that trainings with another estimator, objective or seed reuse them.
     """
-    teacher = project.cfg.joint.teacher
-    plans = Teacher(open_prompt(project, teacher.prompt), build(teacher.decoding))
+    settings = project.cfg.joint.teacher
+    teacher = Teacher(open_prompt(project, settings.prompt), build(settings.decoding))
 
     def jobs() -> Iterator[Job[Any]]:
         for n, group in enumerate(train):
-            yield Job(("train", n), plans.likelihoods(group.question, group.contexts))
+            yield Job(("train", n), teacher.request_likelihoods(group.question, group.contexts))
         for n, group in enumerate(dev):
-            yield Job(("dev", n), plans.replies(group.question, group.contexts))
+            yield Job(("dev", n), teacher.request_scored_replies(group.question, group.contexts))
 
-    engines = open_engines([reader_spec(project, teacher.reader, teacher.prompt)])
+    engines = open_engines([resolve_reader_spec(project, settings.reader, settings.prompt)])
     with open_ledger(project.cfg) as ledger:
-        outcomes = drive(engines, ledger, jobs(), len(train) + len(dev), "querying the frozen generator")
+        outcomes = iter_outcomes(engines, ledger, jobs(), len(train) + len(dev), "querying the frozen generator")
         results = {outcome.tag: outcome.result for outcome in outcomes}
     return (
         [replace(group, answer_log_probs=results["train", n]) for n, group in enumerate(train)],
@@ -122,15 +128,16 @@ def _add_teacher_outputs(project: Project, train: Sequence[Any], dev: Sequence[A
     )
 
 
-def _report_row(artifact: Artifact) -> dict[str, Any]:
+def _build_row(artifact: Artifact) -> dict[str, Any]:
+    """Return the best epoch, its metrics and the speed of a finished training."""
     report = json.loads((artifact.folder / "training.json").read_text())
     best: dict[str, float] = next((row for row in report["history"] if row["epoch"] == report["best_epoch"]), {})
     metrics = {name: f"{100 * value:.1f} %" for name, value in best.items() if name != "epoch"}
-    truncation = f", {report['truncated']} pairs cut to the context length" if report.get("truncated") else ""
+    truncation = f", {report['truncated']} pairs truncated to the maximum length" if report.get("truncated") else ""
     speed = f"{report['seconds']:.0f} s, {report['tokens_per_second']:.0f} tokens/s, {report['peak_memory'] / 1e9:.1f} GB"
     return {"best epoch": f"{report['best_epoch']} of {len(report['history'])}", **metrics, "training": speed + truncation}
 
 
-main = entry(train_joint, seeds="each")
+main = make_main(train_joint, seeds="each")
 if __name__ == "__main__":
     main()

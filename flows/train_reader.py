@@ -1,4 +1,4 @@
-"""Fine-tune the reader on the training split: short answers, and "unknown" where the passage lacks one.
+"""Fine-tune the reader on the training split to give short answers, and "unknown" if the passage contains none.
 
 python -m flows.train_reader
 torchrun --nproc_per_node=4 -m flows.train_reader reader=folder reader.tuned=true training.settings.lora_rank=16
@@ -14,111 +14,136 @@ from omegaconf import DictConfig
 from flows import _models
 from flows._artifacts import Artifact, Project
 from flows._build import build
-from flows._elsewhere import announce
-from flows._engines import drive, open_ledger, open_reader
-from flows._entry import entry
+from flows._elsewhere import print_equivalent
+from flows._engines import iter_outcomes, open_ledger, open_reader
+from flows._entry import make_main
 from flows._prompts import open_prompt
 from flows._summary import Summary
-from flows._track import silent, track
+from flows._track import discard_metrics, track
 from winnow.artifacts.rankings import read_rankings
 from winnow.artifacts.tables import read_questions
-from winnow.contexts.build import ranked_contexts
+from winnow.contexts.build import build_ranked_contexts
 from winnow.driver import Job
 from winnow.metrics.answer import exact_match
-from winnow.metrics.intervals import Interval, mean_interval
+from winnow.metrics.intervals import Interval, compute_mean_interval
 from winnow.modeling.loading import check_model
-from winnow.protocols import engines_for
+from winnow.protocols import build_engine_map
 from winnow.records import Context, Price, Question
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.prompt import Prompt
 from winnow.training.examples import build_examples
 
 Case = tuple[Question, Context]
+"""A question with the passage that the prompt shows."""
 
 
 def train_reader(configs: Sequence[DictConfig]) -> Summary:
-    """Train for each job whose reader is a tuned one, and compare it with its base model.
+    """Fine-tune the reader of each job with reader.tuned=true, and compare it with its base model.
 
-    It learns from the rankings of the labelling retriever, so that sweeps over retrievers share one reader.
+    The training passages come from the retriever that labels questions, so that sweeps over retrievers share one reader.
     """
     rows: list[dict[str, Any]] = []
     for cfg in configs:
         project = Project(cfg)
-        artifact = _models.trained_reader(project, cfg.reader, cfg.prompt)
+        artifact = _models.resolve_trained_reader(project, cfg.reader, cfg.prompt)
         artifact.folder.parent.mkdir(parents=True, exist_ok=True)
         if not cfg.reader.tuned:
             rows.append({"reader": cfg.reader.name, "": "reader.tuned is false: nothing to train"})
-        elif artifact.done:
+        elif artifact.is_finished:
             rows.append({"reader": artifact.folder, "": "finished already"})
         else:
-            announce(artifact)
+            print_equivalent(artifact)
             rows += _train(project, artifact)
     return Summary("Reader on held-out questions, % [95 % interval]", rows)
 
 
 def _train(project: Project, artifact: Artifact) -> list[dict[str, Any]]:
+    """Train a reader and return its rows of the summary. Under torchrun only the first process evaluates and logs."""
     from winnow.training.sft import fine_tune
 
     cfg = project.cfg
     base = str(cfg.reader.base)
     check_model(base)
     prompt = open_prompt(project, cfg.prompt)
-    ranked = _ranked_questions(project, cfg.training.split)
+    ranked = _load_ranked_questions(project, cfg.training.split)
     examples = build_examples(ranked, build(cfg.training.mix), prompt.render, cfg.training.seed)
     settings = build(cfg.training.settings)
     if os.environ.get("RANK", "0") != "0":
-        fine_tune(base, examples, settings, artifact.folder, silent)
+        fine_tune(base, examples, settings, artifact.folder, discard_metrics)
         return []
     params = {"training": dict(cfg.training.settings), "examples": len(examples)}
     with track(project, "train_reader", artifact, params) as run:
-        report = fine_tune(base, examples, settings, artifact.folder, run.metrics)
+        report = fine_tune(base, examples, settings, artifact.folder, run.log_metrics)
         rows = _evaluate(project, artifact, prompt)
-        run.metrics({f"{r['model']}_{name}": v.mean for r in rows for name, v in r.items() if isinstance(v, Interval)})
-        run.metrics({f"train_{name}": float(value) for name, value in asdict(report).items()})
+        run.log_metrics(
+            {
+                f"{row['model']}_{name}": value.mean
+                for row in rows
+                for name, value in row.items()
+                if isinstance(value, Interval)
+            }
+        )
+        run.log_metrics({f"train_{name}": float(value) for name, value in asdict(report).items()})
     artifact.finish(len(examples))
     speed = f"{report.seconds:.0f} s, {report.tokens_per_second:.0f} tokens/s, {report.peak_memory / 1e9:.1f} GB"
     training = f"{speed}, {report.skipped} pairs too long"
-    texts = [{n: v.percent() if isinstance(v, Interval) else v for n, v in row.items()} for row in rows]
-    return [{**row, "training": training if row["model"] == "tuned" else ""} for row in texts]
+    return [{**_format_intervals(row), "training": training if row["model"] == "tuned" else ""} for row in rows]
 
 
-def _ranked_questions(project: Project, split: str) -> list[tuple[Question, tuple[Context, ...]]]:
+def _format_intervals(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value.format_percent() if isinstance(value, Interval) else value for name, value in row.items()}
+
+
+def _load_ranked_questions(project: Project, split: str) -> list[tuple[Question, tuple[Context, ...]]]:
+    """Load the questions of a split, each with its contexts as ranked by the labelling retriever."""
     questions = read_questions(project.questions_file, [split])
-    rankings = read_rankings(project.retrieval(project.cfg.answerable.retriever).require(), questions)
-    return [(question, ranked_contexts(rankings, question)) for question in questions]
+    rankings = read_rankings(project.resolve_retrieval(project.cfg.answerable.retriever).require(), questions)
+    return [(question, build_ranked_contexts(rankings, question)) for question in questions]
 
 
 def _evaluate(project: Project, artifact: Artifact, prompt: Prompt) -> list[dict[str, Any]]:
-    """Prompt base and tuned reader with a passage that has the answer and one that lacks it, for held-out questions."""
+    """Evaluate the base and the tuned reader on held-out questions, with and without a passage that has the answer."""
     settings = project.cfg.training.evaluation
-    held_out = [(q, contexts) for q, contexts in _ranked_questions(project, settings.split) if q.answerable]
-    chosen = [(q, contexts) for q, contexts in held_out if any(not c.has_answer for c in contexts)][: settings.limit]
-    gold = [(q, next(c for c in contexts if c.has_answer)) for q, contexts in chosen]
-    lacking = [(q, next(c for c in contexts if not c.has_answer)) for q, contexts in chosen]
+    held_out = [
+        (question, contexts)
+        for question, contexts in _load_ranked_questions(project, settings.split)
+        if question.answerable and any(not context.has_answer for context in contexts)
+    ][: settings.limit]
+    with_answer = [(question, next(c for c in contexts if c.has_answer)) for question, contexts in held_out]
+    without_answer = [(question, next(c for c in contexts if not c.has_answer)) for question, contexts in held_out]
     rows = []
     for model, path in (("zero-shot", str(project.cfg.reader.base)), ("tuned", str(artifact.folder))):
-        rows.append({"model": model, "questions": len(gold), **_measure(project, path, prompt, gold, lacking)})
+        rows.append(
+            {
+                "model": model,
+                "questions": len(with_answer),
+                **_evaluate_model(project, path, prompt, with_answer, without_answer),
+            }
+        )
     return rows
 
 
-def _measure(
-    project: Project, path: str, prompt: Prompt, gold: Sequence[Case], lacking: Sequence[Case]
+def _evaluate_model(
+    project: Project, path: str, prompt: Prompt, with_answer: Sequence[Case], without_answer: Sequence[Case]
 ) -> dict[str, Interval]:
-    cfg, cases = project.cfg, [*gold, *lacking]
+    """Compute the exact match and the rate of "unknown" of a model on passages with and without the answer."""
+    cfg, cases = project.cfg, [*with_answer, *without_answer]
     strategy = Concatenation(prompt, build(cfg.decoding))
     jobs = (Job(n, strategy.plan(question, [context])) for n, (question, context) in enumerate(cases))
-    engines = engines_for(open_reader(cfg.reader, path, price=Price(), name="evaluated"))
+    engines = build_engine_map(open_reader(cfg.reader, path, price=Price(), name="evaluated"))
     with open_ledger(cfg) as ledger:
-        outcomes = drive(engines, ledger, jobs, len(cases), "evaluating the reader")
+        outcomes = iter_outcomes(engines, ledger, jobs, len(cases), "evaluating the reader")
         answers = {outcome.tag: outcome.result for outcome in outcomes}
     unknown = [float(answers[n].unknown) for n in range(len(cases))]
     return {
-        "em_gold": mean_interval([exact_match(answers[n].text, q.answers) for n, (q, _) in enumerate(gold)]),
-        "unk_gold": mean_interval(unknown[: len(gold)]),
-        "unk_lacking": mean_interval(unknown[len(gold) :]),
+        "em_gold": compute_mean_interval(
+            [exact_match(answers[n].text, question.answers) for n, (question, _) in enumerate(with_answer)]
+        ),
+        "unk_gold": compute_mean_interval(unknown[: len(with_answer)]),
+        "unk_lacking": compute_mean_interval(unknown[len(with_answer) :]),
     }
 
 
-main = entry(train_reader, seeds="each")
+main = make_main(train_reader, seeds="each")
 if __name__ == "__main__":
     main()

@@ -1,6 +1,6 @@
-"""Show what made an artifact: settings, inputs up to the corpus, code and versions, and what differs from the settings now.
+"""Show from which settings, inputs and code an artifact was made, and how they differ from the current settings.
 
-Without `artifact` it is the cell of the settings.
+Without `artifact=FOLDER` it shows the predictions of the current settings.
 
     python -m flows.why strategy=post_fusion k=5
     python -m flows.why artifact=data/predictions/post_fusion-0123456789ab
@@ -14,59 +14,67 @@ from omegaconf import DictConfig
 
 from flows import _models
 from flows._artifacts import Artifact, Project
-from flows._cells import cell_artifact, closed_book_artifact
-from flows._entry import entry
+from flows._cells import resolve_cell_artifact, resolve_closed_book_artifact
+from flows._entry import make_main
 from flows._summary import Summary
-from winnow.artifacts.provenance import flatten, git_revision, read_manifest, versions
+from winnow.artifacts.provenance import flatten, get_git_revision, get_installed_versions, read_manifest
 from winnow.errors import ConfigError, MissingArtifactError
 
 
 def why(configs: Sequence[DictConfig]) -> Summary:
-    """Print the record of each job's artifact and of its inputs, and tabulate the differences from the settings."""
+    """Print how each job's artifact and its inputs were made, and return a table of the differences from the settings."""
     rows: list[dict[str, Any]] = []
     titles = []
     for cfg in configs:
         project = Project(cfg)
-        folder = Path(cfg.artifact) if cfg.get("artifact") else cell_artifact(project).folder
-        for line in _history(folder, _roots(cfg)):
+        folder = Path(cfg.artifact) if cfg.get("artifact") else resolve_cell_artifact(project).folder
+        for line in _iter_history(folder, _list_artifact_roots(cfg)):
             print(line)
-        rows += _differences(project, folder)
+        rows += _build_difference_rows(project, folder)
         titles.append(str(folder))
     title = f"{', '.join(titles)} and the settings of this command"
     return Summary(title if rows else f"{title}: no difference", rows)
 
 
-def _roots(cfg: DictConfig) -> list[Path]:
+def _list_artifact_roots(cfg: DictConfig) -> list[Path]:
+    """Return the parent folders of all artifacts."""
     return [Path(cfg.paths.data), Path(cfg.paths.models)]
 
 
-def _history(folder: Path, roots: Sequence[Path], depth: int = 0) -> Iterator[str]:
-    """Yield the lines about an artifact and, indented below, about those that it was made from."""
-    indent, body = "  " * depth, _manifest(folder)
-    settings = body["settings"]
-    libraries = ", ".join(f"{name} {number}" for name, number in body["versions"].items())
+def _iter_history(folder: Path, roots: Sequence[Path], depth: int = 0) -> Iterator[str]:
+    """Yield lines about an artifact and, indented below it, about the artifacts from which it was made."""
+    indent = "  " * depth
+    manifest = _read_finished_manifest(folder)
+    settings = manifest["settings"]
+    libraries = ", ".join(f"{name} {number}" for name, number in manifest["versions"].items())
     yield f"{indent}{folder}"
-    yield f"{indent}  made by flows.{settings.get('stage', '?')}, content {body['content']}, {body['rows']} rows"
-    yield f"{indent}  code {body['git']}; {libraries}"
+    yield f"{indent}  made by flows.{settings.get('stage', '?')}, content {manifest['content']}, {manifest['rows']} rows"
+    yield f"{indent}  code {manifest['git']}; {libraries}"
     inputs: list[str] = []
     for label, value in flatten(settings.get("inputs", {})).items():
-        if (artifact := _artifact_folder(value, roots)) is None:
+        if (artifact := _find_artifact(value, roots)) is None:
             yield f"{indent}  {label} = {value!r}"
         else:
             yield f"{indent}  {label} = {value}, see below"
-            inputs += list(_history(artifact, roots, depth + 1))
+            inputs += list(_iter_history(artifact, roots, depth + 1))
     yield from inputs
 
 
-def _manifest(folder: Path) -> Mapping[str, Any]:
-    body = read_manifest(folder)
-    if "content" not in body:
-        raise MissingArtifactError(f"{folder} is no finished artifact: it has no manifest.json of this version.")
-    return body
+def _read_finished_manifest(folder: Path) -> Mapping[str, Any]:
+    """Read the manifest of a finished artifact.
+
+    Raises:
+        MissingArtifactError: If the folder has no manifest of the current format.
+
+    """
+    manifest = read_manifest(folder)
+    if "content" not in manifest:
+        raise MissingArtifactError(f"{folder} is no finished artifact: it has no manifest.json of this version of Winnow.")
+    return manifest
 
 
-def _artifact_folder(value: Any, roots: Sequence[Path]) -> Path | None:
-    """Return the folder of an input that is an artifact (its identity is key:content), None for any other value."""
+def _find_artifact(value: Any, roots: Sequence[Path]) -> Path | None:
+    """Return the folder of an input that is an artifact, recorded as "key:content", or None for any other value."""
     key, separator, content = value.partition(":") if isinstance(value, str) else ("", "", "")
     if not separator or len(key) != 12 or len(content) != 12:
         return None
@@ -74,42 +82,48 @@ def _artifact_folder(value: Any, roots: Sequence[Path]) -> Path | None:
     return next((folder for folder in folders if read_manifest(folder).get("content") == content), None)
 
 
-def _differences(project: Project, folder: Path) -> list[dict[str, Any]]:
-    """Return a row for each setting, input, version and revision in which the artifact differs from this checkout."""
-    body = _manifest(folder)
-    current = _current(project, str(body["settings"].get("stage")))
+def _build_difference_rows(project: Project, folder: Path) -> list[dict[str, Any]]:
+    """Return a row for each input, library version and revision in which the artifact differs from the current state."""
+    manifest = _read_finished_manifest(folder)
+    current = _resolve_artifact(project, str(manifest["settings"].get("stage")))
     pairs = {
-        **_changed(flatten(body["settings"].get("inputs", {})), flatten(current.settings["inputs"]), ""),
-        **_changed(body["versions"], versions(), "version of "),
-        **_changed({"code": body["git"]}, {"code": git_revision()}, ""),
+        **_find_changes(flatten(manifest["settings"].get("inputs", {})), flatten(current.settings["inputs"]), ""),
+        **_find_changes(manifest["versions"], get_installed_versions(), "version of "),
+        **_find_changes({"code": manifest["git"]}, {"code": get_git_revision()}, ""),
     }
     return [{"what": name, "artifact": then, "now": now} for name, (then, now) in pairs.items()]
 
 
-def _changed(then: Mapping[str, Any], now: Mapping[str, Any], prefix: str) -> dict[str, tuple[Any, Any]]:
-    names = dict.fromkeys([*then, *now])
-    return {f"{prefix}{n}": (then.get(n, "-"), now.get(n, "-")) for n in names if then.get(n, "-") != now.get(n, "-")}
+def _find_changes(then: Mapping[str, Any], now: Mapping[str, Any], prefix: str) -> dict[str, tuple[Any, Any]]:
+    """Return the old and the new value of each name whose values differ; "-" stands for a missing value."""
+    values = {name: (then.get(name, "-"), now.get(name, "-")) for name in dict.fromkeys([*then, *now])}
+    return {f"{prefix}{name}": (old, new) for name, (old, new) in values.items() if old != new}
 
 
-def _current(project: Project, stage: str) -> Artifact:
-    """Return the artifact of a stage under the settings."""
+def _resolve_artifact(project: Project, stage: str) -> Artifact:
+    """Return the artifact of a stage for the current settings.
+
+    Raises:
+        ConfigError: If there is no such stage.
+
+    """
     cfg = project.cfg
     artifacts: dict[str, Callable[[], Artifact]] = {
         "corpus": lambda: project.corpus,
-        "index": project.index,
+        "index": project.resolve_index,
         "questions": lambda: project.questions,
-        "retrieve": project.retrieval,
-        "score": lambda: _models.relevance(project),
-        "train_reader": lambda: _models.trained_reader(project, cfg.reader, cfg.prompt),
-        "train_joint": lambda: _models.joint(project),
-        "closed_book": lambda: closed_book_artifact(project),
-        "sweep": lambda: cell_artifact(project),
+        "retrieve": project.resolve_retrieval,
+        "score": lambda: _models.resolve_relevance(project),
+        "train_reader": lambda: _models.resolve_trained_reader(project, cfg.reader, cfg.prompt),
+        "train_joint": lambda: _models.resolve_joint_models(project),
+        "closed_book": lambda: resolve_closed_book_artifact(project),
+        "sweep": lambda: resolve_cell_artifact(project),
     }
     if stage not in artifacts:
-        raise ConfigError(f"The artifact was made by the stage {stage!r}, which this version does not have.")
+        raise ConfigError(f"The artifact was made by the stage {stage!r}, which this version of Winnow does not have.")
     return artifacts[stage]()
 
 
-main = entry(why, seeds="one")
+main = make_main(why, seeds="one")
 if __name__ == "__main__":
     main()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from winnow.driver import Driver, Job
 from winnow.ledger.sqlite import SqliteStore
-from winnow.protocols import engines_for
+from winnow.protocols import build_engine_map
 from winnow.records import Answer, Decoding, Generate, Message, Outcome, Plan
 from winnow.strategies.prompt import Prompt
 from winnow.testing import ScriptedReader
@@ -31,5 +31,5 @@ def run(
 ) -> tuple[dict[object, Outcome[Answer]], Driver]:
     """All outcomes by tag."""
     with SqliteStore(path / "l.sqlite") as ledger:
-        driver = Driver(engines_for(reader, *roles), ledger, max_active=window)
+        driver = Driver(build_engine_map(reader, *roles), ledger, max_active=window)
         return {outcome.tag: outcome for outcome in driver.run(jobs)}, driver

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from winnow.assets import Asset, fetch, is_present, recorded_sha256
+from winnow.assets import Asset, fetch_asset, is_present, read_recorded_sha256
 from winnow.errors import AssetError, ConfigError, DiskFullError
 
 BODY = bytes(range(256)) * 400
@@ -65,11 +65,11 @@ def test_what_is_larger_than_its_size_is_neither_downloaded_nor_unpacked(tmp_pat
     """A server that sends on and on, and an archive of a few bytes with a large member."""
     _Handler.cut = False
     with pytest.raises(AssetError, match=r"is larger than 1,000 bytes. If that is right, raise `size`"):
-        fetch(Asset(address, str(tmp_path / "a"), SHA, size=1000), tmp_path / "d")
+        fetch_asset(Asset(address, str(tmp_path / "a"), SHA, size=1000), tmp_path / "d")
     with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("zeros", bytes(2**22))
     with pytest.raises(AssetError, match=r"is larger than 100,000 bytes"):
-        fetch(Asset(f"file:{tmp_path / 'bomb.zip'}", str(tmp_path / "b"), size=100_000), tmp_path / "d")
+        fetch_asset(Asset(f"file:{tmp_path / 'bomb.zip'}", str(tmp_path / "b"), size=100_000), tmp_path / "d")
     assert not (tmp_path / "a").exists()
     assert not (tmp_path / "b").exists()
 
@@ -80,29 +80,29 @@ def test_a_redirect_into_a_private_network_is_refused(tmp_path: Path, address: s
     port = address.rpartition(":")[2].partition("/")[0]
     _Handler.location = f"http://127.0.0.2:{port}/data.bin"
     with pytest.raises(AssetError, match=r"redirects to http://127\.0\.0\.2:\d+/data.bin, which is in a private network"):
-        fetch(Asset(address, str(tmp_path / "a"), SHA, size=len(BODY)), tmp_path / "d")
+        fetch_asset(Asset(address, str(tmp_path / "a"), SHA, size=len(BODY)), tmp_path / "d")
     _Handler.location = "/elsewhere.bin"
-    assert fetch(Asset(address, str(tmp_path / "a"), SHA, size=len(BODY)), tmp_path / "d")
+    assert fetch_asset(Asset(address, str(tmp_path / "a"), SHA, size=len(BODY)), tmp_path / "d")
 
 
 def test_a_download_that_breaks_off_is_continued(tmp_path: Path, address: str) -> None:
     """The first try keeps half and says so; the second asks for the rest only."""
     asset = Asset(address, str(tmp_path / "a"), SHA, size=len(BODY))
     with pytest.raises(AssetError, match="51200 bytes are kept"):
-        fetch(asset, tmp_path / "d")
+        fetch_asset(asset, tmp_path / "d")
     assert not (tmp_path / "a").exists()
-    assert fetch(asset, tmp_path / "d")
+    assert fetch_asset(asset, tmp_path / "d")
     assert (tmp_path / "a" / "data.bin").read_bytes() == BODY
     assert _Handler.ranges == ["", "bytes=51200-"]
-    assert not fetch(asset, tmp_path / "d")
+    assert not fetch_asset(asset, tmp_path / "d")
 
 
 def test_another_hash_is_refused_and_what_was_there_stays(tmp_path: Path, address: str) -> None:
     """The message gives both hashes; the files of an earlier fetch are untouched."""
     _Handler.cut = False
-    assert fetch(Asset(address, str(tmp_path / "a"), SHA, size=len(BODY)), tmp_path / "d")
+    assert fetch_asset(Asset(address, str(tmp_path / "a"), SHA, size=len(BODY)), tmp_path / "d")
     with pytest.raises(AssetError, match=f"SHA-256 is {SHA}, expected {'0' * 64}"):
-        fetch(Asset(address, str(tmp_path / "a"), "0" * 64, size=len(BODY)), tmp_path / "d")
+        fetch_asset(Asset(address, str(tmp_path / "a"), "0" * 64, size=len(BODY)), tmp_path / "d")
     assert (tmp_path / "a" / "data.bin").read_bytes() == BODY
     assert list((tmp_path / "d").iterdir()) == []
 
@@ -112,7 +112,7 @@ def test_files_of_one_s_own_are_never_replaced(tmp_path: Path, address: str) -> 
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "own").write_text("kept")
     with pytest.raises(AssetError, match=r"contains files that were not fetched from .* and would be replaced\. Move them"):
-        fetch(Asset(address, str(tmp_path / "a"), SHA, size=len(BODY)), tmp_path / "d")
+        fetch_asset(Asset(address, str(tmp_path / "a"), SHA, size=len(BODY)), tmp_path / "d")
     assert (tmp_path / "a" / "own").read_text() == "kept"
     assert _Handler.ranges == []
 
@@ -125,16 +125,16 @@ def test_members_of_an_archive(tmp_path: Path) -> None:
         out.writestr("pkg/model/sub/a.txt", "a")
         out.writestr("pkg/code.py", "raise SystemExit")
     asset = Asset(f"file:{archive}", str(tmp_path / "a"), members=["pkg/model/*"], size=len(BODY))
-    assert fetch(asset, tmp_path / "d")
+    assert fetch_asset(asset, tmp_path / "d")
     assert sorted(str(p.relative_to(tmp_path / "a")) for p in (tmp_path / "a").rglob("*.*[tn]")) == [
         ".asset.json", "config.json", "sub/a.txt",
     ]  # fmt: skip
     with zipfile.ZipFile(archive, "w") as out:
         out.writestr("../evil", "x")
     with pytest.raises(AssetError, match="has a path outside the folder"):
-        fetch(Asset(f"file:{archive}", str(tmp_path / "b"), size=len(BODY)), tmp_path / "d")
+        fetch_asset(Asset(f"file:{archive}", str(tmp_path / "b"), size=len(BODY)), tmp_path / "d")
     with pytest.raises(AssetError, match="no file that matches"):
-        fetch(Asset(f"file:{archive}", str(tmp_path / "c"), members=["none/*"], size=len(BODY)), tmp_path / "d")
+        fetch_asset(Asset(f"file:{archive}", str(tmp_path / "c"), members=["none/*"], size=len(BODY)), tmp_path / "d")
     assert archive.exists()
 
 
@@ -154,11 +154,11 @@ def test_a_package_is_fetched_by_pip_and_not_installed(tmp_path: Path, monkeypat
     monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
     asset = Asset("pypi:thing==1.0", str(tmp_path / "a"), digest, ["thing/*"], size=len(BODY))
-    assert fetch(asset, tmp_path / "d")
+    assert fetch_asset(asset, tmp_path / "d")
     assert (tmp_path / "a" / "data.json").is_file()
     assert subprocess.run([sys.executable, "-c", "import thing"], capture_output=True, check=False).returncode
     with pytest.raises(AssetError, match="could not be downloaded with pip"):
-        fetch(Asset("pypi:thing==1.0", str(tmp_path / "b"), "0" * 64, size=len(BODY)), tmp_path / "d")
+        fetch_asset(Asset("pypi:thing==1.0", str(tmp_path / "b"), "0" * 64, size=len(BODY)), tmp_path / "d")
 
 
 def test_addresses_are_checked_when_they_are_made(tmp_path: Path) -> None:
@@ -170,9 +170,9 @@ def test_addresses_are_checked_when_they_are_made(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="Pin the hub revision"):
         Asset("hf:owner/name", "a")
     with pytest.raises(DiskFullError):
-        fetch(Asset(f"file:{tmp_path}", str(tmp_path / "a"), size=2**60), tmp_path / "d")
+        fetch_asset(Asset(f"file:{tmp_path}", str(tmp_path / "a"), size=2**60), tmp_path / "d")
     with pytest.raises(AssetError, match="There is nothing at"):
-        fetch(Asset("file:/nowhere/at/all", str(tmp_path / "a"), size=1), tmp_path / "d")
+        fetch_asset(Asset("file:/nowhere/at/all", str(tmp_path / "a"), size=1), tmp_path / "d")
 
 
 def test_the_first_download_s_checksum_counts_where_none_is_published(tmp_path: Path, address: str) -> None:
@@ -181,16 +181,16 @@ def test_the_first_download_s_checksum_counts_where_none_is_published(tmp_path: 
     asset = Asset(address, str(tmp_path / "a"), "recorded", size=len(BODY))
     assert asset.is_unpinned
     assert not is_present(asset)
-    assert recorded_sha256(asset) == ""
-    assert fetch(asset, tmp_path / "d")
-    assert (recorded_sha256(asset), is_present(asset)) == (SHA, True)
-    assert not fetch(asset, tmp_path / "d")
+    assert read_recorded_sha256(asset) == ""
+    assert fetch_asset(asset, tmp_path / "d")
+    assert (read_recorded_sha256(asset), is_present(asset)) == (SHA, True)
+    assert not fetch_asset(asset, tmp_path / "d")
     pinned = replace(asset, sha256=SHA)
     assert not pinned.is_unpinned
-    assert not fetch(pinned, tmp_path / "d")
+    assert not fetch_asset(pinned, tmp_path / "d")
     elsewhere = replace(asset, path=str(tmp_path / "b"), sha256="0" * 64)
     with pytest.raises(AssetError, match=f"SHA-256 is {SHA}"):
-        fetch(elsewhere, tmp_path / "d")
+        fetch_asset(elsewhere, tmp_path / "d")
     with pytest.raises(ConfigError, match="64 hexadecimal digits or, for an http"):
         Asset("pypi:name==1", "a", "recorded")
 
@@ -200,9 +200,9 @@ def test_an_unpinned_download_is_resumed_too(tmp_path: Path, address: str) -> No
     _Handler.version = '"one"'
     asset = Asset(address, str(tmp_path / "a"), "recorded", size=len(BODY))
     with pytest.raises(AssetError, match="51200 bytes are kept"):
-        fetch(asset, tmp_path / "d")
-    assert fetch(asset, tmp_path / "d")
-    assert recorded_sha256(asset) == SHA
+        fetch_asset(asset, tmp_path / "d")
+    assert fetch_asset(asset, tmp_path / "d")
+    assert read_recorded_sha256(asset) == SHA
     assert _Handler.ranges == ["", "bytes=51200-"]
     assert list((tmp_path / "d").iterdir()) == []
 
@@ -213,9 +213,9 @@ def test_two_versions_of_an_unpinned_file_are_never_mixed(tmp_path: Path, addres
     _Handler.version = before
     asset = Asset(address, str(tmp_path / "a"), "recorded", size=len(BODY))
     with pytest.raises(AssetError, match="51200 bytes are kept"):
-        fetch(asset, tmp_path / "d")
+        fetch_asset(asset, tmp_path / "d")
     partial = next(file for file in (tmp_path / "d").iterdir() if file.suffix != ".version")
     partial.write_bytes(b"x" * 51200)
     _Handler.version = after
-    assert fetch(asset, tmp_path / "d")
-    assert recorded_sha256(asset) == SHA
+    assert fetch_asset(asset, tmp_path / "d")
+    assert read_recorded_sha256(asset) == SHA

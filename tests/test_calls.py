@@ -11,10 +11,10 @@ import pytest
 from tests.plans import PROMPT, run
 from winnow.driver import Driver, Job
 from winnow.errors import CallRefusedError, ConfigError, ReaderError
-from winnow.identity import ledger_identity
-from winnow.keys import request_key
+from winnow.identity import get_ledger_identity
+from winnow.keys import compute_request_key
 from winnow.ledger.sqlite import SqliteStore
-from winnow.protocols import engines_for
+from winnow.protocols import build_engine_map
 from winnow.records import (
     Answer,
     Decoding,
@@ -30,7 +30,7 @@ from winnow.records import (
     Search,
 )
 from winnow.strategies.concatenation import Concatenation
-from winnow.testing import ScriptedReader, context, question
+from winnow.testing import ScriptedReader, make_context, make_question
 
 
 def test_roles_have_engines_of_their_own_and_are_counted_apart(tmp_path: Path) -> None:
@@ -42,16 +42,16 @@ def test_roles_have_engines_of_their_own_and_are_counted_apart(tmp_path: Path) -
         return Answer(f"{read.text} {rewritten.text}", unknown=False)
 
     reader, rewriter = ScriptedReader(str.upper, identity="one"), ScriptedReader(lambda t: t * 2, identity="two")
-    engines = {**engines_for(reader), **engines_for(rewriter, "rewriter")}
+    engines = {**build_engine_map(reader), **build_engine_map(rewriter, "rewriter")}
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
         driver = Driver(engines, ledger)
         (outcome,) = driver.run([Job(1, plan())])
         assert outcome.result.text == "A aa"
         assert [(part.role, part.calls) for part in outcome.usage] == [("reader", 1), ("rewriter", 1)]
-        assert {role: usage.tokens_in for role, usage in driver.tally.usage.items()} == {"reader": 1, "rewriter": 1}
-        shared = Driver(engines_for(ScriptedReader(identity="one"), "reader", "rewriter"), ledger)
+        assert {role: usage.tokens_in for role, usage in driver.stats.usage.items()} == {"reader": 1, "rewriter": 1}
+        shared = Driver(build_engine_map(ScriptedReader(identity="one"), "reader", "rewriter"), ledger)
         (outcome,) = shared.run([Job(1, plan())])
-        assert (outcome.result.text, shared.tally.executed) == ("A A", 0)
+        assert (outcome.result.text, shared.stats.executed) == ("A A", 0)
 
 
 class Slow(ScriptedReader):
@@ -97,7 +97,7 @@ def test_no_engine_waits_for_another(tmp_path: Path) -> None:
         return str(reply.text)
 
     slow = Slow(str.upper, identity="api")
-    engines = {**engines_for(slow), **engines_for(Local(identity="local"))}
+    engines = {**build_engine_map(slow), **build_engine_map(Local(identity="local"))}
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
         jobs: list[Job[str]] = [Job("api", generate()), *(Job(n, estimate(n)) for n in range(5))]
         order = [outcome.tag for outcome in Driver(engines, ledger).run(jobs)]
@@ -132,9 +132,9 @@ def test_a_failed_search_is_a_result_and_is_recorded(tmp_path: Path) -> None:
 
     for expected in (1, 0):
         with SqliteStore(tmp_path / "l.sqlite") as ledger:
-            driver = Driver(engines_for(Refusing(identity="web")), ledger)
+            driver = Driver(build_engine_map(Refusing(identity="web")), ledger)
             (outcome,) = driver.run([Job(1, plan())])
-        assert (outcome.result, driver.tally.executed) == ("time-out", expected)
+        assert (outcome.result, driver.stats.executed) == ("time-out", expected)
 
 
 class Censored(ScriptedReader):
@@ -152,10 +152,10 @@ def test_a_stored_refusal_reaches_only_plans_that_can_go_on(tmp_path: Path) -> N
         return reply.reason if isinstance(reply, Failed) else reply.text
 
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
-        (outcome,) = Driver(engines_for(Censored()), ledger).run([Job(1, plan(may_fail=True))])
+        (outcome,) = Driver(build_engine_map(Censored()), ledger).run([Job(1, plan(may_fail=True))])
         assert outcome.result == "content filter."
         with pytest.raises(CallRefusedError, match=r"content filter\. `winnow ledger prune --failed`"):
-            list(Driver(engines_for(Censored()), ledger).run([Job(1, plan(may_fail=False))]))
+            list(Driver(build_engine_map(Censored()), ledger).run([Job(1, plan(may_fail=False))]))
 
 
 @dataclass
@@ -182,7 +182,7 @@ class Broken(ScriptedReader):
 def test_replies_on_their_way_from_one_server_survive_the_failure_of_another(tmp_path: Path) -> None:
     """The judge's paid reply is stored before the reader's error ends the run."""
     judge = Remote(lambda _: "yes", identity="judge")
-    engines = engines_for(Broken(), "reader") | engines_for(judge, "judge")
+    engines = build_engine_map(Broken(), "reader") | build_engine_map(judge, "judge")
 
     def plan() -> Plan[Answer]:
         yield [Generate((Message("user", role),), Decoding(), role=role) for role in ("reader", "judge")]
@@ -191,7 +191,7 @@ def test_replies_on_their_way_from_one_server_survive_the_failure_of_another(tmp
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
         with pytest.raises(ReaderError, match="the quota is exhausted"):
             list(Driver(engines, ledger).run([Job(1, plan())]))
-        key = request_key(ledger_identity(judge), Generate((Message("user", "judge"),), Decoding()))
+        key = compute_request_key(get_ledger_identity(judge), Generate((Message("user", "judge"),), Decoding()))
         assert isinstance(ledger.get([key])[key], Generation)
 
 
@@ -215,7 +215,7 @@ class Loading(ScriptedReader):
 
 def test_a_local_call_takes_its_own_computation_alone(tmp_path: Path) -> None:
     """Neither loading nor another engine's computation is in its seconds."""
-    engines = engines_for(Loading(identity="a", seconds=0.4), "reader") | engines_for(
+    engines = build_engine_map(Loading(identity="a", seconds=0.4), "reader") | build_engine_map(
         Loading(identity="b", seconds=0.1), "judge"
     )
 
@@ -234,12 +234,12 @@ def test_a_shortened_request_keeps_its_role_and_sample() -> None:
     """All that is not the prompt stays."""
     short = Generate((Message("user", "s"),), Decoding())
     one = Generate((Message("user", "l"),), Decoding(), 3, "judge", ("true",), may_fail=True, shorter=lambda: short)
-    less = one.shortened()
+    less = one.drop_passage()
     assert less is not None
     assert (less.messages, less.sample, less.role, less.token_logprobs, less.may_fail) == (
         short.messages, 3, "judge", ("true",), True,
     )  # fmt: skip
-    assert short.shortened() is None
+    assert short.drop_passage() is None
 
 
 def test_a_request_that_its_engine_refuses_stops_the_run_before_it_is_sent(tmp_path: Path) -> None:
@@ -257,8 +257,8 @@ def test_a_request_that_its_engine_refuses_stops_the_run_before_it_is_sent(tmp_p
 
 def test_a_plan_learns_which_passages_its_prompt_showed(tmp_path: Path) -> None:
     """Where some were dropped, the answer's `used` are those of the prompt that was sent."""
-    contexts = [context(n, f"{n}" * 40) for n in (1, 2, 3)]
-    job = Job(1, Concatenation(PROMPT, Decoding()).plan(question(), contexts))
+    contexts = [make_context(n, f"{n}" * 40) for n in (1, 2, 3)]
+    job = Job(1, Concatenation(PROMPT, Decoding()).plan(make_question(), contexts))
     outcomes, _ = run(tmp_path, [job], ScriptedReader(lambda _: "x", context_length=110))
     assert [p.passage_id for p in outcomes[1].result.used] == ["p1", "p2"]
     assert outcomes[1].result.reply == "x"

@@ -34,11 +34,11 @@ def test_the_strategy_and_its_test(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_metric(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its YAML's settings build it."""
-    from winnow.testing import sample
+    from winnow.testing import make_sample
 
     module = _module("src/winnow/metrics/brevity.py", monkeypatch)
     settings = yaml.safe_load(BLOCKS["conf/metric/words.yaml"])
     assert settings.pop("_target_") == "winnow.metrics.brevity.Words"
     metric = module.Words(**settings)
-    assert metric.score(sample("the Jane Austen")) == 3
-    assert metric.score(sample("unknown", unknown=True)) is None
+    assert metric.score(make_sample("the Jane Austen")) == 3
+    assert metric.score(make_sample("unknown", unknown=True)) is None

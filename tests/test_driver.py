@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tests.plans import PROMPT, ask, run
 from winnow.driver import Driver, Job
 from winnow.errors import ConfigError, PromptTooLongError
-from winnow.keys import request_key
+from winnow.keys import compute_request_key
 from winnow.ledger.sqlite import SqliteStore
-from winnow.protocols import engines_for
+from winnow.protocols import build_engine_map
 from winnow.records import (
     Answer,
     Decoding,
@@ -28,7 +28,7 @@ from winnow.records import (
 from winnow.strategies.concat_pf import ConcatPF
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.post_fusion import PostFusion
-from winnow.testing import ScriptedReader, context, question
+from winnow.testing import ScriptedReader, make_context, make_question
 
 
 def test_equal_requests_are_made_once(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_equal_requests_are_made_once(tmp_path: Path) -> None:
     assert sorted(reader.prompts) == ["a", "b"]
     assert {outcome.result.text for outcome in outcomes.values()} == {"B"}
     assert {outcome.usage[0].calls for outcome in outcomes.values()} == {2}
-    assert (driver.tally.requests, driver.tally.executed, driver.tally.merged, driver.tally.shared) == (20, 2, 18, 0.9)
+    assert (driver.stats.requests, driver.stats.executed, driver.stats.merged, driver.stats.shared) == (20, 2, 18, 0.9)
 
 
 def test_a_second_run_asks_nothing(tmp_path: Path) -> None:
@@ -48,15 +48,15 @@ def test_a_second_run_asks_nothing(tmp_path: Path) -> None:
     second, driver = run(tmp_path, [Job(1, ask(["a"], ["b"]))], reader)
     assert first == second
     assert reader.prompts == []
-    assert driver.tally.ledger_hits == 2
+    assert driver.stats.ledger_hits == 2
 
 
 def test_post_fusion_calls_are_shared_between_strategies(tmp_path: Path) -> None:
     """PF at k = 2 and 3 and Concat+PF need three passage calls and two concatenations together."""
-    contexts = [context(n, f"t{n}") for n in (1, 2, 3)]
+    contexts = [make_context(n, f"t{n}") for n in (1, 2, 3)]
     pf, both = PostFusion(PROMPT, Decoding()), ConcatPF(PROMPT, Decoding())
-    jobs = [Job(f"pf{k}", pf.plan(question(), contexts[:k])) for k in (2, 3)]
-    jobs += [Job(f"both{k}", both.plan(question(), contexts[:k])) for k in (2, 3)]
+    jobs = [Job(f"pf{k}", pf.plan(make_question(), contexts[:k])) for k in (2, 3)]
+    jobs += [Job(f"both{k}", both.plan(make_question(), contexts[:k])) for k in (2, 3)]
     reader = ScriptedReader()
     outcomes, _ = run(tmp_path, jobs, reader)
     assert len(reader.prompts) == 5
@@ -65,9 +65,9 @@ def test_post_fusion_calls_are_shared_between_strategies(tmp_path: Path) -> None
 
 def test_a_long_prompt_sheds_passages_from_the_end_and_says_so(tmp_path: Path) -> None:
     """The lowest-ranked goes first, the gold passage last; the dropped ones are counted."""
-    contexts = [context(1, "a" * 40), context(2, "b" * 40), context(3, "c" * 40, is_gold=True)]
+    contexts = [make_context(1, "a" * 40), make_context(2, "b" * 40), make_context(3, "c" * 40, is_gold=True)]
     reader = ScriptedReader(lambda prompt: prompt, context_length=110)
-    outcomes, _ = run(tmp_path, [Job(1, Concatenation(PROMPT, Decoding()).plan(question(), contexts))], reader)
+    outcomes, _ = run(tmp_path, [Job(1, Concatenation(PROMPT, Decoding()).plan(make_question(), contexts))], reader)
     assert outcomes[1].dropped == 1
     assert "b" * 40 not in reader.prompts[0]
     assert "c" * 40 in reader.prompts[0]
@@ -75,13 +75,13 @@ def test_a_long_prompt_sheds_passages_from_the_end_and_says_so(tmp_path: Path) -
 
 def test_each_plan_counts_what_it_dropped_itself(tmp_path: Path) -> None:
     """K = 1, 2 and 3 shrink to one prompt and share its call; each reports its own cut, in a replay too."""
-    contexts = [context(n, f"{n}" * 40) for n in (1, 2, 3)]
+    contexts = [make_context(n, f"{n}" * 40) for n in (1, 2, 3)]
     strategy = Concatenation(PROMPT, Decoding())
     for _ in range(2):
-        jobs = [Job(k, strategy.plan(question(), contexts[:k])) for k in (1, 2, 3)]
+        jobs = [Job(k, strategy.plan(make_question(), contexts[:k])) for k in (1, 2, 3)]
         outcomes, driver = run(tmp_path, jobs, ScriptedReader(context_length=70))
         assert [outcomes[k].dropped for k in (1, 2, 3)] == [0, 1, 2]
-    assert driver.tally.executed == 0
+    assert driver.stats.executed == 0
 
 
 class Narrow(ScriptedReader):
@@ -97,19 +97,21 @@ class Narrow(ScriptedReader):
 
 def test_what_a_server_finds_too_long_is_asked_with_a_passage_fewer(tmp_path: Path) -> None:
     """The same as when the window is known beforehand: counted, and never stored; each sample keeps its number."""
-    contexts = [context(n, f"{n}" * 40) for n in (1, 2, 3)]
+    contexts = [make_context(n, f"{n}" * 40) for n in (1, 2, 3)]
     hot = Decoding(temperature=0.7, samples=2)
-    outcomes, driver = run(tmp_path, [Job(1, Concatenation(PROMPT, hot).plan(question(), contexts))], Narrow(lambda _: "x"))
+    outcomes, driver = run(
+        tmp_path, [Job(1, Concatenation(PROMPT, hot).plan(make_question(), contexts))], Narrow(lambda _: "x")
+    )
     assert outcomes[1].dropped == 2
-    assert driver.tally.executed == 2
-    job = Job("cell/q1", Concatenation(PROMPT, Decoding()).plan(question(), [context(1, "a" * 200)]))
+    assert driver.stats.executed == 2
+    job = Job("cell/q1", Concatenation(PROMPT, Decoding()).plan(make_question(), [make_context(1, "a" * 200)]))
     with pytest.raises(PromptTooLongError, match="too many tokens"):
         run(tmp_path, [job], Narrow())
 
 
 def test_a_prompt_too_long_without_passages_is_an_error(tmp_path: Path) -> None:
     """It names the question's tag."""
-    job = Job("cell/q1", Concatenation(PROMPT, Decoding()).plan(question(), [context(1, "a" * 50)]))
+    job = Job("cell/q1", Concatenation(PROMPT, Decoding()).plan(make_question(), [make_context(1, "a" * 50)]))
     with pytest.raises(PromptTooLongError, match="cell/q1"):
         run(tmp_path, [job], ScriptedReader(context_length=20))
 
@@ -129,19 +131,19 @@ def test_another_process_work_is_waited_for_not_repeated(tmp_path: Path) -> None
     """A call that a living process holds comes in through the ledger."""
     path = tmp_path / "l.sqlite"
     request = Generate((Message("user", "a"),), Decoding())
-    key = request_key("scripted", request)
+    key = compute_request_key("scripted", request)
     with SqliteStore(path) as other:
         other.owner = "another-host:1:1:1"
         other.claim([key])
         reader = ScriptedReader()
         with SqliteStore(path) as ledger:
-            driver = Driver(engines_for(reader), ledger)
+            driver = Driver(build_engine_map(reader), ledger)
             running = driver.run([Job(1, ask(["a"])), Job(2, ask(["b"]))])
             assert next(running).tag == 2
             other.put("scripted", [(key, request, Generation("theirs"), 0.0)])
             assert next(running).result.text == "theirs"
         assert reader.prompts == ["b"]
-        assert driver.tally.external == 1
+        assert driver.stats.external == 1
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)
@@ -157,11 +159,11 @@ def test_every_plan_ends_and_no_call_is_made_twice(
     import os
 
     folder = tmp_path / os.urandom(6).hex()
-    reader = ScriptedReader(str.upper, batch=batch, capacity=2)
+    reader = ScriptedReader(str.upper, batch_size=batch, capacity=2)
     outcomes, driver = run(folder, [Job(n, ask(*rounds)) for n, rounds in enumerate(plans)], reader, window)
     assert sorted(outcomes) == list(range(len(plans)))
-    assert len(reader.prompts) == len(set(reader.prompts)) == driver.tally.executed
-    tally = driver.tally
+    assert len(reader.prompts) == len(set(reader.prompts)) == driver.stats.executed
+    tally = driver.stats
     assert tally.requests == tally.executed + tally.merged + tally.ledger_hits
 
 

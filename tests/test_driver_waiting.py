@@ -11,13 +11,13 @@ import pytest
 from tests.plans import PROMPT, ask, run
 from winnow.driver import Driver, Job
 from winnow.errors import ReaderError
-from winnow.identity import ledger_identity
-from winnow.keys import request_key
+from winnow.identity import get_ledger_identity
+from winnow.keys import compute_request_key
 from winnow.ledger.sqlite import SqliteStore
-from winnow.protocols import engines_for
+from winnow.protocols import build_engine_map
 from winnow.records import Answer, Decoding, Generate, Message, Plan, Request, Result, TooLong
 from winnow.strategies.concatenation import Concatenation
-from winnow.testing import ScriptedReader, context, question
+from winnow.testing import ScriptedReader, make_context, make_question
 
 
 def ask_two_roles() -> Plan[Answer]:
@@ -37,9 +37,9 @@ def test_no_more_plans_than_the_window_are_active(tmp_path: Path) -> None:
             yield Job(n, ask([str(n)]))
 
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
-        driver = Driver(engines_for(ScriptedReader()), ledger, max_active=2)
+        driver = Driver(build_engine_map(ScriptedReader()), ledger, max_active=2)
         most = max(started - ended for ended, _ in enumerate(driver.run(jobs())))
-    assert (most, driver.tally.plans) == (2, 6)
+    assert (most, driver.stats.plans) == (2, 6)
 
 
 @dataclass
@@ -69,18 +69,18 @@ def test_a_call_that_another_process_gives_up_is_taken_over(tmp_path: Path) -> N
     """While another process may deliver, no engine waits; a released claim is made here."""
     path = tmp_path / "l.sqlite"
     reader = Watched()
-    key = request_key(ledger_identity(reader), Generate((Message("user", "a"),), Decoding()))
+    key = compute_request_key(get_ledger_identity(reader), Generate((Message("user", "a"),), Decoding()))
     with SqliteStore(path) as other, SqliteStore(path) as ledger:
         other.owner = "another-host:1:1:1"
         other.claim([key])
-        driver = Driver(engines_for(reader), ledger)
+        driver = Driver(build_engine_map(reader), ledger)
         running = driver.run([Job(1, ask(["a"])), Job(2, ask(["b"]))])
         assert next(running).tag == 2
         assert reader.waits == [0.0]
         other.release([key])
         assert next(running).tag == 1
     assert reader.prompts == ["b", "a"]
-    assert driver.tally.external == 0
+    assert driver.stats.external == 0
 
 
 def test_a_prompt_that_is_too_long_is_no_longer_claimed(tmp_path: Path) -> None:
@@ -98,12 +98,12 @@ def test_a_prompt_that_is_too_long_is_no_longer_claimed(tmp_path: Path) -> None:
                 for request, result in super().collect(timeout)
             ]
 
-    plan = Concatenation(PROMPT, Decoding()).plan(question(), [context(n, f"{n}" * 40) for n in (1, 2, 3)])
+    plan = Concatenation(PROMPT, Decoding()).plan(make_question(), [make_context(n, f"{n}" * 40) for n in (1, 2, 3)])
     with SqliteStore(path) as ledger, SqliteStore(path) as other:
         other.owner = "another-host:1:1:1"
         reader = Narrow()
-        list(Driver(engines_for(reader), ledger).run([Job(1, plan)]))
-        key = request_key(ledger_identity(reader), sent[0])
+        list(Driver(build_engine_map(reader), ledger).run([Job(1, plan)]))
+        key = compute_request_key(get_ledger_identity(reader), sent[0])
         assert other.claim([key]) == {key}
 
 
@@ -146,7 +146,7 @@ def test_a_silent_server_is_drained_for_a_limited_time(tmp_path: Path, monkeypat
     """After another engine failed, paid calls are waited for, but not for ever."""
     monkeypatch.setattr("winnow.driver._DRAIN_SECONDS", 0.2)
     silent = Silent(identity="judge")
-    engines = engines_for(Failing(), "reader") | engines_for(silent, "judge")
+    engines = build_engine_map(Failing(), "reader") | build_engine_map(silent, "judge")
     with SqliteStore(tmp_path / "l.sqlite") as ledger, pytest.raises(ReaderError, match="quota"):
         list(Driver(engines, ledger).run([Job(1, ask_two_roles())]))
     assert 2 <= silent.polls < 100
@@ -187,14 +187,14 @@ def test_two_servers_are_polled_with_pauses(tmp_path: Path) -> None:
     """Each is polled without waiting; then the driver waits a moment at one of them."""
     one, two = Later(identity="one"), Later(identity="two")
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
-        list(Driver(engines_for(one) | engines_for(two, "judge"), ledger).run([Job(1, ask_two_roles())]))
+        list(Driver(build_engine_map(one) | build_engine_map(two, "judge"), ledger).run([Job(1, ask_two_roles())]))
     assert one.waits[:4] == [0.0, 0.05, 0.0, 0.05]
 
 
 def test_the_driver_sleeps_while_only_other_processes_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It looks into the ledger once per pause."""
     path = tmp_path / "l.sqlite"
-    key = request_key("scripted", Generate((Message("user", "a"),), Decoding()))
+    key = compute_request_key("scripted", Generate((Message("user", "a"),), Decoding()))
     pauses: list[float] = []
 
     class Counted(SqliteStore):
@@ -214,6 +214,6 @@ def test_the_driver_sleeps_while_only_other_processes_work(tmp_path: Path, monke
             other.release([key])
 
         monkeypatch.setattr("winnow.driver.time.sleep", sleep)
-        (outcome,) = Driver(engines_for(ScriptedReader()), ledger).run([Job(1, ask(["a"]))])
+        (outcome,) = Driver(build_engine_map(ScriptedReader()), ledger).run([Job(1, ask(["a"]))])
     assert outcome.result.text == "unknown"
     assert pauses == [0.2]

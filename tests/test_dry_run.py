@@ -8,27 +8,27 @@ from winnow.driver import Driver, Job
 from winnow.dry_run import estimate_cost
 from winnow.errors import ConfigError
 from winnow.ledger.sqlite import SqliteStore
-from winnow.protocols import engines_for
+from winnow.protocols import build_engine_map
 from winnow.records import Answer, Decoding, Generate, Message, Plan, Price
 from winnow.strategies.concat_pf import ConcatPF
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.marginal import Marginal
 from winnow.strategies.prompt import Prompt
-from winnow.testing import ScriptedReader, context, question
+from winnow.testing import ScriptedReader, make_context, make_question
 
 PROMPT = Prompt("{contexts} Q {question}", "Q {question}", "{contexts} C {candidates} Q {question}", "<{text}>")
-CONTEXTS = [context(n, f"t{n}") for n in (1, 2, 3)]
+CONTEXTS = [make_context(n, f"t{n}") for n in (1, 2, 3)]
 
 
 def jobs() -> list[Job[Answer]]:
     plans = [Concatenation(PROMPT, Decoding()), ConcatPF(PROMPT, Decoding())]
-    return [Job(n, plan.plan(question(), CONTEXTS)) for n, plan in enumerate(plans)]
+    return [Job(n, plan.plan(make_question(), CONTEXTS)) for n, plan in enumerate(plans)]
 
 
 def test_bounds_hold_what_happens(tmp_path: Path) -> None:
     """Two concatenations merge into one call; the fallback adds none to three. Nothing is asked, nothing stored."""
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
-        estimate = estimate_cost(jobs, engines_for(ScriptedReader()), ledger)["reader"]
+        estimate = estimate_cost(jobs, build_engine_map(ScriptedReader()), ledger)["reader"]
         assert (estimate.requests, estimate.missing, estimate.stored, estimate.seconds) == ((2, 5), (1, 4), (0, 0), None)
         assert estimate.tokens[0] > 0
         assert len(ledger) == 0
@@ -37,7 +37,7 @@ def test_bounds_hold_what_happens(tmp_path: Path) -> None:
 def test_money_bounds(tmp_path: Path) -> None:
     """At the least the certain prompts and no reply; at the most every prompt and full replies."""
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
-        estimate = estimate_cost(jobs, engines_for(ScriptedReader()), ledger, {"reader": Price(1.0, 10.0)})["reader"]
+        estimate = estimate_cost(jobs, build_engine_map(ScriptedReader()), ledger, {"reader": Price(1.0, 10.0)})["reader"]
         low, high = estimate.tokens
         assert estimate.money == (pytest.approx(low / 1e6), pytest.approx((high + 10 * 4 * 16) / 1e6))
 
@@ -45,8 +45,8 @@ def test_money_bounds(tmp_path: Path) -> None:
 def test_after_the_run_nothing_is_missing(tmp_path: Path) -> None:
     """What the ledger holds is used, so that the bounds close."""
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
-        list(Driver(engines_for(ScriptedReader()), ledger).run(jobs()))
-        estimate = estimate_cost(jobs, engines_for(ScriptedReader()), ledger)["reader"]
+        list(Driver(build_engine_map(ScriptedReader()), ledger).run(jobs()))
+        estimate = estimate_cost(jobs, build_engine_map(ScriptedReader()), ledger)["reader"]
         assert (estimate.requests, estimate.stored, estimate.missing) == ((5, 5), (4, 4), (0, 0))
         assert estimate.seconds == (0.0, 0.0)
 
@@ -56,7 +56,7 @@ def test_what_the_engine_cannot_do_is_said_before_anything_is_spent(tmp_path: Pa
     message = r"requested Likelihood .*marginal_fast"
     with SqliteStore(tmp_path / "l.sqlite") as ledger, pytest.raises(ConfigError, match=message):
         strategy = Marginal(PROMPT, Decoding())
-        estimate_cost(lambda: [Job(0, strategy.plan(question(), CONTEXTS))], engines_for(ScriptedReader()), ledger)
+        estimate_cost(lambda: [Job(0, strategy.plan(make_question(), CONTEXTS))], build_engine_map(ScriptedReader()), ledger)
 
 
 def test_roles_are_counted_and_priced_apart(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_roles_are_counted_and_priced_apart(tmp_path: Path) -> None:
         yield [Generate((Message("user", "y" * 40),), Decoding(), role="judge")]
         return Answer("", unknown=True)
 
-    engines = {**engines_for(ScriptedReader()), **engines_for(ScriptedReader(identity="j"), "judge")}
+    engines = {**build_engine_map(ScriptedReader()), **build_engine_map(ScriptedReader(identity="j"), "judge")}
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
         prices = {"reader": Price(1.0, 0.0), "judge": Price(100.0, 0.0)}
         estimate = estimate_cost(lambda: [Job(1, plan())], engines, ledger, prices)
@@ -94,14 +94,14 @@ def test_an_estimate_that_depends_on_replies_says_that_there_may_be_more(tmp_pat
 
     reader = ScriptedReader(lambda prompt: "no" if prompt.startswith("verify") else prompt)
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
-        estimate = estimate_cost(one, engines_for(reader), ledger)["reader"]
+        estimate = estimate_cost(one, build_engine_map(reader), ledger)["reader"]
         assert estimate.is_open
         assert estimate.requests == (5, 8)
-        single = estimate_cost(lambda: jobs()[:1], engines_for(reader), ledger)["reader"]
+        single = estimate_cost(lambda: jobs()[:1], build_engine_map(reader), ledger)["reader"]
         assert not single.is_open
-        list(Driver(engines_for(reader), ledger).run(one()))
+        list(Driver(build_engine_map(reader), ledger).run(one()))
         assert len(reader.prompts) == 12
-        estimate = estimate_cost(one, engines_for(reader), ledger)["reader"]
+        estimate = estimate_cost(one, build_engine_map(reader), ledger)["reader"]
         assert (estimate.requests, estimate.missing, estimate.is_open) == ((12, 12), (0, 0), False)
 
 
@@ -109,6 +109,6 @@ def test_answers_marginalised_by_their_own_tokens_are_estimated_too(tmp_path: Pa
     """The stand-in for a reply has the log-probabilities that the plan needs."""
     plan = Marginal(PROMPT, Decoding(), scoring="generated")
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
-        engines = engines_for(ScriptedReader())
-        estimate = estimate_cost(lambda: [Job(1, plan.plan(question(), CONTEXTS))], engines, ledger)["reader"]
+        engines = build_engine_map(ScriptedReader())
+        estimate = estimate_cost(lambda: [Job(1, plan.plan(make_question(), CONTEXTS))], engines, ledger)["reader"]
     assert estimate.requests == (3, 3)

@@ -3,7 +3,7 @@
 import inspect
 
 from winnow import errors
-from winnow.errors import InputError, WinnowError, nearest
+from winnow.errors import InputError, WinnowError, suggest_name
 
 
 def test_one_root_and_a_standard_error_each() -> None:
@@ -15,12 +15,12 @@ def test_one_root_and_a_standard_error_each() -> None:
 
 def test_a_bad_line_is_cut_to_a_readable_length() -> None:
     """File, line, expectation; a long value is shortened."""
-    message = str(InputError.at("f.json", 7, received="x" * 500, expected="a list"))
+    message = str(InputError.from_line("f.json", 7, received="x" * 500, expected="a list"))
     assert message.startswith("f.json, line 7: expected a list; received")
     assert len(message) < 250
 
 
 def test_nearest_names_one_or_none() -> None:
     """A close name is offered, a far one is not."""
-    assert nearest("retreiver", ["retriever", "reader"]) == " Did you mean 'retriever'?"
-    assert nearest("xyz", ["retriever"]) == ""
+    assert suggest_name("retreiver", ["retriever", "reader"]) == " Did you mean 'retriever'?"
+    assert suggest_name("xyz", ["retriever"]) == ""

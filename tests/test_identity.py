@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import pytest
 
 from winnow import identity
-from winnow.identity import HubName, dataset_name, model_name
+from winnow.identity import HubName, parse_dataset_name, parse_model_name
 from winnow.testing import ScriptedReader
 
 
@@ -39,16 +39,20 @@ class Silent:
 
 def test_declarations_add_up_along_the_bases() -> None:
     """A subclass keeps what its base declares; reasons come with the names."""
-    assert identity.speed_only(Derived) == {"batch_size": "batches", "threads": "threads"}
-    assert identity.speed_only(Base) == {"batch_size": "batches"}
-    assert (identity.input_files(Derived), identity.model_paths(Derived)) == (("path",), ("model",))
+    assert identity.get_speed_only_settings(Derived) == {"batch_size": "batches", "threads": "threads"}
+    assert identity.get_speed_only_settings(Base) == {"batch_size": "batches"}
+    assert (identity.get_input_file_settings(Derived), identity.get_model_path_settings(Derived)) == (("path",), ("model",))
 
 
 def test_every_setting_counts_by_default() -> None:
     """A class without declarations leaves nothing out and resolves nothing."""
-    assert (identity.speed_only(Silent), identity.input_files(Silent), identity.model_paths(Silent)) == ({}, (), ())
-    assert identity.resolved(Silent, {"dtype": "auto"}) == {"dtype": "auto"}
-    assert identity.resolved(Derived, {"dtype": "auto"}) == {"dtype": "float32"}
+    assert (
+        identity.get_speed_only_settings(Silent),
+        identity.get_input_file_settings(Silent),
+        identity.get_model_path_settings(Silent),
+    ) == ({}, (), ())
+    assert identity.resolve_component_settings(Silent, {"dtype": "auto"}) == {"dtype": "auto"}
+    assert identity.resolve_component_settings(Derived, {"dtype": "auto"}) == {"dtype": "float32"}
 
 
 NAME = "owner/name"
@@ -75,7 +79,7 @@ def test_paths_and_formats_are_no_names_on_the_hub(
     """A dataset may be a single word; what lies on the disk is a path."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "here" / "folder").mkdir(parents=True)
-    assert (model_name(path), dataset_name(path)) == (model, dataset)
+    assert (parse_model_name(path), parse_dataset_name(path)) == (model, dataset)
 
 
 def test_a_name_is_pinned_by_a_whole_commit() -> None:
@@ -95,7 +99,7 @@ def revision_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[st
         (tmp_path / "theirs.py").write_text(source)
         os.utime(tmp_path / "theirs.py", ns=(time, time))
         monkeypatch.delitem(sys.modules, "theirs", raising=False)
-        return str(identity.revision(import_module("theirs").Theirs))
+        return str(identity.get_revision(import_module("theirs").Theirs))
 
     return of
 
@@ -122,4 +126,4 @@ def test_an_engine_outside_winnow_has_its_source_in_the_ledger_s_identity() -> N
     class Mine(ScriptedReader):
         pass
 
-    assert identity.ledger_identity(Mine(identity="x")).startswith("x/revision-source-")
+    assert identity.get_ledger_identity(Mine(identity="x")).startswith("x/revision-source-")

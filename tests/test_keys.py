@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from winnow.keys import request_key
+from winnow.keys import compute_request_key
 from winnow.records import Decoding, Estimate, FusedGenerate, Generate, Likelihood, Message, Request, Search
 
 
@@ -17,18 +17,18 @@ def generate(text: str, decoding: Decoding | None = None, sample: int = 0) -> Ge
 
 def test_keys_tell_apart_all_that_changes_a_result() -> None:
     """Engine, text, decoding, sample and kind; a greedy seed changes nothing."""
-    base = request_key("m", generate("a"))
+    base = compute_request_key("m", generate("a"))
     others = [
-        request_key("n", generate("a")),
-        request_key("m", generate("b")),
-        request_key("m", generate("a", Decoding(max_new_tokens=5))),
-        request_key("m", generate("a", Decoding(temperature=0.7))),
-        request_key("m", generate("a", sample=1)),
-        request_key("m", Estimate("a", "b")),
-        request_key("m", Search("a", 3)),
+        compute_request_key("n", generate("a")),
+        compute_request_key("m", generate("b")),
+        compute_request_key("m", generate("a", Decoding(max_new_tokens=5))),
+        compute_request_key("m", generate("a", Decoding(temperature=0.7))),
+        compute_request_key("m", generate("a", sample=1)),
+        compute_request_key("m", Estimate("a", "b")),
+        compute_request_key("m", Search("a", 3)),
     ]
     assert len({base, *others}) == 8
-    assert request_key("m", generate("a", Decoding(seed=5))) == base
+    assert compute_request_key("m", generate("a", Decoding(seed=5))) == base
 
 
 REQUESTS: list[Request] = [
@@ -66,7 +66,7 @@ def changed(value: Any) -> Iterator[Any]:
 def test_every_field_of_a_request_is_part_of_its_key(request_: Request) -> None:
     """By reflection, down to the roles of messages; fields that are declared as not compared are for the driver's use."""
     variants = list(changed(request_))
-    keys = {request_key("m", request_), *(request_key("m", variant) for variant in variants)}
+    keys = {compute_request_key("m", request_), *(compute_request_key("m", variant) for variant in variants)}
     assert len(keys) == len(variants) + 1
     assert len(variants) > 1
 
@@ -88,9 +88,9 @@ def test_the_keys_are_those_of_former_ledgers() -> None:
         "ab2efcbaa35c4ed8": Generate(messages, Decoding(), token_logprobs=("yes", "no")),
         "f2f96086a1e072fc": FusedGenerate(messages, Decoding()),
     }
-    assert [request_key("m@1/float32", request).hex()[:16] for request in requests.values()] == list(requests)
+    assert [compute_request_key("m@1/float32", request).hex()[:16] for request in requests.values()] == list(requests)
 
 
 def test_half_a_character_has_a_key() -> None:
     """A lone surrogate, which UTF-8 cannot encode, is told apart from another one."""
-    assert request_key("m", generate("\ud800")) != request_key("m", generate("\ud801"))
+    assert compute_request_key("m", generate("\ud800")) != compute_request_key("m", generate("\ud801"))

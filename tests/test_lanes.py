@@ -2,14 +2,14 @@
 
 import pytest
 
-from winnow.calls import Call, CallState, Lane
+from winnow.calls import Call, CallState, EngineQueue
 from winnow.records import Search
 from winnow.testing import ScriptedReader
 
 
-def lane(capacity: int, in_flight: int = 0) -> Lane:
+def build_queue(capacity: int, in_flight: int = 0) -> EngineQueue:
     """A lane with ten calls of the lengths 1 to 10, in mixed order."""
-    one = Lane(ScriptedReader(capacity=capacity), "x", in_flight=in_flight)
+    one = EngineQueue(ScriptedReader(capacity=capacity), "x", in_flight=in_flight)
     for length in (2, 5, 1, 4, 3, 6, 9, 8, 7, 10):
         one.add(Call(bytes([length]), Search("q", length), length, one, []))
     return one
@@ -21,19 +21,19 @@ def lane(capacity: int, in_flight: int = 0) -> Lane:
 )
 def test_a_lane_fills_its_capacity_once_a_quarter_is_free(capacity: int, in_flight: int, taken: int) -> None:
     """The longest calls go first, so that a batch holds calls of like length."""
-    one = lane(capacity, in_flight)
+    one = build_queue(capacity, in_flight)
     assert [call.length for call in one.take()] == list(range(11 - taken, 11))
     assert len(one.queue) == 10 - taken
 
 
 def test_an_empty_lane_takes_nothing() -> None:
     """Whether or not calls are in flight."""
-    assert [Lane(ScriptedReader(capacity=4), "x", in_flight=n).take() for n in (0, 1)] == [[], []]
+    assert [EngineQueue(ScriptedReader(capacity=4), "x", in_flight=n).take() for n in (0, 1)] == [[], []]
 
 
 def test_calls_answered_while_they_wait_leave_the_queue() -> None:
     """Another plan's unsolicited result may answer a queued call, before the queue is sorted or after."""
-    one = lane(2)
+    one = build_queue(2)
     one.queue[9].state = CallState.DONE
     assert [call.length for call in one.take()] == [8, 9]
     assert not one.unsorted
@@ -43,7 +43,7 @@ def test_calls_answered_while_they_wait_leave_the_queue() -> None:
 
 def test_a_call_that_comes_back_is_queued_again() -> None:
     """After another process gave it up; the queue is sorted anew."""
-    one = lane(10)
+    one = build_queue(10)
     batch = one.take()
     batch[0].state = CallState.ELSEWHERE
     one.add(batch[0])

@@ -19,13 +19,13 @@ def test_a_run_with_all_it_carries(tmp_path: Path) -> None:
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
     tracker = Tracker(uri, "winnow", tmp_path / "artifacts")
     assert Tracker(uri, "winnow", tmp_path / "artifacts").experiment_id == tracker.experiment_id
-    run = tracker.start(
+    run = tracker.start_run(
         "cell", params={"k": 5, "placement": {"gold": "keep"}}, tags={"stage": "sweep"}, data=[DatasetRef("d", "abc", "x")]
     )
-    run.metrics({"em": 0.5, "f1": 0.6}, step=1)
-    run.text("hello", "config.yaml")
+    run.log_metrics({"em": 0.5, "f1": 0.6}, step=1)
+    run.log_text("hello", "config.yaml")
     (tmp_path / "p.txt").write_text("x")
-    run.file(tmp_path / "p.txt")
+    run.log_file(tmp_path / "p.txt")
     run.end()
     client = MlflowClient(uri)
     stored = client.get_run(run.run_id)
@@ -33,12 +33,12 @@ def test_a_run_with_all_it_carries(tmp_path: Path) -> None:
     assert stored.data.metrics == {"em": 0.5, "f1": 0.6}
     assert stored.data.tags["stage"] == "sweep"
     assert stored.info.status == "FINISHED"
-    known = tracker.find(stage="sweep")
+    known = tracker.find_run(stage="sweep")
     assert known is not None
     known.set_tag("metrics", "abc")
-    assert known.tag("metrics") == "abc"
-    assert known.tag("none") is None
-    assert tracker.find(stage="other") is None
+    assert known.get_tag("metrics") == "abc"
+    assert known.get_tag("none") is None
+    assert tracker.find_run(stage="other") is None
     assert stored.inputs.dataset_inputs[0].dataset.digest == "abc"
     assert {a.path for a in client.list_artifacts(run.run_id)} == {"config.yaml", "p.txt"}
 
@@ -82,7 +82,7 @@ def test_a_store_whose_creation_was_interrupted_is_created_again(
         with closing(sqlite3.connect(path)) as db, db:
             db.execute("DELETE FROM alembic_version")
     os.utime(path, (0, 0))
-    Tracker(f"sqlite:///{path}", "winnow", tmp_path / "artifacts").start("r", params={}, tags={}).end()
+    Tracker(f"sqlite:///{path}", "winnow", tmp_path / "artifacts").start_run("r", params={}, tags={}).end()
     assert "created incompletely" in caplog.text
     assert len(list(tmp_path.glob("mlflow.db.broken-*"))) == 1
 
@@ -90,7 +90,7 @@ def test_a_store_whose_creation_was_interrupted_is_created_again(
 def test_a_damaged_store_with_runs_is_never_replaced(tmp_path: Path) -> None:
     """It says what to do; no run is lost by it."""
     path = tmp_path / "mlflow.db"
-    Tracker(f"sqlite:///{path}", "winnow", tmp_path / "artifacts").start("r", params={}, tags={}).end()
+    Tracker(f"sqlite:///{path}", "winnow", tmp_path / "artifacts").start_run("r", params={}, tags={}).end()
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("DELETE FROM alembic_version")
     os.utime(path, (0, 0))

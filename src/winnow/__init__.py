@@ -1,3 +1,3 @@
-"""Winnow finds out what retrieved passages do to a language model's answers."""
+"""Winnow measures how retrieved passages affect the answers of language models."""
 
 __version__ = "0.1.0"

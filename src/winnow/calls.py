@@ -1,4 +1,8 @@
-"""Calls without a result, the plans that wait for them, and the queue of each engine. Internal to the driver."""
+"""State of the driver: calls that have no result yet, the plans that wait for them, and the queue of each engine.
+
+A plan is the generator that requests the model calls for one question (see `winnow.records.Plan`). Several plans may wait for
+the same call.
+"""
 
 import enum
 from collections.abc import Hashable
@@ -11,7 +15,20 @@ from winnow.records import NO_USAGE, Generation, Plan, Request, Result, Role, Ro
 
 @dataclass(slots=True, eq=False)
 class ActivePlan:
-    """A plan that waits for results."""
+    """A plan that waits for results, with counts of what it has used so far.
+
+    Attributes:
+        tag: Value that identifies the plan.
+        plan: Generator that yields requests and receives their results.
+        waiting: Number of requests of the current round that have no result yet.
+        results: Results of the current round, in the order of its requests.
+        calls: Number of requests by role.
+        usage: Tokens and time by role.
+        cut: Number of replies that ended at max_new_tokens, by role.
+        empty: Number of replies without text, by role.
+        dropped: Number of passages dropped from prompts to make them fit.
+
+    """
 
     tag: Hashable
     plan: Plan[Any]
@@ -24,21 +41,29 @@ class ActivePlan:
     dropped: int = 0
 
     def count_reply(self, role: Role, reply: Generation) -> None:
-        """Count a reply that was cut, or that has no text."""
+        """Count a reply if it ended at max_new_tokens or has no text."""
         if reply.finish == "length":
             self.cut[role] = self.cut.get(role, 0) + 1
         if not reply.text.strip():
             self.empty[role] = self.empty.get(role, 0) + 1
 
-    def role_usage(self, role: Role) -> RoleUsage:
-        """Return what the plan has used of one role so far."""
+    def build_role_usage(self, role: Role) -> RoleUsage:
+        """Return the calls, tokens and time that the plan has used of one role so far."""
         usage, cut, empty = self.usage.get(role, NO_USAGE), self.cut.get(role, 0), self.empty.get(role, 0)
         return RoleUsage(role, self.calls[role], usage.tokens_in, usage.tokens_out, usage.seconds, cut, empty)
 
 
 @dataclass(slots=True, eq=False)
 class Waiter:
-    """A slot of a plan that waits for a result. `dropped` counts the passages dropped from the prompt so far."""
+    """A request of a plan that waits for its result.
+
+    Attributes:
+        active: Plan that made the request.
+        slot: Index of the request in the current round of the plan.
+        request: Request, possibly with fewer passages than the original one.
+        dropped: Number of passages dropped from the prompt so far.
+
+    """
 
     active: ActivePlan
     slot: int
@@ -47,7 +72,7 @@ class Waiter:
 
 
 class CallState(enum.Enum):
-    """State of a call. ELSEWHERE means that another process has claimed it."""
+    """State of a call. ELSEWHERE means that another process has reserved the call in the ledger and makes it."""
 
     QUEUED = enum.auto()
     SUBMITTED = enum.auto()
@@ -57,52 +82,64 @@ class CallState(enum.Enum):
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """A distinct request that has no result yet, and the plans that wait for it."""
+    """A distinct request that has no result yet, and the plans that wait for it.
+
+    Attributes:
+        key: Key of the request in the ledger.
+        request: Request that is submitted to the engine.
+        length: Number of characters, by which the queue is sorted.
+        lane: Queue of the engine that serves the request.
+        waiters: Requests of plans that wait for the result.
+        state: State of the call.
+
+    """
 
     key: bytes
     request: Request
     length: int
-    lane: "Lane"
+    queue: "EngineQueue"
     waiters: list[Waiter]
     state: CallState = CallState.QUEUED
 
 
 @dataclass(slots=True, eq=False)
-class Lane:
-    """An engine, its queue of calls, and the number of calls in flight."""
+class EngineQueue:
+    """The queue of an engine, and the number of its calls in flight, which are submitted but not finished."""
 
     engine: Engine
     identity: str
     queue: list[Call] = field(default_factory=list)
-    """Sorted by length unless calls were added since (see `unsorted`). The longest are taken first, from the end."""
+    """Waiting calls. The longest calls are taken first, from the end."""
     unsorted: bool = False
+    """Whether calls were added since the queue was last sorted by length."""
     in_flight: int = 0
     since: float = 0.0
-    """Time at which a server last returned results or became busy."""
+    """Time (`time.monotonic`) at which a server last returned results or became busy."""
     failed: bool = False
+    """Whether the engine raised an error."""
 
     @property
     def remote(self) -> bool:
-        """Return whether the engine waits for a server. An engine in this process computes only during `collect`."""
+        """Return whether the engine waits for a server. Other engines compute in this process, during `collect`."""
         return getattr(self.engine, "remote", False)
 
     def add(self, call: Call) -> None:
-        """Add a call to the queue."""
+        """Add a call to the queue and mark it as queued."""
         call.state = CallState.QUEUED
         self.queue.append(call)
         self.unsorted = True
 
     def take(self) -> list[Call]:
-        """Take as many calls from the queue as the engine has capacity for.
+        """Remove from the queue as many calls as the engine has capacity for, and return them.
 
-        While calls are in flight, none is taken until a quarter of the capacity is free. This saves commits.
+        While calls are in flight, none is taken until a quarter of the capacity is free, so that fewer commits are needed.
         """
-        free = self.engine.capacity - self.in_flight
-        if not self.queue or (self.in_flight and free < self.engine.capacity / 4) or free <= 0:
+        free_slots = self.engine.capacity - self.in_flight
+        if not self.queue or (self.in_flight and free_slots < self.engine.capacity / 4) or free_slots <= 0:
             return []
         if self.unsorted:
             self.queue = [call for call in self.queue if call.state is CallState.QUEUED]
             self.queue.sort(key=lambda call: call.length)
             self.unsorted = False
-        batch, self.queue = self.queue[-free:], self.queue[:-free]
+        batch, self.queue = self.queue[-free_slots:], self.queue[:-free_slots]
         return [call for call in batch if call.state is CallState.QUEUED]

@@ -1,4 +1,7 @@
-"""The `winnow` command: tools for use between runs. Stages are `python -m flows.<stage>`."""
+"""The `winnow` command, which maintains ledgers (stores of finished model calls) between runs.
+
+The stages of an experiment are run with `python -m flows.<stage>`.
+"""
 
 import argparse
 import sqlite3
@@ -13,84 +16,94 @@ from winnow.ledger.sqlite import SqliteStore
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run `winnow ledger <command> <file>`; errors go to stderr with exit code 1."""
-    chosen = _parser().parse_args(arguments)
+    """Run `winnow ledger <command> <file>`. Errors are printed to stderr, with exit code 1."""
+    options = _build_parser().parse_args(arguments)
     try:
-        print(_run(chosen))
+        print(_run_command(options))
     except WinnowError as error:
         sys.exit(f"{type(error).__name__}: {error}")
     except sqlite3.Error as error:
-        sys.exit(f"The ledger {chosen.ledger} could not be read or written ({error}). Stop what else uses it, and run again.")
+        sys.exit(
+            f"The ledger {options.ledger} could not be read or written ({error}). Stop other programs that use it, and run "
+            "the command again."
+        )
 
 
-def _parser() -> argparse.ArgumentParser:
+def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="winnow", description=__doc__)
-    ledger = parser.add_subparsers(required=True, metavar="ledger").add_parser("ledger", help="look after a ledger file")
+    ledger = parser.add_subparsers(required=True, metavar="ledger").add_parser(
+        "ledger", help="inspect or maintain a ledger file"
+    )
     commands = ledger.add_subparsers(dest="command", required=True)
-    for name, text in (
-        ("size", "calls, bytes, tokens and seconds, by engine"),
-        ("prune", "delete the calls of an engine, those before a day, recorded failures, or replies without text"),
-        ("export", "write every call as JSON lines"),
-        ("import", "add the calls of an exported file"),
-        ("merge", "add the calls of another ledger, such as another machine's"),
-        ("check", "read every call, and count those that are damaged"),
-        ("repair", "set the damaged calls aside, so that they are made again"),
+    for name, description in (
+        ("size", "print the calls, bytes, tokens and seconds of each engine"),
+        ("prune", "delete the calls of an engine, calls from before a day, recorded failures, or replies without text"),
+        ("export", "write every call to a JSON Lines file"),
+        ("import", "add the calls of an exported JSON Lines file"),
+        ("merge", "add the calls of another ledger, for example from another machine"),
+        ("check", "read every call and count the damaged ones"),
+        ("repair", "set damaged calls aside, so that they are made again"),
     ):
-        command = commands.add_parser(name, help=text, description=text)
+        command = commands.add_parser(name, help=description, description=description)
         command.add_argument("ledger", type=Path, help="the ledger file, for example data/ledger.sqlite")
         if name in ("export", "import", "merge"):
-            command.add_argument("file", type=Path)
+            command.add_argument("file", type=Path, help="the exported file or, for merge, the other ledger")
         if name == "prune":
-            command.add_argument("--engine", help="as `size` prints it")
-            command.add_argument("--before", type=_day, help="a day, as 2026-01-31")
-            command.add_argument("--failed", action="store_true", help="recorded failures only, so that they are tried again")
+            command.add_argument("--engine", help="delete only calls of this engine, named as `size` prints it")
+            command.add_argument("--before", type=_day, help="delete only calls from before this day, such as 2026-01-31")
             command.add_argument(
-                "--empty", action="store_true", help="replies without text only, so that they are tried again"
+                "--failed", action="store_true", help="delete only recorded failures, so that these calls are made again"
+            )
+            command.add_argument(
+                "--empty", action="store_true", help="delete only replies without text, so that these calls are made again"
             )
     return parser
 
 
 def _day(text: str) -> float:
+    """Convert a day such as "2026-01-31" to a Unix timestamp. argparse shows the function's name if the day is invalid."""
     return datetime.fromisoformat(text).timestamp()
 
 
-def _run(chosen: argparse.Namespace) -> str:
-    if chosen.command != "import" and not chosen.ledger.is_file():
-        raise LedgerError(f"There is no ledger at {chosen.ledger}. The sweeps of a project keep theirs in data/ledger.sqlite.")
-    if chosen.command == "repair":
-        return f"{tools.repair(chosen.ledger)} damaged calls set aside"
-    with SqliteStore(chosen.ledger) as ledger:
-        match chosen.command:
+def _run_command(options: argparse.Namespace) -> str:
+    """Run the command that was chosen and return its output."""
+    if options.command != "import" and not options.ledger.is_file():
+        raise LedgerError(f"There is no ledger at {options.ledger}. The sweeps of a project write to data/ledger.sqlite.")
+    if options.command == "repair":
+        return f"{tools.repair_ledger(options.ledger)} damaged calls set aside"
+    with SqliteStore(options.ledger) as ledger:
+        match options.command:
             case "size":
                 lines = [
-                    f"{s.engine}  {s.kind}: {s.calls} calls, {s.result_bytes / 1e6:.1f} MB, {s.tokens_in} tokens in, "
-                    f"{s.tokens_out} out, {s.seconds:.0f} s"
-                    for s in tools.summarize_calls(ledger)
+                    f"{summary.engine}  {summary.kind}: {summary.calls} calls, {summary.result_bytes / 1e6:.1f} MB, "
+                    f"{summary.tokens_in} tokens in, {summary.tokens_out} out, {summary.seconds:.0f} s"
+                    for summary in tools.summarize_calls(ledger)
                 ]
                 return "\n".join([*lines, f"{len(ledger)} calls in all"])
             case "prune":
-                conditions = {name: getattr(chosen, name) for name in ("engine", "before", "failed", "empty")}
-                return f"{tools.prune(ledger, **conditions)} calls deleted"
+                conditions = {name: getattr(options, name) for name in ("engine", "before", "failed", "empty")}
+                return f"{tools.prune_calls(ledger, **conditions)} calls deleted"
             case "export":
-                return f"{tools.export_calls(ledger, chosen.file)} calls written to {chosen.file}"
+                return f"{tools.export_calls(ledger, options.file)} calls written to {options.file}"
             case "import":
-                return f"{tools.import_calls(ledger, chosen.file)} calls added"
+                return f"{tools.import_calls(ledger, options.file)} calls added"
             case "merge":
-                return f"{tools.merge(ledger, chosen.file)} calls added"
+                return f"{tools.merge_ledger(ledger, options.file)} calls added"
             case _:
-                return _check(ledger)
+                return _check_ledger(ledger)
 
 
-def _check(ledger: SqliteStore) -> str:
-    damaged, set_aside = tools.damaged_calls(ledger), tools.calls_set_aside(ledger)
+def _check_ledger(ledger: SqliteStore) -> str:
+    """Return the sentence that a ledger is intact; raise LedgerError if it contains damaged calls."""
+    damaged, set_aside = tools.find_damaged_calls(ledger), tools.count_set_aside_calls(ledger)
     if damaged:
         keys = ", ".join([key.hex()[:12] for key in damaged[:5]] + ["..."] * (len(damaged) > 5))
         raise LedgerError(
-            f"{len(damaged)} of {len(ledger)} calls in {ledger.path} are damaged ({keys}). Runs make them again; "
-            "`winnow ledger repair` sets them aside at once."
+            f"{len(damaged)} of {len(ledger)} calls in {ledger.path} are damaged ({keys}). A run makes them again "
+            "when it needs them; `winnow ledger repair` sets all of them aside now."
         )
-    former = f"; {set_aside} damaged ones were set aside earlier" if set_aside else ""
-    return f"{ledger.path} is intact: {len(ledger)} calls{former}"
+    earlier = f"; {set_aside} damaged ones were set aside earlier" if set_aside else ""
+    return f"{ledger.path} is intact: {len(ledger)} calls{earlier}"
 
 
 if __name__ == "__main__":

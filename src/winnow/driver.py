@@ -1,8 +1,10 @@
-"""The driver: advances thousands of plans at once and has each distinct request served once.
+"""The driver, which runs thousands of plans at once and has each distinct request served once.
 
-It looks requests up in the ledger, merges equal ones in flight, submits the rest to the engine of their kind and role,
-commits each result before it delivers it, and shares work with other processes through the ledger's claims. It keeps a
-window of plans in memory, never all of them. No engine waits for another: servers are polled while local models compute.
+A plan is a generator that yields model requests and receives their results (see `winnow.records.Plan`). The driver looks
+each request up in the ledger, the store of finished calls, and merges it with an equal request that is in flight. It submits
+the other requests to the engine of their kind and role, and commits each result before a plan receives it. Processes share
+work through claims: a process makes only the calls that it has reserved in the ledger. The number of plans in memory is
+limited. No engine waits for another one, because servers are polled while local models compute.
 """
 
 import gc
@@ -13,10 +15,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic
 
-from winnow.calls import ActivePlan, Call, CallState, Lane, Waiter
+from winnow.calls import ActivePlan, Call, CallState, EngineQueue, Waiter
 from winnow.errors import CallRefusedError, ConfigError, PromptTooLongError
-from winnow.identity import ledger_identity
-from winnow.keys import request_key
+from winnow.identity import get_ledger_identity
+from winnow.keys import compute_request_key
 from winnow.protocols import CallStore, Engines
 from winnow.records import (
     Estimate,
@@ -37,24 +39,39 @@ from winnow.records import (
 )
 
 MAX_ACTIVE = 2048
-"""How many plans are active at once by default."""
+"""Default number of plans that are active at once."""
 _WAIT_SECONDS = 1.0
+"""Time to wait for results if a single engine is busy."""
 _POLL_SECONDS = 0.05
+"""Time to wait for results if several engines are busy, or if other processes make calls for this run."""
 _OTHERS_SECONDS = 0.2
+"""Time to wait if other processes make all remaining calls."""
 _DRAIN_SECONDS = 30.0
+"""Maximum time to wait for calls in flight after an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job(Generic[T]):
-    """One plan to run; `tag` identifies its cell and question."""
+    """A plan to run. `tag` is a value of any type that identifies the plan and is returned with its outcome."""
 
     tag: Hashable
     plan: Plan[T]
 
 
 @dataclass(slots=True)
-class Tally:
-    """Counts of a run so far: requests = ledger_hits + merged + executed (+ external, executed by another process)."""
+class RunStats:
+    """Counts of a run so far.
+
+    Attributes:
+        plans: Number of finished plans.
+        requests: Number of requests of all plans.
+        ledger_hits: Number of requests that were answered from the ledger at once.
+        merged: Number of requests that were equal to a request in flight.
+        executed: Number of calls that this process made.
+        external: Number of calls that another process made for this run.
+        usage: Tokens and time of the executed calls, by role.
+
+    """
 
     plans: int = 0
     requests: int = 0
@@ -63,64 +80,75 @@ class Tally:
     executed: int = 0
     external: int = 0
     usage: dict[Role, Usage] = field(default_factory=dict)
-    """Of the executed calls, by role."""
 
     @property
     def shared(self) -> float:
-        """Return the share of requests that cost nothing (0 to 1)."""
+        """Return the share (0 to 1) of requests for which this process made no call."""
         return 1 - self.executed / self.requests if self.requests else 0.0
 
 
-Tick = Callable[[Tally], None]
+Tick = Callable[[RunStats], None]
+"""A function that is called with the counts of the run after each finished plan and each finished call."""
 
 
 class Driver:
-    """Runs plans against engines, chosen by request kind and role, with a ledger; iterate over `run` for the outcomes."""
+    """Runs plans. Their requests are served from the ledger or by engines, which are chosen by kind of request and role."""
 
     def __init__(self, engines: Engines, ledger: CallStore, *, max_active: int = MAX_ACTIVE, tick: Tick | None = None) -> None:
-        """Keep the engines; `max_active` bounds the plans held in memory at once."""
+        """Create a driver.
+
+        Args:
+            engines: Engines by kind of request and role.
+            ledger: Open store of finished calls.
+            max_active: Maximum number of plans in memory at once.
+            tick: Function that is called with the counts of the run after each finished plan and call.
+
+        """
         self.engines, self.ledger, self.max_active = engines, ledger, max_active
         self.tick = tick or (lambda _: None)
-        self.tally = Tally()
-        self._open: dict[bytes, Call] = {}
-        self._new: list[Waiter] = []
-        self._lanes = {id(engine): Lane(engine, ledger_identity(engine)) for engine in engines.values()}
-        self._by_request = {which: self._lanes[id(engine)] for which, engine in engines.items()}
-        self._elsewhere: list[Call] = []
+        self.stats = RunStats()
+        self._open_calls: dict[bytes, Call] = {}
+        self._new_waiters: list[Waiter] = []
+        self._queues = {id(engine): EngineQueue(engine, get_ledger_identity(engine)) for engine in engines.values()}
+        self._queue_by_request = {kind_and_role: self._queues[id(engine)] for kind_and_role, engine in engines.items()}
+        self._calls_elsewhere: list[Call] = []
         self._outcomes: deque[Outcome[Any]] = deque()
-        self._active = 0
+        self._active_count = 0
 
     def run(self, jobs: Iterable[Job[T]]) -> Iterator[Outcome[T]]:
-        """Yield outcomes as plans finish, in no fixed order."""
-        with _rare_garbage_collection():
+        """Run the plans of the jobs, and yield the outcome of each plan when it is finished. The order is not fixed."""
+        with _reduce_garbage_collection():
             yield from self._run(iter(jobs))
 
     def _run(self, jobs: Iterator[Job[T]]) -> Iterator[Outcome[T]]:
         exhausted = False
         while True:
-            while not exhausted and self._active < self.max_active:
+            while not exhausted and self._active_count < self.max_active:
                 job = next(jobs, None)
                 if job is None:
                     exhausted = True
                     break
-                self._active += 1
-                self._advance(ActivePlan(job.tag, job.plan), None)
+                self._active_count += 1
+                self._resume(ActivePlan(job.tag, job.plan), None)
             self._look_up()
             while self._outcomes:
-                self._active -= 1
-                self.tally.plans += 1
-                self.tick(self.tally)
+                self._active_count -= 1
+                self.stats.plans += 1
+                self.tick(self.stats)
                 yield self._outcomes.popleft()
-            if self._new or (not exhausted and self._active < self.max_active):
+            if self._new_waiters or (not exhausted and self._active_count < self.max_active):
                 continue
-            if not self._active:
-                for lane in self._lanes.values():
+            if not self._active_count:
+                for lane in self._queues.values():
                     lane.engine.collect(0.0)  # nothing is pending: the call confirms that all results are stored
                 return
-            self._work()
+            self._run_round()
 
-    def _advance(self, active: ActivePlan, results: list[Any] | None) -> None:
-        """Resume one plan and queue its next requests; an empty list of requests is answered at once."""
+    def _resume(self, active: ActivePlan, results: list[Any] | None) -> None:
+        """Resume a plan, or start it if `results` is None, and register its next requests.
+
+        If a plan yields no requests, it is resumed at once with an empty list.
+        """
         try:
             while True:
                 requests = next(active.plan) if results is None else active.plan.send(results)
@@ -128,54 +156,59 @@ class Driver:
                     break
                 results = []
         except StopIteration as stop:
-            usage = tuple(active.role_usage(role) for role in active.calls)
+            usage = tuple(active.build_role_usage(role) for role in active.calls)
             self._outcomes.append(Outcome(active.tag, stop.value, usage, active.dropped))
             return
         active.results = [None] * len(requests)
         active.waiting = len(requests)
         for request in requests:
             active.calls[request.role] = active.calls.get(request.role, 0) + 1
-        self.tally.requests += len(requests)
-        self._new.extend(Waiter(active, slot, request) for slot, request in enumerate(requests))
+        self.stats.requests += len(requests)
+        self._new_waiters.extend(Waiter(active, slot, request) for slot, request in enumerate(requests))
 
     def _look_up(self) -> None:
-        """Answer new requests from the ledger, merge those in flight, queue the rest, until no new one appears."""
-        while self._new:
-            batch, self._new = self._new, []
-            keyed = [(lane := self._lane(w.request), request_key(lane.identity, w.request), w) for w in batch]
-            stored = self.ledger.get(list({key for _, key, _ in keyed} - self._open.keys()))
+        """Answer new requests from the ledger, merge them with calls in flight or queue them, until there are no new ones."""
+        while self._new_waiters:
+            batch, self._new_waiters = self._new_waiters, []
+            keyed: list[tuple[EngineQueue, bytes, Waiter]] = []
+            for waiter in batch:
+                lane = self._find_queue(waiter.request)
+                keyed.append((lane, compute_request_key(lane.identity, waiter.request), waiter))
+            stored = self.ledger.get(list({key for _, key, _ in keyed} - self._open_calls.keys()))
             for lane, key, waiter in keyed:
                 if key in stored:
-                    self.tally.ledger_hits += 1
+                    self.stats.ledger_hits += 1
                     self._deliver(waiter, stored[key])
-                elif key in self._open:
-                    self.tally.merged += 1
-                    self._open[key].waiters.append(waiter)
+                elif key in self._open_calls:
+                    self.stats.merged += 1
+                    self._open_calls[key].waiters.append(waiter)
                 else:
-                    self._queue(lane, key, waiter)
+                    self._enqueue(lane, key, waiter)
 
-    def _queue(self, lane: Lane, key: bytes, waiter: Waiter) -> None:
+    def _enqueue(self, lane: EngineQueue, key: bytes, waiter: Waiter) -> None:
+        """Queue a request as a new call; drop a passage first if its prompt exceeds the model's context length."""
         request = waiter.request
-        if (reason := lane.engine.refusal(request)) is not None:
+        if (reason := lane.engine.explain_refusal(request)) is not None:
             raise ConfigError(f"{lane.identity} cannot serve {waiter.active.tag}: {reason}")
         if not lane.engine.fits(request):
-            self._shorten(waiter, f"{lane.engine.size(request)} tokens")
+            self._drop_passage(waiter, f"{lane.engine.count_tokens(request)} tokens")
             return
-        self._open[key] = call = Call(key, request, _length(request), lane, [waiter])
+        self._open_calls[key] = call = Call(key, request, _count_characters(request), lane, [waiter])
         lane.add(call)
 
-    def _shorten(self, waiter: Waiter, reason: str) -> None:
-        """Request the same with one passage fewer."""
+    def _drop_passage(self, waiter: Waiter, reason: str) -> None:
+        """Replace a request that is too long by the same request with one passage fewer."""
         request = waiter.request
-        shorter = request.shortened() if isinstance(request, Generate) else None
+        shorter = request.drop_passage() if isinstance(request, Generate) else None
         if shorter is None:
             raise PromptTooLongError(
-                f"A prompt for {waiter.active.tag} exceeds the model's context length ({reason}) and has no passage left "
-                "to drop but its last. Shorten the prompt or use a model with a longer context."
+                f"A prompt for {waiter.active.tag} exceeds the model's context length ({reason}), and no further passage "
+                "can be dropped from it. Shorten the prompt, or use a model with a longer context."
             )
-        self._new.append(Waiter(waiter.active, waiter.slot, shorter, waiter.dropped + 1))
+        self._new_waiters.append(Waiter(waiter.active, waiter.slot, shorter, waiter.dropped + 1))
 
     def _deliver(self, waiter: Waiter, result: Result) -> None:
+        """Give a result to the plan that waits for it, and resume the plan once it has all results of its round."""
         active = waiter.active
         if isinstance(result, Generation | Score):
             role = waiter.request.role
@@ -193,46 +226,48 @@ class Driver:
         active.results[waiter.slot] = result
         active.waiting -= 1
         if not active.waiting:
-            self._advance(active, active.results)
+            self._resume(active, active.results)
 
-    def _work(self) -> None:
-        """Do a round of work; if it fails, store what servers still return for the calls in flight, which are paid."""
+    def _run_round(self) -> None:
+        """Submit calls and collect results once. After an error, store the results of calls in flight, which are paid for."""
         try:
-            self._round()
+            self._submit_and_collect()
         except Exception:
             self._drain()
             raise
 
     def _drain(self) -> None:
+        """Collect the results of calls that are in flight on servers, for at most `_DRAIN_SECONDS`."""
         deadline = time.monotonic() + _DRAIN_SECONDS
-        for lane in self._lanes.values():
+        for lane in self._queues.values():
             with suppress(Exception):  # the run ends with the first error
                 while lane.remote and lane.in_flight and not lane.failed and time.monotonic() < deadline:
                     self._collect(lane, _WAIT_SECONDS)
 
-    def _round(self) -> None:
-        """Submit claimed calls, collect what is finished, and wait only when nothing else can be done."""
-        for lane in self._lanes.values():
+    def _submit_and_collect(self) -> None:
+        """Submit calls, collect finished results, and wait only if nothing else can be done."""
+        for lane in self._queues.values():
             self._submit(lane)
-        busy = [lane for lane in self._lanes.values() if lane.in_flight]
-        alone = len(busy) == 1 and not self._elsewhere
+        busy = [lane for lane in self._queues.values() if lane.in_flight]
+        alone = len(busy) == 1 and not self._calls_elsewhere
         progress = [self._collect(lane, _WAIT_SECONDS if alone else 0.0) for lane in busy]
         if not any(progress) and not alone:
             if busy:
                 self._collect(busy[0], _POLL_SECONDS)
-            elif self._elsewhere:
+            elif self._calls_elsewhere:
                 time.sleep(_OTHERS_SECONDS)
-        if self._elsewhere:
+        if self._calls_elsewhere:
             self._poll_elsewhere()
 
-    def _submit(self, lane: Lane) -> None:
+    def _submit(self, lane: EngineQueue) -> None:
+        """Claim the next calls of a queue, and submit those that no other process has claimed."""
         batch = lane.take()
         if not batch:
             return
         claimed = self.ledger.claim([call.key for call in batch])
         for call in batch:
             call.state = CallState.SUBMITTED if call.key in claimed else CallState.ELSEWHERE
-        self._elsewhere.extend(call for call in batch if call.state is CallState.ELSEWHERE)
+        self._calls_elsewhere.extend(call for call in batch if call.state is CallState.ELSEWHERE)
         requests = [call.request for call in batch if call.state is CallState.SUBMITTED]
         idle = not lane.in_flight
         lane.in_flight += len(requests)
@@ -240,8 +275,8 @@ class Driver:
         if idle:
             lane.since = time.monotonic()
 
-    def _collect(self, lane: Lane, timeout: float) -> bool:
-        """Store and deliver what an engine has finished; results that nobody requested are stored too."""
+    def _collect(self, lane: EngineQueue, timeout: float) -> bool:
+        """Store all finished results of an engine and deliver the requested ones; return whether there were any."""
         start = time.monotonic()
         try:
             results = lane.engine.collect(timeout)
@@ -251,99 +286,107 @@ class Driver:
         if not results:
             return False
         now = time.monotonic()
-        share, lane.since = (now - (lane.since if lane.remote else start)) / len(results), now
-        keyed = [(request_key(lane.identity, request), request, _timed(result, share)) for request, result in results]
-        rows = [(key, request, result, share) for key, request, result in keyed if not isinstance(result, TooLong)]
+        began = lane.since if lane.remote else start
+        seconds_per_call, lane.since = (now - began) / len(results), now
+        keyed = [
+            (compute_request_key(lane.identity, request), request, _add_time(result, seconds_per_call))
+            for request, result in results
+        ]
+        rows = [(key, request, result, seconds_per_call) for key, request, result in keyed if not isinstance(result, TooLong)]
         self.ledger.put(lane.identity, rows)
-        refused: list[bytes] = []
+        too_long: list[bytes] = []
         for key, _, result in keyed:
-            call = self._open.pop(key, None)
+            call = self._open_calls.pop(key, None)
             if call is None:
                 continue
-            call.lane.in_flight -= call.state is CallState.SUBMITTED
+            call.queue.in_flight -= call.state is CallState.SUBMITTED
             call.state = CallState.DONE
             if isinstance(result, TooLong):
-                refused.append(key)
+                too_long.append(key)
                 for waiter in call.waiters:
-                    self._shorten(waiter, result.reason)
+                    self._drop_passage(waiter, result.reason)
             else:
-                self._finish(call, result)
-        if refused:
-            self.ledger.release(refused)
+                self._finish_call(call, result)
+        if too_long:
+            self.ledger.release(too_long)
         return True
 
-    def _finish(self, call: Call, result: Result) -> None:
-        self.tally.executed += 1
+    def _finish_call(self, call: Call, result: Result) -> None:
+        """Count a call that this process made, and deliver its result."""
+        self.stats.executed += 1
         if isinstance(result, Generation | Score):
             role = call.request.role
-            self.tally.usage[role] = self.tally.usage.get(role, Usage()) + result.usage
-        self._release(call, result)
+            self.stats.usage[role] = self.stats.usage.get(role, Usage()) + result.usage
+        self._deliver_to_all(call, result)
 
     def _poll_elsewhere(self) -> None:
-        """Take over the results of other processes, and the calls that they gave up."""
-        waiting = [call for call in self._elsewhere if call.state is CallState.ELSEWHERE]
+        """Deliver the results of calls that other processes made, and queue the calls that they gave up."""
+        waiting = [call for call in self._calls_elsewhere if call.state is CallState.ELSEWHERE]
         stored = self.ledger.get([call.key for call in waiting])
         for call in waiting:
             if call.key in stored:
                 call.state = CallState.DONE
-                del self._open[call.key]
-                self.tally.external += 1
-                self._release(call, stored[call.key])
-        left = [call for call in waiting if call.state is CallState.ELSEWHERE]
-        claimed = self.ledger.claim([call.key for call in left]) if left else set()
-        self._elsewhere = [call for call in left if call.key not in claimed]
-        for call in left:
+                del self._open_calls[call.key]
+                self.stats.external += 1
+                self._deliver_to_all(call, stored[call.key])
+        unfinished = [call for call in waiting if call.state is CallState.ELSEWHERE]
+        claimed = self.ledger.claim([call.key for call in unfinished]) if unfinished else set()
+        self._calls_elsewhere = [call for call in unfinished if call.key not in claimed]
+        for call in unfinished:
             if call.key in claimed:
-                call.lane.add(call)
+                call.queue.add(call)
 
-    def _release(self, call: Call, result: Result) -> None:
+    def _deliver_to_all(self, call: Call, result: Result) -> None:
+        """Deliver a result to every plan that waits for the call."""
         for waiter in call.waiters:
             self._deliver(waiter, result)
-        self.tick(self.tally)
+        self.tick(self.stats)
 
-    def _lane(self, request: Request) -> Lane:
+    def _find_queue(self, request: Request) -> EngineQueue:
+        """Return the queue of the engine that serves a request; raise ConfigError if there is none."""
         try:
-            return self._by_request[type(request), request.role]
+            return self._queue_by_request[type(request), request.role]
         except KeyError:
-            raise ConfigError(no_engine(request, self.engines)) from None
+            raise ConfigError(describe_missing_engine(request, self.engines)) from None
 
 
-def no_engine(request: Request, engines: Engines) -> str:
-    """Return the message for a request that no engine of the run serves."""
+def describe_missing_engine(request: Request, engines: Engines) -> str:
+    """Build the error message for a request that no engine of the run serves."""
     known = ", ".join(f"{kind.__name__} ({role})" for kind, role in engines)
     hint = "Add the role to `engines` in the strategy's YAML and choose a component for it."
     if isinstance(request, Likelihood):
         hint = (
-            "Strategies that score likelihoods (marginal, marginal_fast) need a reader on this machine; for an API there is "
+            "Strategies that score likelihoods (marginal, marginal_fast) need a reader on this machine. With an API, use "
             "strategy=marginal_generated."
         )
     elif isinstance(request, FusedGenerate):
-        hint = "The strategy fid needs a Fusion-in-Decoder model: reader=fid."
-    return f"A plan requested {type(request).__name__} of the role {request.role!r}; this run has engines for: {known}. {hint}"
+        hint = "The strategy fid needs a Fusion-in-Decoder model. Use reader=fid."
+    return f"A plan requested {type(request).__name__} of the role {request.role!r}, but this run serves only {known}. {hint}"
 
 
 @contextmanager
-def _rare_garbage_collection() -> Iterator[None]:
-    """Let Python look for reference cycles less often: the objects of a window of plans are hardly ever in one.
+def _reduce_garbage_collection() -> Iterator[None]:
+    """Make Python search for reference cycles less often, because the objects of plans are hardly ever part of one.
 
-    At the default threshold a replay takes half as long again.
+    With the default threshold, a run that finds every call in the ledger takes 1.5 times as long.
     """
-    before = gc.get_threshold()
-    gc.set_threshold(100_000, *before[1:])
+    thresholds = gc.get_threshold()
+    gc.set_threshold(100_000, *thresholds[1:])
     try:
         yield
     finally:
-        gc.set_threshold(*before)
+        gc.set_threshold(*thresholds)
 
 
-def _timed(result: Result | TooLong, seconds: float) -> Result | TooLong:
-    """Return a generation with its time: the calls of a batch share the batch's equally."""
+def _add_time(result: Result | TooLong, seconds: float) -> Result | TooLong:
+    """Return a result with its share of the time of its batch, if it is one of a language model."""
     if isinstance(result, Generation) or (isinstance(result, Score) and result.usage.tokens_in):
         return replace(result, usage=replace(result.usage, seconds=seconds))
     return result
 
 
-def _length(request: Request) -> int:
+def _count_characters(request: Request) -> int:
+    """Return the length of a request, by which the calls of a queue are sorted."""
     if isinstance(request, Generate):
         return sum(len(message.content) for message in request.messages)
     if isinstance(request, Estimate):

@@ -1,34 +1,39 @@
-"""The dry run: walks the plans of a sweep without a model and counts, by role, what they would request."""
+"""The dry run of a sweep, which estimates calls, tokens and cost by role without running a model.
+
+A plan (the generator that requests the model calls for one question) may request more or fewer calls depending on the replies.
+The dry run therefore runs all plans several times. It uses the results in the ledger, the store of finished calls, and each
+time another placeholder in place of the replies that are missing. This gives bounds on the number of calls.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from winnow.driver import Job, no_engine
+from winnow.driver import Job, describe_missing_engine
 from winnow.errors import ConfigError
-from winnow.identity import ledger_identity
-from winnow.keys import request_key
+from winnow.identity import get_ledger_identity
+from winnow.keys import compute_request_key
 from winnow.protocols import CallStore, Engine, Engines
 from winnow.records import Generate, Generation, Likelihood, Pages, Price, Request, Result, Role, Score, Search, Usage
 
 _CHARACTERS_PER_TOKEN = 4
-_PROBES = ("unknown", "an answer", "answer {number}")
-"""Stand-ins for replies that the ledger lacks: some plans request more after "unknown", others after an
-answer, others after answers that differ."""
+_PLACEHOLDERS = ("unknown", "an answer", "answer {number}")
+"""Replies that replace those missing from the ledger. Some plans request more after "unknown", others after an answer, and
+others after answers that differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class CostEstimate:
-    """Bounds on what a sweep requests of one role: after the probe with the fewest calls, and after all probes together.
+    """Lower and upper bounds on what a sweep requests of one role.
 
     Attributes:
-        requests: calls as a script without sharing would make them.
-        stored: distinct calls that the ledger contains.
-        missing: distinct calls that would be made.
-        tokens: their prompt tokens, at four characters per token.
-        money: their dollars: without any reply at least, with replies of max_new_tokens at most.
-        seconds: their time at the mean of this engine's stored calls, None if there are none.
-        is_open: Whether some of them depend on replies that are not known yet, so that there may be more than the upper bound.
+        requests: Number of requests. Without sharing, each of them would be a call.
+        stored: Number of distinct calls that the ledger contains.
+        missing: Number of distinct calls that would be made: those after every placeholder, and those after any of them.
+        tokens: Number of prompt tokens of the missing calls, at four characters per token.
+        money: Dollars for the missing calls. The lower bound counts no reply, the upper bound replies of max_new_tokens.
+        seconds: Time for the missing calls at the mean time of this engine's stored calls, or None if there are none.
+        is_open: Whether requests depend on replies that are not known yet, so that the upper bounds may be exceeded.
 
     """
 
@@ -42,14 +47,21 @@ class CostEstimate:
 
 
 @dataclass(slots=True)
-class _Walk:
-    """One pass over the plans: requests by plan and role, and the distinct keys that the ledger contains and lacks."""
+class _SimulatedRun:
+    """One run of all plans with a placeholder for missing replies.
+
+    Attributes:
+        requests: Number of requests by role, for each plan.
+        stored: Role and result of the distinct calls that the ledger contains, by key.
+        missing: Role, placeholder and maximum usage of the distinct calls that the ledger lacks, by key.
+        open_roles: Roles of requests that depend on replies which are not known yet.
+
+    """
 
     requests: list[dict[Role, int]] = field(default_factory=list)
     stored: dict[bytes, tuple[Role, Result]] = field(default_factory=dict)
     missing: dict[bytes, tuple[Role, Result, Usage]] = field(default_factory=dict)
     open_roles: set[Role] = field(default_factory=set)
-    """Roles of requests that depend on replies which are not known yet."""
 
 
 def estimate_cost(
@@ -58,94 +70,111 @@ def estimate_cost(
     ledger: CallStore,
     prices: Mapping[Role, Price] | None = None,
 ) -> dict[Role, CostEstimate]:
-    """Return bounds by role; `jobs` starts a fresh pass over the same plans in the same order.
+    """Estimate the calls, tokens, cost and time of a sweep.
+
+    Args:
+        jobs: Function that creates the jobs anew. Every call returns the same plans in the same order.
+        engines: Engines by kind of request and role. They are not run.
+        ledger: Open store of finished calls.
+        prices: Price of the model of each role. Roles without a price cost nothing.
+
+    Returns:
+        The estimate of each role.
 
     Raises:
-        ConfigError: if a plan requests what no engine serves.
+        ConfigError: If a plan makes a request that no engine serves.
 
     """
-    walks = [_walk(jobs(), engines, ledger, probe) for probe in _PROBES]
-    roles = dict.fromkeys(role for walk in walks for requests in walk.requests for role in requests)
+    runs = [_simulate(jobs(), engines, ledger, placeholder) for placeholder in _PLACEHOLDERS]
+    roles = dict.fromkeys(role for run in runs for requests in run.requests for role in requests)
     by_role = {role: engine for (_, role), engine in engines.items()}
     roles = roles or dict.fromkeys(by_role)
-    return {role: _bounds(role, walks, (prices or {}).get(role, Price()), by_role[role], ledger) for role in roles}
+    return {role: _compute_bounds(role, runs, (prices or {}).get(role, Price()), by_role[role], ledger) for role in roles}
 
 
-def _bounds(role: Role, walks: Sequence[_Walk], price: Price, engine: Engine, ledger: CallStore) -> CostEstimate:
-    counts = list(zip(*([plan.get(role, 0) for plan in walk.requests] for walk in walks), strict=True))
-    stored = [sum(owner == role for owner, _ in walk.stored.values()) for walk in walks]
-    missing = [{key: usage for key, (owner, _, usage) in walk.missing.items() if owner == role} for walk in walks]
+def _compute_bounds(
+    role: Role, runs: Sequence[_SimulatedRun], price: Price, engine: Engine, ledger: CallStore
+) -> CostEstimate:
+    """Combine the simulated runs to the bounds of one role."""
+    counts = list(zip(*([plan.get(role, 0) for plan in run.requests] for run in runs), strict=True))
+    stored = [sum(call_role == role for call_role, _ in run.stored.values()) for run in runs]
+    missing = [{key: usage for key, (call_role, _, usage) in run.missing.items() if call_role == role} for run in runs]
     certain = set.intersection(*(set(keys) for keys in missing))
     possible = {key: usage for keys in missing for key, usage in keys.items()}
     tokens = [sum(possible[key].tokens_in for key in keys) for keys in (certain, possible)]
-    replies = sum(usage.tokens_out for usage in possible.values())
-    mean = ledger.mean_seconds(ledger_identity(engine))
+    max_reply_tokens = sum(usage.tokens_out for usage in possible.values())
+    compute_mean_seconds = ledger.compute_mean_seconds(get_ledger_identity(engine))
     return CostEstimate(
         requests=(sum(map(min, counts)), sum(map(max, counts))),
         stored=(min(stored), max(stored)),
         missing=(len(certain), len(possible)),
         tokens=(tokens[0], tokens[1]),
-        money=(price.of(tokens[0], 0), price.of(tokens[1], replies)),
-        seconds=None if mean is None else (mean * len(certain), mean * len(possible)),
-        is_open=any(role in walk.open_roles for walk in walks),
+        money=(price.compute_cost(tokens[0], 0), price.compute_cost(tokens[1], max_reply_tokens)),
+        seconds=None
+        if compute_mean_seconds is None
+        else (compute_mean_seconds * len(certain), compute_mean_seconds * len(possible)),
+        is_open=any(role in run.open_roles for run in runs),
     )
 
 
-def _walk(jobs: Iterable[Job[Any]], engines: Engines, ledger: CallStore, probe: str) -> _Walk:
-    walk = _Walk()
+def _simulate(jobs: Iterable[Job[Any]], engines: Engines, ledger: CallStore, placeholder: str) -> _SimulatedRun:
+    """Run all plans with stored results, and with the placeholder for missing replies."""
+    run = _SimulatedRun()
     for job in jobs:
-        walk.requests.append({})
-        depends_on_probes = False
+        run.requests.append({})
+        depends_on_placeholders = False
         results: Sequence[Any] | None = None
         while True:
             try:
                 requests = next(job.plan) if results is None else job.plan.send(results)
             except StopIteration:
                 break
-            if depends_on_probes:
-                walk.open_roles |= {request.role for request in requests}
-            results, is_guessed = _results(requests, engines, ledger, probe, walk)
-            depends_on_probes |= is_guessed
-    return walk
+            if depends_on_placeholders:
+                run.open_roles |= {request.role for request in requests}
+            results, is_guessed = _answer_requests(requests, engines, ledger, placeholder, run)
+            depends_on_placeholders |= is_guessed
+    return run
 
 
-def _results(
-    requests: Sequence[Request], engines: Engines, ledger: CallStore, probe: str, walk: _Walk
+def _answer_requests(
+    requests: Sequence[Request], engines: Engines, ledger: CallStore, placeholder: str, run: _SimulatedRun
 ) -> tuple[list[Result], bool]:
-    """Return stored results, with the probe for the others, and whether there are others."""
-    keys = [request_key(ledger_identity(_engine(request, engines)), request) for request in requests]
-    counts = walk.requests[-1]
+    """Return the stored results of requests, with the placeholder for missing ones, and whether any is missing."""
+    keys = [compute_request_key(get_ledger_identity(_find_engine(request, engines)), request) for request in requests]
+    counts = run.requests[-1]
     for request in requests:
         counts[request.role] = counts.get(request.role, 0) + 1
     roles = dict(zip(keys, (request.role for request in requests), strict=True))
-    unseen = [key for key in roles if key not in walk.stored and key not in walk.missing]
-    walk.stored.update({key: (roles[key], result) for key, result in ledger.get(unseen).items()})
+    unseen = [key for key in roles if key not in run.stored and key not in run.missing]
+    run.stored.update({key: (roles[key], result) for key, result in ledger.get(unseen).items()})
     for key, request in zip(keys, requests, strict=True):
-        if key not in walk.stored:
-            text = probe.format(number=len(walk.missing))
-            walk.missing.setdefault(key, (request.role, _probe(request, text), _max_usage(request)))
-    results = [walk.stored[key][1] if key in walk.stored else walk.missing[key][1] for key in keys]
-    return results, any(key not in walk.stored for key in keys)
+        if key not in run.stored:
+            text = placeholder.format(number=len(run.missing))
+            run.missing.setdefault(key, (request.role, _build_placeholder(request, text), _compute_max_usage(request)))
+    results = [run.stored[key][1] if key in run.stored else run.missing[key][1] for key in keys]
+    return results, any(key not in run.stored for key in keys)
 
 
-def _engine(request: Request, engines: Engines) -> Engine:
+def _find_engine(request: Request, engines: Engines) -> Engine:
+    """Return the engine that serves a request; raise ConfigError if there is none, or if it refuses the request."""
     engine = engines.get((type(request), request.role))
     if engine is None:
-        raise ConfigError(no_engine(request, engines))
-    if (reason := engine.refusal(request)) is not None:
+        raise ConfigError(describe_missing_engine(request, engines))
+    if (reason := engine.explain_refusal(request)) is not None:
         raise ConfigError(f"{engine.identity} cannot serve a plan: {reason}")
     return engine
 
 
-def _probe(request: Request, text: str) -> Result:
+def _build_placeholder(request: Request, text: str) -> Result:
+    """Build a result in place of a missing one. A generated reply has the given text."""
     if isinstance(request, Generate):
         tokens = dict.fromkeys(request.token_logprobs, (0.0,))
         return Generation(text, logprobs=(0.0,) if request.decoding.logprobs else None, token_logprobs=tokens or None)
     return Pages(()) if isinstance(request, Search) else Score(0.0)
 
 
-def _max_usage(request: Request) -> Usage:
-    """Return an upper bound on the tokens of a call."""
+def _compute_max_usage(request: Request) -> Usage:
+    """Estimate the prompt tokens of a call, and return them with the maximum number of reply tokens."""
     if not isinstance(request, Generate | Likelihood):
         return Usage()
     characters = sum(len(message.content) for message in request.messages)

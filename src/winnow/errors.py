@@ -22,8 +22,16 @@ class InputError(WinnowError, ValueError):
     """Raised when an input file violates its format."""
 
     @classmethod
-    def at(cls, path: object, line: int, *, received: str, expected: str) -> "InputError":
-        """Build the error for a malformed line of a file."""
+    def from_line(cls, path: object, line: int, *, received: str, expected: str) -> "InputError":
+        """Build the error for a malformed line of a file.
+
+        Args:
+            path: File that contains the line.
+            line: Number of the line, starting at 1.
+            received: Content that is malformed. The message shows its first characters.
+            expected: Description of valid content.
+
+        """
         excerpt = received if len(received) <= 120 else received[:117] + "..."
         return cls(f"{path}, line {line}: expected {expected}; received {excerpt!r}. Correct that line or remove it.")
 
@@ -37,11 +45,11 @@ class MissingArtifactError(WinnowError, FileNotFoundError):
 
 
 class AssetError(WinnowError, OSError):
-    """Raised when an asset cannot be fetched, is truncated or does not match its SHA-256."""
+    """Raised when an asset cannot be downloaded, is truncated or does not match its SHA-256."""
 
 
 class ModelError(WinnowError, ValueError):
-    """Raised when a model cannot be used (no tokenizer, no weights, wrong architecture)."""
+    """Raised when a model cannot be used, for example because it lacks a tokenizer or weights."""
 
 
 class PromptTooLongError(WinnowError, ValueError):
@@ -53,7 +61,7 @@ class ReaderError(WinnowError, RuntimeError):
 
 
 class CallRefusedError(ReaderError):
-    """Raised when a server permanently refuses a prompt, e.g. by moderation. Plans with `may_fail` skip the refused call."""
+    """Raised when a server permanently refuses a request, for example by moderation, and the request lacks `may_fail`."""
 
 
 class BudgetError(WinnowError, RuntimeError):
@@ -61,14 +69,14 @@ class BudgetError(WinnowError, RuntimeError):
 
 
 class LedgerError(WinnowError, OSError):
-    """Raised when a ledger file cannot be read or written."""
+    """Raised when a ledger, the file that stores finished model calls, cannot be read or written."""
 
 
 class DiskFullError(WinnowError, OSError):
     """Raised when the disk has too little free space for the output of a stage."""
 
 
-def nearest(name: str, known: "Iterable[str]") -> str:
-    """Build the hint " Did you mean 'x'?" for the closest known name, or "" if no name is close."""
+def suggest_name(name: str, known: "Iterable[str]") -> str:
+    """Return the hint " Did you mean 'x'?" with the known name closest to `name`, or "" if none is similar."""
     matches = get_close_matches(name, list(known), n=1, cutoff=0.5)
     return f" Did you mean {matches[0]!r}?" if matches else ""

@@ -1,4 +1,4 @@
-"""The key under which the ledger files a request."""
+"""Keys of requests in the ledger, the store of finished model calls."""
 
 import hashlib
 from collections.abc import Sequence
@@ -6,22 +6,21 @@ from collections.abc import Sequence
 from winnow.records import Decoding, Estimate, Generate, Likelihood, Message, Request, Search
 
 _WITH_USAGE = "usage"
-"""Separates likelihoods from those of version 0.1, which were stored without the tokens that they took."""
+"""Part of the keys of likelihoods, so that they differ from keys of version 0.1, which stored no token counts with them."""
 
 
-def request_key(engine: str, request: Request) -> bytes:
-    """Return the SHA-256 of the canonical request: engine, kind, and every field that can change the result.
+def compute_request_key(engine: str, request: Request) -> bytes:
+    """Compute the SHA-256 of a request: the identity of its engine, its kind, and every field that can change the result.
 
-    Each text is preceded by its length, so that no two requests have the same encoding; JSON would take three times as
-    long.
+    Each text is preceded by its length, so that no two requests have the same encoding. JSON would take three times as long.
     """
     match request:
         case Generate():
-            parts = [*_texts(request.messages), _decoding_text(request.decoding), str(request.sample)]
+            parts = [*_list_message_texts(request.messages), _encode_decoding(request.decoding), str(request.sample)]
             if request.token_logprobs:
                 parts += ["token_logprobs", *request.token_logprobs]
         case Likelihood():
-            parts = [*_texts(request.messages), request.continuation, str(request.include_eos), _WITH_USAGE]
+            parts = [*_list_message_texts(request.messages), request.continuation, str(request.include_eos), _WITH_USAGE]
         case Estimate():
             parts = [request.question, request.text, request.title]
         case Search():
@@ -30,11 +29,12 @@ def request_key(engine: str, request: Request) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
-def _texts(messages: Sequence[Message]) -> list[str]:
+def _list_message_texts(messages: Sequence[Message]) -> list[str]:
+    """Return the number of messages, followed by the role and the content of each."""
     return [str(len(messages)), *[text for message in messages for text in (message.role, message.content)]]
 
 
-def _decoding_text(decoding: Decoding) -> str:
-    """Return what determines the reply; temperature, top-p and seed do not where decoding is greedy."""
+def _encode_decoding(decoding: Decoding) -> str:
+    """Encode the settings that determine the reply. Temperature, top-p and seed are omitted if decoding is greedy."""
     sampling = (decoding.temperature, decoding.top_p, decoding.seed) if decoding.temperature > 0 else ()
     return repr((decoding.max_new_tokens, *sampling, *(("logprobs",) if decoding.logprobs else ())))

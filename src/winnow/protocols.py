@@ -1,4 +1,4 @@
-"""Interfaces of the components. They are protocols: a class implements one by its members and needs no base class."""
+"""Interfaces of the components. They are protocols: a class implements one by having its members, without a base class."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 PassageSource = Callable[[], Iterator[Passage]]
-"""Returns a new iterator over the corpus. It is called once for each pass that an index needs."""
+"""A function that returns a new iterator over the corpus. It is called once for each pass that an index needs."""
 
 
 class CorpusParser(Protocol):
@@ -44,7 +44,7 @@ class Retriever(Protocol):
     """Builds an index of a corpus in a folder and opens it for search."""
 
     def build(self, passages: PassageSource, folder: Path) -> None:
-        """Write the index to the folder; resume if the folder already contains a finished part of it."""
+        """Write the index to the folder. Finished parts of the index that the folder already contains are kept."""
         ...
 
     def open(self, folder: Path) -> Searcher:
@@ -61,12 +61,12 @@ class Estimator(Protocol):
         ...
 
     def score(self, pairs: Sequence[tuple[str, Passage]]) -> "NDArray[np.float32]":
-        """Compute the (pairs,) float32 log-odds of "true" against "false"."""
+        """Compute the log-odds, of shape (pairs,), that each passage is relevant to its question."""
         ...
 
 
 class Engine(Protocol):
-    """Serves one or more kinds of requests and chooses its own batches. The driver uses models and servers only through it."""
+    """Serves one or more kinds of requests with a model or a server, and chooses its own batches."""
 
     @property
     def identity(self) -> str:
@@ -83,7 +83,7 @@ class Engine(Protocol):
         """Return the kinds of requests that this engine serves."""
         ...
 
-    def refusal(self, request: Request) -> str | None:
+    def explain_refusal(self, request: Request) -> str | None:
         """Return why a request of a served kind cannot be served and what to do, or None if it can be."""
         ...
 
@@ -99,7 +99,7 @@ class Engine(Protocol):
         """Return whether the request fits into the model's context length."""
         ...
 
-    def size(self, request: Request) -> int:
+    def count_tokens(self, request: Request) -> int:
         """Return the length of the request in prompt tokens, or an estimate of it."""
         ...
 
@@ -125,10 +125,10 @@ Engines = Mapping[tuple[type, Role], Engine]
 """The engines of a run, keyed by kind of request and role."""
 
 
-def engines_for(engine: Engine, *roles: Role) -> dict[tuple[type, Role], Engine]:
-    """Build the `Engines` entries of an engine that serves these roles ("reader" by default).
+def build_engine_map(engine: Engine, *roles: Role) -> dict[tuple[type, Role], Engine]:
+    """Map each kind of request that an engine serves, with each of these roles ("reader" by default), to the engine.
 
-    Estimate and Search requests have a fixed role, which takes precedence over `roles`.
+    Estimate and Search requests have a fixed role, so `roles` does not affect them.
     """
     entries: dict[tuple[type, Role], Engine] = {}
     for kind in engine.serves:
@@ -139,9 +139,11 @@ def engines_for(engine: Engine, *roles: Role) -> dict[tuple[type, Role], Engine]
 
 
 class CallStore(Protocol):
-    """Stores the result of every call under its key. Processes share work by claiming keys.
+    """Stores the result of every model call under the key of its request.
 
-    A store is a context manager: entering opens it, and leaving releases this owner's claims and closes it.
+    Processes share work through claims: a claim reserves a call for one owner, a process, until the result is stored or the
+    lease of the claim expires. A store is a context manager: entering opens it, and leaving releases this owner's claims and
+    closes it.
     """
 
     def __enter__(self) -> "CallStore":
@@ -161,36 +163,36 @@ class CallStore(Protocol):
         ...
 
     def put(self, engine: str, rows: Sequence[tuple[bytes, Request, Result, float]]) -> None:
-        """Store (key, request, result, seconds) rows in one commit.
+        """Store (key, request, result, seconds) rows of the engine with this identity in one commit.
 
         The claims on these rows are released, and this owner's other claims are renewed.
         """
         ...
 
     def claim(self, keys: Sequence[bytes]) -> set[bytes]:
-        """Claim calls that are neither stored nor claimed by a live owner, and return those that this owner now holds."""
+        """Claim calls that are neither stored nor claimed by another live owner; return the keys that this owner now holds."""
         ...
 
     def release(self, keys: Sequence[bytes]) -> None:
         """Release this owner's claims on calls that will not be made."""
         ...
 
-    def release_dead(self) -> int:
+    def release_lapsed_claims(self) -> int:
         """Release the claims of owners that have ended or whose lease has expired, and return the number of these claims."""
         ...
 
-    def forget_empty(self, engine: str) -> int:
-        """Delete an engine's replies without text, so that they are requested again, and return how many there were."""
+    def delete_empty_replies(self, engine: str) -> int:
+        """Delete an engine's replies without text, so that they are requested again; return the number of deleted replies."""
         ...
 
-    def mean_seconds(self, engine: str) -> float | None:
+    def compute_mean_seconds(self, engine: str) -> float | None:
         """Return the mean time of an engine's stored calls in seconds, or None if there are none."""
         ...
 
 
 class Strategy(Protocol):
-    """Builds prompts from contexts, and one answer from the replies."""
+    """Answers a question with a language model: builds prompts from the contexts, and one answer from the replies."""
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
-        """Start the plan for one question (see `winnow.records.Plan`)."""
+        """Return the plan for one question: a generator that requests model calls (see `winnow.records.Plan`)."""
         ...

@@ -9,10 +9,10 @@ from winnow.errors import ArtifactError, ConfigError
 T = TypeVar("T")
 
 Provenance = Literal["annotated", "distant", "none"]
-"""Source of a question's gold passage: annotation, distant supervision (the best-ranked with has_answer), or none."""
+"""Source of a question's gold passage: annotation, distant supervision (best-ranked passage with an answer), or none."""
 
 Role = str
-"""Purpose of an engine: "reader", "rewriter", "judge", "verifier", or, for Estimate and Search, "estimator" and "search"."""
+"""Purpose of an engine: "reader", "rewriter", "judge" or "verifier"; for Estimate "estimator" and for Search "search"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,7 @@ class Passage:
 class Question:
     """A question with its accepted answers and, if the dataset annotates them, its gold passages.
 
+    `answerable` tells whether the best passages of a retriever contain an answer. `meta` is a JSON object of further fields.
     `target` is the answer that training learns, if the dataset names one (FiD's files of TriviaQA); otherwise it is empty.
     """
 
@@ -63,7 +64,7 @@ class RankedHit:
 class Context:
     """A passage as retrieved for one question. `rank` starts at 1; it is 0 if the passage was not retrieved.
 
-    `score` is None if the passage was not retrieved, or if the rankings come without scores.
+    `score` is None if the passage was not retrieved, or if the rankings have no scores.
     """
 
     passage: Passage
@@ -73,9 +74,9 @@ class Context:
     is_gold: bool = False
     log_odds: float | None = None
     log_weight: float = 0.0
-    """Log weight in votes and marginalization, up to a constant per question. Without a weighting, all are equal."""
+    """Log weight in votes and marginalization, up to a constant per question. By default, all contexts weigh the same."""
 
-    def retriever_score(self) -> float:
+    def get_retriever_score(self) -> float:
         """Return the retriever's score; raise ArtifactError if there is none."""
         if self.score is None:
             raise ArtifactError(
@@ -127,26 +128,26 @@ class Decoding:
             raise ConfigError(f"decoding.top_p must be in (0, 1]; received {self.top_p}.")
         if self.samples < 1 or (self.samples > 1 and self.temperature == 0):
             raise ConfigError(
-                f"decoding.samples={self.samples} at temperature {self.temperature}: it starts at 1, and more than one needs "
-                "a temperature above 0, because greedy samples are all equal (decoding=self_consistency)."
+                f"decoding.samples must be at least 1, and 1 at temperature 0, because greedy samples are all equal; received "
+                f"{self.samples} at temperature {self.temperature}. Use decoding=self_consistency to sample replies."
             )
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Token counts and engine time of one or more calls. The time of a batch is divided equally among its calls."""
+    """Token counts and engine time of one or more calls. The calls of a batch share its time equally."""
 
     tokens_in: int = 0
     tokens_out: int = 0
     seconds: float = field(default=0.0, compare=False)
 
     def __add__(self, other: "Usage") -> "Usage":
-        """Add up tokens and time."""
+        """Return the sums of tokens and time."""
         return Usage(self.tokens_in + other.tokens_in, self.tokens_out + other.tokens_out, self.seconds + other.seconds)
 
 
 NO_USAGE = Usage()
-"""Shared by the many results that used no tokens."""
+"""Usage of results that took no tokens. They share this object to save memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +157,7 @@ class Price:
     input: float = 0.0
     output: float = 0.0
 
-    def of(self, tokens_in: float, tokens_out: float) -> float:
+    def compute_cost(self, tokens_in: float, tokens_out: float) -> float:
         """Compute the cost of these tokens in dollars."""
         return (tokens_in * self.input + tokens_out * self.output) / 1e6
 
@@ -168,14 +169,14 @@ class Generate:
     Attributes:
         messages: Chat prompt.
         decoding: Generation settings.
-        sample: Number of this sample among those of the same prompt.
-        role: Role of the engine that serves the request. It is not part of the key, because the engine's identity is.
+        sample: Index of this sample among the samples of the same prompt.
+        role: Role of the engine that serves the request. The ledger's key contains the engine's identity instead.
         token_logprobs: Tokens whose log-probabilities are reported at every generated position. Each is a single token
             of the model's vocabulary (Self-RAG's reflection tokens, "true" and "false").
-        passages: Passages in the prompt, in prompt order, for the plan's own use.
-        may_fail: Whether the plan handles a refused call. It then receives Failed, and the run continues.
+        passages: Passages in the prompt, in prompt order. The plan reads them; engines do not.
+        may_fail: Whether the plan receives Failed if a server refuses the call. Otherwise a refused call ends the run.
         shorter: Function that builds the request with one passage fewer, or returns None if only one passage is left (see
-            `shortened`).
+            `drop_passage`).
 
     """
 
@@ -188,7 +189,7 @@ class Generate:
     may_fail: bool = field(default=False, compare=False)
     shorter: "Callable[[], Generate | None] | None" = field(default=None, compare=False, repr=False)
 
-    def shortened(self) -> "Generate | None":
+    def drop_passage(self) -> "Generate | None":
         """Drop one passage of a prompt that exceeds the context length; return None if no passage can be dropped."""
         shorter = self.shorter() if self.shorter else None
         if shorter is None:
@@ -208,13 +209,13 @@ class Likelihood:
     messages: tuple[Message, ...]
     continuation: str
     include_eos: bool = True
-    """Whether to score the end of the reply too. Otherwise "Paris" is favoured, because longer answers begin with it."""
+    """Whether to score the end of the reply too. Without it, short answers that begin longer ones have too high a score."""
     role: Role = field(default="reader", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Request the log-odds that one passage or strip is relevant to a question. The result is a Score."""
+    """Request the log-odds that a passage, or a part of one (strip), is relevant to a question. The result is a Score."""
 
     role: ClassVar[Role] = "estimator"
 
@@ -225,7 +226,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Request the best `n` pages or passages from a search engine. The result is Pages or Failed."""
+    """Request the `n` best web pages or passages from a search engine. The result is Pages or Failed."""
 
     role: ClassVar[Role] = "search"
 
@@ -244,7 +245,7 @@ class Generation:
         dropped: Number of passages that the driver dropped to make the prompt fit.
         logprobs: Natural log-probabilities of the generated tokens, if requested and available.
         token_logprobs: Log-probabilities of each token named in the request, at every generated position.
-        passages: Passages in the prompt, if some were dropped. Otherwise those of the request apply.
+        passages: Passages in the prompt if some were dropped, or () if the prompt contains those of the request.
         model: Name of the model that a server reports; "" for a local model, or if it reports none.
 
     """
@@ -261,7 +262,7 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A log-likelihood in nats, or log-odds of relevance; `usage` counts the tokens that a language model read for it."""
+    """A log-likelihood in nats, or log-odds of relevance. `usage` counts the tokens that a language model read for it."""
 
     value: float
     usage: Usage = NO_USAGE
@@ -276,7 +277,7 @@ class Pages:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The result of a search or call that failed without ending its plan. It is stored, so that replays agree."""
+    """The result of a search or call that failed without ending its plan. It is stored, so that later runs receive it too."""
 
     reason: str
 
@@ -299,8 +300,8 @@ class Answer:
     Attributes:
         text: Answer.
         unknown: Whether the answer means "unknown".
-        candidates: Pool of candidates from which the answer was selected.
-        used: Passages, strips or pages of the prompt that `reply` answers, in prompt order.
+        candidates: Candidate answers from which the answer was selected.
+        used: Passages, parts of passages or web pages in the prompt that led to `reply`, in prompt order.
         reply: Final reply, or the reply that won a vote, as the model wrote it.
         trace: Short record of what the strategy did: actions, fallbacks, votes.
 
@@ -315,14 +316,14 @@ class Answer:
 
 
 Plan = Generator[Sequence[Request], Sequence[Any], T]
-"""A plan for one question. It yields requests to be served together, receives their results in order, and returns a T."""
+"""A generator for one question. It yields requests to be served together, receives their results in order and returns a T."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoleUsage:
-    """Calls, tokens and time that a plan requested of one role. They are counted as if the plan had run alone.
+    """Calls, tokens and time that a plan requested of one role. Calls shared with other plans count in full.
 
-    `cut` counts the replies that ended at max_new_tokens, `empty` those without text.
+    `cut` counts the replies that ended at max_new_tokens, and `empty` the replies without text.
     """
 
     role: Role
@@ -336,7 +337,7 @@ class RoleUsage:
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[T]):
-    """The outcome of a plan: result, usage by role and number of dropped passages. `tag` identifies the job."""
+    """The outcome of a plan: its result, usage by role and number of dropped passages. `tag` identifies the plan."""
 
     tag: Hashable
     result: T
@@ -352,7 +353,7 @@ class PlacedContexts:
     gold_position: int
     provenance: Provenance
 
-    def with_position(self) -> "PlacedContexts":
+    def with_gold_position(self) -> "PlacedContexts":
         """Return a copy with `gold_position` computed from the contexts."""
         position = next((index for index, context in enumerate(self.contexts, start=1) if context.is_gold), 0)
         return replace(self, gold_position=position)
@@ -360,7 +361,7 @@ class PlacedContexts:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """One row of a cell: the answer to one question and how it was obtained. Metrics are computed when it is read."""
+    """The answer to one question in a cell (one setting of a sweep), and how it was obtained. It contains no metrics."""
 
     question_id: str
     answer: str

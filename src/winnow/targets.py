@@ -1,4 +1,4 @@
-"""Which of a question's accepted answers training learns."""
+"""Selection of the answers that training learns from the accepted answers of a question."""
 
 import unicodedata
 
@@ -8,22 +8,23 @@ _SYMBOLS = frozenset({"So", "Sk", "Cn", "Co"})
 """Unicode categories of emoji and their modifiers."""
 
 
-def targets(question: Question) -> tuple[str, ...]:
-    """Return the answers that training may learn: the data set's target or, without one, the writable answers."""
-    return (question.target,) if question.target.strip() else writable_answers(question)
+def select_targets(question: Question) -> tuple[str, ...]:
+    """Return the answers that training may learn: the target of the data set or, without one, the writable answers."""
+    return (question.target,) if question.target.strip() else select_writable_answers(question)
 
 
-def writable_answers(question: Question) -> tuple[str, ...]:
+def select_writable_answers(question: Question) -> tuple[str, ...]:
     """Return the accepted answers that a person would write.
 
-    Aliases with a symbol such as an emoji, without any letter or digit, or of a disambiguation page are left out, unless all
-    answers are of these kinds. Blank answers are never among them.
+    Answers that contain a symbol such as an emoji, contain no letter or digit, or are the title of a Wikipedia disambiguation
+    page are left out, unless all answers are of these kinds. Blank answers are always left out.
     """
     nonblank = tuple(answer for answer in question.answers if answer.strip())
     return tuple(answer for answer in nonblank if _is_writable(answer)) or nonblank
 
 
 def _is_writable(answer: str) -> bool:
+    """Return whether a person would write the answer."""
     has_symbol = any(unicodedata.category(character) in _SYMBOLS for character in answer)
     has_word = any(character.isalnum() for character in answer)
     return has_word and not has_symbol and "(disambiguation)" not in answer.lower()

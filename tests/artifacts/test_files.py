@@ -12,13 +12,13 @@ from winnow.artifacts.files import atomic_write
 
 def test_temporary_files_of_ended_processes_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An ended process, a reused process id, a live process, another host's, another host's of last month."""
-    host = owners.this_process().partition("@")[2]
+    host = owners.get_process_name().partition("@")[2]
     ended, reused = f"999999999-1@{host}", f"{os.getpid()}-1@{host}"
-    alive, remote, forgotten = owners.this_process(), "1-1@another.host", "2-1@another.host"
+    alive, remote, forgotten = owners.get_process_name(), "1-1@another.host", "2-1@another.host"
     for owner in (ended, reused, alive, remote, forgotten):
         (tmp_path / f".x.{owner}.partial").write_text(owner)
     os.utime(tmp_path / f".x.{forgotten}.partial", (time.time() - 30 * 86400,) * 2)
-    monkeypatch.setattr("winnow.artifacts.files.this_process", lambda: f"{alive}-writer")
+    monkeypatch.setattr("winnow.artifacts.files.get_process_name", lambda: f"{alive}-writer")
     with atomic_write(tmp_path / "x") as partial:
         partial.write_text("new")
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(["x", f".x.{alive}.partial", f".x.{remote}.partial"])
@@ -26,7 +26,7 @@ def test_temporary_files_of_ended_processes_are_removed(tmp_path: Path, monkeypa
 
 def test_owners() -> None:
     """A process knows itself as running; a name that cannot be read counts as unknown, not as ended."""
-    assert owners.has_ended(owners.this_process()) is False
+    assert owners.has_ended(owners.get_process_name()) is False
     assert owners.has_ended("not a name") is None
     assert owners.has_ended("1-1@another.host") is None
-    assert owners.start_time(999999999) == ""
+    assert owners.read_start_time(999999999) == ""

@@ -8,7 +8,7 @@ import pytest
 
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.files import atomic_write, check_free_space
-from winnow.artifacts.provenance import compute_key, git_revision, is_done, versions, write_manifest
+from winnow.artifacts.provenance import compute_key, get_git_revision, get_installed_versions, is_done, write_manifest
 from winnow.errors import ArtifactError, DiskFullError, MissingArtifactError
 
 ROW = {"passage_id": "1", "title": "t", "text": "x"}
@@ -80,13 +80,13 @@ def test_a_full_disk_is_noticed_before_and_during(tmp_path: Path) -> None:
 
 def test_an_appender_orders_rows(tmp_path: Path) -> None:
     """Rows in any order come out in the order of the ids; an empty artifact is one too."""
-    rows = parquet.Appender(tmp_path / "c.parquet", contracts.CORPUS, group=2)
+    rows = parquet.ArtifactWriter(tmp_path / "c.parquet", contracts.CORPUS, group=2)
     for name in "cab":
         rows.add({**ROW, "passage_id": name})
     assert rows.finish(["a", "b", "c"]) == 3
     assert parquet.read(tmp_path / "c.parquet", contracts.CORPUS)["passage_id"].to_pylist() == ["a", "b", "c"]
-    assert parquet.Appender(tmp_path / "e.parquet", contracts.CORPUS).finish([]) == 0
-    short = parquet.Appender(tmp_path / "s.parquet", contracts.CORPUS)
+    assert parquet.ArtifactWriter(tmp_path / "e.parquet", contracts.CORPUS).finish([]) == 0
+    short = parquet.ArtifactWriter(tmp_path / "s.parquet", contracts.CORPUS)
     short.add(ROW)
     with pytest.raises(ArtifactError, match="received 1 rows for 2 questions"):
         short.finish(["1", "2"])
@@ -105,5 +105,5 @@ def test_keys_depend_on_content_not_order() -> None:
     """Equal settings have equal keys however they are written."""
     assert compute_key({"a": 1, "b": [2]}) == compute_key({"b": [2], "a": 1})
     assert compute_key({"a": 1}) != compute_key({"a": 2})
-    assert versions()["numpy"]
-    assert git_revision()
+    assert get_installed_versions()["numpy"]
+    assert get_git_revision()

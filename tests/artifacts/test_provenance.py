@@ -13,11 +13,11 @@ from winnow.artifacts import provenance
 from winnow.artifacts.provenance import (
     check_content,
     compute_key,
-    content_digest,
     describe_files,
-    git_revision,
+    get_git_revision,
+    get_installed_versions,
     is_done,
-    versions,
+    read_content_digest,
     write_manifest,
 )
 from winnow.errors import ArtifactError, DiskFullError
@@ -74,17 +74,17 @@ def test_content_is_checked(artifact: Path) -> None:
 
 def test_the_content_digest_covers_names_and_bytes_but_no_timing(artifact: Path) -> None:
     """Two runs that took different times have equal content; another name or byte has not."""
-    first = content_digest(artifact)
+    first = read_content_digest(artifact)
     (artifact / "training.json").write_text('{"seconds": 2}')
     write_manifest(artifact, key="k", settings={}, rows=0)
-    assert content_digest(artifact) == first
+    assert read_content_digest(artifact) == first
     (artifact / "data").write_text("uno")
     write_manifest(artifact, key="k", settings={}, rows=0)
-    second = content_digest(artifact)
+    second = read_content_digest(artifact)
     (artifact / "data").rename(artifact / "other")
     write_manifest(artifact, key="k", settings={}, rows=0)
-    assert len({first, second, content_digest(artifact)}) == 3
-    assert content_digest(artifact / "sub") == ""
+    assert len({first, second, read_content_digest(artifact)}) == 3
+    assert read_content_digest(artifact / "sub") == ""
 
 
 def test_a_manifest_records_how_the_artifact_was_made(artifact: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_manifest_records_how_the_artifact_was_made(artifact: Path) -> None:
     body = json.loads((artifact / "manifest.json").read_text())
     assert list(body) == sorted(body)
     assert (body["key"], body["rows"], body["settings"]) == ("k", 3, {"a": 1})
-    assert (body["git"], body["versions"]) == (git_revision(), versions())
+    assert (body["git"], body["versions"]) == (get_git_revision(), get_installed_versions())
     assert sorted(body["files"]) == ["data", "sub/more"]
 
 
@@ -142,13 +142,13 @@ def test_a_library_that_is_not_installed_has_no_version(monkeypatch: pytest.Monk
         return "1"
 
     monkeypatch.setattr(provenance, "version", version)
-    assert list(versions()) == ["winnow", "transformers", "bm25s", "faiss-cpu", "numpy"]
+    assert list(get_installed_versions()) == ["winnow", "transformers", "bm25s", "faiss-cpu", "numpy"]
 
 
 def test_the_revision_is_that_of_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An untracked file below src, flows or conf is a change; one beside them is none."""
     monkeypatch.setattr(provenance, "__file__", str(tmp_path / "src" / "winnow" / "artifacts" / "provenance.py"))
-    assert git_revision() == "unknown"
+    assert get_git_revision() == "unknown"
 
     def git(*words: str) -> str:
         command = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b", *words]
@@ -162,10 +162,10 @@ def test_the_revision_is_that_of_the_checkout(tmp_path: Path, monkeypatch: pytes
     git("commit", "-qm", "x")
     head = git("rev-parse", "--short=12", "HEAD")
     (tmp_path / "notes").write_text("")
-    assert git_revision() == head
+    assert get_git_revision() == head
     for folder in ("src", "flows", "conf"):
         (tmp_path / folder / "y").write_text("2")
-        assert git_revision() == f"{head}+changed"
+        assert get_git_revision() == f"{head}+changed"
         (tmp_path / folder / "y").unlink()
 
 

@@ -6,8 +6,15 @@ import pytest
 
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.rankings import read_rankings
-from winnow.artifacts.tables import hit_rows, passage_rows, question_rows, read_passages, read_questions, retrieval_rows
-from winnow.contexts.build import ranked_contexts
+from winnow.artifacts.tables import (
+    build_hit_rows,
+    build_passage_rows,
+    build_question_rows,
+    build_retrieval_rows,
+    read_passages,
+    read_questions,
+)
+from winnow.contexts.build import build_ranked_contexts
 from winnow.errors import ArtifactError
 from winnow.records import Hit, Passage, Question
 
@@ -17,16 +24,16 @@ QUESTION = Question("q1", "Who?", ("Jane Austen",), split="test")
 
 def write(folder: Path, passages: list[Passage]) -> None:
     """A retrieval artifact of one question with two hits."""
-    hits = hit_rows([QUESTION], [[Hit("1", 2.0), Hit("2", 1.0)]])
+    hits = build_hit_rows([QUESTION], [[Hit("1", 2.0), Hit("2", 1.0)]])
     texts = {n: p.text for n, p in PASSAGES.items()}
-    parquet.write(folder / "contexts.parquet", contracts.RETRIEVAL, retrieval_rows([QUESTION], hits, texts))
-    parquet.write(folder / "passages.parquet", contracts.CORPUS, passage_rows(passages))
+    parquet.write(folder / "contexts.parquet", contracts.RETRIEVAL, build_retrieval_rows([QUESTION], hits, texts))
+    parquet.write(folder / "passages.parquet", contracts.CORPUS, build_passage_rows(passages))
 
 
 def test_a_ranking_with_has_answer_and_gold(tmp_path: Path) -> None:
     """Rank 2 has the answer and so is the distant gold passage."""
     write(tmp_path, list(PASSAGES.values()))
-    contexts = ranked_contexts(read_rankings(tmp_path, [QUESTION]), QUESTION)
+    contexts = build_ranked_contexts(read_rankings(tmp_path, [QUESTION]), QUESTION)
     assert [(c.rank, c.has_answer, c.is_gold) for c in contexts] == [(1, False, False), (2, True, True)]
     assert [p.passage_id for p in read_passages(tmp_path / "passages.parquet")] == ["1", "2", "3"]
 
@@ -35,16 +42,16 @@ def test_a_ranking_shorter_than_k_is_named(tmp_path: Path) -> None:
     """Some short rankings are counted; if all are, k is refused."""
     write(tmp_path, list(PASSAGES.values()))
     rankings = read_rankings(tmp_path, [QUESTION])
-    assert rankings.shorter_than(2) == 0
+    assert rankings.count_short_rankings(2) == 0
     with pytest.raises(ArtifactError, match="k=3 is larger than what was retrieved for any question"):
-        rankings.shorter_than(3)
+        rankings.count_short_rankings(3)
 
 
 def test_an_annotated_gold_that_was_not_retrieved_has_rank_0(tmp_path: Path) -> None:
     """It can be inserted, and never counts as retrieved."""
     write(tmp_path, list(PASSAGES.values()))
     annotated = Question("q1", "Who?", ("Jane Austen",), gold_passage_ids=("3",))
-    contexts = ranked_contexts(read_rankings(tmp_path, [annotated]), annotated)
+    contexts = build_ranked_contexts(read_rankings(tmp_path, [annotated]), annotated)
     assert [(c.passage.passage_id, c.rank, c.is_gold) for c in contexts][-1] == ("3", 0, True)
 
 
@@ -60,16 +67,20 @@ def test_relevance_reranks(tmp_path: Path) -> None:
     write(tmp_path, list(PASSAGES.values()))
     rows = [{"question_id": "q1", "passage_id": n, "log_odds": float(n), "p_true": 0.5} for n in ("1", "2")]
     parquet.write(tmp_path / "relevance.parquet", contracts.RELEVANCE, rows)
-    contexts = ranked_contexts(read_rankings(tmp_path, [QUESTION], tmp_path / "relevance.parquet"), QUESTION, "estimator")
+    contexts = build_ranked_contexts(
+        read_rankings(tmp_path, [QUESTION], tmp_path / "relevance.parquet"), QUESTION, "estimator"
+    )
     assert [(c.passage.passage_id, c.rank, c.log_odds) for c in contexts] == [("2", 1, 2.0), ("1", 2, 1.0)]
     parquet.write(tmp_path / "relevance.parquet", contracts.RELEVANCE, rows[1:])
-    contexts = ranked_contexts(read_rankings(tmp_path, [QUESTION], tmp_path / "relevance.parquet"), QUESTION, "estimator")
+    contexts = build_ranked_contexts(
+        read_rankings(tmp_path, [QUESTION], tmp_path / "relevance.parquet"), QUESTION, "estimator"
+    )
     assert [(c.passage.passage_id, c.log_odds) for c in contexts] == [("2", 2.0), ("1", None)]
-    plain = ranked_contexts(read_rankings(tmp_path, [QUESTION], tmp_path / "relevance.parquet"), QUESTION)
+    plain = build_ranked_contexts(read_rankings(tmp_path, [QUESTION], tmp_path / "relevance.parquet"), QUESTION)
     assert [(c.passage.passage_id, c.log_odds) for c in plain] == [("1", None), ("2", 2.0)]
     parquet.write(tmp_path / "relevance.parquet", contracts.RELEVANCE, [{**rows[0], "question_id": "q9"}])
     with pytest.raises(ArtifactError, match="contains no log-odds for question 'q1'"):
-        ranked_contexts(read_rankings(tmp_path, [QUESTION], tmp_path / "relevance.parquet"), QUESTION, "estimator")
+        build_ranked_contexts(read_rankings(tmp_path, [QUESTION], tmp_path / "relevance.parquet"), QUESTION, "estimator")
 
 
 def test_dangling_passages_and_missing_questions_are_named(tmp_path: Path) -> None:
@@ -84,7 +95,7 @@ def test_dangling_passages_and_missing_questions_are_named(tmp_path: Path) -> No
 
 def test_questions_by_split(tmp_path: Path) -> None:
     """Every field survives; an unknown split is named with those there are."""
-    parquet.write(tmp_path / "q.parquet", contracts.QUESTIONS, question_rows([QUESTION]))
+    parquet.write(tmp_path / "q.parquet", contracts.QUESTIONS, build_question_rows([QUESTION]))
     assert read_questions(tmp_path / "q.parquet", ["test"]) == [QUESTION]
     with pytest.raises(ArtifactError, match=r"no split \['dev'\]; it has \['test'\]"):
         read_questions(tmp_path / "q.parquet", ["dev"])

@@ -6,15 +6,15 @@ import pytest
 from omegaconf import DictConfig, OmegaConf
 
 from flows._build import build
-from flows._conf import CONF, check_choices, compose, flat_keys, groups, options
-from flows._grid import expand
-from flows._overrides import check_overrides, from_params
-from flows._renames import current_overrides
+from flows._conf import CONF, check_choices, compose, list_groups, list_keys, list_options
+from flows._grid import expand_grid
+from flows._overrides import check_overrides, load_params
+from flows._renames import replace_former_names
 from flows._schema import check_settings
-from flows.compose import composed, overrides_of
+from flows.compose import compose_params, load_overrides
 from winnow.errors import ConfigError
 
-EVERY = [(group, name) for group in groups() for name in options(group)]
+EVERY = [(group, name) for group in list_groups() for name in list_options(group)]
 LAUNCHERS = {"submitit": "hydra_plugins.hydra_submitit_launcher", "joblib": "hydra_plugins.hydra_joblib_launcher"}
 
 
@@ -66,7 +66,7 @@ def test_there_are_enough_choices_and_each_says_how_it_is_used() -> None:
 def test_params_yaml_is_current() -> None:
     """It is what conf/ and overrides.yaml compose to; nobody edited it."""
     root = CONF.parent
-    assert (root / "params.yaml").read_text() == composed(overrides_of(root / "overrides.yaml"))
+    assert (root / "params.yaml").read_text() == compose_params(load_overrides(root / "overrides.yaml"))
 
 
 def test_params_yaml_holds_no_interpolation_and_no_machine() -> None:
@@ -79,19 +79,19 @@ def test_params_yaml_holds_no_interpolation_and_no_machine() -> None:
 
 def test_the_quick_start_is_25_cells() -> None:
     """Four strategies by two k by three placements, and closed book once."""
-    cells = expand([compose(["experiment=quick_start"])])
+    cells = expand_grid([compose(["experiment=quick_start"])])
     assert len(cells) == 25
     assert [(c.k, c.placement.name) for c in cells if c.strategy.name == "closed_book"] == [(0, "none")]
 
 
 def test_settings_within_groups_are_axes_too() -> None:
     """Figure 5 is three strategies by five numbers of samples; the list can be changed on the command line."""
-    cells = expand([compose(["experiment=post_fusion/figure5"])])
+    cells = expand_grid([compose(["experiment=post_fusion/figure5"])])
     assert len(cells) == 15
     assert [c.decoding.samples for c in cells[:5]] == [1, 5, 10, 30, 50]
     check_overrides(words := ["experiment=post_fusion/figure5", "grid.decoding.samples=[1,3]", "decoding.temperature=0.5"])
-    assert {(c.decoding.samples, c.decoding.temperature) for c in expand([compose(words)])} == {(1, 0.5), (3, 0.5)}
-    orders = [c.placement.rule.order for c in expand([compose(["experiment=post_fusion/positions"])])]
+    assert {(c.decoding.samples, c.decoding.temperature) for c in expand_grid([compose(words)])} == {(1, 0.5), (3, 0.5)}
+    orders = [c.placement.rule.order for c in expand_grid([compose(["experiment=post_fusion/positions"])])]
     assert orders == [*range(1, 11)] * 2
 
 
@@ -117,7 +117,7 @@ def test_known_keys_pass() -> None:
     check_overrides(["retriever=dense", "retriever.engine.index_factory=HNSW32", "k=1,5", "+new=1", "hydra.verbose=true"])
     check_overrides(["reader=openai", "reader.base=x", "reader.engine.budget.money=2", "reader@joint.teacher.reader=folder"])
     check_overrides(["experiment=null", "k=3"])
-    assert "corpus.parser.path" in flat_keys(compose([]))
+    assert "corpus.parser.path" in list_keys(compose([]))
 
 
 @pytest.mark.parametrize(
@@ -150,9 +150,9 @@ def test_what_reaches_a_cell_passes() -> None:
     check_overrides(["experiment=re_rag/table6", "~grid.k", "k=1"])
     check_overrides(["experiment=re_rag/table6", "grid=null", "k=1", "strategy=post_fusion"])
     check_overrides(["experiment=re_rag/table6", "~grid", "k=1"])
-    assert [cell.k for cell in expand([compose(["experiment=re_rag/table6", "~grid", "k=1"])])] == [1]
+    assert [cell.k for cell in expand_grid([compose(["experiment=re_rag/table6", "~grid", "k=1"])])] == [1]
     emptied = ["experiment=post_fusion/positions", "~grid.placement.rule"]
-    assert len(expand([compose(emptied)])) == 2
+    assert len(expand_grid([compose(emptied)])) == 2
     check_overrides(["experiment=re_rag/table6", "grid.k=[1],[2]"])
     check_overrides(["experiment=post_fusion/positions", "placement=gold_first"])
     check_overrides(["+grid.reader=[smollm2]", "reader@joint.teacher.reader=folder"])
@@ -162,33 +162,33 @@ def test_what_reaches_a_cell_passes() -> None:
 def test_words_after_a_params_file(tmp_path: Path) -> None:
     """They change keys that it has, the choices of its grid too, unless the grid hides them."""
     path = tmp_path / "params.yaml"
-    path.write_text(composed(["experiment=quick_start"]))
-    assert from_params(path, ["depth=30"]).depth == 30
-    assert from_params(path, ["k=3"], grid=False).k == 3
-    assert [cell.k for cell in expand([from_params(path, ["k=3", "grid=null"])])] == [3]
-    cells = expand([from_params(path, ["grid.strategy=[post_fusion]", "grid.k=[7]"])])
+    path.write_text(compose_params(["experiment=quick_start"]))
+    assert load_params(path, ["depth=30"]).depth == 30
+    assert load_params(path, ["k=3"], grid=False).k == 3
+    assert [cell.k for cell in expand_grid([load_params(path, ["k=3", "grid=null"])])] == [3]
+    cells = expand_grid([load_params(path, ["grid.strategy=[post_fusion]", "grid.k=[7]"])])
     assert {(cell.strategy.name, cell.k) for cell in cells} == {("post_fusion", 7)}
     with pytest.raises(ConfigError, match=r"over k \(1, 5\)"):
-        from_params(path, ["k=3"])
+        load_params(path, ["k=3"])
     with pytest.raises(ConfigError, match=r"takes each strategy from conf/strategy as it is"):
-        from_params(path, ["strategy.name=x"])
+        load_params(path, ["strategy.name=x"])
     with pytest.raises(ConfigError, match="Did you mean 'depth'"):
-        from_params(path, ["dept=3"])
+        load_params(path, ["dept=3"])
     with pytest.raises(ConfigError, match=r"reader=openai: .*params.yaml is composed already.* in overrides.yaml"):
-        from_params(path, ["reader=openai"])
+        load_params(path, ["reader=openai"])
 
 
 def test_overrides_file(tmp_path: Path) -> None:
     """Groups, single settings of every type, and a strange key."""
     path = tmp_path / "o.yaml"
     path.write_text("groups: {retriever: dense}\nset: {k: 7, closed_book.limit: null, grid.k: [1, 2], a: 'IVF8,PQ4 (x=1)'}\n")
-    assert overrides_of(path) == ["retriever=dense", "k=7", "closed_book.limit=null", "grid.k=[1,2]", "a='IVF8,PQ4 (x=1)'"]
+    assert load_overrides(path) == ["retriever=dense", "k=7", "closed_book.limit=null", "grid.k=[1,2]", "a='IVF8,PQ4 (x=1)'"]
     factory = "retriever.engine.index_factory"
     path.write_text(f"groups: {{retriever: dense}}\nset: {{{factory}: 'IVF8,PQ4'}}\n")
-    assert "index_factory: IVF8,PQ4" in composed(overrides_of(path))
+    assert "index_factory: IVF8,PQ4" in compose_params(load_overrides(path))
     path.write_text("sets: {}\n")
     with pytest.raises(ConfigError, match="sets"):
-        overrides_of(path)
+        load_overrides(path)
 
 
 def test_bad_values_are_config_errors() -> None:
@@ -204,7 +204,7 @@ def test_bad_values_are_config_errors() -> None:
     with pytest.raises(ConfigError, match="mean or cls"):
         build(OmegaConf.create(nested))
     with pytest.raises(ConfigError, match=r"grid\.strategy: there is no conf/strategy/nope"):
-        expand([compose(["+grid={strategy:[nope]}"])])
+        expand_grid([compose(["+grid={strategy:[nope]}"])])
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_bad_values_are_config_errors() -> None:
 )
 def test_former_names_work_and_say_the_new_one(word: str, now: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """For one version; what they become exists."""
-    assert current_overrides([word]) == now
+    assert replace_former_names([word]) == now
     assert bool(capsys.readouterr().err) == (now != [word])
     others = ["joint=re_rag", "retriever=dense", "encoder=dpr", "estimator=causal", "reader=openai"]
     others.append("reader@judge=openai")

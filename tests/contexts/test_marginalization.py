@@ -12,7 +12,7 @@ def test_fast_counts_an_answer_only_where_it_was_given() -> None:
     weights = [math.log(w) for w in (0.5, 0.25, 0.25)]
     result = marginal.marginalize(["Paris", "the paris", "Rome"], [math.log(p) for p in (0.4, 0.6, 0.8)], weights)
     assert {key: math.exp(value) for key, value in result.items()} == pytest.approx({"paris": 0.35, "rome": 0.2})
-    assert marginal.most_probable(result) == "paris"
+    assert marginal.select_most_probable(result) == "paris"
 
 
 def test_softmax_without_overflow() -> None:
@@ -23,5 +23,5 @@ def test_softmax_without_overflow() -> None:
 
 def test_distinct_answers_keep_their_first_writing() -> None:
     """By normalised form, in order."""
-    assert marginal.first_spellings(["The Rome", "rome", "Paris"]) == {"rome": "The Rome", "paris": "Paris"}
-    assert marginal.most_probable_answer(["Paris", "Rome", "rome"], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]) == "Rome"
+    assert marginal.collect_spellings(["The Rome", "rome", "Paris"]) == {"rome": "The Rome", "paris": "Paris"}
+    assert marginal.select_most_probable_answer(["Paris", "Rome", "rome"], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]) == "Rome"

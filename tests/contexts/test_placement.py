@@ -4,22 +4,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from winnow.contexts.gold import gold_provenance, mark_gold
+from winnow.contexts.gold import determine_provenance, mark_gold
 from winnow.contexts.placement import Gold, Order, Placement
 from winnow.errors import ConfigError
 from winnow.records import Context, Question
-from winnow.testing import context, question
+from winnow.testing import make_context, make_question
 
 
 def ranking(gold: int | None, size: int = 6) -> list[Context]:
     """Contexts p1 ... of which one is gold; gold 0 is one that was not retrieved."""
-    contexts = [context(n, f"text {n}", is_gold=n == gold) for n in range(1, size + 1)]
-    return [*contexts, context(99, "gold", is_gold=True, rank=0)] if gold == 0 else contexts
+    contexts = [make_context(n, f"text {n}", is_gold=n == gold) for n in range(1, size + 1)]
+    return [*contexts, make_context(99, "gold", is_gold=True, rank=0)] if gold == 0 else contexts
 
 
 def ids(rule: Placement, gold: int | None, k: int) -> list[str]:
     """The passage ids that a rule shows."""
-    return [c.passage.passage_id for c in rule.place(question(), ranking(gold), k).contexts]
+    return [c.passage.passage_id for c in rule.place(make_question(), ranking(gold), k).contexts]
 
 
 def test_keep_shows_the_top_k() -> None:
@@ -48,8 +48,8 @@ def test_remove_refills_from_below() -> None:
 
 def test_position_is_counted_from_one_and_zero_is_absent() -> None:
     """gold_position says where the gold passage stands in the prompt."""
-    assert Placement("insert", "last").place(question(), ranking(5), 3).gold_position == 3
-    assert Placement().place(question(), ranking(5), 3).gold_position == 0
+    assert Placement("insert", "last").place(make_question(), ranking(5), 3).gold_position == 3
+    assert Placement().place(make_question(), ranking(5), 3).gold_position == 0
 
 
 def test_unknown_rules_and_positions_beyond_k_are_refused() -> None:
@@ -59,19 +59,19 @@ def test_unknown_rules_and_positions_beyond_k_are_refused() -> None:
     with pytest.raises(ConfigError, match="keep, insert or remove"):
         Placement(gold="drop")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="beyond k=3"):
-        Placement("insert", 4).place(question(), ranking(1), 3)
+        Placement("insert", 4).place(make_question(), ranking(1), 3)
 
 
 def test_gold_is_annotated_or_the_best_ranked_that_has_the_answer() -> None:
     """Annotation wins; without it the first has_answer is gold; without that there is none."""
-    contexts = [context(1, "a"), context(2, "b", has_answer=True), context(3, "c", has_answer=True)]
-    distant = mark_gold(question(), contexts)
+    contexts = [make_context(1, "a"), make_context(2, "b", has_answer=True), make_context(3, "c", has_answer=True)]
+    distant = mark_gold(make_question(), contexts)
     assert [c.is_gold for c in distant] == [False, True, False]
-    assert gold_provenance(question(), distant) == "distant"
+    assert determine_provenance(make_question(), distant) == "distant"
     annotated = Question("q", "?", ("a",), gold_passage_ids=("p3",))
     assert [c.is_gold for c in mark_gold(annotated, contexts)] == [False, False, True]
-    assert gold_provenance(annotated, mark_gold(annotated, contexts)) == "annotated"
-    assert gold_provenance(question(), mark_gold(question(), contexts[:1])) == "none"
+    assert determine_provenance(annotated, mark_gold(annotated, contexts)) == "annotated"
+    assert determine_provenance(make_question(), mark_gold(make_question(), contexts[:1])) == "none"
 
 
 @given(
@@ -83,12 +83,12 @@ def test_gold_is_annotated_or_the_best_ranked_that_has_the_answer() -> None:
 def test_k_distinct_contexts_whatever_the_rule(gold: int, k: int, order: str, rule: str) -> None:
     """Always k distinct passages; with "insert" the gold one is among them; the same seed gives the same order."""
     placement = Placement(rule, order)  # type: ignore[arg-type]
-    placed = placement.place(question(), ranking(gold), k)
+    placed = placement.place(make_question(), ranking(gold), k)
     ids = [c.passage.passage_id for c in placed.contexts]
     assert len(set(ids)) == len(ids) == k
     if rule == "insert":
         assert placed.gold_position > 0
-    assert placed == placement.place(question(), ranking(gold), k)
+    assert placed == placement.place(make_question(), ranking(gold), k)
 
 
 @given(
@@ -102,9 +102,9 @@ def test_of_several_gold_passages_the_best_ranked_is_placed(
     golds: set[int], missing: bool, gold: Gold, order: Order, k: int
 ) -> None:
     """The prompt never shows a second one, stays full, and the reported position is where the only one stands."""
-    contexts = [context(n, f"text {n}", is_gold=n in golds) for n in range(1, 13)]
-    contexts += [context(99, "gold", is_gold=True, rank=0)] if missing else []
-    placed = Placement(gold, order).place(question(), contexts, k)
+    contexts = [make_context(n, f"text {n}", is_gold=n in golds) for n in range(1, 13)]
+    contexts += [make_context(99, "gold", is_gold=True, rank=0)] if missing else []
+    placed = Placement(gold, order).place(make_question(), contexts, k)
     shown = [n for n, c in enumerate(placed.contexts, start=1) if c.is_gold]
     assert len(placed.contexts) == k
     assert len(shown) == (1 if gold == "insert" else int(min(golds) <= k))
@@ -116,11 +116,11 @@ def test_of_several_gold_passages_the_best_ranked_is_placed(
 
 def test_as_retrieved_several_gold_passages_stay() -> None:
     """Nothing is moved, so nothing is taken out; the position is that of the first."""
-    contexts = [context(n, f"text {n}", is_gold=n in (2, 3)) for n in range(1, 5)]
-    placed = Placement().place(question(), contexts, 4)
+    contexts = [make_context(n, f"text {n}", is_gold=n in (2, 3)) for n in range(1, 5)]
+    placed = Placement().place(make_question(), contexts, 4)
     assert [c.passage.passage_id for c in placed.contexts] == ["p1", "p2", "p3", "p4"]
     assert placed.gold_position == 2
-    removed = Placement("remove").place(question(), contexts, 4)
+    removed = Placement("remove").place(make_question(), contexts, 4)
     assert [c.passage.passage_id for c in removed.contexts] == ["p1", "p4"]
 
 

@@ -6,10 +6,10 @@ import pytest
 
 from winnow.contexts.weighting import ContextWeighting
 from winnow.errors import ArtifactError, ConfigError
-from winnow.testing import context
+from winnow.testing import make_context
 
-CONTEXTS = [replace(context(1, "a"), score=8.0, log_odds=1.0), replace(context(2, "b"), score=6.0, log_odds=3.0)]
-INSERTED = replace(context(9, "gold", is_gold=True), rank=0, score=None, log_odds=2.0)
+CONTEXTS = [replace(make_context(1, "a"), score=8.0, log_odds=1.0), replace(make_context(2, "b"), score=6.0, log_odds=3.0)]
+INSERTED = replace(make_context(9, "gold", is_gold=True), rank=0, score=None, log_odds=2.0)
 
 
 def test_each_kind() -> None:
@@ -27,6 +27,6 @@ def test_what_is_missing_or_unknown_is_named() -> None:
     ):
         ContextWeighting("retriever").apply([CONTEXTS[0], replace(CONTEXTS[1], score=None), INSERTED])
     with pytest.raises(ArtifactError, match="'p1' has no log-odds to be weighted by"):
-        ContextWeighting("estimator").apply([context(1, "a")])
+        ContextWeighting("estimator").apply([make_context(1, "a")])
     with pytest.raises(ConfigError, match="none, retriever or estimator; received 'bm25'"):
         ContextWeighting("bm25")  # type: ignore[arg-type]

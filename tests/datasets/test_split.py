@@ -6,9 +6,9 @@ import pytest
 
 from winnow.datasets.split import Split
 from winnow.errors import ConfigError
-from winnow.testing import question
+from winnow.testing import make_question
 
-QUESTIONS = [question(question_id=str(n)) for n in range(20)]
+QUESTIONS = [make_question(question_id=str(n)) for n in range(20)]
 
 
 def test_sizes_and_seed() -> None:

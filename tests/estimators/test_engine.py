@@ -11,10 +11,10 @@ from winnow.driver import Driver, Job
 from winnow.errors import ConfigError
 from winnow.estimators.engine import EstimatorEngine
 from winnow.ledger.sqlite import SqliteStore
-from winnow.protocols import engines_for
+from winnow.protocols import build_engine_map
 from winnow.records import Decoding, Generate, Passage
 from winnow.strategies.relevance import estimate_relevance
-from winnow.testing import context, question
+from winnow.testing import make_context, make_question
 
 
 class Lengths:
@@ -33,13 +33,13 @@ class Lengths:
 
 def test_added_contexts_alone_are_scored(tmp_path: Path) -> None:
     """Three contexts, then the same with two more: two new scores, the values in order, whatever their passage ids."""
-    contexts = [context(n, "x" * n) for n in range(1, 6)]
+    contexts = [make_context(n, "x" * n) for n in range(1, 6)]
     scored: list[int] = []
     for count in (3, 5, 5):
         estimator = Lengths()
         with SqliteStore(tmp_path / "ledger.sqlite") as ledger:
-            driver = Driver(engines_for(EstimatorEngine(estimator, "lengths", commit=2)), ledger)
-            (outcome,) = driver.run([Job("q", estimate_relevance(question(), contexts[:count]))])
+            driver = Driver(build_engine_map(EstimatorEngine(estimator, "lengths", commit=2)), ledger)
+            (outcome,) = driver.run([Job("q", estimate_relevance(make_question(), contexts[:count]))])
         assert outcome.result == tuple(float(n) for n in range(1, count + 1))
         scored.append(len(estimator.scored))
     assert scored == [3, 2, 0]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from winnow.testing import tiny_causal_lm, tiny_encoder
+from winnow.testing import make_tiny_causal_lm, make_tiny_encoder
 
 ROOT = Path(__file__).resolve().parents[2]
 TOWNS = ["Arlen", "Bexley", "Corvo", "Dunmore", "Elsing", "Farrow", "Gatley", "Hexham", "Ilmen", "Jarrow", "Kelso", "Lydd"]
@@ -41,8 +41,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     questions += [{"question": f"What is the anthem of {t}?", "answer": ["nobody knows it"]} for t in TOWNS]
     (folder / "questions.jsonl").write_text("\n".join(map(json.dumps, questions)))
     body = [text for _, text in texts()]
-    tiny_causal_lm(folder / "lm", body)
-    tiny_encoder(folder / "encoder", body)
+    make_tiny_causal_lm(folder / "lm", body)
+    make_tiny_encoder(folder / "encoder", body)
     return folder
 
 

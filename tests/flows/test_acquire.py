@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from flows._artifacts import Project
-from flows._conf import compose, options
+from flows._conf import compose, list_options
 from flows._hub import use_recorded_commits
-from flows.acquire import acquire, assets_of
+from flows.acquire import acquire, iter_assets
 from winnow.datasets.dpr_biencoder import DprBiencoder
 from winnow.errors import AssetError
 
@@ -80,19 +80,19 @@ def test_a_file_without_a_published_checksum_is_pinned_by_its_first_download(sit
 
 def test_a_file_of_one_s_own_takes_the_place_of_the_download() -> None:
     """Nothing is fetched for a group whose settings read another path."""
-    assert list(assets_of(compose([*words("http://127.0.0.1:1"), "dataset.parser.path=/data/mine.json"]))) == []
+    assert list(iter_assets(compose([*words("http://127.0.0.1:1"), "dataset.parser.path=/data/mine.json"]))) == []
 
 
 def test_every_file_of_the_papers_has_an_address() -> None:
     """Full-size experiments and data sets name what `acquire` fetches, with a size and a rule for the checksum."""
     full = [
         name
-        for name in options("experiment")
+        for name in list_options("experiment")
         if name in {f"post_fusion/{part}_table1" for part in ("nq", "triviaqa", "squad")}
     ]
     assert len(full) == 3
     choices = ["corpus=psgs_w100", *(f"dataset={name}" for name in ("dpr_biencoder", "dpr_results", "nq_open", "triviaqa"))]
     for word in [*choices, *(f"experiment=post_fusion/{name}_table1" for name in ("nq", "triviaqa", "squad"))]:
-        web = [asset for asset in assets_of(compose([word])) if asset.scheme in ("http", "https")]
+        web = [asset for asset in iter_assets(compose([word])) if asset.scheme in ("http", "https")]
         assert web
         assert all(asset.is_unpinned and asset.size >= 10**7 for asset in web)

@@ -9,7 +9,7 @@ from conftest import ROOT
 
 from flows import _models
 from flows._artifacts import Artifact, Project
-from flows._cells import cell_artifact, closed_book_artifact
+from flows._cells import resolve_cell_artifact, resolve_closed_book_artifact
 from flows._conf import compose
 from flows._seeds import expand_seeds
 from winnow.errors import ConfigError
@@ -34,7 +34,7 @@ def retrieval(project: Project) -> Artifact:
 
 
 def trained_reader(project: Project) -> Artifact:
-    return _models.trained_reader(project, project.cfg.reader, project.cfg.prompt)
+    return _models.resolve_trained_reader(project, project.cfg.reader, project.cfg.prompt)
 
 
 @pytest.mark.parametrize(
@@ -46,20 +46,20 @@ def trained_reader(project: Project) -> Artifact:
         (questions, "answerable.required=[]"),
         (retrieval, "depth=50"),
         (retrieval, "retriever.engine.k1=1.2"),
-        (_models.relevance, "encoder.asset.sha256=" + "0" * 64),
-        (_models.relevance, "encoder.model.pooling=cls"),
+        (_models.resolve_relevance, "encoder.asset.sha256=" + "0" * 64),
+        (_models.resolve_relevance, "encoder.model.pooling=cls"),
         (trained_reader, "training.settings.batch_size=8"),
         (trained_reader, "training.mix.unknown=5"),
         (trained_reader, "prompt.system=Hello"),
         (trained_reader, "reader.asset.sha256=" + "0" * 64),
-        (cell_artifact, "k=3"),
-        (cell_artifact, "placement=gold_first"),
-        (cell_artifact, "decoding.max_new_tokens=8"),
-        (cell_artifact, "rank_by=estimator"),
-        (cell_artifact, "weighting.by=retriever"),
-        (cell_artifact, "stage_versions.retrieve=2"),
-        (cell_artifact, "+strategy.engines=[reader,estimator]"),
-        (closed_book_artifact, "closed_book.limit=3"),
+        (resolve_cell_artifact, "k=3"),
+        (resolve_cell_artifact, "placement=gold_first"),
+        (resolve_cell_artifact, "decoding.max_new_tokens=8"),
+        (resolve_cell_artifact, "rank_by=estimator"),
+        (resolve_cell_artifact, "weighting.by=retriever"),
+        (resolve_cell_artifact, "stage_versions.retrieve=2"),
+        (resolve_cell_artifact, "+strategy.engines=[reader,estimator]"),
+        (resolve_closed_book_artifact, "closed_book.limit=3"),
     ],
 )
 def test_what_changes_a_result_changes_the_key(name: Name, word: str) -> None:
@@ -68,7 +68,7 @@ def test_what_changes_a_result_changes_the_key(name: Name, word: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "setting"), [(cell_artifact, "reader.engine.dtype"), (trained_reader, "training.settings.precision")]
+    ("name", "setting"), [(resolve_cell_artifact, "reader.engine.dtype"), (trained_reader, "training.settings.precision")]
 )
 def test_a_key_holds_the_precision_that_auto_stands_for_on_this_machine(name: Name, setting: str) -> None:
     """Which of the two it is depends on the processor; the other is another result."""
@@ -80,16 +80,16 @@ def test_a_key_holds_the_precision_that_auto_stands_for_on_this_machine(name: Na
 @pytest.mark.parametrize(
     ("name", "word"),
     [
-        (cell_artifact, "reader.engine.device=cpu"),
-        (cell_artifact, "reader.engine.batch_size=2"),
-        (cell_artifact, "estimator.engine.scale=3"),
-        (cell_artifact, "sweep.name=other"),
-        (cell_artifact, "metric=[em]"),
-        (cell_artifact, "reader@judge=openai"),
+        (resolve_cell_artifact, "reader.engine.device=cpu"),
+        (resolve_cell_artifact, "reader.engine.batch_size=2"),
+        (resolve_cell_artifact, "estimator.engine.scale=3"),
+        (resolve_cell_artifact, "sweep.name=other"),
+        (resolve_cell_artifact, "metric=[em]"),
+        (resolve_cell_artifact, "reader@judge=openai"),
         (trained_reader, "training.settings.save_steps=7"),
         (trained_reader, "training.evaluation.limit=3"),
         (trained_reader, "retriever=dense"),
-        (_models.relevance, "+encoder.model.batch_tokens=100"),
+        (_models.resolve_relevance, "+encoder.model.batch_tokens=100"),
     ],
 )
 def test_what_only_changes_the_speed_or_something_else_does_not(name: Name, word: str) -> None:
@@ -100,14 +100,14 @@ def test_what_only_changes_the_speed_or_something_else_does_not(name: Name, word
 def test_settings_count_whatever_they_are_called() -> None:
     """Only the class that has a setting can exempt it: a strategy's `budget` or `size` is part of the key."""
     for name in ("budget", "size", "state", "capacity"):
-        one, other = (key(cell_artifact, f"+strategy.plan.{name}={value}") for value in (1, 50))
+        one, other = (key(resolve_cell_artifact, f"+strategy.plan.{name}={value}") for value in (1, 50))
         assert one != other
 
 
 def test_another_model_than_the_asset_is_another_key(tmp_path: Path) -> None:
     """The asset's hash stands for files in its folder alone."""
     (tmp_path / "weights.gguf").write_text("other")
-    for name, setting in ((cell_artifact, "reader.base"), (retrieval, "encoder.model.path")):
+    for name, setting in ((resolve_cell_artifact, "reader.base"), (retrieval, "encoder.model.path")):
         words = ["retriever=dense", "reader=smollm2"]
         assert key(name, *words) != key(name, *words, f"{setting}={tmp_path / 'weights.gguf'}")
 
@@ -123,7 +123,7 @@ def test_an_input_file_besides_the_asset_is_known_by_its_content(tmp_path: Path)
 
 def test_names_in_paths_are_slugs() -> None:
     """A reader that is named after its path writes inside the data folder."""
-    artifact = closed_book_artifact(
+    artifact = resolve_closed_book_artifact(
         Project(compose(["reader=folder", "reader.name=/models/a b", f"reader.base=owner/name@{'0' * 40}"]))
     )
     assert artifact.folder.parent == Path("data/closed_book")
@@ -134,7 +134,7 @@ def test_a_reader_trained_on_demonstrations_knows_whose_passages_they_show() -> 
     """Another retriever draws others; without demonstrations it changes nothing."""
     shots = ["prompt=re_rag"]
     assert key(trained_reader, *shots) != key(trained_reader, *shots, "retriever=dense")
-    assert key(cell_artifact, *shots) != key(cell_artifact, *shots, "prompt.shots.count=2")
+    assert key(resolve_cell_artifact, *shots) != key(resolve_cell_artifact, *shots, "prompt.shots.count=2")
 
 
 def test_an_asset_without_hash_is_known_by_what_it_gave(tmp_path: Path) -> None:
@@ -151,9 +151,9 @@ def test_a_trained_estimator_is_its_teachers_and_serves_any_reader() -> None:
     """Another reader, prompt or decoding of the sweep, or another precision or runtime of scoring, trains nothing again."""
     words = ["estimator=cross_encoder"]
     scoring = ("estimator.engine.dtype=float32", "estimator.engine.runtime=torch")
-    trained = key(_models.joint, *words)
+    trained = key(_models.resolve_joint_models, *words)
     for more in ("reader=openai", "prompt=t5", "decoding.max_new_tokens=4", *scoring):
-        assert key(_models.joint, *words, more) == trained
+        assert key(_models.resolve_joint_models, *words, more) == trained
     for more in (
         "joint.teacher.decoding.max_new_tokens=4",
         "joint.teacher.prompt.system=Hello",
@@ -162,19 +162,22 @@ def test_a_trained_estimator_is_its_teachers_and_serves_any_reader() -> None:
         "estimator.engine.max_length=100",
         "training.mix.unknown=5",
     ):
-        assert key(_models.joint, *words, more) != trained
-    assert key(_models.relevance, *words) == key(_models.relevance, *words, "reader=openai")
-    by = {name: key(_models.relevance, *words, f"estimator.engine.runtime={name}") for name in ("auto", "torch", "openvino")}
+        assert key(_models.resolve_joint_models, *words, more) != trained
+    assert key(_models.resolve_relevance, *words) == key(_models.resolve_relevance, *words, "reader=openai")
+    by = {
+        name: key(_models.resolve_relevance, *words, f"estimator.engine.runtime={name}")
+        for name in ("auto", "torch", "openvino")
+    }
     assert by["auto"] == by["openvino"] != by["torch"]
 
 
 @pytest.mark.parametrize(
     ("name", "words", "message"),
     [
-        (_models.joint, [], "estimator=bi_encoder has nothing to train"),
-        (_models.relevance, ["estimator=cross_encoder", "joint=fid"], "joint=fid trains none"),
-        (cell_artifact, ["estimator=t5", "reader=joint"], "joint=frozen makes none"),
-        (cell_artifact, ["+strategy.engines=[reader,critic]"], "there is no role 'critic'"),
+        (_models.resolve_joint_models, [], "estimator=bi_encoder has nothing to train"),
+        (_models.resolve_relevance, ["estimator=cross_encoder", "joint=fid"], "joint=fid trains none"),
+        (resolve_cell_artifact, ["estimator=t5", "reader=joint"], "joint=frozen makes none"),
+        (resolve_cell_artifact, ["+strategy.engines=[reader,critic]"], "there is no role 'critic'"),
         (corpus, ["corpus.parser._target_=winnow.nowhere.Nothing"], "there is no such class"),
     ],
 )
@@ -204,19 +207,19 @@ def test_a_generator_may_come_from_another_training_than_the_estimator() -> None
     both = [*words, "joint@generator=rag", "generator.generator.path=c"]
 
     def generator(project: Project) -> Artifact:
-        return _models.joint(project, project.cfg.generator)
+        return _models.resolve_joint_models(project, project.cfg.generator)
 
-    assert key(generator, *both) == key(_models.joint, "joint=rag", "joint.generator.path=c")
+    assert key(generator, *both) == key(_models.resolve_joint_models, "joint=rag", "joint.generator.path=c")
     assert key(generator, *both, "joint.settings.seed=7") == key(generator, *both)
     changed = {
-        key(cell_artifact, *words),
-        key(cell_artifact, *both),
-        key(cell_artifact, *both, "joint.settings.seed=7"),
-        key(cell_artifact, *both, "generator.settings.seed=7"),
+        key(resolve_cell_artifact, *words),
+        key(resolve_cell_artifact, *both),
+        key(resolve_cell_artifact, *both, "joint.settings.seed=7"),
+        key(resolve_cell_artifact, *both, "generator.settings.seed=7"),
     }
     assert len(changed) == 4
     with pytest.raises(ConfigError, match=r"joint@generator=frozen makes none\. Choose joint@generator=re_rag, rag or fid"):
-        key(cell_artifact, *words, "joint@generator=frozen")
+        key(resolve_cell_artifact, *words, "joint@generator=frozen")
 
 
 def test_seeds_are_the_seeds_of_every_training() -> None:

@@ -9,10 +9,10 @@ from omegaconf import DictConfig, OmegaConf
 
 from flows import _models
 from flows._artifacts import Project
-from flows._cells import cell_artifact, closed_book_artifact
-from flows._conf import compose, groups, options
-from flows._hub import references
-from flows._identity import component_class
+from flows._cells import resolve_cell_artifact, resolve_closed_book_artifact
+from flows._conf import compose, list_groups, list_options
+from flows._hub import find_references
+from flows._identity import import_component_class
 from winnow import identity
 from winnow.errors import WinnowError
 
@@ -50,14 +50,14 @@ LABELS = {"name", "price_factor", "size"}
 
 STAGES: dict[str, Callable[[Project], Any]] = {
     "corpus": lambda p: p.corpus,
-    "index": lambda p: p.index(),
+    "index": lambda p: p.resolve_index(),
     "questions": lambda p: p.questions,
     "retrieve": lambda p: p.rankings,
-    "score": _models.relevance,
-    "train_reader": lambda p: _models.trained_reader(p, p.cfg.reader, p.cfg.prompt),
-    "train_joint": _models.joint,
-    "closed_book": closed_book_artifact,
-    "sweep": cell_artifact,
+    "score": _models.resolve_relevance,
+    "train_reader": lambda p: _models.resolve_trained_reader(p, p.cfg.reader, p.cfg.prompt),
+    "train_joint": _models.resolve_joint_models,
+    "closed_book": resolve_closed_book_artifact,
+    "sweep": resolve_cell_artifact,
 }
 BEHIND = {
     "corpus": ("index", "questions", "retrieve", "score", "train_joint", "closed_book", "sweep"),
@@ -103,7 +103,7 @@ def leaves(node: Any, path: str = "", component: type | None = None, exempt: boo
     if not isinstance(node, DictConfig):
         return
     if "_target_" in node:
-        component = component_class(str(node._target_))
+        component = import_component_class(str(node._target_))
     for key in map(str, node):
         inner, name = node._get_node(key), f"{path}.{key}" if path else key
         if OmegaConf.is_interpolation(node, key) or key == "_target_":
@@ -139,14 +139,14 @@ def is_exempt(name: str, component: type | None) -> bool:
     parts = name.split(".")
     if component is None:
         return parts[-1] in LABELS or parts[-2:] == ["asset", "path"]
-    return parts[-1] in identity.speed_only(component)
+    return parts[-1] in identity.get_speed_only_settings(component)
 
 
 def unnoticed(words: list[str], prefix: str = "") -> list[str]:
     """The settings that no key notices, and those that a stage notices but not every stage behind it."""
     cfg = compose(words)
     OmegaConf.set_struct(cfg, False)
-    for reference in references(cfg):
+    for reference in find_references(cfg):
         reference.node[reference.key] = f"{reference.name.name}@{'0' * 40}"
     before, faults = keys(cfg), []
     absent = set() if cfg.rank_by == "estimator" else {("train_joint", "score"), ("score", "sweep")}
@@ -178,7 +178,7 @@ def test_every_setting_is_part_of_a_key(base: str) -> None:
 
 COMPONENTS = [
     g
-    for g in groups()
+    for g in list_groups()
     if g
     in (
         "corpus",
@@ -197,7 +197,7 @@ COMPONENTS = [
 ]
 
 
-@pytest.mark.parametrize(("group", "choice"), [(group, choice) for group in COMPONENTS for choice in options(group)])
+@pytest.mark.parametrize(("group", "choice"), [(group, choice) for group in COMPONENTS for choice in list_options(group)])
 def test_every_setting_of_every_choice_is_part_of_a_key(group: str, choice: str) -> None:
     """Each choice of each group that a stage reads."""
     base = BASES["trained estimator"] if group != "estimator" else ["rank_by=estimator"]

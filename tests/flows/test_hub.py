@@ -11,13 +11,13 @@ import pytest
 from conftest import Run, texts
 
 from flows._artifacts import Project
-from flows._cells import cell_artifact
+from flows._cells import resolve_cell_artifact
 from flows._conf import compose
 from flows._hub import LOCK, use_recorded_commits
-from flows._models import reader_path
+from flows._models import resolve_reader_path
 from winnow.errors import ConfigError
 from winnow.formats.hub import load_hub_rows
-from winnow.testing import tiny_causal_lm, tiny_encoder
+from winnow.testing import make_tiny_causal_lm, make_tiny_encoder
 
 FIRST, SECOND = "1" * 40, "2" * 40
 
@@ -47,7 +47,7 @@ def hub() -> Iterator[str]:
 
 def key(*words: str) -> str:
     cfg = use_recorded_commits(compose(["sweep.closed_book_filter=false", "reader=folder", *words]))
-    return cell_artifact(Project(cfg)).key
+    return resolve_cell_artifact(Project(cfg)).key
 
 
 def test_a_name_without_commit_is_refused_and_a_commit_is_part_of_the_key(
@@ -67,7 +67,7 @@ def test_a_name_without_commit_is_refused_and_a_commit_is_part_of_the_key(
     LOCK.write_text(json.dumps({"owner/lm": FIRST}))
     assert key("reader.base=owner/lm") == written[0] != written[1]
     cfg = use_recorded_commits(compose(["reader=folder", "reader.base=owner/lm"]))
-    assert reader_path(Project(cfg), cfg.reader, cfg.prompt) == f"owner/lm@{FIRST}"
+    assert resolve_reader_path(Project(cfg), cfg.reader, cfg.prompt) == f"owner/lm@{FIRST}"
 
 
 def test_acquire_records_commits(run: Run, hub: str, tmp_path: Path) -> None:
@@ -105,8 +105,8 @@ def test_the_commit_is_what_is_loaded(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr("transformers.utils.hub.is_offline_mode", lambda: True)
     body = [text for _, text in texts()]
     for seed, commit in enumerate((FIRST, SECOND)):
-        tiny_causal_lm(tmp_path / "models--owner--lm" / "snapshots" / commit, body, seed=seed)
-        tiny_encoder(tmp_path / "models--owner--encoder" / "snapshots" / commit, body, seed=seed)
+        make_tiny_causal_lm(tmp_path / "models--owner--lm" / "snapshots" / commit, body, seed=seed)
+        make_tiny_encoder(tmp_path / "models--owner--encoder" / "snapshots" / commit, body, seed=seed)
     names = [f"owner/lm@{commit}" for commit in (FIRST, SECOND)]
     first, second = (load_causal_lm(name, "float32", "cpu").model.get_input_embeddings().weight for name in names)
     assert not torch.equal(first, second)
@@ -115,7 +115,7 @@ def test_the_commit_is_what_is_loaded(tmp_path: Path, monkeypatch: pytest.Monkey
     assert torch.equal(first, load_causal_lm(str(folder), "float32", "cpu").model.get_input_embeddings().weight)
     assert len({LocalReader(name, "x", dtype="float32").identity for name in names}) == 2
     encoders = [f"owner/encoder@{commit}" for commit in (FIRST, SECOND)]
-    vectors = [SentenceEncoder(name, dtype="float32").queries(["a town"]) for name in encoders]
+    vectors = [SentenceEncoder(name, dtype="float32").encode_queries(["a town"]) for name in encoders]
     assert abs(vectors[0] - vectors[1]).max() > 1e-3
     layers = [load_encoder(name, "float32", "cpu").model.get_input_embeddings().weight for name in encoders]
     assert not torch.equal(*layers)

@@ -99,7 +99,7 @@ def contents(folder: Path) -> dict[str, object]:
     found: dict[str, object] = {}
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         name = str(path.relative_to(folder))
-        if path.parent == folder or name.startswith(("outputs/", "multirun/", "mlruns/")):
+        if path.parent == folder or name.startswith((".hydra_runs/", "mlartifacts/")):
             continue
         found[name] = None
         if path.suffix == ".parquet":

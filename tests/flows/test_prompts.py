@@ -8,7 +8,7 @@ from conftest import Run
 from flows import _prompts
 from flows._artifacts import Project
 from flows._conf import compose
-from winnow.testing import context, question
+from winnow.testing import make_context, make_question
 
 
 @pytest.mark.slow
@@ -23,7 +23,7 @@ def test_demonstrations_are_drawn_from_the_training_split(
     project = Project(compose(words))
     prompt = _prompts.open_prompt(project, project.cfg.prompt)
     assert prompt == _prompts.open_prompt(project, project.cfg.prompt)
-    (message,) = prompt.render(question("Who is the mayor of Utopia?"), [context(1, "Nobody governs.")])
+    (message,) = prompt.render(make_question("Who is the mayor of Utopia?"), [make_context(1, "Nobody governs.")])
     assert message.content.count("Example ") == 2
     assert message.content.index("Example 2") < message.content.index("Nobody governs.") < message.content.index("Utopia")
     assert "### " not in message.content

@@ -7,13 +7,15 @@ from typing import Any
 import pytest
 from omegaconf import OmegaConf
 
-from flows._conf import compose, groups, options
+from flows._conf import compose, list_groups, list_options
 from flows._schema import RANGES, SETTINGS, SUFFIXES, check_settings
 from winnow.artifacts.provenance import flatten
 from winnow.errors import ConfigError
 
-ALL_METRICS = [f"metric=[{','.join(options('metric'))}]"]
-CHOICES = [[f"{group}={option}"] for group in groups() if group != "metric" for option in options(group)] + [ALL_METRICS]
+ALL_METRICS = [f"metric=[{','.join(list_options('metric'))}]"]
+CHOICES = [[f"{group}={option}"] for group in list_groups() if group != "metric" for option in list_options(group)] + [
+    ALL_METRICS
+]
 TYPICAL = [
     ["joint=re_rag", "reader=openai", "retriever=hybrid", "estimator=t5", "breakdown=retrieval_score", *ALL_METRICS],
     ["joint=fid", "reader=openai_batch", "encoder=dpr", "estimator=cross_encoder", "prompt=re_rag", "strategy=pruning"],

@@ -12,11 +12,11 @@ from omegaconf import DictConfig
 
 from flows import _models
 from flows._artifacts import Artifact, Project
-from flows._cells import cell_artifact
+from flows._cells import resolve_cell_artifact
 from flows._conf import compose
-from flows._engines import estimator_identity
-from winnow.artifacts.provenance import content_digest, write_manifest
-from winnow.assets import Asset, fetch
+from flows._engines import compute_estimator_identity
+from winnow.artifacts.provenance import read_content_digest, write_manifest
+from winnow.assets import Asset, fetch_asset
 from winnow.errors import AssetError
 from winnow.modeling.loading import resolve_dtype
 
@@ -26,7 +26,7 @@ def composed(*words: str) -> DictConfig:
 
 
 def cell_key(*words: str) -> str:
-    return cell_artifact(Project(composed(*words))).key
+    return resolve_cell_artifact(Project(composed(*words))).key
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def texts(tmp_path: Path) -> list[str]:
     (source / "a.txt").write_text("one")
     (source / "b.txt").write_text("two")
     folder = tmp_path / "asset"
-    fetch(Asset(f"file:{source}", str(folder), "0" * 64, size=1), tmp_path / "downloads")
+    fetch_asset(Asset(f"file:{source}", str(folder), "0" * 64, size=1), tmp_path / "downloads")
     asset = f"+corpus.asset={{address: 'file:{source}', path: '{folder}', sha256: '{'0' * 64}'}}"
     return ["corpus=plain_text", f"corpus.parser.path={folder}", asset]
 
@@ -60,10 +60,10 @@ def test_an_edited_asset_is_another_input(texts: list[str], tmp_path: Path) -> N
 def test_an_edited_asset_is_not_fetched_over(texts: list[str], tmp_path: Path) -> None:
     """`acquire` names the folder instead of overwriting it or passing it as complete."""
     asset = Asset(f"file:{tmp_path / 'source'}", str(tmp_path / "asset"), "0" * 64, size=1)
-    assert not fetch(asset, tmp_path / "downloads")
+    assert not fetch_asset(asset, tmp_path / "downloads")
     (tmp_path / "asset" / "a.txt").write_text("uno")
     with pytest.raises(AssetError, match=f"The files in {tmp_path / 'asset'} have changed since they were unpacked"):
-        fetch(asset, tmp_path / "downloads")
+        fetch_asset(asset, tmp_path / "downloads")
     assert (tmp_path / "asset" / "a.txt").read_text() == "uno"
 
 
@@ -95,18 +95,18 @@ def test_a_model_trained_again_is_another_input(tmp_path: Path, monkeypatch: pyt
 
     def state() -> tuple[str, ...]:
         project = Project(composed(*words))
-        return _models.relevance(project).key, estimator_identity(project), cell_artifact(project).key
+        return _models.resolve_relevance(project).key, compute_estimator_identity(project), resolve_cell_artifact(project).key
 
-    finish(_models.joint(Project(composed(*words))), "one")
+    finish(_models.resolve_joint_models(Project(composed(*words))), "one")
     first = state()
-    finish(_models.joint(Project(composed(*words))), "two")
+    finish(_models.resolve_joint_models(Project(composed(*words))), "two")
     assert not set(first) & set(state())
-    finish(_models.joint(Project(composed(*words))), "one")
+    finish(_models.resolve_joint_models(Project(composed(*words))), "one")
     assert state() == first
     project = Project(composed())
-    finish(_models.trained_reader(project, project.cfg.reader, project.cfg.prompt), "one")
+    finish(_models.resolve_trained_reader(project, project.cfg.reader, project.cfg.prompt), "one")
     before = cell_key()
-    finish(_models.trained_reader(project, project.cfg.reader, project.cfg.prompt), "two")
+    finish(_models.resolve_trained_reader(project, project.cfg.reader, project.cfg.prompt), "two")
     assert cell_key() != before
 
 
@@ -159,7 +159,7 @@ def test_mlflow_follows_remade_predictions(prepared: Run, tmp_path: Path) -> Non
         return run.data.metrics["accuracy"], run.data.tags["predictions"]
 
     first = swept()
-    assert first[1] == content_digest(cell)
+    assert first[1] == read_content_digest(cell)
     table = pq.read_table(cell / "predictions.parquet")
     questions = {
         row["question_id"]: row["answers"][0]
@@ -171,7 +171,7 @@ def test_mlflow_follows_remade_predictions(prepared: Run, tmp_path: Path) -> Non
     body = json.loads((cell / "manifest.json").read_text())
     write_manifest(cell, key=body["key"], settings=body["settings"], rows=body["rows"])
     prepared("sweep", "k=1")
-    assert swept() == (1.0, content_digest(cell))
+    assert swept() == (1.0, read_content_digest(cell))
     assert swept()[1] != first[1]
 
 

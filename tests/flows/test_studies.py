@@ -53,7 +53,7 @@ def test_a_sweep_over_an_api_is_repeatable_and_never_shows_its_key(prepared: Run
     server = ChatServer(
         reply=lambda p: "unknown" if len(p) % 2 else "Mx Nelra", fault_rule=lambda _, n: "500" if n == 1 else None
     )
-    with server.serving() as url:
+    with server.serve() as url:
         words = [*data(world), *api(url, "strategy=concatenation,concat_pf", "k=2", "reader.engine.budget.money=1")]
         env = {"OPENAI_API_KEY": KEY}
         outputs = [prepared("closed_book", *data(world), *api(url), small=False, **env)]
@@ -70,7 +70,7 @@ def test_a_sweep_over_an_api_is_repeatable_and_never_shows_its_key(prepared: Run
         server.fault_rule = lambda *_: "refuse"
         outputs.append(prepared("sweep", *data(world), *api(url, "k=3"), small=False, check=False, **env))
     assert "HTTP 401" in outputs[-1].stderr
-    assert f"Bearer {KEY}" in server.keys
+    assert f"Bearer {KEY}" in server.authorization_headers
     assert not [t for t in outputs if KEY in t.stdout + t.stderr]
     assert not [p for p in tmp_path.rglob("*") if p.is_file() and KEY.encode() in p.read_bytes()]
     cells = json.loads((tmp_path / "reports/sweep/metrics.json").read_text())
@@ -80,7 +80,7 @@ def test_a_sweep_over_an_api_is_repeatable_and_never_shows_its_key(prepared: Run
 def test_empty_replies_are_shown_and_asked_again_on_request(prepared: Run, world: Path, tmp_path: Path) -> None:
     """A content filter stops half of the replies: a column and a note say so, and `sweep.retry_empty` requests only these."""
     server = ChatServer(reply=lambda _: "Mx Nelra", fault_rule=lambda prompt, _: "filter" if len(prompt) % 2 else None)
-    with server.serving() as url:
+    with server.serve() as url:
         words = [*data(world), *api(url, "k=2", "sweep.closed_book_filter=false")]
         prepared("sweep", *words, small=False, OPENAI_API_KEY=KEY)
         first = server.calls
@@ -102,7 +102,7 @@ def test_empty_replies_are_shown_and_asked_again_on_request(prepared: Run, world
 def test_a_budget_ends_a_sweep_and_finished_cells_stay(prepared: Run, world: Path, tmp_path: Path) -> None:
     """Exit code 1 with a message; a rerun with more budget makes only the rest."""
     server = ChatServer(reply=lambda _: "x")
-    with server.serving() as url:
+    with server.serve() as url:
         prepared("closed_book", *data(world), *api(url), small=False, OPENAI_API_KEY=KEY)
         before = dict(server.received)
         words = [*data(world), *api(url, "k=2")]

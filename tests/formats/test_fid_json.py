@@ -8,14 +8,14 @@ import pytest
 
 from winnow.errors import InputError
 from winnow.formats.fid_json import read_fid, write_fid
-from winnow.testing import context, question
+from winnow.testing import make_context, make_question
 
 
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     """Question, answers, passages, order and scores survive."""
     path = tmp_path / "f.json"
-    query, contexts = question(), [context(1, "one"), context(2, "two", has_answer=True)]
-    assert write_fid(path, [(query, contexts), (question(question_id="q2"), contexts)]) == 2
+    query, contexts = make_question(), [make_context(1, "one"), make_context(2, "two", has_answer=True)]
+    assert write_fid(path, [(query, contexts), (make_question(question_id="q2"), contexts)]) == 2
     first = next(read_fid(path))
     assert (first.question.question_id, first.question.answers) == ("q1", ("Jane Austen",))
     assert [(p.passage_id, s) for p, s in first.contexts] == [("p1", 1.0), ("p2", 0.5)]
@@ -29,7 +29,7 @@ def test_missing_scores_are_missing(tmp_path: Path) -> None:
     path.write_text(json.dumps([{"question": "a?", "answers": ["a"], "ctxs": ctxs}]))
     (row,) = read_fid(path)
     assert [score for _, score in row.contexts] == [None, None, 71.5, 0.0]
-    write_fid(path, [(row.question, [replace(context(1, "a"), score=None)])])
+    write_fid(path, [(row.question, [replace(make_context(1, "a"), score=None)])])
     assert "score" not in json.loads(path.read_text())[0]["ctxs"][0]
     for bad in ("best", [1], "nan"):
         path.write_text(json.dumps([{"question": "a?", "answers": ["a"], "ctxs": [{"text": "a", "score": bad}]}]))
@@ -48,7 +48,7 @@ def test_the_target_of_a_file_is_kept(tmp_path: Path) -> None:
     path.write_text(json.dumps(rows))
     questions = [row.question for row in read_fid(path)]
     assert [(q.answers, q.target) for q in questions] == [(("a", "b"), "b"), (("c",), "c"), (("d",), "")]
-    write_fid(path, [(q, [context(1, "t")]) for q in questions])
+    write_fid(path, [(q, [make_context(1, "t")]) for q in questions])
     assert [row.question.target for row in read_fid(path)] == ["b", "c", ""]
 
 

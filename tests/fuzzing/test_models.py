@@ -10,7 +10,7 @@ from mutations import mutate
 
 from winnow.errors import WinnowError
 from winnow.modeling.loading import check_model, load_causal_lm
-from winnow.testing import tiny_causal_lm
+from winnow.testing import make_tiny_causal_lm
 
 CASES = int(os.environ.get("WINNOW_FUZZ", "2000")) // 50
 """Folders, each of which is loaded."""
@@ -19,7 +19,7 @@ CASES = int(os.environ.get("WINNOW_FUZZ", "2000")) // 50
 def test_a_mutated_model_folder_loads_or_is_refused(tmp_path: Path) -> None:
     """One of its files changed, removed or of another architecture; a small model, so that no weights take long."""
     rng = random.Random(0)
-    whole = tiny_causal_lm(tmp_path / "whole", ["some text"])
+    whole = make_tiny_causal_lm(tmp_path / "whole", ["some text"])
     names = sorted(file.name for file in whole.iterdir())
     for case in range(CASES):
         folder = tmp_path / str(case)

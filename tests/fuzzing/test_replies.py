@@ -8,7 +8,7 @@ import pytest
 from mutations import mutate
 
 from winnow.errors import WinnowError
-from winnow.ledger.rows import checksum, encode, read_result
+from winnow.ledger.rows import compute_checksum, encode_result, read_result
 from winnow.readers.openai_protocol import ChatProtocol, RetryableError
 from winnow.records import Decoding, Generate, Generation, Message
 from winnow.strategies.replies import extract_answer, extract_reasoned_answer, is_unknown
@@ -38,13 +38,13 @@ def test_a_mutated_reply_is_a_result_or_refused(samples: int) -> None:
     for _ in range(CASES):
         text = mutate(content, rng).decode(errors="replace")
         try:
-            results = PROTOCOL.generations(text, [REQUEST] * samples)
+            results = PROTOCOL.parse_reply(text, [REQUEST] * samples)
         except (WinnowError, RetryableError):
             continue
         assert len(results) == samples
         for result in results:
-            stored = encode(result).encode()
-            assert read_result(b"k", stored, 0.0, checksum(b"k", stored)) == result
+            stored = encode_result(result).encode()
+            assert read_result(b"k", stored, 0.0, compute_checksum(b"k", stored)) == result
             assert isinstance(extract_answer(result.text), str)
             assert isinstance(is_unknown(extract_reasoned_answer(result.text)), bool)
 
@@ -52,8 +52,8 @@ def test_a_mutated_reply_is_a_result_or_refused(samples: int) -> None:
 def test_a_mutated_row_is_a_result_or_damaged() -> None:
     """Even where its checksum is right."""
     rng = random.Random(0)
-    content = encode(Generation("Paris", logprobs=(-0.5, float("-inf")), model="m")).encode()
+    content = encode_result(Generation("Paris", logprobs=(-0.5, float("-inf")), model="m")).encode()
     for _ in range(CASES):
         value = mutate(content, rng)
-        result = read_result(b"k", value, 0.0, checksum(b"k", value))
-        assert result is None or encode(result)
+        result = read_result(b"k", value, 0.0, compute_checksum(b"k", value))
+        assert result is None or encode_result(result)

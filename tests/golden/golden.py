@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from winnow.identity import revision
+from winnow.identity import get_revision
 from winnow.records import (
     Decoding,
 )
@@ -65,9 +65,9 @@ def made(golden: Golden) -> Any:
 def stored(golden: Golden, output: Any) -> dict[str, Any]:
     """What golden.json holds: a digest of exact outputs, the numbers of models."""
     if golden.tolerance:
-        return {"revision": revision(golden.component), "output": output}
+        return {"revision": get_revision(golden.component), "output": output}
     digest = hashlib.sha256(json.dumps(output, sort_keys=True).encode()).hexdigest()
-    return {"revision": revision(golden.component), "digest": digest}
+    return {"revision": get_revision(golden.component), "digest": digest}
 
 
 def differs(one: Any, other: Any, tolerance: float) -> bool:

@@ -26,7 +26,7 @@ from winnow.records import (
 from winnow.retrievers.bm25 import BM25
 from winnow.retrievers.provided import Provided
 from winnow.searchers.local import LocalSearch
-from winnow.testing import tiny_causal_lm, tiny_encoder, tiny_t5
+from winnow.testing import make_tiny_causal_lm, make_tiny_encoder, make_tiny_t5
 from winnow.training.examples import Mix, build_examples
 from winnow.training.generators import Seq2SeqGenerator
 from winnow.training.groups import Group
@@ -51,7 +51,7 @@ TEXTS = [passage.text for passage in PASSAGES] + [question.text for question in 
 
 
 def encoder(folder: Path) -> SentenceEncoder:
-    return SentenceEncoder(str(even_weights(tiny_encoder(folder / "encoder", TEXTS))), dtype="float32", device="cpu")
+    return SentenceEncoder(str(even_weights(make_tiny_encoder(folder / "encoder", TEXTS))), dtype="float32", device="cpu")
 
 
 def search(retriever: Any, folder: Path) -> Any:
@@ -95,11 +95,11 @@ def served(engine: Any, requests: Sequence[Any]) -> Any:
 
 
 def causal_lm(folder: Path) -> str:
-    return str(even_weights(tiny_causal_lm(folder / "lm", TEXTS)))
+    return str(even_weights(make_tiny_causal_lm(folder / "lm", TEXTS)))
 
 
 def t5(folder: Path) -> str:
-    return str(even_weights(tiny_t5(folder / "t5", TEXTS)))
+    return str(even_weights(make_tiny_t5(folder / "t5", TEXTS)))
 
 
 def local_reader(component: type, model: Callable[[Path], str], requests: Sequence[Any]) -> Golden:
@@ -135,8 +135,8 @@ def chat_reader(component: type) -> Golden:
             ],
             "usage": {"prompt_tokens": 9, "completion_tokens": 3},
         }
-        bodies = [reader.protocol.body(request, n) for request in requests for n in (1, 2)]
-        return [reader.identity, bodies, reader.protocol.generations(json.dumps(reply), requests)]
+        bodies = [reader.protocol.build_body(request, n) for request in requests for n in (1, 2)]
+        return [reader.identity, bodies, reader.protocol.parse_reply(json.dumps(reply), requests)]
 
     return Golden(component, output)
 
@@ -151,7 +151,7 @@ def losses(build: Callable[[Path], Method[Any]], groups: Sequence[Group] = GROUP
         import torch
 
         method = build(folder)
-        for part in method.parts.values():
+        for part in method.components.values():
             part.lm.model.eval()
         batch = method.prepare(groups, 3, 1)
         chunks = method.chunks(batch, 3, 1, 512)
@@ -168,7 +168,7 @@ def likelihoods(component: type, model: Callable[[Path], str]) -> Golden:
     def output(folder: Path) -> Any:
         generator = component(model(folder), device="cpu")
         rows = [generator.tokens.encode(*pair) for pair in PAIRS[:4]]
-        targets = [generator.target(text) for text in ("Paris", "the sea", "Dogs bark", "2")]
+        targets = [generator.encode_answer(text) for text in ("Paris", "the sea", "Dogs bark", "2")]
         return [generator.log_likelihood(rows, targets).tolist(), [reply.log_p for reply in generator.generate(rows)]]
 
     return Golden(component, output, 0.01)
@@ -189,7 +189,7 @@ def mixes(_: Path) -> Any:
 
 def vectors(folder: Path) -> Any:
     model = encoder(folder)
-    return [model.queries(TEXTS[-3:]).tolist(), model.passages(PASSAGES[:2]).tolist()]
+    return [model.encode_queries(TEXTS[-3:]).tolist(), model.encode_passages(PASSAGES[:2]).tolist()]
 
 
 def re_rag(folder: Path) -> ReRag:

@@ -85,7 +85,7 @@ def weightings(_: Path) -> Any:
 
 def prompts(_: Path) -> Any:
     shots = Shots(count=2)
-    drawn = shots.draw((q, contexts(q)) for q in shots.candidates(QUESTIONS))
+    drawn = shots.build_demonstrations((q, contexts(q)) for q in shots.draw_candidates(QUESTIONS))
     few = replace(
         PROMPT,
         with_contexts="{demonstrations} {contexts} Q {question}",
@@ -101,7 +101,7 @@ def prompts(_: Path) -> Any:
 
 def demonstrations(_: Path) -> Any:
     shots = [Shots(count=2), Shots(count=3, seed=5)]
-    return [one.draw((q, contexts(q)) for q in one.candidates(QUESTIONS)) for one in shots]
+    return [one.build_demonstrations((q, contexts(q)) for q in one.draw_candidates(QUESTIONS)) for one in shots]
 
 
 def parser(component: type, *names: str, **settings: Any) -> Golden:
@@ -138,7 +138,7 @@ def samples() -> list[Sample]:
 
 
 def metric(*metrics: Any) -> Golden:
-    return Golden(type(metrics[0]), lambda _: [[m.row(sample) for sample in samples()] for m in metrics])
+    return Golden(type(metrics[0]), lambda _: [[m.compute_row(sample) for sample in samples()] for m in metrics])
 
 
 def breakdown(one: Any) -> Golden:

@@ -13,10 +13,10 @@ import pytest
 
 from winnow.cli import main
 from winnow.errors import LedgerError
-from winnow.keys import request_key
+from winnow.keys import compute_request_key
 from winnow.ledger import recovery, sqlite, tools
 from winnow.ledger.recovery import is_intact
-from winnow.ledger.rows import checksum
+from winnow.ledger.rows import compute_checksum
 from winnow.ledger.sqlite import SqliteStore
 from winnow.records import Decoding, Generate, Generation, Message, Score
 
@@ -24,7 +24,7 @@ FLIPS = int(os.environ.get("WINNOW_FLIPS", "40"))
 """Flipped bits, each in a ledger of its own; 1,000 for docs/reliability.md."""
 CALLS = 400
 ROWS = [
-    (request_key("m", request), request, Generation(f"answer é {n} " * 5), 0.5)
+    (compute_request_key("m", request), request, Generation(f"answer é {n} " * 5), 0.5)
     for n in range(CALLS)
     for request in [Generate((Message("user", f"prompt {n}"),), Decoding())]
 ]
@@ -65,9 +65,9 @@ def test_flipped_bits_serve_no_wrong_result_and_cost_a_few_calls(tmp_path: Path,
             assert ledger.get(list(STORED)).keys() == STORED.keys()
             tools.summarize_calls(ledger)
             assert tools.export_calls(ledger, path.with_suffix(".jsonl")) >= CALLS - 1
-        tools.repair(path)
+        tools.repair_ledger(path)
         with SqliteStore(path) as ledger:
-            assert tools.damaged_calls(ledger) == []
+            assert tools.find_damaged_calls(ledger) == []
             assert len(ledger.get(list(STORED))) >= CALLS - 1
         lost += len(missing)
         shutil.rmtree(path.parent)
@@ -92,7 +92,7 @@ def test_a_row_that_cannot_be_read_is_set_aside_and_the_rest_goes_on(
     """Whatever its bytes, even with a right checksum; `check` names it, and its call is made again."""
     path = Path(shutil.copy(filled, tmp_path))
     key = ROWS[0][0]
-    crc = checksum(key, value) if repairs_checksum else 1
+    crc = compute_checksum(key, value) if repairs_checksum else 1
     _corrupt(path, "UPDATE calls SET value = ?, crc = ? WHERE key = ?", value, crc, key)
     with pytest.raises(SystemExit, match=rf"1 of {CALLS} calls in .* are damaged \({key.hex()[:12]}\)"):
         main(["ledger", "check", str(path)])
@@ -189,7 +189,7 @@ def test_a_recovery_keeps_what_was_set_aside(tmp_path: Path, filled: Path) -> No
     with path.open("r+b") as file:
         file.write(b"garbage" * 5)
     with SqliteStore(path) as ledger:
-        assert tools.calls_set_aside(ledger) == 1
+        assert tools.count_set_aside_calls(ledger) == 1
 
 
 def test_a_call_that_another_process_made_again_is_not_set_aside(tmp_path: Path, filled: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from winnow.driver import Driver, Job
 from winnow.ledger.sqlite import SqliteStore
-from winnow.protocols import engines_for
+from winnow.protocols import build_engine_map
 from winnow.readers.openai_chat import OpenAIReader
 from winnow.records import Answer, Decoding, Generate, Message, Plan
 
@@ -39,9 +39,9 @@ def test_a_ledger_of_revision_9e2125c_is_replayed_without_a_call(tmp_path: Path)
     shutil.copy(FILE, path)
     unreachable = OpenAIReader("gpt-test", "gpt-test", "http://127.0.0.1:9/v1", server="a-server")
     with SqliteStore(path) as ledger:
-        driver = Driver(engines_for(unreachable), ledger)
+        driver = Driver(build_engine_map(unreachable), ledger)
         (outcome,) = driver.run([Job(1, plan())])
         assert len(ledger) == 6
     assert outcome.result.text.split(",")[:2] == ["WHO WROTE EMMA?", "WER SCHRIEB KÄTHCHEN?"]
-    assert (driver.tally.ledger_hits, driver.tally.executed) == (6, 0)
+    assert (driver.stats.ledger_hits, driver.stats.executed) == (6, 0)
     assert outcome.usage[0].tokens_in > 0

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from winnow.errors import LedgerError
-from winnow.keys import request_key
+from winnow.keys import compute_request_key
 from winnow.ledger import sqlite
 from winnow.ledger.recovery import is_intact, recover
 from winnow.ledger.sqlite import SqliteStore
@@ -20,7 +20,7 @@ def filled(path: Path) -> dict[bytes, Generation]:
     rows = []
     for n in range(CALLS):
         request = Generate((Message("user", f"prompt {n}"),), Decoding())
-        rows.append((request_key("m", request), request, Generation(f"answer {n} " * 5), 0.0))
+        rows.append((compute_request_key("m", request), request, Generation(f"answer {n} " * 5), 0.0))
     with SqliteStore(path) as ledger:
         ledger.put("m", rows)
     return {key: result for key, _, result, _ in rows}
@@ -56,7 +56,7 @@ def test_overwritten_pages_cost_only_what_was_on_them(tmp_path: Path) -> None:
         file.write(os.urandom(2 * 4096))
     assert not is_intact(path)
     rows = recover(path)
-    assert CALLS * 0.9 < rows.calls < CALLS
+    assert CALLS * 0.9 < rows.num_calls < CALLS
     with SqliteStore(path) as ledger:
         assert all(stored[key] == result for key, result in ledger.get(list(stored)).items())
 

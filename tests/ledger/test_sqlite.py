@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from winnow.errors import DiskFullError, LedgerError
-from winnow.keys import request_key
-from winnow.ledger.rows import decode, encode
+from winnow.keys import compute_request_key
+from winnow.ledger.rows import decode_result, encode_result
 from winnow.ledger.sqlite import SqliteStore
 from winnow.records import Decoding, Failed, Generate, Generation, Message, Pages, Passage, Score, Usage
 
@@ -26,14 +26,14 @@ def generate(text: str, decoding: Decoding | None = None, sample: int = 0) -> Ge
 def test_a_stored_result_is_found_under_its_key(tmp_path: Path) -> None:
     """Also by another opening of the file; what was not stored is absent."""
     request, result = generate("hello"), Generation("hi", "length", Usage(3, 1))
-    key = request_key("m", request)
+    key = compute_request_key("m", request)
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
         ledger.put("m", [(key, request, result, 0.5)])
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
         assert ledger.get([key, b"none"]) == {key: result}
         assert len(ledger) == 1
-        assert ledger.mean_seconds("m") == 0.5
-        assert ledger.mean_seconds("other") is None
+        assert ledger.compute_mean_seconds("m") == 0.5
+        assert ledger.compute_mean_seconds("other") is None
 
 
 @pytest.mark.parametrize(
@@ -41,14 +41,14 @@ def test_a_stored_result_is_found_under_its_key(tmp_path: Path) -> None:
 )
 def test_results_survive_the_round_trip(result: Generation | Score | Pages) -> None:
     """Encode and decode are inverse."""
-    assert decode(encode(result)) == result
+    assert decode_result(encode_result(result)) == result
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
 @given(st.lists(st.text(), min_size=1, max_size=30, unique=True))
 def test_any_text_is_kept_as_it_is(tmp_path: Path, texts: list[str]) -> None:
     """Lone surrogates aside, every text comes back."""
-    rows = [(request_key("m", generate(t)), generate(t), Generation(t), 0.0) for t in texts]
+    rows = [(compute_request_key("m", generate(t)), generate(t), Generation(t), 0.0) for t in texts]
     with SqliteStore(tmp_path / f"{os.urandom(8).hex()}.sqlite") as ledger:
         ledger.put("m", rows)
         assert ledger.get([row[0] for row in rows]) == {row[0]: row[2] for row in rows}
@@ -85,7 +85,7 @@ def test_a_file_that_is_no_ledger_is_refused(tmp_path: Path) -> None:
 def test_a_full_disk_is_named_and_what_was_stored_stays(tmp_path: Path) -> None:
     """SQLite's own limit stands in for the disk: the error says what to do, the earlier call is still there."""
     request = generate("a")
-    key = request_key("m", request)
+    key = compute_request_key("m", request)
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
         ledger.put("m", [(key, request, Generation("x"), 0.0)])
         ledger.connection.execute("PRAGMA max_page_count = 4")
@@ -97,7 +97,7 @@ def test_a_full_disk_is_named_and_what_was_stored_stays(tmp_path: Path) -> None:
 def test_a_flipped_bit_is_noticed_and_the_call_made_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A result that fails its checksum is dropped with a word, never returned."""
     request = generate("a")
-    key = request_key("m", request)
+    key = compute_request_key("m", request)
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
         ledger.put("m", [(key, request, Generation("Paris"), 0.0)])
         ledger.connection.execute("UPDATE calls SET value = replace(value, 'Paris', 'Parit')")
@@ -126,15 +126,15 @@ def test_claims_of_dead_owners_are_released(tmp_path: Path) -> None:
     """A process that has ended, and an expired lease of another host; those of the living stay."""
     with SqliteStore(tmp_path / "l.sqlite") as ledger, SqliteStore(tmp_path / "l.sqlite") as living:
         living.claim([b"kept"])
-        with ledger.writing() as db:
+        with ledger.transaction() as db:
             host = ledger.owner.rsplit(":", 3)[0]
             rows = [(b"dead", f"{host}:999999999:1:0", 9e12), (b"expired", "elsewhere:1:1:0", 1.0)]
             db.executemany("INSERT INTO claims VALUES (?,?,?)", rows)
-        assert ledger.release_dead() == 2
+        assert ledger.release_lapsed_claims() == 2
         assert ledger.claim([b"dead", b"expired", b"kept"]) == {b"dead", b"expired"}
 
 
 def test_every_kind_of_result_survives(tmp_path: Path) -> None:
     """Log-probabilities of named tokens and failures too."""
     results = [Generation("x", token_logprobs={"true": (-0.5, -1.0)}), Failed("time-out")]
-    assert [decode(encode(one)) for one in results] == results
+    assert [decode_result(encode_result(one)) for one in results] == results

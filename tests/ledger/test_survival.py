@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from winnow.keys import request_key
+from winnow.keys import compute_request_key
 from winnow.ledger.sqlite import SqliteStore
 from winnow.readers.openai_chat import OpenAIReader
 from winnow.records import Decoding, Generate, Message
@@ -54,7 +54,7 @@ def keys(url: str, count: int = PLANS) -> dict[bytes, str]:
     """The key of every call of the sweep, and its prompt."""
     engine = OpenAIReader("m", "m", url).identity
     prompts = [f"first {n}" for n in range(count)] + [f"then FIRST {n}" for n in range(count)]
-    return {request_key(engine, Generate((Message("user", p),), Decoding())): p for p in prompts}
+    return {compute_request_key(engine, Generate((Message("user", p),), Decoding())): p for p in prompts}
 
 
 def test_ten_kills_lose_only_what_was_in_flight(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_ten_kills_lose_only_what_was_in_flight(tmp_path: Path) -> None:
     rng = random.Random(13)
     server = ChatServer(latency=0.004)
     ledger = tmp_path / "l.sqlite"
-    with server.serving() as url:
+    with server.serve() as url:
         known = keys(url)
         for _ in range(10):
             stored, came = _stored(ledger, known), dict(server.received)
@@ -93,7 +93,7 @@ def _stored(ledger: Path, known: dict[bytes, str]) -> set[str]:
 def test_two_processes_share_one_ledger(tmp_path: Path) -> None:
     """Both begin the same sweep at once: every call is made by one of them, and both have the whole table."""
     server = ChatServer(latency=0.005)
-    with server.serving() as url:
+    with server.serve() as url:
         both = [start(url, tmp_path / "l.sqlite", tmp_path / f"table{n}", 200) for n in range(2)]
         counts = [tuple(map(int, process.communicate()[0].split())) for process in both]
     assert sum(own for own, _ in counts) == 400

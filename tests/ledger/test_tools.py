@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from winnow.errors import InputError, LedgerError
-from winnow.keys import request_key
+from winnow.keys import compute_request_key
 from winnow.ledger import tools
 from winnow.ledger.sqlite import SqliteStore
 from winnow.records import Decoding, Generate, Generation, Message, Usage
@@ -16,7 +16,9 @@ def filled(path: Path, engine: str, texts: str) -> None:
     with SqliteStore(path) as ledger:
         for text in texts:
             request = Generate((Message("user", text),), Decoding())
-            ledger.put(engine, [(request_key(engine, request), request, Generation(text.upper(), usage=Usage(3, 2)), 0.5)])
+            ledger.put(
+                engine, [(compute_request_key(engine, request), request, Generation(text.upper(), usage=Usage(3, 2)), 0.5)]
+            )
 
 
 def test_size_by_engine(tmp_path: Path) -> None:
@@ -36,12 +38,12 @@ def test_prune_by_engine_and_by_time(tmp_path: Path) -> None:
     filled(tmp_path / "l.sqlite", "old", "ab")
     filled(tmp_path / "l.sqlite", "new", "c")
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
-        assert tools.prune(ledger, engine="old", before=0.0) == 0
-        assert tools.prune(ledger, engine="old") == 2
-        assert tools.prune(ledger, before=4e9) == 1
+        assert tools.prune_calls(ledger, engine="old", before=0.0) == 0
+        assert tools.prune_calls(ledger, engine="old") == 2
+        assert tools.prune_calls(ledger, before=4e9) == 1
         assert len(ledger) == 0
         with pytest.raises(LedgerError, match="every call"):
-            tools.prune(ledger)
+            tools.prune_calls(ledger)
 
 
 def test_export_and_import_are_inverse(tmp_path: Path) -> None:
@@ -53,7 +55,7 @@ def test_export_and_import_are_inverse(tmp_path: Path) -> None:
     with SqliteStore(tmp_path / "other.sqlite") as other:
         assert tools.import_calls(other, lines) == 3
         assert tools.import_calls(other, lines) == 0
-        key = request_key("m", Generate((Message("user", "a"),), Decoding()))
+        key = compute_request_key("m", Generate((Message("user", "a"),), Decoding()))
         assert other.get([key])[key] == Generation("A", usage=Usage(3, 2))
     lines.write_text(lines.read_text().replace('"kind": "Generate"', '"kind": 3', 1))
     with SqliteStore(tmp_path / "third.sqlite") as third:
@@ -70,7 +72,7 @@ def test_damaged_calls_are_not_passed_on(tmp_path: Path) -> None:
         assert tools.summarize_calls(ledger)[0].calls == 2
         assert tools.export_calls(ledger, tmp_path / "calls.jsonl") == 1
     with SqliteStore(tmp_path / "other.sqlite") as other:
-        assert tools.merge(other, tmp_path / "l.sqlite") == 1
+        assert tools.merge_ledger(other, tmp_path / "l.sqlite") == 1
 
 
 def test_merge_adds_what_is_missing(tmp_path: Path) -> None:
@@ -78,9 +80,9 @@ def test_merge_adds_what_is_missing(tmp_path: Path) -> None:
     filled(tmp_path / "one.sqlite", "m", "abc")
     filled(tmp_path / "two.sqlite", "m", "cd")
     with SqliteStore(tmp_path / "one.sqlite") as ledger:
-        assert tools.merge(ledger, tmp_path / "two.sqlite") == 1
+        assert tools.merge_ledger(ledger, tmp_path / "two.sqlite") == 1
         assert len(ledger) == 4
         with pytest.raises(LedgerError, match="Ledger not found"):
-            tools.merge(ledger, tmp_path / "three.sqlite")
+            tools.merge_ledger(ledger, tmp_path / "three.sqlite")
     with SqliteStore(tmp_path / "two.sqlite") as other:
         assert len(other) == 2

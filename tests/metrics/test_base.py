@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from winnow.metrics.base import MeanMetric, Metric, RatioMetric, Sample, aggregate, evaluate
-from winnow.testing import sample
+from winnow.testing import make_sample
 
 
 @dataclass(frozen=True)
@@ -20,13 +20,13 @@ class _Length(MeanMetric):
 class _Vowels(RatioMetric):
     """The vowels of all answers, by their letters."""
 
-    def counts(self, sample: Sample) -> tuple[float, float]:
+    def compute_terms(self, sample: Sample) -> tuple[float, float]:
         answer = sample.prediction.answer
         return float(sum(letter in "aeiou" for letter in answer)), float(len(answer))
 
 
 def _samples(*answers: str) -> list[Sample]:
-    return [sample(answer, number) for number, answer in enumerate(answers)]
+    return [make_sample(answer, number) for number, answer in enumerate(answers)]
 
 
 ANSWERS = _samples(*("a" * (n * n % 13) + "xyz" * (n * 7 % 5) + "b" for n in range(40)))
@@ -54,23 +54,23 @@ def test_a_number_of_0_or_1_is_no_share() -> None:
 def test_the_own_ratio_of_a_question() -> None:
     """Its part of its whole, undefined without a whole; rewards count the undefined as 0."""
     metric = _Vowels("v", "v")
-    assert [metric.value(metric.row(one)) for one in _samples("bab", "")] == [pytest.approx(1 / 3), None]
-    assert [metric.reward(one) for one in _samples("bab", "")] == [pytest.approx(1 / 3), 0.0]
+    assert [metric.compute_value(metric.compute_row(one)) for one in _samples("bab", "")] == [pytest.approx(1 / 3), None]
+    assert [metric.compute_reward(one) for one in _samples("bab", "")] == [pytest.approx(1 / 3), 0.0]
 
 
 def test_undefined_questions_are_left_out_of_a_mean_but_not_of_a_ratio() -> None:
     """A question that adds nothing still belongs to the questions that a bootstrap draws."""
     length, vowels = _Length("length", "letters", "number"), _Vowels("v", "v")
-    rows = [length.row(one) for one in _samples("ab", "", "abcd")]
+    rows = [length.compute_row(one) for one in _samples("ab", "", "abcd")]
     assert rows == [{"length": 2.0}, None, {"length": 4.0}]
     assert (aggregate(length, rows).mean, aggregate(length, rows).n) == (3.0, 2)
-    assert vowels.row(_samples("")[0]) == {"part": 0.0, "whole": 0.0}
+    assert vowels.compute_row(_samples("")[0]) == {"part": 0.0, "whole": 0.0}
 
 
 @pytest.mark.parametrize("metric", [_Length("length", "letters", "number"), _Vowels("v", "v")])
 def test_a_seed_repeats_an_interval_and_0_is_the_default(metric: Metric) -> None:
     """Of single metrics and of `evaluate` alike."""
-    rows = [row for one in ANSWERS if (row := metric.row(one)) is not None]
+    rows = [row for one in ANSWERS if (row := metric.compute_row(one)) is not None]
     default = metric.aggregate(rows)
     assert default == metric.aggregate(rows, 0) == aggregate(metric, rows) == evaluate([metric], ANSWERS)[metric.name]
     others = [metric.aggregate(rows, 7), aggregate(metric, rows, 7), evaluate([metric], ANSWERS, 7)[metric.name]]

@@ -3,11 +3,11 @@
 import pytest
 
 from winnow.errors import ConfigError
-from winnow.metrics.base import Sample, required_inputs
-from winnow.metrics.breakdowns import AnswerType, GoldRank, MetaField, RetrievalScore, answer_type
+from winnow.metrics.base import Sample, collect_inputs
+from winnow.metrics.breakdowns import AnswerType, GoldRank, MetaField, RetrievalScore, classify_answer
 from winnow.metrics.unknown import Unknown
 from winnow.records import Prediction, Question
-from winnow.testing import context
+from winnow.testing import make_context
 
 
 def _sample(meta: str, answer: str, *contexts: object) -> Sample:
@@ -28,27 +28,27 @@ def test_by_meta_field() -> None:
 def test_by_gold_rank() -> None:
     """Edges are inclusive; the best of several gold passages counts; inserted ones were not retrieved."""
     rows = [
-        [context(1, "a", is_gold=True), context(2, "b", is_gold=True)],
-        [context(5, "a", is_gold=True)],
-        [context(6, "a", is_gold=True)],
-        [context(20, "a", is_gold=True)],
-        [context(21, "a", is_gold=True)],
-        [context(7, "a", is_gold=True, rank=0)],
-        [context(8, "a")],
-        [context(101, "a", is_gold=True)],
-        [context(500, "a", is_gold=True)],
+        [make_context(1, "a", is_gold=True), make_context(2, "b", is_gold=True)],
+        [make_context(5, "a", is_gold=True)],
+        [make_context(6, "a", is_gold=True)],
+        [make_context(20, "a", is_gold=True)],
+        [make_context(21, "a", is_gold=True)],
+        [make_context(7, "a", is_gold=True, rank=0)],
+        [make_context(8, "a")],
+        [make_context(101, "a", is_gold=True)],
+        [make_context(500, "a", is_gold=True)],
     ]
     samples = [_sample("{}", "a", *row) for row in rows]
     names = ["1", "2-5", "6-20", "6-20", "21-100", "not retrieved", "no gold passage", "over 100", "over 100"]
     assert GoldRank("gold_rank", "rank").assign_groups(samples) == names
     assert GoldRank("gold_rank", "rank", upper_bounds=(3, 4)).assign_groups(samples[:2]) == ["1-3", "over 4"]
-    assert required_inputs([GoldRank("g", "g"), Unknown("u", "%Unk")]) == {"ranking", "prediction"}
+    assert collect_inputs([GoldRank("g", "g"), Unknown("u", "%Unk")]) == {"ranking", "prediction"}
 
 
 def test_by_retrieval_score() -> None:
     """Bins of equal size from the lowest score; equal scores share one; questions without a ranking are apart."""
-    retrieved = [_sample("{}", "a", context(number, "a")) for number in range(1, 9)]
-    nothing = _sample("{}", "a", context(9, "a", rank=0))
+    retrieved = [_sample("{}", "a", make_context(number, "a")) for number in range(1, 9)]
+    nothing = _sample("{}", "a", make_context(9, "a", rank=0))
     scores = RetrievalScore("score", "score")
     groups = scores.assign_groups([*retrieved, nothing])
     assert groups == ["4 of 4"] * 2 + ["3 of 4"] * 2 + ["2 of 4"] * 2 + ["1 of 4"] * 2 + ["nothing retrieved"]
@@ -76,5 +76,5 @@ def test_by_retrieval_score() -> None:
 )
 def test_by_answer_type(answer: str, kind: str) -> None:
     """By the form of the first accepted answer alone."""
-    assert answer_type(answer) == kind
+    assert classify_answer(answer) == kind
     assert AnswerType("t", "t").assign_groups([_sample("{}", answer)]) == [kind]

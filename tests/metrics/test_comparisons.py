@@ -8,32 +8,32 @@ import pytest
 
 from winnow.errors import InputError
 from winnow.metrics.comparisons import (
+    adjust_p_values,
     compare,
-    detectable_difference,
+    compute_detectable_difference,
+    compute_paired_share_bounds,
+    compute_questions_needed,
     format_p,
-    holm,
-    mcnemar,
-    paired_share_bounds,
+    mcnemar_test,
     permutation_test,
-    questions_needed,
 )
 
 
 def test_mcnemar_by_hand() -> None:
     """Five questions that only the first gets right: p = 2 / 2**5; 3 against 1: 2 * 5 / 2**4."""
-    assert mcnemar(5, 0) == pytest.approx(2 / 32)
-    assert mcnemar(1, 3) == pytest.approx(10 / 16)
-    assert mcnemar(0, 0) == mcnemar(1, 1) == 1.0
+    assert mcnemar_test(5, 0) == pytest.approx(2 / 32)
+    assert mcnemar_test(1, 3) == pytest.approx(10 / 16)
+    assert mcnemar_test(0, 0) == mcnemar_test(1, 1) == 1.0
 
 
 def test_compare_is_paired() -> None:
     """The difference is question by question; different lengths are refused."""
     result = compare([1.0, 1.0, 0.0, 1.0], [0.0, 1.0, 0.0, 1.0])
     assert (result.difference, result.n, result.p_text) == (0.25, 4, "1.000")
-    assert result.signed().startswith("+25.0 [-")
+    assert result.format_difference().startswith("+25.0 [-")
     shown = replace(result, difference=0.125, low=-0.0625, high=0.5, detectable=0.375)
-    assert (shown.signed(), shown.detectable_text()) == ("+12.5 [-6.2, +50.0]", "37.5")
-    assert (shown.signed(8.0), shown.detectable_text(8.0)) == ("+1.0 [-0.5, +4.0]", "3.0")
+    assert (shown.format_difference(), shown.format_detectable()) == ("+12.5 [-6.2, +50.0]", "37.5")
+    assert (shown.format_difference(8.0), shown.format_detectable(8.0)) == ("+1.0 [-0.5, +4.0]", "3.0")
     with pytest.raises(InputError, match="same questions"):
         compare([1.0], [1.0, 0.0])
 
@@ -52,16 +52,16 @@ def test_zero_is_within_the_interval_exactly_if_the_test_does_not_reject(n: int)
     """For every outcome of so many questions."""
     for gained in range(n + 1):
         for lost in range(n + 1 - gained):
-            low, high = paired_share_bounds(gained, lost, n)
+            low, high = compute_paired_share_bounds(gained, lost, n)
             assert -1 <= low <= (gained - lost) / n <= high <= 1
-            assert (low <= 0 <= high) == (mcnemar(gained, lost) >= 0.05)
+            assert (low <= 0 <= high) == (mcnemar_test(gained, lost) >= 0.05)
 
 
 @pytest.mark.parametrize(("n", "gained", "lost"), [(60, 0.07, 0.0), (60, 0.3, 0.1), (150, 0.1, 0.04), (500, 0.08, 0.05)])
 def test_the_interval_of_paired_shares_covers(n: int, gained: float, lost: float) -> None:
     """At least 95 % of 1,000 samples, and its width is at most 1.4 times that of the normal approximation."""
     draws = np.random.default_rng(0).multinomial(n, [gained, lost, 1 - gained - lost], 1000)
-    bounds = [paired_share_bounds(int(a), int(b), n) for a, b, _ in draws]
+    bounds = [compute_paired_share_bounds(int(a), int(b), n) for a, b, _ in draws]
     assert np.mean([low <= gained - lost <= high for low, high in bounds]) >= 0.95
     normal = 2 * 1.96 * math.sqrt((gained + lost - (gained - lost) ** 2) / n)
     assert np.mean([high - low for low, high in bounds]) <= 1.4 * normal
@@ -79,7 +79,7 @@ def test_the_bounds_are_those_of_drawn_confidence_distributions(gained: int, los
     largest, smallest = 2 * draw(gained + 1, lost) - 1, 2 * draw(gained, lost + 1) - 1
     high = np.quantile(np.where(largest > 0, largest * many, largest * few), 0.975)
     low = np.quantile(np.where(smallest < 0, smallest * many, smallest * few), 0.025)
-    assert paired_share_bounds(gained, lost, n) == (pytest.approx(low, abs=5e-3), pytest.approx(high, abs=5e-3))
+    assert compute_paired_share_bounds(gained, lost, n) == (pytest.approx(low, abs=5e-3), pytest.approx(high, abs=5e-3))
 
 
 def test_other_values_have_a_permutation_test() -> None:
@@ -100,43 +100,43 @@ def test_the_permutation_test_of_many_questions_is_nearly_exact() -> None:
 
 def test_holm_by_hand() -> None:
     """Of .01, .04, .03: 3 * .01, then 2 * .03, then .04 but no less than its predecessor; never above 1."""
-    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
-    assert holm([0.9, 0.8]) == [1.0, 1.0]
-    assert holm([]) == []
+    assert adjust_p_values([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert adjust_p_values([0.9, 0.8]) == [1.0, 1.0]
+    assert adjust_p_values([]) == []
 
 
 def test_power_by_hand() -> None:
     """20 % of 200 questions differ: 2.8016 √(0.2 / 200) = 8.9 points; 1,570 questions show 3.16 points."""
     differences = [1.0] * 24 + [-1.0] * 16 + [0.0] * 160
-    assert detectable_difference(differences) == pytest.approx(0.0886, abs=1e-4)
-    assert questions_needed(differences, 0.0886) == pytest.approx(200, abs=1)
-    assert questions_needed(differences, -0.0443) == pytest.approx(4 * 200, abs=2)
+    assert compute_detectable_difference(differences) == pytest.approx(0.0886, abs=1e-4)
+    assert compute_questions_needed(differences, 0.0886) == pytest.approx(200, abs=1)
+    assert compute_questions_needed(differences, -0.0443) == pytest.approx(4 * 200, abs=2)
 
 
 def test_the_exact_test_needs_six_discordant_questions() -> None:
     """Equal cells: 7.9 of n must differ on average; below six questions nothing can be shown."""
-    assert detectable_difference([0.0] * 100) == pytest.approx(0.079, abs=1e-3)
-    assert detectable_difference([0.0] * 6) == 1.0
-    assert math.isnan(detectable_difference([0.0] * 5))
-    assert questions_needed([0.0] * 100, 0.05) == 159
+    assert compute_detectable_difference([0.0] * 100) == pytest.approx(0.079, abs=1e-3)
+    assert compute_detectable_difference([0.0] * 6) == 1.0
+    assert math.isnan(compute_detectable_difference([0.0] * 5))
+    assert compute_questions_needed([0.0] * 100, 0.05) == 159
 
 
 def test_the_detectable_difference_is_detected_with_80_percent_power() -> None:
     """Simulated: 150 questions, 15 % of which differ."""
     n, share = 150, 0.15
-    effect = detectable_difference([1.0] * 12 + [-1.0] * 11 + [0.0] * 127)
+    effect = compute_detectable_difference([1.0] * 12 + [-1.0] * 11 + [0.0] * 127)
     draws = np.random.default_rng(0).multinomial(n, [(share + effect) / 2, (share - effect) / 2, 1 - share], 2000)
-    power = np.mean([mcnemar(int(a), int(b)) < 0.05 for a, b, _ in draws])
+    power = np.mean([mcnemar_test(int(a), int(b)) < 0.05 for a, b, _ in draws])
     assert 0.70 <= power <= 0.88
 
 
 def test_the_spread_of_other_values_is_about_their_mean() -> None:
     """Tokens that differ by 600 ± 50: 2.8016 * 50 / √60 = 18.1 are detectable; fewer than six that differ show nothing."""
     differences = [550.0, 650.0] * 30
-    assert detectable_difference(differences) == pytest.approx(18.24, abs=0.1)
-    assert questions_needed(differences, 90.5) == 6
-    assert questions_needed(differences, 10.0) == pytest.approx(2.8016**2 * 2542 / 100, abs=1)
-    assert math.isnan(detectable_difference([0.5] * 5 + [0.0] * 55))
+    assert compute_detectable_difference(differences) == pytest.approx(18.24, abs=0.1)
+    assert compute_questions_needed(differences, 90.5) == 6
+    assert compute_questions_needed(differences, 10.0) == pytest.approx(2.8016**2 * 2542 / 100, abs=1)
+    assert math.isnan(compute_detectable_difference([0.5] * 5 + [0.0] * 55))
     assert compare([0.5] + [0.0] * 59, [0.0] * 60).p_value == 1.0
 
 

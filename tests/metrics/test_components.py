@@ -14,9 +14,9 @@ from winnow.metrics.judged import JudgedAccuracy
 from winnow.metrics.majority import NotMajority, NotMajorityOfPools
 from winnow.metrics.unknown import Unknown
 from winnow.records import Prediction, Price, RoleUsage
-from winnow.reports.cells import CellResult, metrics_table
+from winnow.reports.cells import CellResult, build_metrics_table
 from winnow.sweeps.labels import CellLabels
-from winnow.testing import context, play, sample
+from winnow.testing import make_context, make_sample, run_scripted_plan
 
 NM, POOLS = NotMajority("nm", "%NM"), NotMajorityOfPools("nm_pool", "%NM of pools")
 TWO = ("Jane Austen", "Austen")
@@ -24,11 +24,11 @@ TWO = ("Jane Austen", "Austen")
 
 def test_not_majority_needs_a_correct_candidate_and_a_wrong_answer() -> None:
     """Pools that hold a right answer, two of them, and one that holds none."""
-    missed = sample("Emma", 0, TWO, candidates=("Emma", "austen", "Emma"))
-    right = sample("Jane Austen", 1, TWO, candidates=("Jane Austen", "Emma"))
-    never = sample("Emma", 2, TWO, candidates=("Emma", "Woodhouse"))
+    missed = make_sample("Emma", 0, TWO, candidates=("Emma", "austen", "Emma"))
+    right = make_sample("Jane Austen", 1, TWO, candidates=("Jane Austen", "Emma"))
+    never = make_sample("Emma", 2, TWO, candidates=("Emma", "Woodhouse"))
     assert [NM.score(one) for one in (missed, right, never)] == [1.0, 0.0, 0.0]
-    assert [POOLS.counts(one) for one in (missed, right, never)] == [(1.0, 1.0), (0.0, 1.0), (0.0, 0.0)]
+    assert [POOLS.compute_terms(one) for one in (missed, right, never)] == [(1.0, 1.0), (0.0, 1.0), (0.0, 0.0)]
     intervals = evaluate([NM, POOLS], [missed, right, never])
     assert (intervals["nm"].mean, intervals["nm"].n) == (pytest.approx(1 / 3), 3)
     assert (intervals["nm_pool"].mean, intervals["nm_pool"].n, intervals["nm_pool"].counts) == (0.5, 2, (1.0, 2.0))
@@ -36,7 +36,7 @@ def test_not_majority_needs_a_correct_candidate_and_a_wrong_answer() -> None:
 
 def test_undefined_is_no_number() -> None:
     """%NM without any pool, %NM of pools without a right one, dollars without a price."""
-    alone = [sample("Emma", 0, TWO), sample("Jane Austen", 1, TWO)]
+    alone = [make_sample("Emma", 0, TWO), make_sample("Jane Austen", 1, TWO)]
     money = Cost("money", "$", "number", 3)
     intervals = evaluate([NM, POOLS, money], alone)
     assert [intervals[name].n for name in ("nm", "nm_pool", "money")] == [0, 0, 0]
@@ -45,16 +45,16 @@ def test_undefined_is_no_number() -> None:
 
 def test_correctness_in_its_dialect_against_every_answer() -> None:
     """The second accepted answer counts; CRAG's containment is raw."""
-    one = sample("the austen", 0, TWO)
+    one = make_sample("the austen", 0, TWO)
     assert (ExactMatch("em", "EM").score(one), F1("f1", "F1").score(one), Accuracy("a", "A").score(one)) == (1.0, 1.0, 1.0)
     assert Accuracy("a", "A", dialect="crag").score(one) == 0.0
-    assert Unknown("unk", "%Unk").score(sample("unknown", 0, unknown=True)) == 1.0
+    assert Unknown("unk", "%Unk").score(make_sample("unknown", 0, unknown=True)) == 1.0
 
 
 def test_costs_are_by_role() -> None:
     """Ten tokens in at 2 dollars and two out at 5 dollars a million, and a judge at 100: dollars a thousand questions."""
     usage = (RoleUsage("reader", 3, 10, 2, 0.5), RoleUsage("judge", 1, 4, 0, 0.0))
-    one = sample("x")
+    one = make_sample("x")
     prices = {"reader": Price(2.0, 5.0), "judge": Price(100.0, 0.0)}
     priced = Sample(one.question, Prediction("q0", "x", False, usage=usage), (), prices)
     assert Cost("money", "$").score(priced) == pytest.approx(1000 * (30e-6 + 400e-6))
@@ -66,24 +66,26 @@ def test_a_question_without_a_priced_call_costs_nothing() -> None:
     """A verifier at a price that one of two questions used: half its price a question, not all of it."""
     prices = {"verifier": Price(1000.0, 0.0)}
     usage = [(RoleUsage("verifier", 1, 2, 0, 0.0),), ()]
-    samples = [Sample(sample("x").question, Prediction("q0", "x", False, usage=one), (), prices) for one in usage]
+    samples = [Sample(make_sample("x").question, Prediction("q0", "x", False, usage=one), (), prices) for one in usage]
     interval = evaluate([Cost("money", "$", "number")], samples)["money"]
     assert (interval.mean, interval.n) == (pytest.approx(1000 * 0.002 / 2), 2)
 
 
 def test_a_metric_is_a_reward() -> None:
     """The same object scores one reply in training; undefined is 0."""
-    assert ExactMatch("em", "EM").reward(sample("Austen", 0, TWO)) == 1.0
-    assert POOLS.reward(sample("Emma", 0, TWO)) == 0.0
+    assert ExactMatch("em", "EM").compute_reward(make_sample("Austen", 0, TWO)) == 1.0
+    assert POOLS.compute_reward(make_sample("Emma", 0, TWO)) == 0.0
 
 
 def test_a_judge_is_asked_and_its_odd_replies_leave_the_question_out() -> None:
     """A plan of the role "judge"; "Yes." is right, "no" is wrong, prose is undefined."""
     metric = JudgedAccuracy("judged", "judged", template="{question}|{answers}|{answer}")
     assert isinstance(metric, JudgedMetric)
-    requests = next(metric.plan(sample("Emma", 0, TWO)))
+    requests = next(metric.plan(make_sample("Emma", 0, TWO)))
     assert [request.role for request in requests] == ["judge"]
-    verdicts = [play(metric.plan(sample("Emma", 0, TWO)), [[reply]]) for reply in ("Yes.", "no", "It depends", "")]
+    verdicts = [
+        run_scripted_plan(metric.plan(make_sample("Emma", 0, TWO)), [[reply]]) for reply in ("Yes.", "no", "It depends", "")
+    ]
     assert [verdict for verdict, _ in verdicts] == [1.0, 0.0, None, None]
     assert verdicts[0][1] == [["Who wrote Emma?|Jane Austen; Austen|Emma"]]
     with pytest.raises(ConfigError, match=r"metric.judged.template must contain \{answer\}"):
@@ -98,17 +100,19 @@ def test_headings_name_any_dialect_but_squads() -> None:
     assert F1("f1", "F1", dialect="crag").heading == "F1 (crag)"
     assert Citation("c", "citation F1").heading == "citation F1 (rage)"
     cell = CellResult(
-        CellLabels("s", 5, "g"), [sample("Emma", 0, TWO)], [ExactMatch("em", "EM"), ExactMatch("em_fid", "EM", dialect="fid")]
+        CellLabels("s", 5, "g"),
+        [make_sample("Emma", 0, TWO)],
+        [ExactMatch("em", "EM"), ExactMatch("em_fid", "EM", dialect="fid")],
     )
-    assert metrics_table("t", "c", [cell], 0).columns[-2:] == ["EM", "EM (fid)"]
+    assert build_metrics_table("t", "c", [cell], 0).columns[-2:] == ["EM", "EM (fid)"]
     with pytest.raises(ConfigError, match="one of squad, squad_v2, fid, flashrag, crag; received 'nltk'"):
         ExactMatch("em", "EM", dialect="nltk")  # type: ignore[arg-type]
 
 
 def test_citations_are_of_the_passages_that_the_prompt_showed() -> None:
     """[1] is the first passage of the prompt, whatever else was retrieved; without a gold passage there is nothing to cite."""
-    base = sample("Emma", 0, TWO, reply="Emma [1]. Really [2].", used_ids=("p3", "p1"))
-    contexts = [context(1, "a"), context(3, "b", is_gold=True), context(4, "c", is_gold=True)]
+    base = make_sample("Emma", 0, TWO, reply="Emma [1]. Really [2].", used_ids=("p3", "p1"))
+    contexts = [make_context(1, "a"), make_context(3, "b", is_gold=True), make_context(4, "c", is_gold=True)]
     shown = replace(base, contexts=contexts)
     values = {of: Citation("c", "c", of=of).score(shown) for of in ("precision", "recall", "f1")}  # type: ignore[arg-type]
     assert values == {"precision": 0.5, "recall": 1.0, "f1": pytest.approx(2 / 3)}

@@ -4,21 +4,21 @@ import numpy as np
 import pytest
 
 from winnow.errors import InputError
-from winnow.metrics.intervals import UNDEFINED, mean_interval, ratio_interval, undefined_interval
+from winnow.metrics.intervals import UNDEFINED, build_undefined_interval, compute_mean_interval, compute_ratio_interval
 
 
 def test_a_share_has_wilsons_interval() -> None:
     """Half right of 400: (0.5 + z²/800 ± z √(1/1600 + z²/640000)) / (1 + z²/400) = 0.5 ± 0.0488."""
-    result = mean_interval([0.0, 1.0] * 200)
+    result = compute_mean_interval([0.0, 1.0] * 200)
     assert result.mean == 0.5
     assert (result.low, result.high) == pytest.approx((0.4512, 0.5488), abs=1e-4)
-    assert result.percent() == "50.0 [45.1, 54.9]"
+    assert result.format_percent() == "50.0 [45.1, 54.9]"
 
 
 @pytest.mark.parametrize(("value", "low", "high"), [(0.0, 0.0, 6.0), (1.0, 94.0, 100.0)])
 def test_none_or_all_of_60_is_no_certainty(value: float, low: float, high: float) -> None:
     """z² / (60 + z²) = 6.0 %; a bootstrap has no width there."""
-    result = mean_interval([value] * 60)
+    result = compute_mean_interval([value] * 60)
     assert (100 * result.low, 100 * result.high) == pytest.approx((low, high), abs=0.05)
 
 
@@ -26,33 +26,33 @@ def test_none_or_all_of_60_is_no_certainty(value: float, low: float, high: float
 def test_a_share_lies_within_its_interval(n: int) -> None:
     """Also to the last digit: a plot cannot draw an error bar of negative length."""
     for successes in range(n + 1):
-        result = mean_interval([1.0] * successes + [0.0] * (n - successes))
+        result = compute_mean_interval([1.0] * successes + [0.0] * (n - successes))
         assert 0 <= result.low <= result.mean <= result.high <= 1
 
 
 def test_means_have_a_bootstrap_that_repeats() -> None:
     """Values 0, 1 and 2 in equal numbers: mean 1, standard error √(2/3/300) = 0.047; another seed moves the bounds."""
     data = [0.0, 1.0, 2.0] * 100
-    result = mean_interval(data)
+    result = compute_mean_interval(data)
     assert (result.mean, result.low, result.high) == pytest.approx((1.0, 0.908, 1.092), abs=0.02)
-    assert result == mean_interval(data)
-    assert result != mean_interval(data, seed=1)
-    assert result.plain(1) == "1.0 [0.9, 1.1]"
+    assert result == compute_mean_interval(data)
+    assert result != compute_mean_interval(data, seed=1)
+    assert result.format_number(1) == "1.0 [0.9, 1.1]"
 
 
 def test_a_number_is_no_share() -> None:
     """One call for each question has no spread, though every value is 1."""
-    assert mean_interval([1.0] * 60, share=False).plain(1) == "1.0 [1.0, 1.0]"
-    assert mean_interval([1.0] * 60).low < 0.95
+    assert compute_mean_interval([1.0] * 60, is_share=False).format_number(1) == "1.0 [1.0, 1.0]"
+    assert compute_mean_interval([1.0] * 60).low < 0.95
 
 
 def test_a_share_of_some_questions_has_wilsons_interval_with_counts() -> None:
     """Two of six pools among ten questions; none of six: z² / (6 + z²) = 39.0 %; all of six: from 61.0 %."""
     wholes = [1.0] * 6 + [0.0] * 4
-    result = ratio_interval([1.0, 1.0] + [0.0] * 8, wholes)
+    result = compute_ratio_interval([1.0, 1.0] + [0.0] * 8, wholes)
     assert (result.mean, result.n, result.counts) == (pytest.approx(1 / 3), 6, (2.0, 6.0))
-    assert result.percent() == "33.3 [9.7, 70.0] (2/6)"
-    none, all_of_them = ratio_interval([0.0] * 10, wholes), ratio_interval(wholes, wholes)
+    assert result.format_percent() == "33.3 [9.7, 70.0] (2/6)"
+    none, all_of_them = compute_ratio_interval([0.0] * 10, wholes), compute_ratio_interval(wholes, wholes)
     assert (none.low, none.high) == pytest.approx((0.0, 0.390), abs=5e-4)
     assert (all_of_them.low, all_of_them.high) == pytest.approx((0.610, 1.0), abs=5e-4)
 
@@ -60,32 +60,32 @@ def test_a_share_of_some_questions_has_wilsons_interval_with_counts() -> None:
 def test_a_share_of_calls_is_resampled_by_question() -> None:
     """Calls of one question are not independent: 5 of 5 in one question and none in nine is anything up to a third."""
     wholes = [5.0] * 10
-    result = ratio_interval([5.0] + [0.0] * 9, wholes)
+    result = compute_ratio_interval([5.0] + [0.0] * 9, wholes)
     assert (result.mean, result.counts) == (0.1, (5.0, 50.0))
     assert (result.low, result.high) == pytest.approx((0.0, 0.3), abs=0.1)
-    none = ratio_interval([0.0] * 10, wholes)
+    none = compute_ratio_interval([0.0] * 10, wholes)
     assert none.high == pytest.approx(1.96**2 / (10 + 1.96**2), abs=1e-3)
-    one = ratio_interval([1.0], [2.0])
+    one = compute_ratio_interval([1.0], [2.0])
     assert one.low < 0.5 < one.high
 
 
 def test_a_ratio_without_a_denominator_is_undefined() -> None:
     """It is not 0, and a resample without one does not count."""
-    result = ratio_interval([0.0, 0.0], [0.0, 0.0])
+    result = compute_ratio_interval([0.0, 0.0], [0.0, 0.0])
     assert result.n == 0
-    assert result.percent() == result.plain() == undefined_interval().percent() == UNDEFINED
-    assert not np.isnan(ratio_interval([1.0, 0.0, 0.0], [2.0, 0.0, 0.0]).low)
+    assert result.format_percent() == result.format_number() == build_undefined_interval().format_percent() == UNDEFINED
+    assert not np.isnan(compute_ratio_interval([1.0, 0.0, 0.0], [2.0, 0.0, 0.0]).low)
 
 
 @pytest.mark.parametrize("bad", [[], [0.5, float("nan")]])
 def test_bad_values_are_refused(bad: list[float]) -> None:
     """No value, or a NaN, is never averaged."""
     with pytest.raises(InputError):
-        mean_interval(bad)
+        compute_mean_interval(bad)
 
 
 def test_a_ratio_may_exceed_one() -> None:
     """Such as tokens per call; one question has no width."""
-    ratio = ratio_interval([5, 3, 1], [2, 2, 2])
+    ratio = compute_ratio_interval([5, 3, 1], [2, 2, 2])
     assert (ratio.mean, ratio.low < 1.5 < ratio.high) == (1.5, True)
-    assert (ratio_interval([4.0], [2.0]).low, ratio_interval([4.0], [2.0]).high) == (2.0, 2.0)
+    assert (compute_ratio_interval([4.0], [2.0]).low, compute_ratio_interval([4.0], [2.0]).high) == (2.0, 2.0)

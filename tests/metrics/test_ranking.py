@@ -6,7 +6,7 @@ import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from winnow.metrics.ranking import has_answer, has_answers, shortest_contained_answer
+from winnow.metrics.ranking import find_shortest_answer, has_answer, has_answers
 
 _REFERENCE = regex.compile(r"([\p{L}\p{N}\p{M}]+)|([^\p{Z}\p{C}])", flags=regex.IGNORECASE + regex.UNICODE + regex.MULTILINE)
 
@@ -63,5 +63,5 @@ def test_characters_that_change_when_lowered_or_decomposed(text: str, answers: l
 def test_the_shortest_answer_that_a_passage_states() -> None:
     """So that a target can be read off it; the first where none is stated word by word."""
     answers = ("The Beatles", "Beatles", "Fab Four")
-    assert shortest_contained_answer("The Beatles played", answers) == "Beatles"
-    assert shortest_contained_answer("nobody played", answers) == "The Beatles"
+    assert find_shortest_answer("The Beatles played", answers) == "Beatles"
+    assert find_shortest_answer("nobody played", answers) == "The Beatles"

@@ -4,39 +4,39 @@ from dataclasses import replace
 
 from winnow.metrics.replies import CutReplies, EmptyReplies, LongAnswers, Refusals
 from winnow.records import RoleUsage
-from winnow.testing import sample
+from winnow.testing import make_sample
 
 LONG = "one two three four five six seven eight nine ten eleven"
 
 
 def test_empty_replies_are_counted_by_role() -> None:
     """One of the reader's three; a role without a call has none."""
-    base = sample("Emma")
+    base = make_sample("Emma")
     usage = (RoleUsage("reader", 3, 10, 2, empty=1), RoleUsage("judge", 1, 5, 1))
     used = replace(base, prediction=replace(base.prediction, usage=usage))
-    counts = [EmptyReplies("empty", "empty", role=role).counts(used) for role in ("reader", "judge", "verifier")]  # type: ignore[arg-type]
+    counts = [EmptyReplies("empty", "empty", role=role).compute_terms(used) for role in ("reader", "judge", "verifier")]  # type: ignore[arg-type]
     assert counts == [(1.0, 3.0), (0.0, 1.0), (0.0, 0.0)]
 
 
 def test_cut_replies_are_counted_by_role() -> None:
     """One of three of the reader, none of the judge; a role without calls is undefined."""
-    base = sample("x")
+    base = make_sample("x")
     usage = (RoleUsage("reader", 3, 10, 2, cut=1), RoleUsage("judge", 1, 5, 1))
     used = replace(base, prediction=replace(base.prediction, usage=usage))
-    assert CutReplies("cut", "cut").counts(used) == (1.0, 3.0)
-    assert CutReplies("cut", "cut", role="judge").counts(used) == (0.0, 1.0)
+    assert CutReplies("cut", "cut").compute_terms(used) == (1.0, 3.0)
+    assert CutReplies("cut", "cut", role="judge").compute_terms(used) == (0.0, 1.0)
     metric = CutReplies("cut", "cut", role="verifier")
-    assert metric.value(metric.row(used)) is None
-    assert metric.aggregate([metric.row(used)]).n == 0
+    assert metric.compute_value(metric.compute_row(used)) is None
+    assert metric.aggregate([metric.compute_row(used)]).n == 0
 
 
 def test_long_answers_count_every_candidate() -> None:
     """Ten words are an answer, eleven are not; "unknown" is none."""
     metric = LongAnswers("long", "long")
-    assert metric.counts(sample(LONG)) == (1.0, 1.0)
-    assert metric.counts(sample(LONG.removesuffix(" eleven"))) == (0.0, 1.0)
-    assert metric.counts(sample("x", candidates=("x", LONG, LONG))) == (2.0, 3.0)
-    assert metric.counts(sample("unknown", unknown=True)) == (0.0, 0.0)
+    assert metric.compute_terms(make_sample(LONG)) == (1.0, 1.0)
+    assert metric.compute_terms(make_sample(LONG.removesuffix(" eleven"))) == (0.0, 1.0)
+    assert metric.compute_terms(make_sample("x", candidates=("x", LONG, LONG))) == (2.0, 3.0)
+    assert metric.compute_terms(make_sample("unknown", unknown=True)) == (0.0, 0.0)
 
 
 def test_a_refusal_is_unknown_in_other_words() -> None:
@@ -49,5 +49,5 @@ def test_a_refusal_is_unknown_in_other_words() -> None:
         "It lacks it.\nAnswer: unknown": 0.0,
         "**Answer:** Not given": 1.0,
     }
-    assert {reply: metric.score(sample("unknown", unknown=True, reply=reply)) for reply in replies} == replies
-    assert metric.score(sample("Paris", reply="I am not sure.")) == 0.0
+    assert {reply: metric.score(make_sample("unknown", unknown=True, reply=reply)) for reply in replies} == replies
+    assert metric.score(make_sample("Paris", reply="I am not sure.")) == 0.0

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from winnow.errors import InputError
-from winnow.metrics.retrieval import judged_measures, top_k_accuracy
+from winnow.metrics.retrieval import compute_ranking_measures, top_k_accuracy
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "beir"
 
@@ -27,7 +27,7 @@ def test_judged_measures_by_hand() -> None:
     """
     relevant = {"a": ("x", "y"), "b": ("x", "z"), "c": ("w",)}
     ranked = {"a": ["x", "u", "y"], "b": ["u", "x", "y"], "c": ["x", "y"]}
-    values = {name: vector.tolist() for name, vector in judged_measures(relevant, ranked, (1, 3)).items()}
+    values = {name: vector.tolist() for name, vector in compute_ranking_measures(relevant, ranked, (1, 3)).items()}
     ideal = 1 + 1 / math.log2(3)
     assert values["recall@1"] == [0.5, 0.0, 0.0]
     assert values["recall@3"] == [1.0, 0.5, 0.0]
@@ -39,20 +39,20 @@ def test_judged_measures_by_hand() -> None:
 def test_the_order_of_the_ranking_counts_not_the_ids() -> None:
     """Many passages whose ids sort the other way."""
     ranked = [f"p{n:03d}" for n in range(120, 0, -1)]
-    values = judged_measures({"q": (ranked[99],)}, {"q": ranked}, (99, 100))
+    values = compute_ranking_measures({"q": (ranked[99],)}, {"q": ranked}, (99, 100))
     assert (values["recall@99"][0], values["recall@100"][0], values["MRR"][0]) == (0.0, 1.0, pytest.approx(0.01))
 
 
 def test_a_question_without_hits_counts_as_0() -> None:
     """Its relevant passage was not found, which is no missing value."""
-    values = judged_measures({"a": ("x",), "b": ("y",)}, {"a": ["x"]}, (1,))
+    values = compute_ranking_measures({"a": ("x",), "b": ("y",)}, {"a": ["x"]}, (1,))
     assert {name: vector.tolist() for name, vector in values.items()} == {name: [1.0, 0.0] for name in values}
 
 
 def test_a_question_without_judged_passages_is_refused() -> None:
     """Its recall is undefined, not 0."""
     with pytest.raises(InputError, match="'b' has no judged passage"):
-        judged_measures({"a": ("x",), "b": ()}, {}, (1,))
+        compute_ranking_measures({"a": ("x",), "b": ()}, {}, (1,))
 
 
 @pytest.mark.slow
@@ -76,7 +76,7 @@ def test_scifact_has_its_published_values(tmp_path: Path) -> None:
     questions = [Question(query_id, queries[query_id], ("",)) for query_id in relevant]
     hits = retriever.open(tmp_path / "index").search(questions, 100)
     ranked = {q.question_id: [hit.passage_id for hit in found] for q, found in zip(questions, hits, strict=True)}
-    values = judged_measures(relevant, ranked, (10,))
+    values = compute_ranking_measures(relevant, ranked, (10,))
     print({name: round(float(vector.mean()), 4) for name, vector in values.items()})
     assert 0.67 <= values["nDCG@10"].mean() <= 0.69
     one_hit = [[passage_id in relevant[query_id] for passage_id in ids] for query_id, ids in ranked.items()]

@@ -4,9 +4,9 @@ import pytest
 import torch
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-from winnow.modeling.fid import fuse, generate_fused
+from winnow.modeling.fid import fuse_contexts, generate_fused
 from winnow.modeling.loading import LanguageModel
-from winnow.testing import tiny_t5
+from winnow.testing import make_tiny_t5
 
 TEXTS = ["question: who wrote emma title: Emma context: Jane Austen wrote Emma"] * 4
 
@@ -14,7 +14,7 @@ TEXTS = ["question: who wrote emma title: Emma context: Jane Austen wrote Emma"]
 @pytest.fixture(scope="module")
 def lm(tmp_path_factory: pytest.TempPathFactory) -> LanguageModel:
     """Return a small T5 of random weights, of a seed with which it writes something."""
-    path = str(tiny_t5(tmp_path_factory.mktemp("fused") / "t5", TEXTS, seed=9))
+    path = str(make_tiny_t5(tmp_path_factory.mktemp("fused") / "t5", TEXTS, seed=9))
     model = AutoModelForSeq2SeqLM.from_pretrained(path).eval()
     return LanguageModel(model, AutoTokenizer.from_pretrained(path), torch.device("cpu"))
 
@@ -28,7 +28,7 @@ def test_contexts_stand_in_order_without_padding_between(lm: LanguageModel) -> N
     """A question's states are those of each context encoded by itself; the shorter question is padded at its end alone."""
     long, short = rows(lm, "who wrote emma", "emma", "Jane Austen wrote Emma title"), rows(lm, "Emma context")
     with torch.inference_mode():
-        fused = fuse(lm, [long, short])
+        fused = fuse_contexts(lm, [long, short])
         encoder = lm.model.get_encoder()
         alone = [encoder(input_ids=torch.tensor([row])).last_hidden_state[0] for row in (*long, *short)]
     states, reach = fused["encoder_outputs"].last_hidden_state, fused["attention_mask"]

@@ -8,18 +8,18 @@ import pytest
 from winnow.errors import ConfigError, ModelError
 from winnow.modeling.loading import (
     check_model,
+    compute_weights_digest,
     load_causal_lm,
     pick_device,
     pick_dtype,
     resolve_dtype,
-    weights_digest,
 )
-from winnow.testing import tiny_causal_lm
+from winnow.testing import make_tiny_causal_lm
 
 
 def test_a_folder_without_tokenizer_is_refused(tmp_path: Path) -> None:
     """The message names the folder and how to mend it; a whole folder passes."""
-    folder = tiny_causal_lm(tmp_path / "m", ["some text"])
+    folder = make_tiny_causal_lm(tmp_path / "m", ["some text"])
     check_model(str(folder))
     (folder / "tokenizer.json").unlink()
     with pytest.raises(ModelError, match="has no tokenizer"):
@@ -28,7 +28,7 @@ def test_a_folder_without_tokenizer_is_refused(tmp_path: Path) -> None:
 
 def test_pickled_weights_and_missing_folders_are_refused(tmp_path: Path) -> None:
     """Safetensors or GGUF only; a hub name passes, it is looked up when it is loaded."""
-    folder = tiny_causal_lm(tmp_path / "m", ["some text"])
+    folder = make_tiny_causal_lm(tmp_path / "m", ["some text"])
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     with pytest.raises(ModelError, match="pickled weights are not loaded"):
         check_model(str(folder))
@@ -44,10 +44,10 @@ def test_pickled_weights_and_missing_folders_are_refused(tmp_path: Path) -> None
 
 def test_the_digest_follows_the_weights(tmp_path: Path) -> None:
     """Another seed is another model; a hub name stands for itself."""
-    one, two = (tiny_causal_lm(tmp_path / str(n), ["some text"], seed=n) for n in (1, 2))
-    assert weights_digest(str(one)) != weights_digest(str(two))
-    assert weights_digest(str(one)) == weights_digest(str(one))
-    assert weights_digest("owner/name") == "owner/name"
+    one, two = (make_tiny_causal_lm(tmp_path / str(n), ["some text"], seed=n) for n in (1, 2))
+    assert compute_weights_digest(str(one)) != compute_weights_digest(str(two))
+    assert compute_weights_digest(str(one)) == compute_weights_digest(str(one))
+    assert compute_weights_digest("owner/name") == "owner/name"
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_devices_and_precisions_by_name() -> None:
 
 def test_the_code_of_a_model_folder_is_never_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever says yes on the terminal: config, model and tokenizer name a module that would leave a file."""
-    folder, marker = tiny_causal_lm(tmp_path / "m", ["some text"]), tmp_path / "was run"
+    folder, marker = make_tiny_causal_lm(tmp_path / "m", ["some text"]), tmp_path / "was run"
     (folder / "theirs.py").write_text(
         f"open({str(marker)!r}, 'w').close()\nclass Config: pass\nclass Model: pass\nclass Tokenizer: pass\n"
     )
@@ -96,8 +96,8 @@ def test_the_code_of_a_model_folder_is_never_run(tmp_path: Path, monkeypatch: py
 
 def test_the_digest_covers_folders_inside_a_model(tmp_path: Path) -> None:
     """As of models that keep a module in a folder of its own."""
-    folder = tiny_causal_lm(tmp_path / "m", ["some text"])
-    before = weights_digest(str(folder))
+    folder = make_tiny_causal_lm(tmp_path / "m", ["some text"])
+    before = compute_weights_digest(str(folder))
     (folder / "1_Dense").mkdir()
     (folder / "1_Dense" / "model.safetensors").write_bytes(b"weights")
-    assert weights_digest(str(folder)) != before
+    assert compute_weights_digest(str(folder)) != before

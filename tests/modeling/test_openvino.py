@@ -18,7 +18,7 @@ from winnow.modeling import loading as models
 from winnow.modeling.loading import resolve_dtype, resolve_runtime
 from winnow.modeling.openvino import CompiledFunction
 from winnow.records import Passage
-from winnow.testing import tiny_encoder, tiny_t5
+from winnow.testing import make_tiny_encoder, make_tiny_t5
 
 pytest.importorskip("openvino")
 TEXTS = ["question: who wrote emma title: Emma context: Jane Austen wrote Emma true false", "the sea is blue and wide"] * 20
@@ -28,22 +28,22 @@ Make = Callable[..., PairEstimator]
 
 
 def t5(folder: Path, **settings: str) -> T5Estimator:
-    return T5Estimator(str(tiny_t5(folder / "t5", TEXTS)), label_words=(" true", " false"), **settings)  # type: ignore[arg-type]
+    return T5Estimator(str(make_tiny_t5(folder / "t5", TEXTS)), label_words=(" true", " false"), **settings)  # type: ignore[arg-type]
 
 
 def classes(folder: Path, **settings: str) -> CrossEncoder:
     torch.manual_seed(0)
-    estimator = CrossEncoder(str(tiny_encoder(folder / "bert", TEXTS)), head="classes", **settings)  # type: ignore[arg-type]
+    estimator = CrossEncoder(str(make_tiny_encoder(folder / "bert", TEXTS)), head="classes", **settings)  # type: ignore[arg-type]
     torch.nn.init.normal_(estimator.lm.model.classifier.weight, std=9.0)  # type: ignore[union-attr,arg-type]
     return estimator
 
 
 def pooled(folder: Path, **settings: str) -> CrossEncoder:
-    return CrossEncoder(str(tiny_encoder(folder / "bert", TEXTS)), head="pooled", **settings)  # type: ignore[arg-type]
+    return CrossEncoder(str(make_tiny_encoder(folder / "bert", TEXTS)), head="pooled", **settings)  # type: ignore[arg-type]
 
 
 def apart(folder: Path, **settings: str) -> CrossEncoder:
-    return CrossEncoder(str(tiny_encoder(folder / "bert", TEXTS)), head="pooled", separate_layers=1, **settings)  # type: ignore[arg-type]
+    return CrossEncoder(str(make_tiny_encoder(folder / "bert", TEXTS)), head="pooled", separate_layers=1, **settings)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("make", [t5, classes, pooled, apart])
@@ -115,11 +115,11 @@ def test_an_input_that_it_gives_nothing_for_is_no_score_of_the_last_one(tmp_path
 
 def test_what_a_model_cannot_read_is_refused(tmp_path: Path) -> None:
     """More tokens than it has positions, a tokenizer that knows more than the model."""
-    with pytest.raises(ConfigError, match=r"max_length=4000, and .* reads \d+ tokens"):
-        CrossEncoder(str(tiny_encoder(tmp_path / "bert", TEXTS)), max_length=4000).score(PAIRS)
+    with pytest.raises(ConfigError, match=r"max_length=4000 exceeds the \d+ tokens that .* reads"):
+        CrossEncoder(str(make_tiny_encoder(tmp_path / "bert", TEXTS)), max_length=4000).score(PAIRS)
     estimator = pooled(tmp_path, runtime="openvino")
     estimator.lm.tokenizer.add_tokens(["another"])
-    with pytest.raises(ModelError, match="tokens, the model"):
+    with pytest.raises(ModelError, match=r"tokens, but the model has embeddings for only \d+"):
         estimator.score(PAIRS)
 
 

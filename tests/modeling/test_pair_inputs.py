@@ -3,11 +3,11 @@
 import pytest
 
 from winnow.errors import ConfigError
-from winnow.modeling.pair_inputs import PairTemplate, PairTokens, budget_batches, padded
+from winnow.modeling.pair_inputs import PairTemplate, PairTokenizer, group_by_token_budget, pad_rows
 from winnow.records import Passage
-from winnow.synthetic.scratch_t5 import word_tokenizer
+from winnow.synthetic.scratch_t5 import build_word_tokenizer
 
-WORDS = word_tokenizer(["question: title: context: who wrote emma jane austen a b c d e f"])
+WORDS = build_word_tokenizer(["question: title: context: who wrote emma jane austen a b c d e f"])
 PASSAGE = Passage("p", "emma", "jane austen wrote emma")
 
 
@@ -17,18 +17,18 @@ def words(ids: list[int]) -> str:
 
 def test_a_pair_is_question_and_passage_in_fids_form() -> None:
     """The same tokens as the joined text has."""
-    tokens = PairTokens(WORDS, PairTemplate(), 64, head=[1], middle=[2], tail=[1])
+    tokens = PairTokenizer(WORDS, PairTemplate(), 64, head=[1], middle=[2], tail=[1])
     ids = tokens.encode("who wrote emma", PASSAGE)
     assert words(ids) == "</s> question: who wrote emma <unk> title: emma context: jane austen wrote emma </s>"
-    assert tokens.passage_start("who wrote emma") == 6
-    plain = PairTokens(WORDS, PairTemplate(), 64).encode("who wrote emma", PASSAGE)
+    assert tokens.get_passage_start("who wrote emma") == 6
+    plain = PairTokenizer(WORDS, PairTemplate(), 64).encode("who wrote emma", PASSAGE)
     text = "question: who wrote emma title: emma context: jane austen wrote emma"
     assert plain == WORDS(text, add_special_tokens=False)["input_ids"]
 
 
 def test_a_long_passage_is_cut_and_counted_and_a_long_question_refused() -> None:
     """The tail stays; two pairs of three are cut."""
-    tokens = PairTokens(WORDS, PairTemplate("{question}", "{text}"), 5, tail=[1])
+    tokens = PairTokenizer(WORDS, PairTemplate("{question}", "{text}"), 5, tail=[1])
     assert words(tokens.encode("a b", PASSAGE)) == "a b jane austen </s>"
     tokens.encode("a", Passage("s", "", "b"))
     tokens.encode("a", PASSAGE)
@@ -47,21 +47,21 @@ def test_templates_are_checked() -> None:
 
 def test_padding_on_either_side() -> None:
     """Rows of 1 and 3 tokens."""
-    ids, mask = padded([[7], [4, 5, 6]], 0)
+    ids, mask = pad_rows([[7], [4, 5, 6]], 0)
     assert ids.tolist() == [[7, 0, 0], [4, 5, 6]]
     assert mask.tolist() == [[1, 0, 0], [1, 1, 1]]
-    ids, mask = padded([[7], [4, 5, 6]], 0, left=True)
+    ids, mask = pad_rows([[7], [4, 5, 6]], 0, left=True)
     assert ids.tolist() == [[0, 0, 7], [4, 5, 6]]
     assert mask.tolist() == [[0, 0, 1], [1, 1, 1]]
 
 
 def test_budget_batches_by_hand() -> None:
     """Longest first, each batch padded to at most 8 tokens."""
-    assert budget_batches([5, 1, 4, 2], 8) == [[0], [2, 3], [1]]
-    assert budget_batches([100], 8) == [[0]]
-    assert budget_batches([], 8) == []
+    assert group_by_token_budget([5, 1, 4, 2], 8) == [[0], [2, 3], [1]]
+    assert group_by_token_budget([100], 8) == [[0]]
+    assert group_by_token_budget([], 8) == []
 
 
 def test_rows_of_one_length_stay_among_themselves() -> None:
     """Three of the same length fill more than half of 20 tokens; the two behind them are mixed."""
-    assert budget_batches([5, 4, 5, 5, 3], 20) == [[0, 2, 3], [1, 4]]
+    assert group_by_token_budget([5, 4, 5, 5, 3], 20) == [[0, 2, 3], [1, 4]]

@@ -6,9 +6,9 @@ import pytest
 
 from winnow.errors import ConfigError
 from winnow.modeling.pair_inputs import PairTemplate
-from winnow.modeling.pair_model import causal_tokens, seq2seq_tokens
+from winnow.modeling.pair_model import build_causal_tokenizer, build_seq2seq_tokenizer
 from winnow.records import Passage
-from winnow.testing import tiny_causal_lm, tiny_t5
+from winnow.testing import make_tiny_causal_lm, make_tiny_t5
 from winnow.training.generators import CausalGenerator, Seq2SeqGenerator
 
 TEXTS = ["question: who wrote emma title: Emma context: Jane Austen wrote Emma relevant:"] * 4
@@ -17,10 +17,10 @@ PASSAGE = Passage("a", "Emma", "Jane Austen wrote Emma")
 
 def test_a_t5_reads_the_pair_and_the_end(tmp_path: Path) -> None:
     """The tokens of FiD's form, question and passage tokenised apart, then the end token; loaded once, on first use."""
-    model = Seq2SeqGenerator(str(tiny_t5(tmp_path / "t5", TEXTS)), max_answer=8)
+    model = Seq2SeqGenerator(str(make_tiny_t5(tmp_path / "t5", TEXTS)), max_answer=8)
     assert model.truncated == 0
     tokenizer = model.lm.tokenizer
-    row = seq2seq_tokens(model).encode("who wrote emma", PASSAGE)
+    row = build_seq2seq_tokenizer(model).encode("who wrote emma", PASSAGE)
     parts = ["question: who wrote emma", "title: Emma context: Jane Austen wrote Emma"]
     question_ids, passage_ids = tokenizer(parts, add_special_tokens=False)["input_ids"]
     assert row == [*question_ids, *passage_ids, tokenizer.eos_token_id]
@@ -31,13 +31,13 @@ def test_a_t5_reads_the_pair_and_the_end(tmp_path: Path) -> None:
 def test_a_decoder_reads_the_forms_suffix_last(tmp_path: Path) -> None:
     """The passage gives way to the suffix where both do not fit; what was cut is counted."""
     form = PairTemplate(suffix=" relevant:")
-    model = CausalGenerator(str(tiny_causal_lm(tmp_path / "lm", TEXTS)), form, max_length=14, max_answer=8)
+    model = CausalGenerator(str(make_tiny_causal_lm(tmp_path / "lm", TEXTS)), form, max_length=14, max_answer=8)
     tokenizer = model.lm.tokenizer
     texts = ["question: who wrote emma", " title: Emma context: Jane Austen wrote Emma", " relevant:"]
     question_ids, passage_ids, end = tokenizer(texts, add_special_tokens=False)["input_ids"]
     room = 14 - 1 - len(question_ids) - len(end)
     assert 0 < room < len(passage_ids)
-    assert causal_tokens(model).encode("who wrote emma", PASSAGE) == [
+    assert build_causal_tokenizer(model).encode("who wrote emma", PASSAGE) == [
         tokenizer.bos_token_id,
         *question_ids,
         *passage_ids[:room],
@@ -50,6 +50,6 @@ def test_a_decoder_reads_the_forms_suffix_last(tmp_path: Path) -> None:
 
 def test_a_window_without_room_for_a_passage_is_refused(tmp_path: Path) -> None:
     """Naming the window and the question."""
-    model = Seq2SeqGenerator(str(tiny_t5(tmp_path / "t5", TEXTS)), max_length=4, max_answer=8)
+    model = Seq2SeqGenerator(str(make_tiny_t5(tmp_path / "t5", TEXTS)), max_length=4, max_answer=8)
     with pytest.raises(ConfigError, match="max_length=4 leaves no token for a passage beside the question 'who wrote emma'"):
         model.tokens.encode("who wrote emma", PASSAGE)

@@ -8,7 +8,7 @@ import pytest
 from winnow.errors import ConfigError
 from winnow.modeling.sentence_encoder import SentenceEncoder
 from winnow.records import Passage
-from winnow.testing import tiny_dpr, tiny_encoder
+from winnow.testing import make_tiny_dpr, make_tiny_encoder
 
 TEXTS = ["a short one", "a rather longer text about something " * 5, "middle sized text here"]
 ROWS = [Passage(str(n), "Title", text) for n, text in enumerate(TEXTS)]
@@ -17,14 +17,14 @@ ROWS = [Passage(str(n), "Title", text) for n, text in enumerate(TEXTS)]
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny encoder."""
-    return tiny_encoder(tmp_path_factory.mktemp("enc"), TEXTS)
+    return make_tiny_encoder(tmp_path_factory.mktemp("enc"), TEXTS)
 
 
 def test_batching_changes_no_vector(folder: Path) -> None:
     """Padding and order have no influence; vectors are units; progress is told."""
     seen: list[int] = []
-    together = SentenceEncoder(str(folder), dtype="float32").passages(ROWS, seen.append)
-    alone = np.concatenate([SentenceEncoder(str(folder), dtype="float32").passages([row]) for row in ROWS])
+    together = SentenceEncoder(str(folder), dtype="float32").encode_passages(ROWS, seen.append)
+    alone = np.concatenate([SentenceEncoder(str(folder), dtype="float32").encode_passages([row]) for row in ROWS])
     np.testing.assert_allclose(together, alone, atol=1e-5)
     np.testing.assert_allclose(np.linalg.norm(together, axis=1), 1, atol=1e-5)
     assert sum(seen) == 3
@@ -32,15 +32,15 @@ def test_batching_changes_no_vector(folder: Path) -> None:
 
 def test_prefixes_pooling_and_truncation(folder: Path) -> None:
     """A prefix and another pooling give other vectors; cut texts are counted."""
-    base = SentenceEncoder(str(folder), dtype="float32").queries(TEXTS)
-    prefixed = SentenceEncoder(str(folder), dtype="float32", query_prefix="query: ").queries(TEXTS)
-    cls = SentenceEncoder(str(folder), dtype="float32", pooling="cls", normalise=False).queries(TEXTS)
+    base = SentenceEncoder(str(folder), dtype="float32").encode_queries(TEXTS)
+    prefixed = SentenceEncoder(str(folder), dtype="float32", query_prefix="query: ").encode_queries(TEXTS)
+    cls = SentenceEncoder(str(folder), dtype="float32", pooling="cls", normalise=False).encode_queries(TEXTS)
     assert not np.allclose(base, prefixed)
     assert not np.allclose(base, cls)
     short = SentenceEncoder(str(folder), dtype="float32", max_length=8)
-    assert short.passages(ROWS).shape == (3, 32)
+    assert short.encode_passages(ROWS).shape == (3, 32)
     assert short.truncated >= 1
-    assert short.passages([]).shape == (0, 32)
+    assert short.encode_passages([]).shape == (0, 32)
     with pytest.raises(ConfigError, match="mean or cls"):
         SentenceEncoder(str(folder), pooling="max")  # type: ignore[arg-type]
 
@@ -50,14 +50,14 @@ def test_two_encoders_as_in_dpr(tmp_path: Path) -> None:
     import torch
     from transformers import AutoTokenizer, DPRContextEncoder
 
-    ask, show = tiny_dpr(tmp_path, TEXTS)
+    ask, show = make_tiny_dpr(tmp_path, TEXTS)
     encoder = SentenceEncoder(str(show), str(ask), passage_template="{title} [SEP] {text}", normalise=False, dtype="float32")
-    vectors = encoder.passages(ROWS[:1])
+    vectors = encoder.encode_passages(ROWS[:1])
     inputs = AutoTokenizer.from_pretrained(show)(f"Title [SEP] {TEXTS[0]}", return_tensors="pt")
     with torch.no_grad():
         expected = DPRContextEncoder.from_pretrained(show)(**inputs).pooler_output
     np.testing.assert_allclose(vectors, expected.numpy(), atol=1e-5)
     other = SentenceEncoder(str(show), passage_template="{title} [SEP] {text}", normalise=False, dtype="float32")
-    assert not np.allclose(encoder.queries(TEXTS), other.queries(TEXTS))
+    assert not np.allclose(encoder.encode_queries(TEXTS), other.encode_queries(TEXTS))
     with pytest.raises(ConfigError, match="passage_template must contain"):
         SentenceEncoder("x", passage_template="{title}")

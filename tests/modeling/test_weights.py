@@ -9,7 +9,7 @@ from safetensors.torch import load_file, save_file
 
 from winnow.errors import ModelError
 from winnow.modeling.loading import check_model, load_causal_lm, load_encoder
-from winnow.testing import tiny_causal_lm, tiny_encoder
+from winnow.testing import make_tiny_causal_lm, make_tiny_encoder
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from winnow.testing import tiny_causal_lm, tiny_encoder
 )
 def test_an_index_names_only_safetensors_in_the_folder(tmp_path: Path, name: str, message: str) -> None:
     """Neither pickled weights nor those of another folder; a whole index passes."""
-    folder = tiny_causal_lm(tmp_path / "m", ["some text"])
+    folder = make_tiny_causal_lm(tmp_path / "m", ["some text"])
     (tmp_path / "outside.safetensors").touch()
     index = folder / "model.safetensors.index.json"
     index.write_text(json.dumps({"weight_map": {"a": "model.safetensors"}}))
@@ -38,11 +38,11 @@ def test_an_index_names_only_safetensors_in_the_folder(tmp_path: Path, name: str
 
 def test_missing_weights_are_named_instead_of_drawn_at_random(tmp_path: Path) -> None:
     """Of a language model, and of an encoder, which may lack only the pooler that nobody reads."""
-    folder = tiny_causal_lm(tmp_path / "m", ["some text"])
+    folder = make_tiny_causal_lm(tmp_path / "m", ["some text"])
     _drop(folder, lambda name: "layers.0.mlp" in name)
     with pytest.raises(ModelError, match=r"lacks the weights model\.layers\.0\.mlp\.down_proj.*Check that it is a complete"):
         load_causal_lm(str(folder), "float32", "cpu")
-    encoder = tiny_encoder(tmp_path / "e", ["some text"])
+    encoder = make_tiny_encoder(tmp_path / "e", ["some text"])
     _drop(encoder, lambda name: "pooler" in name)
     load_encoder(str(encoder), "float32", "cpu")
     load_encoder(str(encoder), "float32", "cpu", classes=1)

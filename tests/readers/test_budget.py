@@ -24,7 +24,7 @@ def test_money_needs_a_price() -> None:
     spending = Spending(Budget(money=1.0), Price(1.0, 2.0))
     assert spending.reserve(Usage(600_000, 100_000))
     assert not spending.reserve(Usage(200_001, 0))
-    assert "budget of 1.0 dollars" in str(spending.exhausted())
+    assert "budget of 1.0 dollars" in str(spending.build_budget_error())
     with pytest.raises(ConfigError, match="has no price"):
         Spending(Budget(money=1.0), Price())
     with pytest.raises(ConfigError, match="0 or more"):

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from winnow.readers.generation import SeededSampler, target_logprobs
+from winnow.readers.generation import SeededSampler, sum_target_logprobs
 from winnow.records import Decoding, Generate, Message
 
 
@@ -52,5 +52,5 @@ def test_target_log_probabilities_by_hand() -> None:
     right = torch.stack([torch.stack([pad, half, quarter]), torch.stack([pad, pad, quarter])])
     left = torch.stack([torch.stack([half, quarter, pad])])
     log = torch.tensor([0.5, 0.25]).log()
-    assert target_logprobs(right, [[1, 0], [0]], right=True) == pytest.approx([float(log.sum()), float(log[1])])
-    assert target_logprobs(left, [[1, 0]], right=False) == pytest.approx([float(log.sum())])
+    assert sum_target_logprobs(right, [[1, 0], [0]], align_right=True) == pytest.approx([float(log.sum()), float(log[1])])
+    assert sum_target_logprobs(left, [[1, 0]], align_right=False) == pytest.approx([float(log.sum())])

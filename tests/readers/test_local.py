@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from winnow.errors import ConfigError, ModelError
-from winnow.modeling.loading import chat_text
+from winnow.modeling.loading import render_chat
 from winnow.readers.local import LocalReader
 from winnow.records import Decoding, Generate, Generation, Likelihood, Message, Request, Search
-from winnow.testing import tiny_causal_lm
+from winnow.testing import make_tiny_causal_lm
 
 TEXTS = [f"The quick brown fox number {n} " * (1 + n % 4) for n in range(9)]
 
@@ -19,7 +19,7 @@ TEXTS = [f"The quick brown fox number {n} " * (1 + n % 4) for n in range(9)]
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny model."""
-    return tiny_causal_lm(tmp_path_factory.mktemp("lm"), TEXTS, context_length=200)
+    return make_tiny_causal_lm(tmp_path_factory.mktemp("lm"), TEXTS, context_length=200)
 
 
 def requests(decoding: Decoding | None = None) -> list[Generate]:
@@ -49,8 +49,8 @@ def test_a_batch_keeps_its_token_budget(folder: Path) -> None:
     reader = LocalReader(str(folder), "tiny", "float32", batch_tokens=100, batch_size=8)
     reader.submit(requests())
     first = reader.collect(5.0)
-    widest = max(reader.size(q) for q, _ in first)
-    assert widest == max(reader.size(q) for q in requests())
+    widest = max(reader.count_tokens(q) for q, _ in first)
+    assert widest == max(reader.count_tokens(q) for q in requests())
     assert widest * len(first) <= 100
 
 
@@ -59,7 +59,7 @@ def test_usage_and_finish(folder: Path) -> None:
     reader = LocalReader(str(folder), "tiny", "float32")
     reader.submit(requests(Decoding(2))[:1])
     ((request, result),) = reader.collect(5.0)
-    assert result.usage.tokens_in == reader.size(request)  # type: ignore[union-attr]
+    assert result.usage.tokens_in == reader.count_tokens(request)  # type: ignore[union-attr]
     assert result.usage.tokens_out <= 2  # type: ignore[union-attr]
     assert result.finish in {"stop", "length"}  # type: ignore[union-attr]
     assert reader.collect(5.0) == []
@@ -107,7 +107,7 @@ def test_likelihoods_equal_a_plain_forward_pass(folder: Path) -> None:
         replies.update({q: r.value for q, r in batch})  # type: ignore[union-attr]
     tokenizer = reader.lm.tokenizer
     for one in queries:
-        prompt = tokenizer(chat_text(tokenizer, one.messages), add_special_tokens=False)["input_ids"]
+        prompt = tokenizer(render_chat(tokenizer, one.messages), add_special_tokens=False)["input_ids"]
         target = (
             tokenizer(one.continuation, add_special_tokens=False)["input_ids"] + [tokenizer.eos_token_id] * one.include_eos
         )
@@ -134,7 +134,7 @@ def test_log_probabilities_of_what_was_written(folder: Path) -> None:
     ((_, sampled),) = reader.collect(5.0)
     assert isinstance(sampled, Generation)
     tokenizer = reader.lm.tokenizer
-    prompt = tokenizer(chat_text(tokenizer, hot[0].messages), add_special_tokens=False)["input_ids"]
+    prompt = tokenizer(render_chat(tokenizer, hot[0].messages), add_special_tokens=False)["input_ids"]
     steps = reader.lm.model(torch.tensor([prompt])).logits[0, -1].log_softmax(-1)
     assert sampled.logprobs is not None
     assert min(abs(steps - sampled.logprobs[0])) < 1e-4
@@ -166,12 +166,12 @@ def test_identity_and_refusals(folder: Path) -> None:
     with pytest.raises(ConfigError, match="start at 1"):
         LocalReader(str(folder), "t", batch_size=0)
     with pytest.raises(ConfigError, match="serves Generate"):
-        LocalReader(str(folder), "t").size(Search("q", 1))
+        LocalReader(str(folder), "t").count_tokens(Search("q", 1))
 
 
 def test_named_tokens_have_log_probabilities_at_every_step(tmp_path: Path) -> None:
     """All of them, not only the chosen one; they are those of a plain forward pass, and a split text is refused."""
-    folder = tiny_causal_lm(tmp_path / "m", TEXTS)
+    folder = make_tiny_causal_lm(tmp_path / "m", TEXTS)
     reader = LocalReader(str(folder), "tiny", "float32", "cpu")
     tokenizer = reader.lm.tokenizer
     words = tuple(tokenizer.convert_ids_to_tokens(range(10, 14)))

@@ -11,7 +11,7 @@ import pytest
 from winnow.driver import Driver, Job
 from winnow.errors import BudgetError, ConfigError, ReaderError
 from winnow.ledger.sqlite import SqliteStore
-from winnow.protocols import engines_for
+from winnow.protocols import build_engine_map
 from winnow.readers.budget import Budget
 from winnow.readers.openai_batch import OpenAIBatchReader
 from winnow.readers.openai_chat import OpenAIReader
@@ -37,7 +37,7 @@ def reader(url: str, folder: Path, budget: Budget | None = None) -> OpenAIBatchR
 
 def sweep(engine: OpenAIBatchReader, folder: Path, plans: list[Plan]) -> tuple[dict[object, Outcome], Driver]:
     with SqliteStore(folder / "l.sqlite") as ledger:
-        driver = Driver(engines_for(engine), ledger)
+        driver = Driver(build_engine_map(engine), ledger)
         try:
             return {o.tag: o for o in driver.run(Job(n, p) for n, p in enumerate(plans))}, driver
         finally:
@@ -46,8 +46,8 @@ def sweep(engine: OpenAIBatchReader, folder: Path, plans: list[Plan]) -> tuple[d
 
 def test_rounds_of_plans_are_batches(tmp_path: Path) -> None:
     """Twenty plans of two rounds are two batches; afterwards nothing is remembered as out."""
-    server = ChatServer(polls=3)
-    with server.serving() as url:
+    server = ChatServer(num_polls=3)
+    with server.serve() as url:
         outcomes, _ = sweep(reader(url, tmp_path), tmp_path, [plan(f"a{n}", f"b{n}") for n in range(20)])
     assert {o.result.text for o in outcomes.values()} == {f"A{n},B{n}" for n in range(20)}
     assert len(server._batches) == 2
@@ -57,25 +57,25 @@ def test_rounds_of_plans_are_batches(tmp_path: Path) -> None:
 def test_a_batch_outlives_its_process(tmp_path: Path) -> None:
     """One process sends and ends; the next takes the batch up, sends nothing, and merges it into the ledger."""
     server = ChatServer()
-    with server.serving() as url:
+    with server.serve() as url:
         first = reader(url, tmp_path)
         first.submit([request("a"), request("b")])
         first._send()
         outcomes, driver = sweep(reader(url, tmp_path), tmp_path, [plan("a"), plan("b"), plan("c")])
         assert {o.result.text for o in outcomes.values()} == {"A", "B", "C"}
         assert len(server._batches) == 2
-        assert driver.tally.executed == 3
+        assert driver.stats.executed == 3
         assert set(server.received.values()) == {1}
         with SqliteStore(tmp_path / "l.sqlite") as ledger:
             chat = OpenAIReader("m", "m", url)
-            assert Driver(engines_for(chat), ledger).run([Job(1, plan("a"))]).__next__().result.text == "A"
+            assert Driver(build_engine_map(chat), ledger).run([Job(1, plan("a"))]).__next__().result.text == "A"
     assert server.received["a"] == 1
 
 
 def test_a_kill_between_sending_and_noting_the_id_is_made_good(tmp_path: Path) -> None:
     """The batch is found by its name; one that was never created is sent anew."""
     server = ChatServer()
-    with server.serving() as url:
+    with server.serve() as url:
         first = reader(url, tmp_path)
         first.submit([request("a")])
         first._send()
@@ -93,7 +93,7 @@ def test_a_kill_between_sending_and_noting_the_id_is_made_good(tmp_path: Path) -
 def test_a_batch_that_finished_meanwhile_is_not_paid_again(tmp_path: Path) -> None:
     """Its requests are wanted by this run too, beside a new one: the new one alone is sent."""
     server = ChatServer()
-    with server.serving() as url:
+    with server.serve() as url:
         first = reader(url, tmp_path)
         first.submit([request("a"), request("b")])
         first._send()
@@ -105,7 +105,7 @@ def test_a_batch_that_finished_meanwhile_is_not_paid_again(tmp_path: Path) -> No
 def test_a_small_capacity_takes_unrequested_results_in(tmp_path: Path) -> None:
     """A batch of an earlier run holds calls that this run has queued and not yet submitted."""
     server = ChatServer()
-    with server.serving() as url:
+    with server.serve() as url:
         first = reader(url, tmp_path)
         first.submit([request(p) for p in "abcdef"])
         first._send()
@@ -114,13 +114,13 @@ def test_a_small_capacity_takes_unrequested_results_in(tmp_path: Path) -> None:
         outcomes, driver = sweep(second, tmp_path, [plan(p) for p in "abcdefg"])
     assert {o.result.text for o in outcomes.values()} == set("ABCDEFG")
     assert max(server.received.values()) == 1
-    assert driver.tally.executed == 7
+    assert driver.stats.executed == 7
 
 
 def test_a_refused_call_that_may_fail_is_a_result(tmp_path: Path) -> None:
     """HTTP 400 for one line; its plan goes on."""
     server = ChatServer(fault_rule=lambda prompt, _: "moderated" if prompt == "bad" else None)
-    with server.serving() as url:
+    with server.serve() as url:
         engine = reader(url, tmp_path)
         good, bad = request("a"), replace(request("bad"), may_fail=True)
         engine.submit([good, bad])
@@ -135,7 +135,7 @@ def test_a_refused_call_that_may_fail_is_a_result(tmp_path: Path) -> None:
 def test_lines_that_failed_are_sent_again(tmp_path: Path) -> None:
     """A 500 within a batch, and a line without an answer; those that came are kept."""
     server = ChatServer(fault_rule=lambda p, t: {"a": "500", "b": "stall"}.get(p) if t == 1 else None)  # type: ignore[arg-type, return-value]
-    with server.serving() as url:
+    with server.serve() as url:
         outcomes, _ = sweep(reader(url, tmp_path), tmp_path, [plan(p) for p in "abc"])
     assert {o.result.text for o in outcomes.values()} == {"A", "B", "C"}
     assert server.received == {"a": 2, "b": 2, "c": 1}
@@ -144,7 +144,7 @@ def test_lines_that_failed_are_sent_again(tmp_path: Path) -> None:
 def test_a_refused_line_ends_the_run_after_the_others_are_kept(tmp_path: Path) -> None:
     """A 401 within a batch: the two answers are in the ledger, the error is raised, and a rerun asks only for the rest."""
     server = ChatServer(fault_rule=lambda prompt, time: "refuse" if prompt == "bad" and time == 1 else None)
-    with server.serving() as url:
+    with server.serve() as url:
         with pytest.raises(ReaderError, match="HTTP 401"):
             sweep(reader(url, tmp_path), tmp_path, [plan(p) for p in ("a", "bad", "c")])
         with SqliteStore(tmp_path / "l.sqlite") as ledger:
@@ -157,12 +157,12 @@ def test_a_refused_line_ends_the_run_after_the_others_are_kept(tmp_path: Path) -
 def test_a_batch_of_another_sweep_is_merged_too(tmp_path: Path) -> None:
     """What this run does not ask for goes into the ledger all the same, and its note is forgotten."""
     server = ChatServer()
-    with server.serving() as url:
+    with server.serve() as url:
         first = reader(url, tmp_path)
         first.submit([request("a"), request("b")])
         first._send()
         _, driver = sweep(reader(url, tmp_path), tmp_path, [plan("c")])
-        assert driver.tally.executed == 1
+        assert driver.stats.executed == 1
         with SqliteStore(tmp_path / "l.sqlite") as ledger:
             assert len(ledger) == 3
     assert not list((tmp_path / "batches").glob("*"))
@@ -171,7 +171,7 @@ def test_a_batch_of_another_sweep_is_merged_too(tmp_path: Path) -> None:
 def test_a_budget_counts_what_this_run_sent(tmp_path: Path) -> None:
     """Results of an earlier process settle nothing; failed lines give back what was set aside for them."""
     server = ChatServer(fault_rule=lambda prompt, time: "500" if prompt == "x" and time == 1 else None)
-    with server.serving() as url:
+    with server.serve() as url:
         first = reader(url, tmp_path)
         first.submit([request(f"q{n}") for n in range(5)])
         first._send()
@@ -185,13 +185,13 @@ def test_a_budget_counts_what_this_run_sent(tmp_path: Path) -> None:
 def test_a_budget_holds_for_batches(tmp_path: Path) -> None:
     """As many as it allows go out; then the run ends, with their results kept."""
     server = ChatServer()
-    with server.serving() as url:
+    with server.serve() as url:
         with pytest.raises(BudgetError):
             sweep(reader(url, tmp_path, Budget(tokens=27)), tmp_path, [plan(f"q{n}") for n in range(5)])
         assert 0 < len(server.received) < 5
         _, driver = sweep(reader(url, tmp_path), tmp_path, [plan(f"q{n}") for n in range(5)])
     assert set(server.received.values()) == {1}
-    assert driver.tally.ledger_hits == 5 - driver.tally.executed
+    assert driver.stats.ledger_hits == 5 - driver.stats.executed
 
 
 def test_settings_that_cannot_work(tmp_path: Path) -> None:
@@ -202,8 +202,8 @@ def test_settings_that_cannot_work(tmp_path: Path) -> None:
 
 def test_a_failing_batch_loses_no_results_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was read before the failure is stored before the error ends the run, although its note is removed."""
-    server = ChatServer(polls=0)
-    with server.serving() as url:
+    server = ChatServer(num_polls=0)
+    with server.serve() as url:
         for text in ("a", "b"):
             first = reader(url, tmp_path)
             first.submit([request(text)])
@@ -221,7 +221,7 @@ def test_a_failing_batch_loses_no_results_of_another(tmp_path: Path, monkeypatch
             sweep(engine, tmp_path, [plan("a"), plan("b")])
         outcomes, driver = sweep(reader(url, tmp_path), tmp_path, [plan("a"), plan("b")])
     assert {outcome.result.text for outcome in outcomes.values()} == {"A", "B"}
-    assert driver.tally.ledger_hits == 1
+    assert driver.stats.ledger_hits == 1
     assert set(server.received.values()) == {1}
 
 
@@ -231,7 +231,7 @@ def test_a_batch_whose_creation_was_not_confirmed_is_not_made_twice(tmp_path: Pa
     import openai
 
     server = ChatServer()
-    with server.serving() as url:
+    with server.serve() as url:
         engine = reader(url, tmp_path)
         create = engine._client.batches.create
         lost: list[str] = []
@@ -268,7 +268,7 @@ ODD_LINES = [
 def test_an_odd_line_loses_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, odd: str) -> None:
     """Before and between good lines: each good one is stored, and the request of a broken one is sent again."""
     server = ChatServer()
-    with server.serving() as url:
+    with server.serve() as url:
         engine = reader(url, tmp_path)
         content = engine._client.files.content
         seen: list[str] = []
@@ -290,7 +290,7 @@ def test_an_odd_line_loses_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_half_a_character_in_a_batch_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was paid is stored; a replay reads it."""
     server = ChatServer()
-    with server.serving() as url:
+    with server.serve() as url:
         engine = reader(url, tmp_path)
         content = engine._client.files.content
         monkeypatch.setattr(
@@ -299,4 +299,4 @@ def test_half_a_character_in_a_batch_is_replaced(tmp_path: Path, monkeypatch: py
         outcomes, _ = sweep(engine, tmp_path, [plan("a")])
         again, driver = sweep(reader(url, tmp_path), tmp_path, [plan("a")])
     assert outcomes[0].result.text == again[0].result.text == "A\N{REPLACEMENT CHARACTER}"
-    assert driver.tally.executed == 0
+    assert driver.stats.executed == 0

@@ -10,16 +10,16 @@ import pytest
 
 from winnow.driver import Driver, Job
 from winnow.errors import BudgetError, ConfigError, ReaderError
-from winnow.keys import request_key
+from winnow.keys import compute_request_key
 from winnow.ledger.sqlite import SqliteStore
-from winnow.protocols import engines_for
+from winnow.protocols import build_engine_map
 from winnow.readers.budget import Budget
 from winnow.readers.openai_chat import OpenAIReader
 from winnow.readers.pacing import Pacing
 from winnow.records import Answer, Decoding, Failed, Generate, Generation, Likelihood, Message, Outcome, Plan, Price
 from winnow.strategies.marginal import Marginal
 from winnow.strategies.prompt import Prompt
-from winnow.testing import context, question
+from winnow.testing import make_context, make_question
 from winnow.testing.chat_server import ChatServer, Fault
 
 FAST = Pacing(initial_wait=0.01, max_wait=0.05, read_timeout=0.4, connect_timeout=0.4, cooldown=0.05)
@@ -38,7 +38,7 @@ def plan(*requests: Generate) -> Plan:
 def sweep(reader: OpenAIReader, path: Path, plans: list[Plan]) -> tuple[dict[object, Outcome], Driver]:
     """Run plans with a ledger; the reader is closed in any case."""
     with SqliteStore(path) as ledger:
-        driver = Driver(engines_for(reader), ledger)
+        driver = Driver(build_engine_map(reader), ledger)
         try:
             return {o.tag: o for o in driver.run(Job(n, p) for n, p in enumerate(plans))}, driver
         finally:
@@ -52,12 +52,12 @@ FAULTS: tuple[Fault, ...] = ("429", "429 after", "500", "503", "close", "malform
 def test_a_failure_is_tried_again_until_it_is_answered(tmp_path: Path, fault: Fault) -> None:
     """Twelve prompts, each failing twice: all are answered, each came three times, each is stored once."""
     server = ChatServer(fault_rule=lambda _, time: fault if time <= 2 else None)
-    with server.serving() as url:
+    with server.serve() as url:
         reader = OpenAIReader("m", "m", url, pacing=FAST)
         outcomes, driver = sweep(reader, tmp_path / "l.sqlite", [plan(request(f"q{n}")) for n in range(12)])
     assert {o.result.text for o in outcomes.values()} == {f"Q{n}/stop" for n in range(12)}
     assert set(server.received.values()) == {3}
-    assert driver.tally.executed == 12
+    assert driver.stats.executed == 12
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_failure_is_tried_again_until_it_is_answered(tmp_path: Path, fault: Fa
 def test_what_no_retry_mends_stops_the_run_at_once(tmp_path: Path, fault: Fault, message: str) -> None:
     """A wait beyond the patience, a reply that would fill the memory, a reply of another model: nothing of it is stored."""
     server = ChatServer(fault_rule=lambda *_: fault)
-    with server.serving() as url:
+    with server.serve() as url:
         started = time.monotonic()
         with pytest.raises(ReaderError, match=message):
             sweep(OpenAIReader("m", "m", url, pacing=Pacing(initial_wait=0.01)), tmp_path / "l.sqlite", [plan(request("q"))])
@@ -86,11 +86,11 @@ def test_the_model_that_answered_is_recorded(tmp_path: Path, accepted: str) -> N
     """Another one only if it was accepted; a replay knows it too."""
     one = request("q")
     server = ChatServer(fault_rule=lambda *_: "other model")
-    with server.serving() as url:
+    with server.serve() as url:
         reader = OpenAIReader("m", "m", url, served_model=accepted)
         sweep(reader, tmp_path / "l.sqlite", [plan(one)])
         with SqliteStore(tmp_path / "l.sqlite") as ledger:
-            (result,) = ledger.get([request_key(reader.identity, one)]).values()
+            (result,) = ledger.get([compute_request_key(reader.identity, one)]).values()
     assert isinstance(result, Generation)
     assert (result.text, result.model) == ("Q", "other")
 
@@ -99,7 +99,7 @@ def test_the_model_that_answered_is_recorded(tmp_path: Path, accepted: str) -> N
 def test_outcomes_are_recorded_not_tried_again(tmp_path: Path, fault: Fault, finish: str) -> None:
     """No choice, a content filter's stop and a length stop are results; a replay gives them again."""
     server = ChatServer(fault_rule=lambda *_: fault)
-    with server.serving() as url:
+    with server.serve() as url:
         for _ in range(2):
             outcomes, _ = sweep(OpenAIReader("m", "m", url, pacing=FAST), tmp_path / "l.sqlite", [plan(request("q"))])
             assert outcomes[0].result.text == f"{'Q' if fault == 'length' else ''}/{finish}"
@@ -111,15 +111,15 @@ def test_a_prompt_that_the_server_finds_too_long_is_shortened(tmp_path: Path) ->
     short = request("short")
     long = Generate((Message("user", "long"),), Decoding(), shorter=lambda: short)
     server = ChatServer(fault_rule=lambda prompt, _: "too long" if prompt == "long" else None)
-    with server.serving() as url:
+    with server.serve() as url:
         outcomes, driver = sweep(OpenAIReader("m", "m", url), tmp_path / "l.sqlite", [plan(long)])
-    assert (outcomes[0].result.text, outcomes[0].dropped, driver.tally.executed) == ("SHORT/stop", 1, 1)
+    assert (outcomes[0].result.text, outcomes[0].dropped, driver.stats.executed) == ("SHORT/stop", 1, 1)
 
 
 def test_a_refusal_stops_the_run_and_keeps_what_was_answered(tmp_path: Path) -> None:
     """A wrong key: one call, no retry; answers before it are in the ledger, and the next run makes only the rest."""
     server = ChatServer(fault_rule=lambda prompt, _: "refuse" if prompt == "q7" else None, latency=0.01)
-    with server.serving() as url:
+    with server.serve() as url:
         with pytest.raises(ReaderError, match="HTTP 401"):
             sweep(OpenAIReader("m", "m", url, pacing=FAST), tmp_path / "l.sqlite", [plan(request(f"q{n}")) for n in range(10)])
         assert server.received["q7"] == 1
@@ -133,7 +133,7 @@ def test_answers_on_their_way_are_kept_when_another_is_refused(tmp_path: Path) -
     """A refusal comes at once, the others take a third of a second: they are paid, and so they are stored."""
     server = ChatServer(reply=lambda p: p.upper(), fault_rule=lambda prompt, _: "refuse" if prompt == "q3" else None)
     server.slow = lambda prompt: 0.0 if prompt == "q3" else 0.3
-    with server.serving() as url, pytest.raises(ReaderError, match="HTTP 401"):
+    with server.serve() as url, pytest.raises(ReaderError, match="HTTP 401"):
         sweep(OpenAIReader("m", "m", url, pacing=FAST), tmp_path / "l.sqlite", [plan(request(f"q{n}")) for n in range(4)])
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
         assert len(ledger) == 3
@@ -144,9 +144,9 @@ def test_a_refusal_shows_no_key_even_in_its_chain(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-of-the-test")
     for fault in ("refuse", "500"):
         server = ChatServer(fault_rule=lambda *_, fault=fault: fault)  # type: ignore[misc]
-        with server.serving() as url, pytest.raises(ReaderError) as caught:
+        with server.serve() as url, pytest.raises(ReaderError) as caught:
             sweep(OpenAIReader("m", "m", url, pacing=FAST), tmp_path / "l.sqlite", [plan(request("q"))])
-        assert "Bearer sk-secret-of-the-test" in server.keys
+        assert "Bearer sk-secret-of-the-test" in server.authorization_headers
         error: BaseException | None = caught.value
         while error is not None:
             assert "sk-secret" not in "".join(traceback.format_exception_only(error))
@@ -159,7 +159,7 @@ def test_a_probe_that_is_throttled_or_refused_hangs_nothing(tmp_path: Path) -> N
     pacing = Pacing(max_concurrency=2, failure_threshold=2, cooldown=0.05, initial_wait=0.01, max_wait=0.05, max_pauses=5)
     faults: list[Fault | None] = ["500", "500", "503", "503", None]
     server = ChatServer(fault_rule=lambda *_: faults.pop(0) if len(faults) > 1 else faults[0])
-    with server.serving() as url:
+    with server.serve() as url:
         outcomes, _ = sweep(
             OpenAIReader("m", "m", url, pacing=pacing), tmp_path / "l.sqlite", [plan(request(f"q{n}")) for n in range(6)]
         )
@@ -175,7 +175,7 @@ def test_a_throttled_call_is_tried_for_as_long_as_patience_lasts(tmp_path: Path)
     """Twelve 429s are no failures of a call that may fail three times; without patience the run ends."""
     server = ChatServer(fault_rule=lambda _, time: "429" if time <= 12 else None)
     quick = Pacing(max_attempts=3, initial_wait=0.001, max_wait=0.002)
-    with server.serving() as url:
+    with server.serve() as url:
         assert len(sweep(OpenAIReader("m", "m", url, pacing=quick), tmp_path / "l.sqlite", [plan(request("q"))])[0]) == 1
         impatient = Pacing(max_attempts=3, patience=0.0, initial_wait=0.001)
         with pytest.raises(ReaderError, match="HTTP 429"):
@@ -186,14 +186,14 @@ def test_a_server_without_samples_is_named(tmp_path: Path) -> None:
     """One choice where three were asked for is not two empty answers."""
     hot = Decoding(temperature=0.7, samples=3)
     server = ChatServer(max_choices=1)
-    with server.serving() as url, pytest.raises(ReaderError, match="samples_per_call=1"):
+    with server.serve() as url, pytest.raises(ReaderError, match="samples_per_call=1"):
         reader = OpenAIReader("m", "m", url, samples_per_call=3)
         sweep(reader, tmp_path / "l.sqlite", [plan(*(request("q", hot, n) for n in range(3)))])
 
 
 def test_a_server_that_only_fails_ends_the_run(tmp_path: Path) -> None:
     """A call's attempts run out, or the breaker gives up; the message says what failed last."""
-    with ChatServer(fault_rule=lambda *_: "500").serving() as url, pytest.raises(ReaderError, match="HTTP 500"):
+    with ChatServer(fault_rule=lambda *_: "500").serve() as url, pytest.raises(ReaderError, match="HTTP 500"):
         sweep(OpenAIReader("m", "m", url, pacing=FAST), tmp_path / "l.sqlite", [plan(request("q"))])
     with pytest.raises(ReaderError, match="connection failed"):
         sweep(OpenAIReader("m", "m", "http://127.0.0.1:9/v1", pacing=FAST), tmp_path / "l.sqlite", [plan(request("q"))])
@@ -202,7 +202,7 @@ def test_a_server_that_only_fails_ends_the_run(tmp_path: Path) -> None:
 def test_concurrency_is_bounded_and_used(tmp_path: Path) -> None:
     """Sixty calls of 20 ms, eight at a time."""
     server = ChatServer(latency=0.02)
-    with server.serving() as url:
+    with server.serve() as url:
         reader = OpenAIReader("m", "m", url, pacing=Pacing(max_concurrency=8))
         sweep(reader, tmp_path / "l.sqlite", [plan(request(f"q{n}")) for n in range(60)])
     assert server.max_concurrency == 8
@@ -211,7 +211,7 @@ def test_concurrency_is_bounded_and_used(tmp_path: Path) -> None:
 def test_requests_a_minute_are_kept(tmp_path: Path) -> None:
     """Sixty-six a minute, which may come at once: the two calls beyond them wait about a second each."""
     server = ChatServer()
-    with server.serving() as url:
+    with server.serve() as url:
         reader = OpenAIReader("m", "m", url, pacing=Pacing(requests_per_minute=66))
         started = time.monotonic()
         sweep(reader, tmp_path / "l.sqlite", [plan(request(f"q{n}")) for n in range(68)])
@@ -222,7 +222,7 @@ def test_samples_go_out_together_and_are_stored_apart(tmp_path: Path) -> None:
     """Five samples in calls of at most three; a larger p later asks only for the others."""
     hot = Decoding(temperature=0.7, samples=9)
     server = ChatServer()
-    with server.serving() as url:
+    with server.serve() as url:
         for count, calls in ((5, 2), (7, 3)):
             reader = OpenAIReader("m", "m", url, samples_per_call=3)
             outcomes, _ = sweep(reader, tmp_path / "l.sqlite", [plan(*(request("q", hot, n) for n in range(count)))])
@@ -234,20 +234,20 @@ def test_a_budget_stops_cleanly_and_more_of_it_goes_on(tmp_path: Path) -> None:
     """Ten calls of at most 24 tokens that take 2; 36 tokens allow some, more the others; none is paid twice."""
     server = ChatServer()
     plans = [[plan(request(f"q{n}")) for n in range(10)] for _ in range(2)]
-    with server.serving() as url:
+    with server.serve() as url:
         with pytest.raises(BudgetError, match=r"budget of 36 tokens.*raise reader\.engine\.budget"):
             sweep(OpenAIReader("m", "m", url, budget=Budget(tokens=36)), tmp_path / "l.sqlite", plans[0])
         first = server.calls
         assert 0 < first < 10
         outcomes, driver = sweep(OpenAIReader("m", "m", url, budget=Budget(tokens=10_000)), tmp_path / "l.sqlite", plans[1])
     assert len(outcomes) == 10
-    assert driver.tally.executed == 10 - first
+    assert driver.stats.executed == 10 - first
     assert set(server.received.values()) == {1}
 
 
 def test_log_probabilities_are_kept(tmp_path: Path) -> None:
     """Where offered, in the ledger too."""
-    with ChatServer().serving() as url:
+    with ChatServer().serve() as url:
         reader = OpenAIReader("m", "m", url)
         reader.submit([request("q", Decoding(logprobs=True))])
         ((_, result),) = reader.collect(5.0)
@@ -264,21 +264,21 @@ def test_what_it_cannot_do_and_who_it_is(monkeypatch: pytest.MonkeyPatch) -> Non
     assert reader.fits(request("x"))
     assert not reader.fits(request("x" * 400))
     with pytest.raises(ConfigError, match="local reader"):
-        reader.size(Likelihood((), "x"))
+        reader.count_tokens(Likelihood((), "x"))
     monkeypatch.delenv("WINNOW_TEST_KEY", raising=False)
     with pytest.raises(ConfigError, match="WINNOW_TEST_KEY"):
         OpenAIReader("m", "m", "https://example.org/v1", api_key_variable="WINNOW_TEST_KEY").check()
     with pytest.raises(ConfigError, match="has no price"):
         OpenAIReader("m", "m", budget=Budget(money=1.0))
     assert OpenAIReader("m", "m", budget=Budget(money=1.0), price=Price(1.0, 1.0)).spending.reserve(
-        reader.protocol.max_usage(request("x"))
+        reader.protocol.estimate_max_usage(request("x"))
     )
 
 
 def test_a_refused_call_that_may_fail_is_a_result_and_another_stops_the_run(tmp_path: Path) -> None:
     """HTTP 400 for one prompt: with may_fail its plan receives Failed; without, the run stops."""
     server = ChatServer(fault_rule=lambda prompt, _: "moderated" if prompt == "bad" else None)
-    with server.serving() as url:
+    with server.serve() as url:
         outcomes, _ = sweep(
             OpenAIReader("m", "m", url, pacing=FAST), tmp_path / "a.sqlite", [failing(replace(request("bad"), may_fail=True))]
         )
@@ -295,14 +295,16 @@ def failing(requests: Generate) -> Plan[Answer]:
 
 def test_answers_are_marginalised_by_the_log_probabilities_that_an_api_reports(tmp_path: Path) -> None:
     """Two contexts, one token of log-probability -0.5 each: the weights 0.7 and 0.3 decide, and no likelihood is requested."""
-    contexts = [replace(context(n, text), log_weight=math.log(w)) for n, (text, w) in enumerate([("a", 0.3), ("b", 0.7)], 1)]
+    contexts = [
+        replace(make_context(n, text), log_weight=math.log(w)) for n, (text, w) in enumerate([("a", 0.3), ("b", 0.7)], 1)
+    ]
     prompt = Prompt("{contexts} {question}", "{question}", "{contexts} {candidates} {question}", "{text}")
     strategy = Marginal(prompt, Decoding(), scoring="generated")
     server = ChatServer()
-    with server.serving() as url:
+    with server.serve() as url:
         outcomes, driver = sweep(
-            OpenAIReader("m", "m", url, pacing=FAST), tmp_path / "l", [strategy.plan(question("q"), contexts)]
+            OpenAIReader("m", "m", url, pacing=FAST), tmp_path / "l", [strategy.plan(make_question("q"), contexts)]
         )
     answer = outcomes[0].result
     assert (answer.text, answer.trace) == ("B Q", (f"log P: A Q {math.log(0.3) - 0.5:.2f}; B Q {math.log(0.7) - 0.5:.2f}",))
-    assert driver.tally.executed == 2
+    assert driver.stats.executed == 2

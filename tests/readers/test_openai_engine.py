@@ -18,8 +18,8 @@ def test_both_roads_are_one_engine_to_the_ledger() -> None:
 def test_windows_are_by_estimate_and_servers_only_write() -> None:
     """Four characters a token, eight tokens a message."""
     request = Generate((Message("user", "x" * 40),), Decoding(10))
-    assert OpenAIReader("m", "m").size(request) == 18
+    assert OpenAIReader("m", "m").count_tokens(request) == 18
     assert OpenAIReader("m", "m", context_length=28).fits(request)
     assert not OpenAIReader("m", "m", context_length=27).fits(request)
     with pytest.raises(ConfigError, match="local reader"):
-        OpenAIBatchReader("m", "m").size(Likelihood((), "x"))
+        OpenAIBatchReader("m", "m").count_tokens(Likelihood((), "x"))

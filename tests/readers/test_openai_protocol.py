@@ -47,55 +47,57 @@ def test_a_served_model_is_the_requested_one_with_a_date_or_a_path(requested: st
     """Anything else is another model."""
     protocol = ChatProtocol(requested, "http://127.0.0.1/v1")
     with nullcontext() if is_accepted else pytest.raises(ReaderError, match="instead of"):
-        assert protocol.generations(reply(model=served), [REQUEST])[0].model == served
+        assert protocol.parse_reply(reply(model=served), [REQUEST])[0].model == served
 
 
 def test_a_greedy_body_holds_what_was_asked() -> None:
     """No sampling settings, no n; extra fields are added."""
-    body = ChatProtocol("m", "http://127.0.0.1/v1", extra={"top_k": 1}, max_tokens_field="max_completion_tokens").body(REQUEST)
+    body = ChatProtocol("m", "http://127.0.0.1/v1", extra={"top_k": 1}, max_tokens_field="max_completion_tokens").build_body(
+        REQUEST
+    )
     assert body == {
         "model": "m", "messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}],
         "max_completion_tokens": 5, "temperature": 0.0, "top_k": 1,
     }  # fmt: skip
-    assert "temperature" not in ChatProtocol("m", "http://127.0.0.1/v1", extra={"temperature": None}).body(REQUEST)
+    assert "temperature" not in ChatProtocol("m", "http://127.0.0.1/v1", extra={"temperature": None}).build_body(REQUEST)
 
 
 def test_a_sampled_body_is_seeded_by_what_is_asked() -> None:
     """Another sample has another seed."""
-    first, second = (PROTOCOL.body(Generate(REQUEST.messages, Decoding(5, 0.7), n), samples=2) for n in (0, 1))
+    first, second = (PROTOCOL.build_body(Generate(REQUEST.messages, Decoding(5, 0.7), n), samples=2) for n in (0, 1))
     assert (first["n"], first["temperature"], first["top_p"]) == (2, 0.7, 1.0)
     assert first["seed"] != second["seed"]
 
 
 def test_replies_and_outcomes() -> None:
     """Text is trimmed; a cut reply, a filtered one and none at all are outcomes."""
-    assert PROTOCOL.generations(reply(), [REQUEST]) == [Generation("hi", "stop", Usage(7, 3))]
-    assert PROTOCOL.generations(reply(choice={"finish_reason": "length"}), [REQUEST])[0].finish == "length"
+    assert PROTOCOL.parse_reply(reply(), [REQUEST]) == [Generation("hi", "stop", Usage(7, 3))]
+    assert PROTOCOL.parse_reply(reply(choice={"finish_reason": "length"}), [REQUEST])[0].finish == "length"
     for message in ({"content": None}, {}, {"content": "I think Par"}):
         filtered = {"message": message, "finish_reason": "content_filter"}
-        assert PROTOCOL.generations(reply(choice=filtered), [REQUEST])[0] == Generation("", "content_filter", Usage(7, 3))
-    assert PROTOCOL.generations(reply(choices=[]), [REQUEST])[0] == Generation("", "empty", Usage(7, 3))
+        assert PROTOCOL.parse_reply(reply(choice=filtered), [REQUEST])[0] == Generation("", "content_filter", Usage(7, 3))
+    assert PROTOCOL.parse_reply(reply(choices=[]), [REQUEST])[0] == Generation("", "empty", Usage(7, 3))
     logged = {"logprobs": {"content": [{"logprob": -0.5}, {"logprob": -1.0}]}}
-    assert PROTOCOL.generations(reply(choice=logged), [REQUEST])[0].logprobs == (-0.5, -1.0)
+    assert PROTOCOL.parse_reply(reply(choice=logged), [REQUEST])[0].logprobs == (-0.5, -1.0)
 
 
 def test_samples_share_the_usage_of_their_call() -> None:
     """The prompt was read once; where there are fewer choices than samples the server knows no `n`."""
     choices = [{"message": {"content": text}, "finish_reason": "stop"} for text in "ab"]
-    replies = PROTOCOL.generations(reply(choices=choices), [REQUEST] * 2)
+    replies = PROTOCOL.parse_reply(reply(choices=choices), [REQUEST] * 2)
     assert [(g.text, g.finish, g.usage.tokens_in, g.usage.tokens_out) for g in replies] == [
         ("a", "stop", 7, 2),
         ("b", "stop", 0, 1),
     ]
     with pytest.raises(ReaderError, match="2 of 3 samples"):
-        PROTOCOL.generations(reply(choices=choices), [REQUEST] * 3)
+        PROTOCOL.parse_reply(reply(choices=choices), [REQUEST] * 3)
 
 
 def test_tokens_are_estimated_where_the_server_counts_none(caplog: pytest.LogCaptureFixture) -> None:
     """And it says so."""
-    assert PROTOCOL.generations(reply(usage=None), [REQUEST])[0].usage.tokens_in == 16
+    assert PROTOCOL.parse_reply(reply(usage=None), [REQUEST])[0].usage.tokens_in == 16
     assert "estimated" in caplog.text
-    assert PROTOCOL.max_usage(Generate((Message("user", "\u6771\u4eac" * 10),), Decoding(5))) == Usage(38, 5)
+    assert PROTOCOL.estimate_max_usage(Generate((Message("user", "\u6771\u4eac" * 10),), Decoding(5))) == Usage(38, 5)
 
 
 @pytest.mark.parametrize(
@@ -111,8 +113,8 @@ def test_tokens_are_estimated_where_the_server_counts_none(caplog: pytest.LogCap
 )
 def test_what_is_not_of_the_protocol_is_tried_again(text: str) -> None:
     """Whatever is wrong with it."""
-    with pytest.raises(RetryableError, match="not of the protocol"):
-        PROTOCOL.generations(text, [REQUEST])
+    with pytest.raises(RetryableError, match="does not follow the chat protocol"):
+        PROTOCOL.parse_reply(text, [REQUEST])
 
 
 def status_error(status: int, code: str = "", **headers: str) -> openai.APIStatusError:
@@ -126,7 +128,7 @@ def test_what_is_tried_again_and_what_is_not(monkeypatch: pytest.MonkeyPatch) ->
     """429, 5xx, timeouts and disconnects are; Retry-After is heard in seconds and as a date; other 4xx end the run."""
     for status in (408, 409, 429, 500, 503, 529):
         with pytest.raises(RetryableError, match=f"HTTP {status}"):
-            PROTOCOL.outcome(status_error(status))
+            PROTOCOL.convert_error(status_error(status))
     afters = []
     for headers in (
         {"retry-after": "7"},
@@ -136,35 +138,35 @@ def test_what_is_tried_again_and_what_is_not(monkeypatch: pytest.MonkeyPatch) ->
         {},
     ):
         with pytest.raises(RetryableError) as caught:
-            PROTOCOL.outcome(status_error(429, **headers))
+            PROTOCOL.convert_error(status_error(429, **headers))
         afters.append(caught.value.after)
     assert afters == [7.0, 0.25, 0.0, None, None]
     request = httpx2.Request("POST", "http://127.0.0.1:1/v1")
     with pytest.raises(RetryableError, match="in time"):
-        PROTOCOL.outcome(openai.APITimeoutError(request))
+        PROTOCOL.convert_error(openai.APITimeoutError(request))
     with pytest.raises(RetryableError, match="connection"):
-        PROTOCOL.outcome(openai.APIConnectionError(request=request))
+        PROTOCOL.convert_error(openai.APIConnectionError(request=request))
     monkeypatch.setenv("WINNOW_TEST_KEY", "told")
     with pytest.raises(ReaderError, match=r"HTTP 401: .*\[key\].*WINNOW_TEST_KEY"):
-        PROTOCOL.outcome(status_error(401))
+        PROTOCOL.convert_error(status_error(401))
     with pytest.raises(ReaderError, match="quota"):
-        PROTOCOL.outcome(status_error(429, "insufficient_quota"))
+        PROTOCOL.convert_error(status_error(429, "insufficient_quota"))
 
 
 def test_refusals_that_are_outcomes() -> None:
     """A content filter answers with nothing; a prompt that is too long is shortened by the driver."""
-    assert PROTOCOL.outcome(status_error(400, "content_filter")) == Generation("", "content_filter")
-    assert isinstance(PROTOCOL.outcome(status_error(400, "context_length_exceeded")), TooLong)
+    assert PROTOCOL.convert_error(status_error(400, "content_filter")) == Generation("", "content_filter")
+    assert isinstance(PROTOCOL.convert_error(status_error(400, "context_length_exceeded")), TooLong)
     for words in ("the request exceeds the available context size", "longer than the maximum model length of 4096"):
-        assert isinstance(PROTOCOL.status(400, {"message": words}, {}, ""), TooLong)
+        assert isinstance(PROTOCOL.convert_refusal(400, {"message": words}, {}, ""), TooLong)
 
 
 def test_addresses_and_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """A remote server needs a key, one on this machine does not; an address holds no secret."""
     monkeypatch.delenv("WINNOW_TEST_KEY", raising=False)
-    assert PROTOCOL.key() == "none"
+    assert PROTOCOL.read_api_key() == "none"
     with pytest.raises(ConfigError, match="set the environment variable WINNOW_TEST_KEY"):
-        ChatProtocol("m", "https://api.example.org/v1", "WINNOW_TEST_KEY").key()
+        ChatProtocol("m", "https://api.example.org/v1", "WINNOW_TEST_KEY").read_api_key()
     for bad in ("api.example.org", "https://me:secret@example.org/v1", "https://example.org/v1?key=secret"):
         with pytest.raises(ConfigError) as caught:
             ChatProtocol("m", bad)
@@ -183,8 +185,8 @@ def test_odd_values_of_a_paid_reply_are_repaired_or_left_out() -> None:
         ],
         "usage": {"prompt_tokens": 3e9, "completion_tokens": 1},
     }
-    (generation,) = PROTOCOL.generations(json.dumps(odd), [REQUEST])
+    (generation,) = PROTOCOL.parse_reply(json.dumps(odd), [REQUEST])
     assert (generation.text, generation.logprobs) == ("Paris \N{REPLACEMENT CHARACTER}", None)
     assert 0 < generation.usage.tokens_in < 100
     odd["usage"] = {"prompt_tokens": -5, "completion_tokens": 1}
-    assert PROTOCOL.generations(json.dumps(odd), [REQUEST])[0].usage.tokens_in > 0
+    assert PROTOCOL.parse_reply(json.dumps(odd), [REQUEST])[0].usage.tokens_in > 0

@@ -5,24 +5,24 @@ import asyncio
 import pytest
 
 from winnow.errors import ConfigError, ReaderError
-from winnow.readers.pacing import Breaker, Gate, Pacing
+from winnow.readers.pacing import CircuitBreaker, ConcurrencyLimit, Pacing
 
 
 def test_the_gate_halves_once_a_burst_and_widens_by_one_a_round() -> None:
     """16, throttled: 8, and still 8 for the rest of the burst; eight answers later 9; never over 16 or under 1."""
-    gate = Gate(16)
-    gate.narrow()
-    gate.narrow()
+    gate = ConcurrencyLimit(16)
+    gate.halve_limit()
+    gate.halve_limit()
     assert gate.limit == 8
     for _ in range(8):
-        gate.widen()
+        gate.raise_limit()
     assert gate.limit == pytest.approx(9, abs=0.1)
     for _ in range(400):
-        gate.widen()
+        gate.raise_limit()
     assert gate.limit == 16
     for _ in range(9):
         gate._narrowed = -1.0
-        gate.narrow()
+        gate.halve_limit()
     assert gate.limit == 1
 
 
@@ -30,7 +30,7 @@ def test_the_breaker_pauses_probes_and_gives_up() -> None:
     """Three failures pause; one probe goes ahead while the others wait; failing through two pauses ends the run."""
 
     async def story() -> None:
-        breaker = Breaker(Pacing(failure_threshold=3, cooldown=0.05, max_pauses=2))
+        breaker = CircuitBreaker(Pacing(failure_threshold=3, cooldown=0.05, max_pauses=2))
         for _ in range(3):
             await breaker.wait()
             breaker.record_failure("HTTP 500")

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from winnow.readers.local import LocalReader
-from winnow.readers.prefix import collate, common_prefix
+from winnow.readers.prefix import collate, compute_prefix_length
 from winnow.records import Decoding, Generate, Generation, Likelihood, Message, Request
-from winnow.testing import tiny_causal_lm
+from winnow.testing import make_tiny_causal_lm
 
 TEXTS = [f"The quick brown fox number {n} " * (1 + n % 4) for n in range(9)]
 
@@ -17,7 +17,7 @@ TEXTS = [f"The quick brown fox number {n} " * (1 + n % 4) for n in range(9)]
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny model."""
-    return tiny_causal_lm(tmp_path_factory.mktemp("lm"), TEXTS, context_length=200)
+    return make_tiny_causal_lm(tmp_path_factory.mktemp("lm"), TEXTS, context_length=200)
 
 
 def results(reader: LocalReader, queries: Sequence[Request]) -> list[Any]:
@@ -37,7 +37,7 @@ def test_a_shared_beginning_is_read_once_and_changes_nothing(folder: Path) -> No
     reader = LocalReader(str(folder), "tiny", "float32")
     inputs = collate(reader.lm, [reader.encode(one).ids for one in queries])
     assert inputs["past_key_values"].get_seq_length() >= 16
-    assert inputs["attention_mask"].sum(dim=1).tolist() == [reader.size(one) for one in queries]
+    assert inputs["attention_mask"].sum(dim=1).tolist() == [reader.count_tokens(one) for one in queries]
     alone = LocalReader(str(folder), "tiny", "float32", batch_size=1)
     assert results(reader, queries) == results(alone, queries)
     assert results(reader, likely) == pytest.approx(results(alone, likely), abs=1e-4)
@@ -45,6 +45,6 @@ def test_a_shared_beginning_is_read_once_and_changes_nothing(folder: Path) -> No
 
 def test_a_common_prefix_leaves_each_row_a_token() -> None:
     """Equal rows, a row that begins another, and rows that differ at once."""
-    assert common_prefix([[1, 2, 3], [1, 2, 3]]) == 2
-    assert common_prefix([[1, 2], [1, 2, 3], [1, 2, 4]]) == 1
-    assert common_prefix([[1, 2], [3, 4]]) == 0
+    assert compute_prefix_length([[1, 2, 3], [1, 2, 3]]) == 2
+    assert compute_prefix_length([[1, 2], [1, 2, 3], [1, 2, 4]]) == 1
+    assert compute_prefix_length([[1, 2], [3, 4]]) == 0

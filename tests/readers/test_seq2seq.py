@@ -7,7 +7,7 @@ import torch
 
 from winnow.readers.seq2seq import Seq2SeqReader
 from winnow.records import Decoding, Generate, Generation, Likelihood, Message, Request, Result, Score
-from winnow.testing import tiny_t5
+from winnow.testing import make_tiny_t5
 
 TEXTS = [f"question {n}: what is the number of the fox? " * (1 + n % 3) for n in range(8)]
 
@@ -15,7 +15,7 @@ TEXTS = [f"question {n}: what is the number of the fox? " * (1 + n % 3) for n in
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny model."""
-    return tiny_t5(tmp_path_factory.mktemp("t5"), TEXTS)
+    return make_tiny_t5(tmp_path_factory.mktemp("t5"), TEXTS)
 
 
 def serve(reader: Seq2SeqReader, queries: list[Request]) -> dict[Request, Result]:
@@ -35,7 +35,7 @@ def test_batches_equal_single_prompts(folder: Path) -> None:
     reader = Seq2SeqReader(str(folder), "t", "float32")
     for request, result in together.items():
         assert isinstance(result, Generation)
-        assert result.usage.tokens_in == reader.size(request)
+        assert result.usage.tokens_in == reader.count_tokens(request)
         assert result.usage.tokens_out <= 6
     assert len({r.text for r in together.values() if isinstance(r, Generation)}) > 8
 

@@ -13,13 +13,15 @@ from server_faults import FAULTS, ODD_FIELDS, Fault
 from winnow.driver import Driver, Job
 from winnow.errors import WinnowError
 from winnow.ledger.sqlite import SqliteStore
-from winnow.protocols import engines_for
+from winnow.protocols import build_engine_map
 from winnow.readers.openai_chat import OpenAIReader
 from winnow.readers.pacing import Pacing
 from winnow.records import Answer, Decoding, Generate, Message, Plan
 from winnow.testing.chat_server import ChatServer
 
-FAST = Pacing(max_concurrency=2, max_attempts=3, initial_wait=0.001, max_wait=0.002, read_timeout=2, cooldown=0.01, patience=0.2)
+FAST = Pacing(
+    max_concurrency=2, max_attempts=3, initial_wait=0.001, max_wait=0.002, read_timeout=2, cooldown=0.01, patience=0.2
+)
 PROMPTS = [f"q{number}" for number in range(6)]
 FAULTY = ("q1", "q4")
 
@@ -32,10 +34,10 @@ class FaultyServer(ChatServer):
     times: int = 1
     faults_sent: list[str] = field(default_factory=list)
 
-    async def _chat(self, writer: asyncio.StreamWriter, body: dict[str, Any]) -> bool:
+    async def _serve_chat(self, writer: asyncio.StreamWriter, body: dict[str, Any]) -> bool:
         prompt = body["messages"][-1]["content"]
         if self.fault is None or prompt not in FAULTY or self.faults_sent.count(prompt) >= self.times:
-            return await super()._chat(writer, body)
+            return await super()._serve_chat(writer, body)
         self.faults_sent.append(prompt)
         self.received[prompt] += 1
         writer.write(self.fault(self.completion(body)))
@@ -53,7 +55,7 @@ def ask(url: str, path: Path) -> Mapping[object, str]:
     with SqliteStore(path) as ledger:
         reader = OpenAIReader("m", "m", url, pacing=FAST)
         try:
-            outcomes = Driver(engines_for(reader), ledger).run(Job(prompt, plan(prompt)) for prompt in PROMPTS)
+            outcomes = Driver(build_engine_map(reader), ledger).run(Job(prompt, plan(prompt)) for prompt in PROMPTS)
             return {outcome.tag: outcome.result.text for outcome in outcomes}
         finally:
             reader.close()
@@ -68,7 +70,7 @@ def test_a_faulty_reply_is_never_an_answer_and_costs_no_other_call(tmp_path: Pat
     """
     server = FaultyServer(fault=FAULTS[name], times=times)
     right = {prompt: prompt.upper() for prompt in PROMPTS}
-    with server.serving() as url:
+    with server.serve() as url:
         with suppress(WinnowError):
             assert ask(url, tmp_path / "l.sqlite") == right
         assert server.faults_sent
@@ -81,7 +83,7 @@ def test_a_faulty_reply_is_never_an_answer_and_costs_no_other_call(tmp_path: Pat
 def test_a_reply_with_an_odd_field_is_kept(tmp_path: Path, name: str) -> None:
     """It was paid and its text is right, so it is the answer; a replay needs no server."""
     server = FaultyServer(fault=ODD_FIELDS[name], times=1000)
-    with server.serving() as url:
+    with server.serve() as url:
         assert ask(url, tmp_path / "l.sqlite") == {prompt: prompt.upper() for prompt in PROMPTS}
         assert sorted(server.faults_sent) == sorted(FAULTY)
     assert ask(url, tmp_path / "l.sqlite") == {prompt: prompt.upper() for prompt in PROMPTS}

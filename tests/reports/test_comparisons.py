@@ -2,19 +2,19 @@
 
 from dataclasses import replace
 
-from winnow.reports.comparisons import comparison_tables
-from winnow.testing import cell_result
+from winnow.reports.comparisons import build_comparison_tables
+from winnow.testing import make_cell_result
 
 
 def test_each_table_varies_one_thing() -> None:
     """Strategy, k and placement; cells that differ in two of them are never compared."""
     cells = [
-        cell_result("concatenation", 5, "gold_first", [1.0, 0.0, 1.0, 1.0]),
-        cell_result("post_fusion", 5, "gold_first", [0.0, 1.0, 1.0, 1.0]),
-        cell_result("concatenation", 10, "gold_first", [0.0, 0.0, 1.0, 1.0]),
-        cell_result("concatenation", 5, "gold_last", [0.0, 0.0, 0.0, 1.0]),
+        make_cell_result("concatenation", 5, "gold_first", [1.0, 0.0, 1.0, 1.0]),
+        make_cell_result("post_fusion", 5, "gold_first", [0.0, 1.0, 1.0, 1.0]),
+        make_cell_result("concatenation", 10, "gold_first", [0.0, 0.0, 1.0, 1.0]),
+        make_cell_result("concatenation", 5, "gold_last", [0.0, 0.0, 0.0, 1.0]),
     ]
-    tables = comparison_tables(cells, 0)
+    tables = build_comparison_tables(cells, 0)
     assert [table.title.removeprefix("Differences between ") for table in tables] == [
         "strategies and settings", "k", "placements",
     ]  # fmt: skip
@@ -30,9 +30,10 @@ def test_p_values_are_corrected_within_a_table() -> None:
     """Three strategies: the smallest of three p-values is multiplied by 3."""
     right = [1.0] * 12
     cells = [
-        cell_result(name, 5, "g", ems) for name, ems in (("a", right), ("b", [0.0] * 9 + [1.0] * 3), ("c", [0.0, *right[1:]]))
+        make_cell_result(name, 5, "g", ems)
+        for name, ems in (("a", right), ("b", [0.0] * 9 + [1.0] * 3), ("c", [0.0, *right[1:]]))
     ]
-    (table,) = comparison_tables(cells, 0)
+    (table,) = build_comparison_tables(cells, 0)
     p = {(row[0], row[1]): (row[4], row[5]) for row in table.rows}
     assert p["b", "a"] == ("0.004", "0.012")
     assert p["c", "a"] == ("1.000", "1.000")
@@ -44,19 +45,19 @@ def test_identical_answers_are_no_tests() -> None:
     """They stand in the caption, and do not count in the correction."""
     ems = [1.0] * 6 + [0.0] * 6
     other = [0.0] * 12
-    cells = [cell_result("a", 5, "g", ems), cell_result("b", 5, "g", ems), cell_result("c", 5, "g", other)]
-    (table,) = comparison_tables(cells, 0)
+    cells = [make_cell_result("a", 5, "g", ems), make_cell_result("b", 5, "g", ems), make_cell_result("c", 5, "g", other)]
+    (table,) = build_comparison_tables(cells, 0)
     assert "Identical answers, which are not compared: b = a (k 5, g)" in table.caption
     assert [(row[0], row[1], row[4], row[5]) for row in table.rows] == [
         ("c", "a", "0.031", "0.062"),
         ("c", "b", "0.031", "0.062"),
     ]
-    only_equal = comparison_tables(cells[:2], 0)
+    only_equal = build_comparison_tables(cells[:2], 0)
     assert [len(table.rows) for table in only_equal] == [0]
 
 
 def test_cells_of_other_questions_are_not_compared() -> None:
     """Not even if the ids are equal."""
-    first, second = cell_result("a", 5, "g", [1.0, 0.0]), cell_result("b", 5, "g", [0.0, 1.0])
+    first, second = make_cell_result("a", 5, "g", [1.0, 0.0]), make_cell_result("b", 5, "g", [0.0, 1.0])
     moved = replace(second, labels=replace(second.labels, questions="other"))
-    assert comparison_tables([first, moved], 0) == []
+    assert build_comparison_tables([first, moved], 0) == []

@@ -5,16 +5,16 @@ from dataclasses import replace
 from winnow.metrics.replies import CutReplies, LongAnswers, Refusals
 from winnow.records import RoleUsage
 from winnow.reports.cells import CellResult
-from winnow.reports.notes import reply_notes
+from winnow.reports.notes import build_reply_notes
 from winnow.sweeps.labels import CellLabels
-from winnow.testing import sample
+from winnow.testing import make_sample
 
 METRICS = (CutReplies("cut", "cut"), LongAnswers("long", "over 10 words"), Refusals("refused", "refused"))
 
 
 def cell(strategy: str, cut: int) -> CellResult:
     """A cell of 50 questions with two calls each, of which so many replies were cut."""
-    samples = [sample("x", n) for n in range(50)]
+    samples = [make_sample("x", n) for n in range(50)]
     samples = [
         replace(s, prediction=replace(s.prediction, usage=(RoleUsage("reader", 2, 10, 2, cut=int(n < cut)),)))
         for n, s in enumerate(samples)
@@ -24,7 +24,7 @@ def cell(strategy: str, cut: int) -> CellResult:
 
 def test_shares_beyond_two_percent_are_noted_with_the_worst_cell() -> None:
     """2 of 100 replies are tolerated, 3 are not."""
-    assert reply_notes([cell("a", 2)], 0) == []
-    (note,) = reply_notes([cell("a", 2), cell("b", 3), cell("c", 10)], 0)
+    assert build_reply_notes([cell("a", 2)], 0) == []
+    (note,) = build_reply_notes([cell("a", 2), cell("b", 3), cell("c", 10)], 0)
     assert note.startswith("cut: more than 2% in 2 of 3 cells, at most 10.0 [")
     assert note.endswith("(10/100) (c, k 5, g).")

@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 
 from winnow.metrics.intervals import UNDEFINED
-from winnow.reports.cells import CellResult, breakdown_table, difference, metrics_table
-from winnow.reports.comparisons import comparison_tables
+from winnow.reports.cells import CellResult, build_breakdown_table, build_metrics_table, compare_cells
+from winnow.reports.comparisons import build_comparison_tables
 from winnow.reports.page import Report, build_report
-from winnow.reports.plots import against_k, against_position
-from winnow.testing import cell_result
+from winnow.reports.plots import plot_against_k, plot_against_position
+from winnow.testing import make_cell_result
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
-CELLS = [cell_result("closed_book", 0, "none", [0, 0, 0, 1])] + [
-    cell_result(strategy, k, gold, [0, 1, float(strategy == "post_fusion"), 1])
+CELLS = [make_cell_result("closed_book", 0, "none", [0, 0, 0, 1])] + [
+    make_cell_result(strategy, k, gold, [0, 1, float(strategy == "post_fusion"), 1])
     for strategy in ("concatenation", "post_fusion")
     for k in (1, 5)
     for gold in ("retrieved", "gold_first")
@@ -56,20 +56,20 @@ def test_pairs_match_by_question_not_by_row() -> None:
     """The same answers in another order make no difference."""
     first, second = CELLS[1], CELLS[1]
     turned = replace(second, samples=list(reversed(second.samples)))
-    assert difference(first, turned, "em", 0).difference == 0
-    assert comparison_tables([CELLS[0]], 0) == []
-    assert "Differences between" not in build_report("title", [CELLS[0]], {}, seed=0).markdown()
-    assert metrics_table("t", "o", CELLS[:1], 0).columns[:3] == ["strategy", "k", "gold"]
+    assert compare_cells(first, turned, "em", 0).difference == 0
+    assert build_comparison_tables([CELLS[0]], 0) == []
+    assert "Differences between" not in build_report("title", [CELLS[0]], {}, seed=0).render_markdown()
+    assert build_metrics_table("t", "o", CELLS[:1], 0).columns[:3] == ["strategy", "k", "gold"]
 
 
 def test_settings_of_one_strategy_are_compared_too() -> None:
     """Both settings of a strategy, and both strategies of a setting; what differs in two ways is no pair."""
     cells = [
-        _labelled(cell_result(strategy, 5, "gold_first", ems), setting=setting)
+        _labelled(make_cell_result(strategy, 5, "gold_first", ems), setting=setting)
         for strategy, ems in (("a", [0, 0, 1]), ("b", [1, 1, 1]))
         for setting in ("ranked by=retriever", "ranked by=estimator")
     ]
-    (table,) = comparison_tables(cells, 0)
+    (table,) = build_comparison_tables(cells, 0)
     assert [row[:2] for row in table.rows] == [
         ["b (ranked by=retriever)", "a (ranked by=retriever)"],
         ["b (ranked by=estimator)", "a (ranked by=estimator)"],
@@ -77,15 +77,15 @@ def test_settings_of_one_strategy_are_compared_too() -> None:
     assert [row[3].split()[0] for row in table.rows] == ["+66.7", "+66.7"]
     assert "a (ranked by=estimator) = a (ranked by=retriever)" in table.caption
     assert "b (ranked by=estimator) = b (ranked by=retriever)" in table.caption
-    assert comparison_tables([cells[0], _labelled(cells[1], questions="another split")], 0) == []
+    assert build_comparison_tables([cells[0], _labelled(cells[1], questions="another split")], 0) == []
     other = [replace(one, question=replace(one.question, question_id=f"other {n}")) for n, one in enumerate(cells[1].samples)]
-    assert comparison_tables([cells[0], replace(cells[1], samples=other)], 0) == []
+    assert build_comparison_tables([cells[0], replace(cells[1], samples=other)], 0) == []
 
 
 def test_a_breakdown_has_a_column_per_group() -> None:
     """The largest first; each cell says over how many of its questions, and a group without any has no number."""
     cells = [replace(CELLS[1], groups=["a", "b", "b", "b"]), replace(CELLS[2], groups=["b", "b", "b", "b"])]
-    table = breakdown_table(cells, "topic", 0)
+    table = build_breakdown_table(cells, "topic", 0)
     assert (table.title, table.columns[3:]) == ("EM by topic", ["b", "a"])
     assert [(row[3].partition(" ")[0], row[3][-3:]) for row in table.rows] == [("66.7", "(3)"), ("50.0", "(4)")]
     assert table.rows[1][4] == f"{UNDEFINED} (0)"
@@ -93,16 +93,16 @@ def test_a_breakdown_has_a_column_per_group() -> None:
 
 def test_plots_are_svg_and_repeat() -> None:
     """Deterministic text without scripts or addresses to load."""
-    one, two = (against_k(CELLS, "em", "retrieved", 0) for _ in range(2))
+    one, two = (plot_against_k(CELLS, "em", "retrieved", 0) for _ in range(2))
     assert one == two
     assert one.startswith("<svg")
     assert "concatenation" in one
-    assert "<script" not in against_position(CELLS, 5, 0)
+    assert "<script" not in plot_against_position(CELLS, 5, 0)
 
 
 def test_markdown_has_the_same_tables() -> None:
     """Each table with its rows, and what made them."""
-    text = drawn().markdown()
+    text = drawn().render_markdown()
     assert text.count("| concatenation |") == 12
     assert "- Data: made up" in text
 
@@ -111,7 +111,7 @@ def test_markdown_has_the_same_tables() -> None:
 def test_a_browser_shows_it_without_errors_or_network(tmp_path: Path) -> None:
     """Tables and plots are there, the console is quiet, and no address beyond the file is asked for."""
     page, net = tmp_path / "report.html", tmp_path / "net.json"
-    page.write_text(drawn().html(), encoding="utf-8")
+    page.write_text(drawn().render_html(), encoding="utf-8")
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
     flags += ["--disable-component-update", "--disable-sync", "--disable-quic", f"--user-data-dir={tmp_path / 'profile'}"]
     assert CHROMIUM is not None

@@ -8,10 +8,10 @@ import pytest
 from winnow.errors import ConfigError
 from winnow.metrics.correctness import F1
 from winnow.metrics.intervals import UNDEFINED
-from winnow.reports.cells import CellResult, difference
+from winnow.reports.cells import CellResult, compare_cells
 from winnow.reports.paper import NOT_REPORTED, compare_with_paper
-from winnow.reports.reported import load
-from winnow.testing import cell_result as plain_cell
+from winnow.reports.reported import load_paper_part
+from winnow.testing import make_cell_result as plain_cell
 
 
 def cell_result(strategy: str, k: int, gold: str, ems: Sequence[float]) -> CellResult:
@@ -25,26 +25,26 @@ def _labelled(cell: CellResult, questions: str) -> CellResult:
 
 def test_a_table_of_the_paper_is_read_as_it_stands() -> None:
     """Table 1, NQ, ChatGPT, Post-Fusion: 40.1, 50.4, 7.4, 12.0; concatenation has no %NM."""
-    part = load("post_fusion", "table1", "NQ", "ChatGPT")
+    part = load_paper_part("post_fusion", "table1", "NQ", "ChatGPT")
     assert [s.low for s in part.reported if s.where["strategy"] == "post_fusion"] == [40.1, 50.4, 7.4, 12.0]
     assert [s.format() for s in part.reported if s.where["strategy"] == "concatenation"] == ["38.1", "45.4", "19.9", UNDEFINED]
     assert len(part.reported) == 6 * 4
     assert part.gold_only
     assert part.questions == [5892, 3459]
-    assert load("post_fusion", "table2", "SQuAD", "GPT4").others == {"Supervised": 35.8}
+    assert load_paper_part("post_fusion", "table2", "SQuAD", "GPT4").other_systems == {"Supervised": 35.8}
 
 
 @pytest.mark.parametrize("name", ["table1", "table2", "figure1", "figure3", "figure4", "figure5", "figure6"])
 def test_every_part_loads(name: str) -> None:
     """Each has something to stand beside ours."""
-    part = load("post_fusion", name, "TriviaQA", "Llama2")
+    part = load_paper_part("post_fusion", name, "TriviaQA", "Llama2")
     assert part.reported or part.differences
 
 
 def test_ours_beside_the_paper() -> None:
     """EM 50 against 40.1 is +9.9; a cell that the paper has not, and a value it does not give, are not reported."""
     cells = [cell_result(s, k, "gold_inserted", [1.0, 0.0]) for s, k in (("post_fusion", 5), ("post_fusion", 7))]
-    part = load("post_fusion", "table1", "NQ", "ChatGPT")
+    part = load_paper_part("post_fusion", "table1", "NQ", "ChatGPT")
     values, differences, counts = compare_with_paper(part, cells, 0, (150, 147))[0]
     assert {row[3] for row in differences.rows} == {"not run"}
     first, second = values.rows
@@ -60,37 +60,37 @@ def test_ours_beside_the_paper() -> None:
 def test_a_range_is_met_anywhere_within() -> None:
     """Figure 1 states 2 to 7 % unknown for Post-Fusion: 50 % is 43 over its end."""
     cell = cell_result("post_fusion", 10, "gold_inserted", [1.0, 0.0])
-    row = compare_with_paper(load("post_fusion", "figure1", "NQ", ""), [cell], 0, None)[0][0].rows[0]
+    row = compare_with_paper(load_paper_part("post_fusion", "figure1", "NQ", ""), [cell], 0, None)[0][0].rows[0]
     assert row[5:7] == ["2 to 7", "+43.0"]
 
 
 def test_differences_are_paired_and_say_what_was_not_run() -> None:
     """Table 2's others stand in a row of their own; a contrast without its cells is named."""
     cells = [cell_result("concat_pf", k, "retrieved", ems) for k, ems in ((5, [0.0, 0.0, 1.0]), (20, [1.0, 0.0, 1.0]))]
-    _, contrasts = compare_with_paper(load("post_fusion", "figure4", "", ""), cells, 0, None)[0]
+    _, contrasts = compare_with_paper(load_paper_part("post_fusion", "figure4", "", ""), cells, 0, None)[0]
     assert contrasts.rows[0][:3] == ["EM", "concat_pf, k 20", "concat_pf, k 5"]
     assert contrasts.rows[0][3].startswith("+33.3 [-")
     assert contrasts.rows[0][4:9] == ["1.000", "1.000", "3", "+1.5", "11,628"]
     assert contrasts.rows[1][3] == "not run"
     mixed = [_labelled(cells[0], "dev"), *(_labelled(cell, "test") for cell in cells)]
-    _, contrasts = compare_with_paper(load("post_fusion", "figure4", "", ""), mixed, 0, None)[0]
+    _, contrasts = compare_with_paper(load_paper_part("post_fusion", "figure4", "", ""), mixed, 0, None)[0]
     assert contrasts.rows[0][3].startswith("+33.3 [")
-    _, contrasts = compare_with_paper(load("post_fusion", "figure4", "", ""), [mixed[0], mixed[2]], 0, None)[0]
+    _, contrasts = compare_with_paper(load_paper_part("post_fusion", "figure4", "", ""), [mixed[0], mixed[2]], 0, None)[0]
     assert contrasts.rows[0][3] == "not run"
-    table = compare_with_paper(load("post_fusion", "table2", "NQ", "GPT4"), cells, 0, None)[0][0]
+    table = compare_with_paper(load_paper_part("post_fusion", "table2", "NQ", "GPT4"), cells, 0, None)[0][0]
     assert table.rows[-1][0] == "Supervised (others' result)"
     assert table.rows[-1][5] == "40.9"
-    tokens = difference(cells[1], cells[0], "tokens", 0)
+    tokens = compare_cells(cells[1], cells[0], "tokens", 0)
     assert tokens.difference == 0.0
 
 
 def test_a_table_s_values_make_differences_from_its_first_strategy() -> None:
     """Table 1, NQ, ChatGPT: Concat+PF 42.9 and concatenation 38.1 differ by 4.8; equal values make none."""
-    part = load("post_fusion", "table1", "NQ", "ChatGPT")
+    part = load_paper_part("post_fusion", "table1", "NQ", "ChatGPT")
     values = {row.of["strategy"]: row.value for row in part.differences}
     assert values == {"post_fusion": 2.0, "pruning": 0.9, "summary": 2.4, "concat_pf": 4.8, "pf_concat": 5.1}
     assert {row.less["strategy"] for row in part.differences} == {"concatenation"}
-    assert load("re_rag", "table1", "NQ", "base").differences == []
+    assert load_paper_part("re_rag", "table1", "NQ", "base").differences == []
     ems = [float(n % 2) for n in range(12)]
     cells = [cell_result("concatenation", 5, "gold_inserted", ems), cell_result("concat_pf", 5, "gold_inserted", [1.0] * 12)]
     (note,) = compare_with_paper(part, cells, 0, None)[1]
@@ -99,7 +99,7 @@ def test_a_table_s_values_make_differences_from_its_first_strategy() -> None:
 
 def test_differences_may_be_given_by_data_set() -> None:
     """RE-RAG's table 6: 6.4 on NQ, 2.8 on TriviaQA."""
-    assert [load("re_rag", "table6", name, "").differences[0].value for name in ("NQ", "TQA")] == [6.4, 2.8]
+    assert [load_paper_part("re_rag", "table6", name, "").differences[0].value for name in ("NQ", "TQA")] == [6.4, 2.8]
 
 
 def test_unknown_names_are_refused_with_the_nearest() -> None:
@@ -107,16 +107,16 @@ def test_unknown_names_are_refused_with_the_nearest() -> None:
     right = ("post_fusion", "table1", "NQ", "GPT4")
     for at, wrong in enumerate(("post_fusoin", "tabel1", "nq", "GPT-4")):
         words = [wrong if n == at else word for n, word in enumerate(right)]
-        with pytest.raises(ConfigError, match=f"{wrong}.*there are .*{right[at]}"):
-            load(*words)
+        with pytest.raises(ConfigError, match=f"{wrong}.*Choose one of .*{right[at]}"):
+            load_paper_part(*words)
 
 
 def test_too_few_questions_for_the_papers_effect_are_said_above() -> None:
     """Figure 4 states +1.5 EM from k 5 to 20: with a third of the questions differing it takes 2.8016² / 3 / .015²."""
-    part = load("post_fusion", "figure4", "", "")
+    part = load_paper_part("post_fusion", "figure4", "", "")
     cells = [cell_result("concat_pf", k, "retrieved", ems) for k, ems in ((5, [0.0, 0.0, 1.0]), (20, [1.0, 0.0, 1.0]))]
     (note,) = compare_with_paper(part, cells, 0, None)[1]
     assert "3 cannot show 1 of the 1 differences" in note
     assert "EM of concat_pf, k 20 against concat_pf, k 5 (+1.5) would need 11,628 questions." in note
     assert compare_with_paper(part, cells[:1], 0, None)[1] == []
-    assert compare_with_paper(load("post_fusion", "table1", "NQ", "GPT4"), cells, 0, None)[1] == []
+    assert compare_with_paper(load_paper_part("post_fusion", "table1", "NQ", "GPT4"), cells, 0, None)[1] == []

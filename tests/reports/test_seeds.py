@@ -3,15 +3,15 @@
 from dataclasses import replace
 
 from winnow.reports.cells import CellResult
-from winnow.reports.comparisons import comparison_tables
+from winnow.reports.comparisons import build_comparison_tables
 from winnow.reports.page import build_report
-from winnow.reports.seeds import seeds_table
-from winnow.testing import cell_result
+from winnow.reports.seeds import build_seeds_table
+from winnow.testing import make_cell_result
 
 
 def cell(seed: str, strategy: str, ems: list[float]) -> CellResult:
     """A cell of one training seed."""
-    one = cell_result(strategy, 5, "g", ems)
+    one = make_cell_result(strategy, 5, "g", ems)
     return replace(one, labels=replace(one.labels, seed=seed))
 
 
@@ -25,17 +25,17 @@ CELLS = [
 
 def test_the_spread_is_over_trainings() -> None:
     """EM 50, 75 and 25 %: mean 50, standard deviation 25; a cell with one training has no spread."""
-    table = seeds_table(CELLS, 0)
+    table = build_seeds_table(CELLS, 0)
     assert table is not None
     assert [row[:6] for row in table.rows] == [["a", "5", "g", "1, 2, 3", "4", "50.0 ± 25.0 [25.0, 75.0]"]]
-    assert seeds_table(CELLS[2:], 0) is None
-    assert seeds_table([cell("", "a", [1, 1]), cell("", "a", [0, 0])], 0) is None
+    assert build_seeds_table(CELLS[2:], 0) is None
+    assert build_seeds_table([cell("", "a", [1, 1]), cell("", "a", [0, 0])], 0) is None
 
 
 def test_the_spread_is_on_common_questions() -> None:
     """A closed-book filter by the trained reader leaves each training other questions."""
-    fewer = CELLS[1].subset(lambda sample: sample.question.question_id != "q0")
-    table = seeds_table([CELLS[0], fewer], 0)
+    fewer = CELLS[1].filter_samples(lambda sample: sample.question.question_id != "q0")
+    table = build_seeds_table([CELLS[0], fewer], 0)
     assert table is not None
     assert table.rows[0][3:6] == ["1, 2", "3", "50.0 ± 23.6 [33.3, 66.7]"]
 
@@ -43,13 +43,13 @@ def test_the_spread_is_on_common_questions() -> None:
 def test_a_cell_that_rests_on_no_training_is_compared_with_every_seed() -> None:
     """It has no seed of its own."""
     baseline = cell("", "b", [1, 0, 0, 1])
-    (table,) = comparison_tables([*CELLS[:3], baseline], 0)
+    (table,) = build_comparison_tables([*CELLS[:3], baseline], 0)
     assert [row[:2] for row in table.rows] == [["b", f"a (seed {n})"] for n in (1, 2, 3)]
 
 
 def test_only_cells_of_one_seed_are_compared() -> None:
     """Trainings are no settings: their spread has a table of its own."""
-    (table,) = comparison_tables(CELLS, 0)
+    (table,) = build_comparison_tables(CELLS, 0)
     assert [row[:3] for row in table.rows] == [["b (seed 1)", "a (seed 1)", "k 5, g"]]
 
 

@@ -8,9 +8,9 @@ import pytest
 from winnow.errors import ConfigError
 from winnow.records import Passage
 from winnow.retrievers.bm25 import BM25
-from winnow.testing import PASSAGES, question
+from winnow.testing import PASSAGES, make_question
 
-QUESTIONS = [question("Which rivers flow in France?", question_id="1"), question("What barks?", question_id="2")]
+QUESTIONS = [make_question("Which rivers flow in France?", question_id="1"), make_question("What barks?", question_id="2")]
 
 
 def source() -> Iterator[Passage]:
@@ -24,7 +24,7 @@ def test_bm25_stems_and_ranks(tmp_path: Path) -> None:
     assert hits[0][0].passage_id == "c"
     assert hits[1][0].passage_id == "d"
     assert [len(hits) for hits in hits] == [2, 1]
-    assert BM25().open(tmp_path).search([question("xyzzy?")], 100) == [[]]
+    assert BM25().open(tmp_path).search([make_question("xyzzy?")], 100) == [[]]
     scores = [hit.score for hit in hits[0]]
     assert scores == sorted(scores, reverse=True)
     assert len(BM25().open(tmp_path).search(QUESTIONS, 1)[0]) == 1

@@ -10,9 +10,9 @@ from winnow.errors import ConfigError
 from winnow.modeling.sentence_encoder import SentenceEncoder
 from winnow.records import Passage
 from winnow.retrievers.dense import Dense
-from winnow.testing import PASSAGES, question
+from winnow.testing import PASSAGES, make_question
 
-QUESTIONS = [question("Which rivers flow in France?", question_id="1"), question("What barks?", question_id="2")]
+QUESTIONS = [make_question("Which rivers flow in France?", question_id="1"), make_question("What barks?", question_id="2")]
 
 
 def source() -> Iterator[Passage]:
@@ -25,7 +25,7 @@ def test_dense_equals_brute_force(tmp_path: Path, encoder: SentenceEncoder, fact
     dense = Dense(encoder, factory, shard_size=3)
     dense.build(source, tmp_path)
     hits = dense.open(tmp_path).search(QUESTIONS, 4)
-    scores = encoder.queries([q.text for q in QUESTIONS]) @ encoder.passages(PASSAGES).T
+    scores = encoder.encode_queries([q.text for q in QUESTIONS]) @ encoder.encode_passages(PASSAGES).T
     expected = [[PASSAGES[n].passage_id for n in row] for row in np.argsort(-scores, axis=1)]
     assert [[hit.passage_id for hit in hits] for hits in hits] == expected
     assert not (tmp_path / "vectors").exists()

@@ -10,10 +10,10 @@ from winnow.modeling.sentence_encoder import SentenceEncoder
 from winnow.records import Hit, Passage
 from winnow.retrievers.bm25 import BM25
 from winnow.retrievers.dense import Dense
-from winnow.retrievers.hybrid import Hybrid, fuse
-from winnow.testing import PASSAGES, question
+from winnow.retrievers.hybrid import Hybrid, fuse_rankings
+from winnow.testing import PASSAGES, make_question
 
-QUESTIONS = [question("Which rivers flow in France?", question_id="1"), question("What barks?", question_id="2")]
+QUESTIONS = [make_question("Which rivers flow in France?", question_id="1"), make_question("What barks?", question_id="2")]
 
 
 def source() -> Iterator[Passage]:
@@ -22,7 +22,7 @@ def source() -> Iterator[Passage]:
 
 def test_fusion_by_hand() -> None:
     """At constant 1: x is first and second, 1/2 + 1/3; y second and absent, 1/3; z absent and first, 1/2."""
-    hits = fuse([[Hit("x", 9), Hit("y", 8)], [Hit("z", 3), Hit("x", 2)]], rrf_k=1)
+    hits = fuse_rankings([[Hit("x", 9), Hit("y", 8)], [Hit("z", 3), Hit("x", 2)]], rrf_k=1)
     assert [hit.passage_id for hit in hits] == ["x", "z", "y"]
     assert hits[0].score == pytest.approx(5 / 6)
 

@@ -9,9 +9,9 @@ import pytest
 from winnow.errors import InputError
 from winnow.records import Hit, Passage
 from winnow.retrievers.provided import Provided
-from winnow.testing import PASSAGES, question
+from winnow.testing import PASSAGES, make_question
 
-QUESTIONS = [question("Which rivers flow in France?", question_id="1"), question("What barks?", question_id="2")]
+QUESTIONS = [make_question("Which rivers flow in France?", question_id="1"), make_question("What barks?", question_id="2")]
 
 
 def source() -> Iterator[Passage]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from winnow.driver import Driver, Job
 from winnow.ledger.sqlite import SqliteStore
-from winnow.protocols import engines_for
+from winnow.protocols import build_engine_map
 from winnow.records import Hit, Passage, Plan, Question, Search
 from winnow.retrievers.bm25 import BM25
 from winnow.searchers.local import LocalSearch
@@ -30,7 +30,7 @@ def test_a_plan_searches_and_a_replay_needs_no_index(tmp_path: Path) -> None:
     for _ in range(2):
         engine = LocalSearch(open_index, lambda: {p.passage_id: p for p in PASSAGES}, "bm25@1")  # type: ignore[arg-type]
         with SqliteStore(tmp_path / "ledger.sqlite") as ledger:
-            driver = Driver(engines_for(engine), ledger)
+            driver = Driver(build_engine_map(engine), ledger)
             (outcome,) = driver.run([Job("q", _two_searches())])
         assert [p.passage_id for p in outcome.result][:1] == ["b"]
         assert len(outcome.result) == 3
@@ -41,8 +41,8 @@ def test_a_plan_searches_and_a_replay_needs_no_index(tmp_path: Path) -> None:
 def test_an_empty_query_is_refused() -> None:
     """It would return passages at random."""
     engine = LocalSearch(lambda: None, dict, "x")  # type: ignore[arg-type, return-value]
-    assert "needs a query" in (engine.refusal(Search(" ", 1)) or "")
-    assert engine.refusal(Search("x", 1)) is None
+    assert "needs a query" in (engine.explain_refusal(Search(" ", 1)) or "")
+    assert engine.explain_refusal(Search("x", 1)) is None
 
 
 class DepthDependent:

@@ -11,10 +11,10 @@ from winnow.errors import ConfigError
 from winnow.records import Decoding, Generate
 from winnow.strategies.chain_of_thought import ChainOfThought
 from winnow.strategies.prompt import Prompt
-from winnow.testing import context, play, question
+from winnow.testing import make_context, make_question, run_scripted_plan
 
 PROMPT = Prompt("{contexts} Q {question}", "Q {question}", "{contexts} C {candidates} Q {question}", "[{number}] {text}")
-CONTEXTS = [context(1, "one"), context(2, "two")]
+CONTEXTS = [make_context(1, "one"), make_context(2, "two")]
 
 
 def strategy(name: str) -> ChainOfThought:
@@ -27,7 +27,7 @@ def strategy(name: str) -> ChainOfThought:
 @pytest.mark.parametrize("name", ["pruning", "summary"])
 def test_structure_of_the_prompt(name: str) -> None:
     """Examples, the format, the rule for unknown, one demonstration, then the question, ending where to think on."""
-    plan = strategy(name).plan(question("Who?"), CONTEXTS)
+    plan = strategy(name).plan(make_question("Who?"), CONTEXTS)
     (requests,) = next(plan)
     assert isinstance(requests, Generate)
     text = requests.messages[-1].content
@@ -41,14 +41,17 @@ def test_structure_of_the_prompt(name: str) -> None:
 def test_the_answer_comes_after_the_rationale() -> None:
     """What stands behind the last "Answer:"; a rationale without an end may say unknown in its last line."""
     plan = strategy("pruning")
-    assert play(plan.plan(question(), CONTEXTS), [["Source 1 is out.\nAnswer: Jane Austen"]])[0].text == "Jane Austen"
-    assert play(plan.plan(question(), CONTEXTS), [["Answer: unknown"]])[0].unknown
+    assert (
+        run_scripted_plan(plan.plan(make_question(), CONTEXTS), [["Source 1 is out.\nAnswer: Jane Austen"]])[0].text
+        == "Jane Austen"
+    )
+    assert run_scripted_plan(plan.plan(make_question(), CONTEXTS), [["Answer: unknown"]])[0].unknown
 
 
 def test_samples_vote() -> None:
     """Self-consistency as it was first meant: over chains of thought."""
     plan = replace(strategy("summary"), decoding=Decoding(temperature=0.7, samples=3))
-    assert play(plan.plan(question(), CONTEXTS), [["Answer: a", "x\nAnswer: b", "Answer: B"]])[0].text == "b"
+    assert run_scripted_plan(plan.plan(make_question(), CONTEXTS), [["Answer: a", "x\nAnswer: b", "Answer: B"]])[0].text == "b"
 
 
 def test_a_template_without_its_fields_is_refused() -> None:

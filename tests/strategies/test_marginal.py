@@ -9,17 +9,18 @@ from winnow.errors import ConfigError, ReaderError
 from winnow.records import Answer, Decoding, Generate, Generation, Likelihood, Score
 from winnow.strategies.marginal import Marginal
 from winnow.strategies.prompt import Prompt
-from winnow.testing import context, question
+from winnow.testing import make_context, make_question
 
 PROMPT = Prompt("{contexts} {question}", "{question}", "{contexts} {candidates} {question}", "{text}")
 CONTEXTS = [
-    replace(context(n, text), log_weight=math.log(w)) for n, (text, w) in enumerate([("a", 5.0), ("b", 3.0), ("c", 2.0)], 1)
+    replace(make_context(n, text), log_weight=math.log(w))
+    for n, (text, w) in enumerate([("a", 5.0), ("b", 3.0), ("c", 2.0)], 1)
 ]
 
 
 def answer(scoring: str, replies: list[str], likelihoods: dict[tuple[str, str], float], **more: bool) -> tuple[Answer, int]:
     """Play a plan: likelihoods by (passage, answer); return the answer and how many likelihoods it asked for."""
-    plan = Marginal(PROMPT, Decoding(), scoring=scoring, **more).plan(question(), CONTEXTS)  # type: ignore[arg-type]
+    plan = Marginal(PROMPT, Decoding(), scoring=scoring, **more).plan(make_question(), CONTEXTS)  # type: ignore[arg-type]
     requests = next(plan)
     assert len(requests) == 3
     try:
@@ -47,7 +48,7 @@ def test_fast_scores_an_answer_where_it_was_given() -> None:
 
 def test_generated_scores_an_answer_by_its_own_tokens() -> None:
     """As fast, without a likelihood: x: 0.5 * 0.9 = 0.45; y: 0.3 * 0.8 * 0.9 + 0.2 * 0.6 = 0.336."""
-    plan = Marginal(PROMPT, Decoding(), scoring="generated").plan(question(), CONTEXTS)
+    plan = Marginal(PROMPT, Decoding(), scoring="generated").plan(make_question(), CONTEXTS)
     requests = next(plan)
     assert all(isinstance(one, Generate) and one.decoding.logprobs for one in requests)
     replies = [("x", (0.9,)), ("y", (0.8, 0.9)), ("Y", (0.6,))]
@@ -60,7 +61,7 @@ def test_generated_scores_an_answer_by_its_own_tokens() -> None:
 
 def test_a_server_without_log_probabilities_is_named() -> None:
     """It never counts as probability 1."""
-    plan = Marginal(PROMPT, Decoding(), scoring="generated").plan(question(), CONTEXTS)
+    plan = Marginal(PROMPT, Decoding(), scoring="generated").plan(make_question(), CONTEXTS)
     next(plan)
     with pytest.raises(ReaderError, match=r"the reader returned none.*strategy=post_fusion"):
         plan.send([Generation("x")] * 3)

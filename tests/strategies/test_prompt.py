@@ -8,21 +8,21 @@ from winnow.errors import ConfigError
 from winnow.records import Decoding
 from winnow.strategies.demonstrations import Demonstration, Shots
 from winnow.strategies.prompt import Prompt, build_request
-from winnow.testing import context, question
+from winnow.testing import make_context, make_question
 
 PROMPT = Prompt("{contexts}|{question}", "{question}", "{contexts}|{candidates}|{question}")
 
 
 def test_passages_are_numbered_with_their_titles() -> None:
     """As in the paper's figures: [1] title | text."""
-    (message,) = PROMPT.render(question("Q?"), [context(1, "one"), context(2, "two {brace}")])
+    (message,) = PROMPT.render(make_question("Q?"), [make_context(1, "one"), make_context(2, "two {brace}")])
     assert message.content == "[1] Title 1 | one\n[2] Title 2 | two {brace}|Q?"
 
 
 def test_candidates_and_system_have_their_place() -> None:
     """Candidates switch the template; a system text is a message of its own."""
     prompt = Prompt(PROMPT.with_contexts, PROMPT.without_contexts, PROMPT.with_candidates, system="Be short.")
-    system, user = prompt.render(question("Q?"), [context(1, "one")], ["a", "b"])
+    system, user = prompt.render(make_question("Q?"), [make_context(1, "one")], ["a", "b"])
     assert (system.role, system.content) == ("system", "Be short.")
     assert user.content == "[1] Title 1 | one|a; b|Q?"
 
@@ -42,26 +42,28 @@ def test_demonstrations_stand_before_the_question() -> None:
         with_candidates="{demonstrations}#{contexts}|{candidates}|{question}",
         demonstration="{number} {contexts} {question} {answer}",
         shots=Shots(2),
-        demonstrations=[Demonstration(f"d{n}", f"D{n}?", context(n, f"text {n}").passage, f"A{n}") for n in (1, 2, 3)],
+        demonstrations=[Demonstration(f"d{n}", f"D{n}?", make_context(n, f"text {n}").passage, f"A{n}") for n in (1, 2, 3)],
     )  # fmt: skip
-    (message,) = prompt.render(question("Q?"), [context(3, "three")])
+    (message,) = prompt.render(make_question("Q?"), [make_context(3, "three")])
     assert message.content == "1 [1] Title 1 | text 1 D1? A1\n2 [1] Title 2 | text 2 D2? A2#[1] Title 3 | three|Q?"
-    assert prompt.render(question("Q?"), [])[0].content == "Q?"
+    assert prompt.render(make_question("Q?"), [])[0].content == "Q?"
     with pytest.raises(ConfigError, match="needs its demonstrations"):
-        replace(prompt, demonstrations=()).render(question("Q?"), [context(3, "three")])
+        replace(prompt, demonstrations=()).render(make_question("Q?"), [make_context(3, "three")])
     with pytest.raises(ConfigError, match=r"prompt\.demonstration must have"):
         replace(prompt, demonstration="{question}")
-    (own,) = prompt.render(question("D1?", question_id="d1"), [context(3, "three")])
+    (own,) = prompt.render(make_question("D1?", question_id="d1"), [make_context(3, "three")])
     assert "A1" not in own.content  # no question sees its own answer
     assert "A3" in own.content
-    assert replace(prompt, shots=None).render(question("Q?"), [context(3, "t")])[0].content == "#[1] Title 3 | t|Q?"
+    assert replace(prompt, shots=None).render(make_question("Q?"), [make_context(3, "t")])[0].content == "#[1] Title 3 | t|Q?"
     with pytest.raises(ConfigError, match=r"with_contexts must have the fields .*demonstrations"):
         replace(prompt, with_contexts=PROMPT.with_contexts)
 
 
 def test_shedding_keeps_the_gold_passage_to_the_last() -> None:
     """Of ranks 1, 2 and gold 3 the second goes first, then the first, then nothing more."""
-    request = build_request(PROMPT, question(), [context(1, "A"), context(2, "B"), context(3, "C", is_gold=True)], Decoding())
+    request = build_request(
+        PROMPT, make_question(), [make_context(1, "A"), make_context(2, "B"), make_context(3, "C", is_gold=True)], Decoding()
+    )
     assert request.shorter is not None
     shorter = request.shorter()
     assert shorter is not None

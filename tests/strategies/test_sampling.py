@@ -6,17 +6,17 @@ from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.pf_concat import PFConcat
 from winnow.strategies.post_fusion import PostFusion
 from winnow.strategies.prompt import Prompt
-from winnow.strategies.sampling import request_pools
-from winnow.testing import context, play, question
+from winnow.strategies.sampling import request_replies
+from winnow.testing import make_context, make_question, run_scripted_plan
 
 PROMPT = Prompt("{contexts} Q {question}", "Q {question}", "{contexts} C {candidates} Q {question}", "<{text}>")
 HOT = Decoding(temperature=0.7, samples=3)
-CONTEXTS = [context(1, "one"), context(2, "two")]
+CONTEXTS = [make_context(1, "one"), make_context(2, "two")]
 
 
 def test_each_prompt_is_put_as_often_as_it_has_samples_under_numbers() -> None:
     """The numbers start at 0, so that more samples find the earlier ones in the ledger."""
-    plan = PostFusion(PROMPT, HOT).plan(question(), CONTEXTS)
+    plan = PostFusion(PROMPT, HOT).plan(make_question(), CONTEXTS)
     requests = next(plan)
     assert [r.sample for r in requests if isinstance(r, Generate)] == [0, 1, 2, 0, 1, 2]
     assert len({r.messages for r in requests if isinstance(r, Generate)}) == 2
@@ -30,27 +30,29 @@ def test_each_prompt_is_put_as_often_as_it_has_samples_under_numbers() -> None:
 
 def test_concatenation_takes_the_majority_of_its_samples() -> None:
     """One prompt, three samples."""
-    answer, prompts = play(Concatenation(PROMPT, HOT).plan(question(), CONTEXTS), [["a", "b", "B"]])
+    answer, prompts = run_scripted_plan(Concatenation(PROMPT, HOT).plan(make_question(), CONTEXTS), [["a", "b", "B"]])
     assert (answer.text, len(set(prompts[0])), len(prompts[0])) == ("b", 1, 3)
 
 
 def test_concat_pf_falls_back_only_if_every_sample_is_unknown() -> None:
     """One known sample is an answer; none starts p * k further calls."""
     strategy = ConcatPF(PROMPT, HOT)
-    assert len(play(strategy.plan(question(), CONTEXTS), [["unknown", "a", "unknown"]])[1]) == 1
-    answer, prompts = play(strategy.plan(question(), CONTEXTS), [["unknown"] * 3, ["x", "y", "x", "unknown", "x", "y"]])
+    assert len(run_scripted_plan(strategy.plan(make_question(), CONTEXTS), [["unknown", "a", "unknown"]])[1]) == 1
+    answer, prompts = run_scripted_plan(
+        strategy.plan(make_question(), CONTEXTS), [["unknown"] * 3, ["x", "y", "x", "unknown", "x", "y"]]
+    )
     assert (answer.text, len(prompts[1])) == ("x", 6)
 
 
 def test_pf_concat_keeps_a_passage_that_any_sample_answers() -> None:
     """The second round is sampled too."""
     rounds = [["unknown", "x", "unknown", "unknown", "unknown", "unknown"], ["x", "z", "x"]]
-    answer, prompts = play(PFConcat(PROMPT, HOT).plan(question(), CONTEXTS), rounds)
+    answer, prompts = run_scripted_plan(PFConcat(PROMPT, HOT).plan(make_question(), CONTEXTS), rounds)
     assert set(prompts[1]) == {"<one> C x Q Who wrote Emma?"}
     assert answer.text == "x"
 
 
 def test_greedy_asks_once() -> None:
     """No sampling, no numbers beyond 0."""
-    plan = request_pools([Generate((), Decoding())])
+    plan = request_replies([Generate((), Decoding())])
     assert [r.sample for r in next(plan) if isinstance(r, Generate)] == [0]

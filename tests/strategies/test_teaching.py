@@ -5,16 +5,16 @@ import math
 from winnow.records import Decoding, Generation, Likelihood, Question, Score
 from winnow.strategies.prompt import Prompt
 from winnow.strategies.teaching import ScoredReply, Teacher
-from winnow.testing import context
+from winnow.testing import make_context
 
 TEACHER = Teacher(Prompt("{contexts} Q {question}", "Q {question}", "{contexts}{candidates}{question}", "{text}"), Decoding(8))
 QUESTION = Question("q1", "Who wrote Emma?", (" ", "Jane Austen", "Austen"))
-CONTEXTS = [context(1, "one"), context(2, "two")]
+CONTEXTS = [make_context(1, "one"), make_context(2, "two")]
 
 
 def test_likelihoods_are_of_the_first_answer_in_each_context() -> None:
     """One request a context, of the first answer that is not blank; the scores come back in order."""
-    plan = TEACHER.likelihoods(QUESTION, CONTEXTS)
+    plan = TEACHER.request_likelihoods(QUESTION, CONTEXTS)
     requests = next(plan)
     assert [(r.messages[0].content, r.continuation) for r in requests if isinstance(r, Likelihood)] == [
         ("one Q Who wrote Emma?", "Jane Austen"),
@@ -25,7 +25,7 @@ def test_likelihoods_are_of_the_first_answer_in_each_context() -> None:
 
 def test_replies_are_scored_and_unknown_has_no_weight() -> None:
     """Two rounds: answers, then the likelihood of each in its own context."""
-    plan = TEACHER.replies(QUESTION, CONTEXTS)
+    plan = TEACHER.request_scored_replies(QUESTION, CONTEXTS)
     next(plan)
     requests = plan.send([Generation("Answer: Austen"), Generation("unknown")])
     assert [r.continuation for r in requests if isinstance(r, Likelihood)] == ["Austen", "unknown"]

@@ -6,21 +6,25 @@ from dataclasses import replace
 import pytest
 
 from winnow.errors import ConfigError
-from winnow.strategies.sampling import Pool
+from winnow.strategies.sampling import PromptReplies
 from winnow.strategies.vote import Vote
-from winnow.testing import context, question
+from winnow.testing import make_context, make_question
 
-RANKED = [context(n, str(n)) for n in range(1, 7)]
+RANKED = [make_context(n, str(n)) for n in range(1, 7)]
 
 
-def pools(*answers: list[str]) -> list[Pool]:
+def build_replies(*answers: list[str]) -> list[PromptReplies]:
     """One pool per passage, whose replies are the answers."""
-    return [Pool(tuple(pool), tuple(f"Answer: {answer}" for answer in pool)) for pool in answers]
+    return [PromptReplies(tuple(pool), tuple(f"Answer: {answer}" for answer in pool)) for pool in answers]
 
 
 def winner(answers: list[str], vote: Vote | None = None) -> str:
     """The winner over one answer per passage."""
-    return (vote or Vote()).majority(question(), RANKED[: len(answers)], pools(*([answer] for answer in answers))).text
+    return (
+        (vote or Vote())
+        .choose_majority(make_question(), RANKED[: len(answers)], build_replies(*([answer] for answer in answers)))
+        .text
+    )
 
 
 def test_answers_group_by_normalised_form() -> None:
@@ -31,9 +35,9 @@ def test_answers_group_by_normalised_form() -> None:
 def test_ties_go_to_the_higher_ranked() -> None:
     """Order is ranking order, not that of the prompt; an inserted passage counts as last."""
     assert winner(["b", "a", "a", "b"]) == "b"
-    moved = [context(3, "x"), context(1, "y"), context(9, "z", rank=0)]
-    assert Vote().majority(question(), moved, pools(["third"], ["first"], ["inserted"])).text == "first"
-    assert Vote().majority(question(), moved[::2], pools(["third"], ["inserted"])).text == "third"
+    moved = [make_context(3, "x"), make_context(1, "y"), make_context(9, "z", rank=0)]
+    assert Vote().choose_majority(make_question(), moved, build_replies(["third"], ["first"], ["inserted"])).text == "first"
+    assert Vote().choose_majority(make_question(), moved[::2], build_replies(["third"], ["inserted"])).text == "third"
 
 
 def test_random_ties_are_seeded() -> None:
@@ -47,20 +51,20 @@ def test_unknown_wins_only_if_nothing_else_is_said_unless_it_votes() -> None:
     """As a candidate it can win, in whatever words it came."""
     assert winner(["unknown", "I don't know", "a"]) == "a"
     assert winner(["unknown", "I don't know", "a"], Vote(unknown_votes=True)) == "unknown"
-    result = Vote().majority(question(), RANKED[:2], pools(["unknown"], [""]))
+    result = Vote().choose_majority(make_question(), RANKED[:2], build_replies(["unknown"], [""]))
     assert (result.text, result.unknown, result.candidates) == ("unknown", True, ())
 
 
 def test_samples_of_one_passage_are_votes_of_their_own() -> None:
     """Two samples of one passage outvote one of another; every known answer is a candidate."""
-    result = Vote().majority(question(), RANKED[:2], pools(["a", "b"], ["b", "unknown"]))
+    result = Vote().choose_majority(make_question(), RANKED[:2], build_replies(["a", "b"], ["b", "unknown"]))
     assert (result.text, result.candidates) == ("b", ("a", "b", "b"))
 
 
 def test_a_single_reply_is_the_answer_itself() -> None:
     """It is nobody's candidate, so that %NM is not measured; several samples are."""
-    assert Vote().choose(question(), *pools(["Paris"])).candidates == ()
-    assert Vote().choose(question(), *pools(["Paris", "paris", "Rome"])).candidates == ("Paris", "paris", "Rome")
+    assert Vote().choose(make_question(), *build_replies(["Paris"])).candidates == ()
+    assert Vote().choose(make_question(), *build_replies(["Paris", "paris", "Rome"])).candidates == ("Paris", "paris", "Rome")
 
 
 def test_an_unknown_rule_is_refused() -> None:
@@ -72,24 +76,26 @@ def test_an_unknown_rule_is_refused() -> None:
 def test_weights_count_instead_of_heads() -> None:
     """One vote of log-weight log 3 outweighs two of 1; equal weights, however large, leave ties ties."""
     weighed = [replace(RANKED[0], log_weight=math.log(3)), *RANKED[1:3]]
-    assert Vote().majority(question(), weighed, pools(["a"], ["b"], ["b"])).text == "a"
+    assert Vote().choose_majority(make_question(), weighed, build_replies(["a"], ["b"], ["b"])).text == "a"
     alike = [replace(c, log_weight=700.0) for c in RANKED[:4]]
-    assert Vote().majority(question(), alike, pools(["b"], ["a"], ["a"], ["b"])).text == "b"
+    assert Vote().choose_majority(make_question(), alike, build_replies(["b"], ["a"], ["a"], ["b"])).text == "b"
 
 
 def test_the_answer_says_what_it_came_from() -> None:
     """The winner's own reply, the passages of its prompt, and the votes."""
-    asked = [replace(pool, used=(shown.passage,)) for pool, shown in zip(pools(["a"], ["b"], ["B"]), RANKED, strict=False)]
-    result = Vote().majority(question(), RANKED[:3], asked)
+    asked = [
+        replace(pool, used=(shown.passage,)) for pool, shown in zip(build_replies(["a"], ["b"], ["B"]), RANKED, strict=False)
+    ]
+    result = Vote().choose_majority(make_question(), RANKED[:3], asked)
     assert (result.text, result.reply, result.trace) == ("b", "Answer: b", ("vote: a 1; b 2",))
     assert [p.passage_id for p in result.used] == ["p2"]
 
 
 def test_the_samples_of_one_prompt_vote() -> None:
     """Each counts as one, also two of them; the reply shown is the first with the winning answer."""
-    result = Vote().choose(question(), Pool(("b", "a", "a"), ("r1", "r2", "r3")))
+    result = Vote().choose(make_question(), PromptReplies(("b", "a", "a"), ("r1", "r2", "r3")))
     assert (result.text, result.reply, result.candidates) == ("a", "r2", ("b", "a", "a"))
     assert result.trace == ("vote: b 1; a 2",)
-    assert Vote().choose(question(), Pool(("unknown", "a"), ("r1", "r2"))).text == "a"
-    silent = Vote().choose(question(), Pool(("unknown", ""), ("r1", "r2")))
+    assert Vote().choose(make_question(), PromptReplies(("unknown", "a"), ("r1", "r2"))).text == "a"
+    silent = Vote().choose(make_question(), PromptReplies(("unknown", ""), ("r1", "r2")))
     assert (silent.text, silent.reply) == ("unknown", "r1")

@@ -7,16 +7,16 @@ import pytest
 from winnow.driver import Driver, Job
 from winnow.errors import LedgerError
 from winnow.ledger.sqlite import SqliteStore
-from winnow.protocols import engines_for
+from winnow.protocols import build_engine_map
 from winnow.records import Decoding
 from winnow.strategies.concat_pf import ConcatPF
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.prompt import Prompt
-from winnow.sweeps.replay import replay
-from winnow.testing import ScriptedReader, context, question
+from winnow.sweeps.replay import replay_plan
+from winnow.testing import ScriptedReader, make_context, make_question
 
 PROMPT = Prompt("{contexts} Q {question}", "Q {question}", "{contexts} C {candidates} Q {question}", "[{number}] {text}")
-CONTEXTS = [context(1, "a"), context(2, "b"), context(3, "c" * 40)]
+CONTEXTS = [make_context(1, "a"), make_context(2, "b"), make_context(3, "c" * 40)]
 
 
 def test_rounds_replies_and_the_answer_come_from_the_ledger(tmp_path: Path) -> None:
@@ -24,8 +24,8 @@ def test_rounds_replies_and_the_answer_come_from_the_ledger(tmp_path: Path) -> N
     reader = ScriptedReader(lambda prompt: "unknown" if "[2]" in prompt else "b" if "b" in prompt else "a")
     strategy = ConcatPF(PROMPT, Decoding())
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
-        (outcome,) = Driver(engines_for(reader), ledger).run([Job(1, strategy.plan(question(), CONTEXTS))])
-        played = replay(strategy.plan(question(), CONTEXTS), {"reader": "scripted"}, ledger)
+        (outcome,) = Driver(build_engine_map(reader), ledger).run([Job(1, strategy.plan(make_question(), CONTEXTS))])
+        played = replay_plan(strategy.plan(make_question(), CONTEXTS), {"reader": "scripted"}, ledger)
     assert [len(calls) for calls in played.rounds] == [1, 3]
     assert [call.result.text for call in played.rounds[1]] == ["a", "b", "a"]  # type: ignore[union-attr]
     assert played.result == outcome.result
@@ -36,8 +36,12 @@ def test_a_shortened_prompt_is_found_as_it_was_sent(tmp_path: Path) -> None:
     """The driver drops the third passage; the replay shows the prompt of two."""
     strategy = Concatenation(PROMPT, Decoding())
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
-        list(Driver(engines_for(ScriptedReader(context_length=60)), ledger).run([Job(1, strategy.plan(question(), CONTEXTS))]))
-        played = replay(strategy.plan(question(), CONTEXTS), {"reader": "scripted"}, ledger)
+        list(
+            Driver(build_engine_map(ScriptedReader(context_length=60)), ledger).run(
+                [Job(1, strategy.plan(make_question(), CONTEXTS))]
+            )
+        )
+        played = replay_plan(strategy.plan(make_question(), CONTEXTS), {"reader": "scripted"}, ledger)
     ((call,),) = played.rounds
     assert call.dropped == 1
     assert "[3]" not in call.request.messages[0].content  # type: ignore[union-attr]
@@ -49,4 +53,4 @@ def test_a_missing_call_is_named(tmp_path: Path) -> None:
         SqliteStore(tmp_path / "l.sqlite") as ledger,
         pytest.raises(LedgerError, match=r"lacks a call of round 1 \(Generate, role 'reader', engine other\). Run"),
     ):
-        replay(Concatenation(PROMPT, Decoding()).plan(question(), CONTEXTS), {"reader": "other"}, ledger)
+        replay_plan(Concatenation(PROMPT, Decoding()).plan(make_question(), CONTEXTS), {"reader": "other"}, ledger)

@@ -12,7 +12,7 @@ SMALL = FactsSettings(train=40, dev=10, test=20, contexts=6, values=5, first_nam
 def test_one_context_answers_and_the_rest_distract() -> None:
     """Half of the others speak of the same person, half have the relation; none states the answer."""
     world = Facts(SMALL)
-    for case in world.split("train"):
+    for case in world.generate_cases("train"):
         name = next(person for person in world.facts if person in case.question.text)
         answer = case.question.answers[0]
         assert [has_answer(c.passage.text, [answer]) for c in case.contexts] == [c.has_answer for c in case.contexts]
@@ -26,22 +26,24 @@ def test_test_people_are_strangers_to_training() -> None:
     world = Facts(SMALL)
     train, dev, test = (set(world.people[name]) for name in ("train", "dev", "test"))
     assert not train & dev | train & test | dev & test
-    assert [c.question for c in Facts(SMALL).split("test")] == [c.question for c in Facts(SMALL).split("test")]
-    assert list(Facts(SMALL).split("test")) != list(Facts(FactsSettings(seed=2)).split("test"))
+    assert [c.question for c in Facts(SMALL).generate_cases("test")] == [
+        c.question for c in Facts(SMALL).generate_cases("test")
+    ]
+    assert list(Facts(SMALL).generate_cases("test")) != list(Facts(FactsSettings(seed=2)).generate_cases("test"))
 
 
 def test_a_cloze_masks_what_its_passage_states() -> None:
     """The value alone is missing; all words are in the tokenizer's texts."""
     world = Facts(SMALL)
-    known = set(" ".join(world.texts()).split())
-    for cloze in world.cloze(30):
+    known = set(" ".join(world.list_vocabulary_texts()).split())
+    for cloze in world.generate_clozes(30):
         assert cloze.question.replace("<mask>", cloze.answer) == cloze.passage.text
         assert set(cloze.passage.text.split()) <= known
 
 
 def test_settings_are_checked() -> None:
     """Too few contexts, too few people."""
-    with pytest.raises(ConfigError, match="contexts starts at 3"):
+    with pytest.raises(ConfigError, match="at least 3 contexts per question"):
         FactsSettings(contexts=2)
     with pytest.raises(ConfigError, match="at least 40 people"):
         FactsSettings(first_names=2, last_names=2)

@@ -22,7 +22,7 @@ def ask(url: str, prompt: str) -> dict[str, object]:
 def test_it_answers_by_its_function_and_counts() -> None:
     """One choice; how often each prompt came and was answered."""
     server = ChatServer(reply=lambda prompt: prompt[::-1], fault_rule=lambda _, time: "500" if time == 1 else None)
-    with server.serving() as url:
+    with server.serve() as url:
         with pytest.raises(OSError, match="500"):
             ask(url, "abc")
         assert ask(url, "abc")["choices"][0]["message"]["content"] == "cba"  # type: ignore[index]

@@ -4,12 +4,12 @@ from pathlib import Path
 
 from winnow.modeling.loading import check_model, load_causal_lm
 from winnow.records import Answer, Decoding, Generate, Message, Plan
-from winnow.testing import ScriptedReader, context, play, question, tiny_causal_lm
+from winnow.testing import ScriptedReader, make_context, make_question, make_tiny_causal_lm, run_scripted_plan
 
 
 def test_a_scripted_reader_answers_in_batches() -> None:
     """By its function, in order, counting tokens as words."""
-    reader = ScriptedReader(str.upper, batch=2)
+    reader = ScriptedReader(str.upper, batch_size=2)
     reader.submit([Generate((Message("user", text),), Decoding()) for text in ("a b", "c", "d")])
     first, second = reader.collect(), reader.collect()
     assert [r.text for _, r in first] == ["A B", "C"]  # type: ignore[union-attr]
@@ -25,18 +25,18 @@ def test_play_runs_a_plan_round_by_round() -> None:
         (reply,) = yield [Generate((Message("user", reply.text),), Decoding())]
         return Answer(reply.text, unknown=False)
 
-    assert play(plan(), [["one"], ["two"]]) == (Answer("two", unknown=False), [["first"], ["one"]])
+    assert run_scripted_plan(plan(), [["one"], ["two"]]) == (Answer("two", unknown=False), [["first"], ["one"]])
 
 
 def test_small_things() -> None:
     """A context is ranked by its number; a question has defaults."""
-    assert (context(3, "x").rank, context(3, "x").passage.passage_id) == (3, "p3")
-    assert question().answers == ("Jane Austen",)
+    assert (make_context(3, "x").rank, make_context(3, "x").passage.passage_id) == (3, "p3")
+    assert make_question().answers == ("Jane Austen",)
 
 
 def test_a_tiny_model_is_a_whole_model(tmp_path: Path) -> None:
     """It passes the checks of a real one, and the same seed gives the same weights."""
-    one, two = (tiny_causal_lm(tmp_path / name, ["text"]) for name in ("one", "two"))
+    one, two = (make_tiny_causal_lm(tmp_path / name, ["text"]) for name in ("one", "two"))
     check_model(str(one))
     assert (one / "model.safetensors").read_bytes() == (two / "model.safetensors").read_bytes()
     assert load_causal_lm(str(one), "float32", "cpu").tokenizer.decode([5]) != ""

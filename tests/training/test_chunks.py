@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from tests.training.methods import METHODS, SETTINGS
-from winnow.training.backward import backward
-from winnow.training.chunks import spread
+from winnow.training.backward import accumulate_gradients
+from winnow.training.chunks import pad_by_question
 from winnow.training.groups import Group
 from winnow.training.loop import set_dropout
 
@@ -27,7 +27,7 @@ def gradients(method: Method[Any], groups: Sequence[Group], settings: LoopSettin
         lm.model.train()  # type: ignore[no-untyped-call]
         lm.model.zero_grad()
     torch.manual_seed(1)
-    backward(method, method.prepare(groups, settings.seed, 0), groups, settings, 0)
+    accumulate_gradients(method, method.prepare(groups, settings.seed, 0), groups, settings, 0)
     return {
         f"{name}.{n}": p.grad.clone()
         for name, lm in method.models.items()
@@ -63,6 +63,6 @@ def test_columns_are_spread_over_questions(small: SmallWorld) -> None:
         replace(small.train[0], contexts=small.train[0].contexts[:1]),
         replace(small.train[1], contexts=small.train[1].contexts[:3]),
     ]
-    rows, mask = spread(groups, torch.tensor([1.0, 2.0, 3.0, 4.0]), -1.0)
+    rows, mask = pad_by_question(groups, torch.tensor([1.0, 2.0, 3.0, 4.0]), -1.0)
     assert rows.tolist() == [[1, -1, -1], [2, 3, 4]]
     assert mask.tolist() == [[True, False, False], [True, True, True]]

@@ -6,13 +6,13 @@ import pytest
 
 from winnow.errors import ConfigError
 from winnow.records import Message, Question
-from winnow.testing import context
+from winnow.testing import make_context
 from winnow.training.examples import Mix, build_examples
 
 RANKED = [
     (
         Question(str(n), f"Q{n}?", (f"answer{n} indeed", f"answer{n}")),
-        [context(1, "nothing here"), context(2, f"it is answer{n}", has_answer=True), context(3, "nor here")],
+        [make_context(1, "nothing here"), make_context(2, f"it is answer{n}", has_answer=True), make_context(3, "nor here")],
     )
     for n in range(10)
 ]
@@ -45,7 +45,7 @@ def test_seeded_and_bounded_by_the_data() -> None:
 def test_nothing_to_learn_from_is_refused() -> None:
     """No context with an answer, and an empty mix."""
     with pytest.raises(ConfigError, match="No training question"):
-        build_examples([(RANKED[0][0], [context(1, "x")])], Mix(), render, 1)
+        build_examples([(RANKED[0][0], [make_context(1, "x")])], Mix(), render, 1)
     with pytest.raises(ConfigError, match="at least one answered or retrieved"):
         Mix(answered=0)
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from winnow.records import Passage
-from winnow.testing import tiny_causal_lm, tiny_t5
-from winnow.training.generators import CausalGenerator, Generator, Seq2SeqGenerator, target_log_likelihood
+from winnow.testing import make_tiny_causal_lm, make_tiny_t5
+from winnow.training.generators import CausalGenerator, Generator, Seq2SeqGenerator, sum_target_log_probs
 
 TEXTS = ["question: who wrote emma title: Emma context: Jane Austen wrote Emma answer: Jane Austen"] * 10
 PAIRS = [
@@ -19,11 +19,11 @@ ANSWERS = ["Jane Austen", "who"]
 
 
 def seq2seq(folder: Path) -> Generator:
-    return Seq2SeqGenerator(str(tiny_t5(folder / "t5", TEXTS)), max_answer=8)
+    return Seq2SeqGenerator(str(make_tiny_t5(folder / "t5", TEXTS)), max_answer=8)
 
 
 def causal(folder: Path) -> Generator:
-    return CausalGenerator(str(tiny_causal_lm(folder / "lm", TEXTS)), max_answer=8)
+    return CausalGenerator(str(make_tiny_causal_lm(folder / "lm", TEXTS)), max_answer=8)
 
 
 @pytest.mark.parametrize("make", [seq2seq, causal])
@@ -31,7 +31,7 @@ def test_likelihoods_agree_alone_together_and_with_the_writing(make: Callable[[P
     """A batch, each pair by itself, and the log-probability of a greedy text (unless it was cut)."""
     generator = make(tmp_path)
     rows = [generator.tokens.encode(*pair) for pair in PAIRS]
-    targets = [generator.target(answer) for answer in ANSWERS]
+    targets = [generator.encode_answer(answer) for answer in ANSWERS]
     together = generator.log_likelihood(rows, targets)
     alone = [generator.log_likelihood([row], [target])[0] for row, target in zip(rows, targets, strict=True)]
     assert torch.allclose(together, torch.stack(alone), atol=1e-4)
@@ -47,12 +47,12 @@ def test_answers_end_and_are_cut(tmp_path: Path) -> None:
     """At most 8 tokens, the last of which ends the answer."""
     generator = seq2seq(tmp_path)
     end = generator.lm.tokenizer.eos_token_id
-    assert generator.target("Jane Austen " * 20)[-1] == end
-    assert len(generator.target("Jane Austen " * 20)) == 8
+    assert generator.encode_answer("Jane Austen " * 20)[-1] == end
+    assert len(generator.encode_answer("Jane Austen " * 20)) == 8
 
 
 def test_target_log_likelihood_by_hand() -> None:
     """Two positions of probability 1/2 each, and one that is masked."""
     logits = torch.zeros(1, 3, 2)
-    values = target_log_likelihood(logits, torch.tensor([[0, 1, 0]]), torch.tensor([[1, 1, 0]]))
+    values = sum_target_log_probs(logits, torch.tensor([[0, 1, 0]]), torch.tensor([[1, 1, 0]]))
     assert values.exp().tolist() == pytest.approx([0.25])

@@ -149,7 +149,7 @@ class Constant(Method):
         self.seen: list[list[str]] = []
 
     @property
-    def parts(self) -> Mapping[str, PairModel]:
+    def components(self) -> Mapping[str, PairModel]:
         """Return the model."""
         return {"generator": self.generator}
 
@@ -181,7 +181,7 @@ def test_every_question_once_an_epoch_and_the_best_epoch_is_kept(small: SmallWor
 
 def test_settings_are_checked() -> None:
     """Counts and rates; precision."""
-    with pytest.raises(ConfigError, match="counts start at 1"):
+    with pytest.raises(ConfigError, match="must be at least 1"):
         LoopSettings(epochs=0)
     with pytest.raises(ConfigError, match="received 'int8'"):
         LoopSettings(precision="int8")

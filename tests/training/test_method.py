@@ -48,7 +48,7 @@ class PolicyGradient(Method[Sequence[Rollout]]):
     ratios: list[float] = field(default_factory=list)
 
     @property
-    def parts(self) -> Mapping[str, PairModel]:
+    def components(self) -> Mapping[str, PairModel]:
         """Return the generator."""
         return {"generator": self.generator}
 
@@ -58,10 +58,10 @@ class PolicyGradient(Method[Sequence[Rollout]]):
         self.generator.lm.model.eval()
         rows = [self.generator.tokens.encode(group.question.text, group.contexts[0].passage) for group in groups]
         replies = self.generator.generate(rows)
-        targets = [self.generator.target(reply.text or "unknown") for reply in replies]
+        targets = [self.generator.encode_answer(reply.text or "unknown") for reply in replies]
         log_ps = self.generator.log_likelihood(rows, targets).tolist()
         rewards = [
-            REWARD.reward(Sample(group.question, Prediction(group.question.question_id, reply.text, unknown=False)))
+            REWARD.compute_reward(Sample(group.question, Prediction(group.question.question_id, reply.text, unknown=False)))
             for group, reply in zip(groups, replies, strict=True)
         ]
         self.baseline += 0.1 * (1.0 + sum(rewards) / len(rewards) - self.baseline)

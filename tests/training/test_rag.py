@@ -36,7 +36,7 @@ def test_chunks_hold_the_likelihood_of_the_drawn_answer(small: SmallWorld) -> No
     method.generator.lm.model.eval()  # type: ignore[no-untyped-call]
     group = small.train[0]
     rows = [method.generator.tokens.encode(group.question.text, c.passage) for c in group.contexts]
-    target = method.generator.target(group.sample_target(0, 0))
+    target = method.generator.encode_answer(group.sample_target(0, 0))
     expected = method.generator.log_likelihood(rows, [target] * len(rows))
     values = torch.zeros(len(rows), 1)
     for chunk in method.chunks([group], 0, 0, 40):

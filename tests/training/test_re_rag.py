@@ -55,5 +55,5 @@ def test_settings_are_checked(small: SmallWorld) -> None:
     """The objective, and a runtime that would keep the weights of the first evaluation."""
     with pytest.raises(ConfigError, match="objective must be paper or marginal"):
         ReRag(T5Estimator("x"), objective="x")  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="trains with runtime=torch; received 'openvino'"):
+    with pytest.raises(ConfigError, match="trained only with runtime=torch; received 'openvino'"):
         ReRag(T5Estimator("x", runtime="openvino")).chunks(small.train, 0, 0, 100)

@@ -14,9 +14,9 @@ from safetensors.torch import load_file
 from winnow.errors import ConfigError
 from winnow.modeling.loading import load_causal_lm
 from winnow.records import Message
-from winnow.testing import tiny_causal_lm
+from winnow.testing import make_tiny_causal_lm
 from winnow.training.examples import Example
-from winnow.training.sft import LeftPad, SftSettings, encode, fine_tune
+from winnow.training.sft import LeftPaddingCollator, SftSettings, encode_example, fine_tune
 
 TEXTS = ["the colour of the sky is", "blue", "the colour of grass is", "green"]
 EXAMPLES = [
@@ -41,7 +41,7 @@ def silent(metrics: Mapping[str, float], step: int) -> None:
 
 def test_the_loss_falls_and_the_model_is_a_plain_folder(tmp_path: Path) -> None:
     """From about log 400 to under 1; loss, rate and memory are logged; checkpoints are gone; a second call only reports."""
-    base = tiny_causal_lm(tmp_path / "base", TEXTS)
+    base = make_tiny_causal_lm(tmp_path / "base", TEXTS)
     logged: list[Mapping[str, float]] = []
     report = fine_tune(str(base), EXAMPLES, SETTINGS, tmp_path / "out", lambda m, _: logged.append(m))
     assert logged[0]["loss"] > 3
@@ -55,7 +55,7 @@ def test_the_loss_falls_and_the_model_is_a_plain_folder(tmp_path: Path) -> None:
 
 def test_lora_is_merged(tmp_path: Path) -> None:
     """The result has the base's parameter names and other values."""
-    base = tiny_causal_lm(tmp_path / "base", TEXTS)
+    base = make_tiny_causal_lm(tmp_path / "base", TEXTS)
     settings = SftSettings(epochs=2, lora_rank=4, precision="float32", device="cpu", learning_rate=1e-2)
     fine_tune(str(base), EXAMPLES, settings, tmp_path / "out", silent)
     before, after = (load_file(tmp_path / name / "model.safetensors") for name in ("base", "out"))
@@ -65,9 +65,9 @@ def test_lora_is_merged(tmp_path: Path) -> None:
 
 def test_labels_are_the_reply_alone(tmp_path: Path) -> None:
     """Everything before it, padding included, is -100; rows end together; the last label ends the turn."""
-    tokenizer = load_causal_lm(str(tiny_causal_lm(tmp_path / "m", TEXTS)), "float32", "cpu").tokenizer
-    rows = [encode(example, tokenizer) for example in EXAMPLES[:3]]
-    batch = LeftPad(0)(rows)
+    tokenizer = load_causal_lm(str(make_tiny_causal_lm(tmp_path / "m", TEXTS)), "float32", "cpu").tokenizer
+    rows = [encode_example(example, tokenizer) for example in EXAMPLES[:3]]
+    batch = LeftPaddingCollator(0)(rows)
     for n, row in enumerate(rows):
         labels = batch["labels"][n]
         reply = labels[labels != -100]
@@ -79,7 +79,7 @@ def test_labels_are_the_reply_alone(tmp_path: Path) -> None:
 
 def test_too_long_examples_are_counted_and_settings_checked(tmp_path: Path) -> None:
     """What exceeds the length is skipped and reported; if all do it is an error."""
-    base = tiny_causal_lm(tmp_path / "base", TEXTS)
+    base = make_tiny_causal_lm(tmp_path / "base", TEXTS)
     long = Example("long", (Message("user", "sky " * 500),), "blue")
     settings = SftSettings(max_length=100, precision="float32", device="cpu")
     assert fine_tune(str(base), [*EXAMPLES[:4], long], settings, tmp_path / "out", silent).skipped == 1
@@ -87,7 +87,7 @@ def test_too_long_examples_are_counted_and_settings_checked(tmp_path: Path) -> N
         fine_tune(str(base), [long], settings, tmp_path / "none", silent)
     with pytest.raises(ConfigError, match="precision"):
         SftSettings(precision="int8")
-    with pytest.raises(ConfigError, match="start at 1"):
+    with pytest.raises(ConfigError, match="must be at least 1"):
         SftSettings(batch_size=0)
 
 
@@ -104,7 +104,7 @@ def train(out: Path, kill_at: int | None) -> None:
 @pytest.mark.slow
 def test_killed_and_resumed_ends_with_the_same_weights(tmp_path: Path) -> None:
     """SIGKILL after step 12, then the same call again: bit-equal to an undisturbed run."""
-    tiny_causal_lm(tmp_path / "base", TEXTS)
+    make_tiny_causal_lm(tmp_path / "base", TEXTS)
     call = "import sys; sys.path[:0] = {path!r}; from test_sft import *; train(Path({out!r}), {kill})"
 
     def run(name: str, kill: int | None) -> int:

@@ -1,6 +1,6 @@
-"""A Hydra launcher that hands all jobs of a multirun to the stage at once, so that they share one driver.
+"""A Hydra launcher that passes all jobs of a multirun to the stage in one call, so that they share one driver.
 
-Hydra discovers it as part of the namespace package `hydra_plugins`; conf/runner/shared.yaml chooses it.
+Hydra discovers it in the namespace package `hydra_plugins`, and conf/runner/shared.yaml selects it.
 """
 
 import logging
@@ -16,19 +16,19 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 
 class SharedDriverLauncher(Launcher):
-    """Composes every job's config and calls the task's `run_all` with all of them."""
+    """Launcher that composes the configuration of every job and calls the task's `run_all` with all of them."""
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
-        """Keep what Hydra provides."""
+        """Store the context, the task and the configuration that Hydra provides."""
         self.context, self.task, self.config = hydra_context, task_function, config
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
-        """Run all jobs in one call; they succeed or fail together."""
+        """Run all jobs in one call, so that they succeed or fail together."""
         setup_globals()
         configure_log(self.config.hydra.hydra_logging, self.config.hydra.verbose)
         logging.getLogger(__name__).info("%d jobs share one driver", len(job_overrides))
-        configs = [self._compose(list(overrides), initial_job_idx + n) for n, overrides in enumerate(job_overrides)]
-        self.task.run_all([_without_hydra(cfg) for cfg in configs])  # type: ignore[attr-defined]  # set in flows._entry
+        configs = [self._compose(list(overrides), initial_job_idx + offset) for offset, overrides in enumerate(job_overrides)]
+        self.task.run_all([_remove_hydra(cfg) for cfg in configs])  # type: ignore[attr-defined]  # set in flows._entry
         return [
             JobReturn(
                 overrides=list(overrides), cfg=cfg, hydra_cfg=cfg, working_dir=".", task_name="", status=JobStatus.COMPLETED
@@ -36,22 +36,23 @@ class SharedDriverLauncher(Launcher):
             for overrides, cfg in zip(job_overrides, configs, strict=True)
         ]
 
-    def _compose(self, overrides: list[str], number: int) -> DictConfig:
+    def _compose(self, overrides: list[str], job_number: int) -> DictConfig:
         cfg = self.context.config_loader.load_sweep_config(self.config, overrides)
         with open_dict(cfg):
-            cfg.hydra.job.id = number
-            cfg.hydra.job.num = number
+            cfg.hydra.job.id = job_number
+            cfg.hydra.job.num = job_number
         return cfg
 
 
-def _without_hydra(cfg: DictConfig) -> DictConfig:
+def _remove_hydra(cfg: DictConfig) -> DictConfig:
+    """Return a configuration without the node of Hydra's own settings."""
     plain: Any = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"])
-    return plain  # type: ignore[no-any-return]  # OmegaConf leaves it untyped
+    return plain  # type: ignore[no-any-return]  # OmegaConf returns Any
 
 
 @dataclass
 class SharedDriverConf:
-    """The configuration of `hydra/launcher=shared_driver`."""
+    """Configuration of `hydra/launcher=shared_driver`."""
 
     _target_: str = "hydra_plugins.winnow_launcher.SharedDriverLauncher"
 

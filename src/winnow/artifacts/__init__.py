@@ -1,1 +1,1 @@
-"""Artifacts: column contracts, Parquet files, atomic writes, and the manifest that says how each was made."""
+"""Artifacts, the files that stages write: their columns, their storage, and the manifest that records how each was made."""

@@ -1,4 +1,7 @@
-"""The columns of every artifact, in one place: a contract between the stage that writes and those that read."""
+"""The columns of every artifact (a file that a stage writes).
+
+The stage that writes an artifact and the stages that read it check it against the same contract.
+"""
 
 from dataclasses import dataclass
 
@@ -7,19 +10,27 @@ import pyarrow as pa
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """The columns of one kind of artifact, and those whose combination must be unique."""
+    """The columns of one kind of artifact.
+
+    Attributes:
+        name: Kind of the artifact, for error messages.
+        schema: Names and types of the columns.
+        unique_columns: Columns whose combination of values must be unique.
+
+    """
 
     name: str
     schema: pa.Schema
-    unique: tuple[str, ...]
+    unique_columns: tuple[str, ...]
 
 
 def _schema(*, nullable: tuple[str, ...] = (), **columns: pa.DataType) -> pa.Schema:
-    return pa.schema([pa.field(name, kind, nullable=name in nullable) for name, kind in columns.items()])
+    return pa.schema([pa.field(name, column_type, nullable=name in nullable) for name, column_type in columns.items()])
 
 
 _TEXTS = pa.list_(pa.string())
 CORPUS = Contract("corpus", _schema(passage_id=pa.string(), title=pa.string(), text=pa.string()), ("passage_id",))
+"""Passages of a corpus."""
 QUESTIONS = Contract(
     "questions",
     _schema(
@@ -34,6 +45,7 @@ QUESTIONS = Contract(
     ),
     ("question_id",),
 )
+"""Questions of a dataset with their answers."""
 RETRIEVAL = Contract(
     "retrieval",
     _schema(
@@ -46,21 +58,25 @@ RETRIEVAL = Contract(
     ),
     ("question_id", "passage_id"),
 )
+"""Retrieved passages of each question, with a flag for those that contain an answer."""
 HITS = Contract(
     "hits",
     _schema(nullable=("score",), question_id=pa.string(), rank=pa.int32(), passage_id=pa.string(), score=pa.float32()),
     ("question_id", "passage_id"),
 )
+"""Hits of the retriever for one part of the questions, from which the retrieval artifact is built."""
 RELEVANCE = Contract(
     "relevance",
     _schema(question_id=pa.string(), passage_id=pa.string(), log_odds=pa.float32(), p_true=pa.float32()),
     ("question_id", "passage_id"),
 )
+"""Log-odds that a passage is relevant to a question, as computed by the estimator, and the same as a probability."""
 CLOSED_BOOK = Contract(
     "closed_book",
     _schema(question_id=pa.string(), answer=pa.string(), em=pa.float32(), f1=pa.float32(), kept=pa.bool_()),
     ("question_id",),
 )
+"""Answers without passages. `kept` marks the questions without an exact match, which sweeps answer."""
 _USAGE = pa.struct(
     [
         pa.field("role", pa.string(), nullable=False),
@@ -72,6 +88,7 @@ _USAGE = pa.struct(
         pa.field("empty", pa.int64(), nullable=False),
     ]
 )
+"""Calls, tokens and time of one role, with the numbers of replies that were cut at the token limit or contain no text."""
 PREDICTIONS = Contract(
     "predictions",
     _schema(
@@ -90,4 +107,4 @@ PREDICTIONS = Contract(
     ),
     ("question_id",),
 )
-"""Metrics are not stored: they are computed from these columns when a cell is read."""
+"""Predictions of a cell (one setting of a sweep). Metrics are computed from these columns when the cell is read."""

@@ -10,34 +10,38 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from winnow.artifacts.owners import has_ended, this_process
+from winnow.artifacts.owners import get_process_name, has_ended
 from winnow.errors import DiskFullError
 
 _STALE_AFTER_SECONDS = 7 * 24 * 3600
+"""Age at which a temporary file of another host is removed."""
 _TEMPORARY_NAME = re.compile(r"\..+\.\d+-\d*@.*\.[a-z]+")
-"""A dot, the final name, the process that writes the file, and what the file is for; see `temporary_path`."""
+"""A dot, the final name, the process that writes the file, and what the file is for; see `prepare_temporary_path`."""
 
 
 @contextmanager
 def atomic_write(path: Path, *, required_bytes: int = 64 * 2**20) -> Iterator[Path]:
     """Provide a temporary path that is renamed to `path` on success and removed on failure.
 
+    Args:
+        path: File or folder to write.
+        required_bytes: Free disk space that is required before the write.
+
     Raises:
-        DiskFullError: Before anything is written, if fewer than `required_bytes` are free; or if the disk becomes full during
-            the write.
+        DiskFullError: If too little space is free before the write, or if the disk becomes full during the write.
 
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     check_free_space(path.parent, required_bytes)
-    partial = temporary_path(path, "partial")
+    partial = prepare_temporary_path(path, "partial")
     try:
         yield partial
-        _synchronize(partial)
+        _flush_to_disk(partial)
         partial.replace(path)
     except OSError as error:
         if error.errno == errno.ENOSPC:
             raise DiskFullError(
-                f"The disk became full while writing {path}. The incomplete file was removed; free some space and run again."
+                f"The disk became full while writing {path}. The incomplete file was removed. Free some space and run again."
             ) from error
         raise
     finally:
@@ -47,8 +51,8 @@ def atomic_write(path: Path, *, required_bytes: int = 64 * 2**20) -> Iterator[Pa
             partial.unlink(missing_ok=True)
 
 
-def _synchronize(path: Path) -> None:
-    """Write a file to the disk, so that after a power failure its new name never refers to missing content."""
+def _flush_to_disk(path: Path) -> None:
+    """Flush a file to the disk, so that its new name never refers to missing content after a power failure."""
     if path.is_file():
         descriptor = os.open(path, os.O_RDONLY)
         try:
@@ -57,28 +61,35 @@ def _synchronize(path: Path) -> None:
             os.close(descriptor)
 
 
-def temporary_path(path: Path, kind: str) -> Path:
-    """Return a temporary path beside `path` that is unique to this process, after removing those of ended processes.
+def prepare_temporary_path(path: Path, kind: str) -> Path:
+    """Return a temporary path beside `path` that is unique to this process.
+
+    Temporary files of the same kind are removed first if the process that wrote them has ended.
 
     Args:
-        path: File or folder to be written.
-        kind: Suffix that tells what the temporary file is for.
+        path: File or folder to write.
+        kind: Suffix that describes the purpose of the temporary file.
 
     """
     prefix, suffix = f".{path.name}.", f".{kind}"
     for file in path.parent.glob(f"{glob.escape(prefix)}*{suffix}"):
-        if _is_stale(file, file.name.removeprefix(prefix).removesuffix(suffix)):
-            shutil.rmtree(file, ignore_errors=True) if file.is_dir() else file.unlink(missing_ok=True)
-    return path.with_name(f"{prefix}{this_process()}{suffix}")
+        owner = file.name.removeprefix(prefix).removesuffix(suffix)
+        if not _is_stale(file, owner):
+            continue
+        if file.is_dir():
+            shutil.rmtree(file, ignore_errors=True)
+        else:
+            file.unlink(missing_ok=True)
+    return path.with_name(f"{prefix}{get_process_name()}{suffix}")
 
 
 def is_temporary(path: Path) -> bool:
-    """Return whether a path is, or is inside, a file or folder that `temporary_path` named."""
+    """Return whether a path is, or is inside, a file or folder that `prepare_temporary_path` named."""
     return any(_TEMPORARY_NAME.fullmatch(part) for part in path.parts)
 
 
 def _is_stale(file: Path, owner: str) -> bool:
-    """Return whether the process that owns a temporary file has ended; on another host, whether the file is a week old."""
+    """Return whether the owner of a temporary file has ended or, if this is unknown, whether the file is over a week old."""
     ended = has_ended(owner)
     if ended is not None:
         return ended
@@ -92,5 +103,6 @@ def check_free_space(folder: Path, required_bytes: int) -> None:
     free = shutil.disk_usage(folder).free
     if free < required_bytes:
         raise DiskFullError(
-            f"{folder} has only {free / 2**20:.0f} MiB of free space, but {required_bytes / 2**20:.0f} MiB are required."
+            f"{folder} has only {free / 2**20:.0f} MiB of free space, but {required_bytes / 2**20:.0f} MiB are required. "
+            "Free some space and run again."
         )

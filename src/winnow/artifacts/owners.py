@@ -1,26 +1,36 @@
-"""Names of processes, unique over hosts and over reused process ids, for files and claims that outlive a killed process."""
+"""Names of processes that are unique across hosts and reused process ids.
+
+Temporary files carry the name of their process, so that other processes can remove the files of a process that was killed.
+"""
 
 import os
 import socket
 from pathlib import Path
 
 
-def this_process() -> str:
-    """Return the name of this process: its id, its start time and its host."""
-    return f"{os.getpid()}-{start_time(os.getpid())}@{socket.gethostname()}"
+def get_process_name() -> str:
+    """Return the name of this process in the form "<id>-<start time>@<host>"."""
+    return f"{os.getpid()}-{read_start_time(os.getpid())}@{socket.gethostname()}"
 
 
 def has_ended(owner: str) -> bool | None:
-    """Return whether a named process has ended, or None if it is on another host and cannot be checked from here."""
+    """Return whether a process has ended, or None if this is unknown.
+
+    It is unknown for a process on another host and for a name in another form.
+
+    Args:
+        owner: Name of the process (see `get_process_name`).
+
+    """
     process, _, host = owner.partition("@")
     pid, _, started = process.partition("-")
     if host != socket.gethostname() or not pid.isdigit():
         return None
-    return start_time(int(pid)) != started
+    return read_start_time(int(pid)) != started
 
 
-def start_time(pid: int) -> str:
-    """Return the start time of a process in ticks since boot, or "" if there is no such process."""
+def read_start_time(pid: int) -> str:
+    """Return the start time of a process in clock ticks since boot, or "" if it does not exist."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except OSError:

@@ -1,4 +1,7 @@
-"""Parquet files under a contract: both directions are checked, and errors name file, row and column."""
+"""Writing and reading of Parquet files whose columns follow a contract (see `winnow.artifacts.contracts`).
+
+Rows are checked when they are written and when they are read. Errors name the file, the row and the column.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -9,37 +12,57 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from winnow.artifacts.contracts import Contract
-from winnow.artifacts.files import atomic_write, check_free_space, temporary_path
+from winnow.artifacts.files import atomic_write, check_free_space, prepare_temporary_path
 from winnow.errors import ArtifactError, MissingArtifactError
 
 Row = Mapping[str, Any]
+"""Values of one row by column name."""
 
 
 def write(path: Path, contract: Contract, rows: Iterable[Row], *, group: int = 10_000) -> int:
-    """Write rows as one Parquet file, in groups, and return how many; on any failure nothing is left under `path`."""
+    """Write rows to one Parquet file, and return the number of rows. No file remains at `path` if an error occurs.
+
+    Args:
+        path: File to write.
+        contract: Columns of the file.
+        rows: Rows to write, which are never all in memory at once.
+        group: Number of rows that are written at once.
+
+    Raises:
+        ArtifactError: If a value is missing or NaN, or if an id is a duplicate.
+
+    """
     with atomic_write(path) as partial:
         count = 0
         with pq.ParquetWriter(partial, contract.schema, compression="zstd") as writer:
             for batch in batched(rows, group):
-                writer.write_table(_table(batch, contract, path, count))
+                writer.write_table(_build_table(batch, contract, path, count))
                 count += len(batch)
     check_unique(path, contract)
     return count
 
 
-class Appender:
-    """Collects the rows of one artifact in any order; `finish` sorts them by id and writes the file.
+class ArtifactWriter:
+    """A writer that accepts the rows of one artifact in any order. `finish` sorts them by id and writes the file.
 
-    A kill loses the rows of the partial file; a rerun gets them from the ledger.
+    Rows are collected in a temporary file, which is lost if the process is killed.
+
+    Attributes:
+        path: File to write.
+        contract: Columns of the file.
+        group: Number of rows that are written to the temporary file at once.
+        partial: Path of the temporary file.
+        num_written: Number of rows in the temporary file.
+
     """
 
     def __init__(self, path: Path, contract: Contract, *, group: int = 1000) -> None:
-        """Begin a partial file beside `path`."""
+        """Check the free disk space, and choose a temporary file beside `path`."""
         path.parent.mkdir(parents=True, exist_ok=True)
         check_free_space(path.parent, 64 * 2**20)
         self.path, self.contract, self.group = path, contract, group
-        self.partial = temporary_path(path, "rows")
-        self.rows = 0
+        self.partial = prepare_temporary_path(path, "rows")
+        self.num_written = 0
         self._buffer: list[Row] = []
         self._writer: pq.ParquetWriter | None = None
 
@@ -50,63 +73,88 @@ class Appender:
             self._flush()
 
     def finish(self, order: Sequence[str]) -> int:
-        """Write the artifact with its rows in the order of these ids, and return how many there are."""
+        """Sort the rows, write the artifact, and return the number of rows.
+
+        Args:
+            order: Ids of all rows in the order of the file. An id is the value of the contract's first unique column.
+
+        Raises:
+            ArtifactError: If the number of rows is not the number of ids, or if an id is a duplicate.
+
+        """
         self._flush()
         if self._writer is not None:
             self._writer.close()
-        if self.rows != len(order):
+        if self.num_written != len(order):
             self.partial.unlink(missing_ok=True)
-            raise ArtifactError(f"{self.path} received {self.rows} rows for {len(order)} questions; nothing was written.")
+            raise ArtifactError(
+                f"{self.path} received {self.num_written} rows for {len(order)} questions. The file was not written."
+            )
         try:
             table = pq.read_table(self.partial) if self._writer else self.contract.schema.empty_table()
-            position = {row_id: n for n, row_id in enumerate(order)}
-            positions = pa.array([position[row_id] for row_id in table[self.contract.unique[0]].to_pylist()], pa.int64())
+            position_by_id = {row_id: position for position, row_id in enumerate(order)}
+            row_ids = table[self.contract.unique_columns[0]].to_pylist()
+            positions = pa.array([position_by_id[row_id] for row_id in row_ids], pa.int64())
             with atomic_write(self.path) as partial:
                 pq.write_table(table.take(pc.sort_indices(positions)), partial, compression="zstd")
         finally:
             self.partial.unlink(missing_ok=True)
         check_unique(self.path, self.contract)
-        return self.rows
+        return self.num_written
 
     def _flush(self) -> None:
         if not self._buffer:
             return
         if self._writer is None:
             self._writer = pq.ParquetWriter(self.partial, self.contract.schema, compression="zstd")
-        self._writer.write_table(_table(self._buffer, self.contract, self.path, self.rows))
-        self.rows += len(self._buffer)
+        self._writer.write_table(_build_table(self._buffer, self.contract, self.path, self.num_written))
+        self.num_written += len(self._buffer)
         self._buffer = []
 
 
-def _table(batch: Sequence[Row], contract: Contract, path: Path, start: int) -> pa.Table:
+def _build_table(batch: Sequence[Row], contract: Contract, path: Path, first_row: int) -> pa.Table:
+    """Convert rows to a table, and check their values. `first_row` is the number of the first row, for error messages."""
     columns = {}
     for name in contract.schema.names:
         values = [row[name] for row in batch]
         nullable = contract.schema.field(name).nullable
         for offset, value in enumerate(values):
             if (value is None and not nullable) or (isinstance(value, float) and value != value):
-                raise ArtifactError(f"{path}, row {start + offset}, column {name}: received {value!r}; a value is required.")
+                row_number = first_row + offset
+                raise ArtifactError(f"{path}, row {row_number}, column {name}: received {value!r}; a value is required.")
         columns[name] = values
     return pa.table(columns, schema=contract.schema)
 
 
 def read(path: Path, contract: Contract, *, columns: Sequence[str] | None = None, filters: Any = None) -> pa.Table:
-    """Read an artifact, or some columns and rows of it, after checking that it keeps its contract."""
+    """Read an artifact, and check its columns and values.
+
+    Args:
+        path: File to read.
+        contract: Columns that the file must have.
+        columns: Names of the columns to read. By default, all are read.
+        filters: Filter expression of `pyarrow.parquet.read_table` that selects the rows to read. By default, all are read.
+
+    Raises:
+        MissingArtifactError: If the file does not exist.
+        ArtifactError: If a column is missing, or if a value is null or NaN.
+
+    """
     _check_columns(path, contract)
     table = pq.read_table(path, columns=list(columns) if columns else None, filters=filters, memory_map=True)
     for name in table.column_names:
         column = table[name]
         if column.null_count and not contract.schema.field(name).nullable:
             row = pc.index(pc.is_null(column), True).as_py()
-            raise ArtifactError(f"{path}, row {row}, column {name} is null; rebuild the artifact.")
+            raise ArtifactError(f"{path}, row {row}, column {name} is null. Rebuild the artifact.")
         if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
             row = pc.index(pc.is_nan(column), True).as_py()
-            raise ArtifactError(f"{path}, row {row}, column {name} is NaN; rebuild the artifact.")
+            raise ArtifactError(f"{path}, row {row}, column {name} is NaN. Rebuild the artifact.")
     return table
 
 
 def stream(path: Path, contract: Contract, *, batch: int = 10_000) -> Iterator[dict[str, Any]]:
-    """Yield the rows of an artifact without holding it in memory."""
+    """Yield the rows of an artifact, of which only `batch` rows are in memory at once."""
     _check_columns(path, contract)
     with pq.ParquetFile(path, memory_map=True) as file:
         for part in file.iter_batches(batch_size=batch):
@@ -114,7 +162,7 @@ def stream(path: Path, contract: Contract, *, batch: int = 10_000) -> Iterator[d
 
 
 def is_complete(path: Path) -> bool:
-    """Return whether a file exists and was written to its end; its rows are not read."""
+    """Return whether a file exists and was written to its end. Its rows are not read."""
     try:
         pq.read_metadata(path)
     except (OSError, pa.ArrowInvalid):
@@ -123,34 +171,42 @@ def is_complete(path: Path) -> bool:
 
 
 def check_unique(path: Path, contract: Contract) -> None:
-    """Raise ArtifactError naming the first repeated id of an artifact."""
-    keys = pq.read_table(path, columns=list(contract.unique))
-    counted = keys.group_by(list(contract.unique)).aggregate([([], "count_all")])
+    """Check that the ids of an artifact are unique, and delete the file if they are not.
+
+    Raises:
+        ArtifactError: If an id is a duplicate. The message names the first one.
+
+    """
+    keys = pq.read_table(path, columns=list(contract.unique_columns))
+    counted = keys.group_by(list(contract.unique_columns)).aggregate([([], "count_all")])
     if counted.num_rows == keys.num_rows:
         return
     duplicate = counted.filter(pc.field("count_all") > 1).slice(0, 1).to_pylist()[0]
-    name = ", ".join(f"{column}={duplicate[column]!r}" for column in contract.unique)
-    rows = [n for n, row in enumerate(keys.to_pylist()) if all(row[c] == duplicate[c] for c in contract.unique)]
+    duplicate_key = {column: duplicate[column] for column in contract.unique_columns}
+    name = ", ".join(f"{column}={value!r}" for column, value in duplicate_key.items())
+    rows = [index for index, row in enumerate(keys.to_pylist()) if row == duplicate_key]
     path.unlink()
     raise ArtifactError(
-        f"{path}, row {rows[1]}: {name} is a duplicate (first in row {rows[0]}). Ids must be unique; correct the input."
+        f"{path}, row {rows[1]}: {name} is a duplicate (first in row {rows[0]}). Ids must be unique. Correct the input."
     )
 
 
 def _check_columns(path: Path, contract: Contract) -> None:
     if not path.is_file():
-        raise MissingArtifactError(f"There is no {contract.name} at {path}. Run the stage that makes it first.")
+        raise MissingArtifactError(f"There is no {contract.name} artifact at {path}. Run the stage that writes it first.")
     missing = set(contract.schema.names) - set(pq.read_schema(path).names)
     if missing:
-        raise ArtifactError(f"{path} lacks the columns {sorted(missing)} of the contract {contract.name!r}.")
+        raise ArtifactError(
+            f"{path} lacks the columns {sorted(missing)}, which a {contract.name} artifact must have. Rebuild the artifact."
+        )
 
 
-def batched(rows: Iterable[Any], size: int) -> Iterator[list[Any]]:
-    """Yield lists of up to `size` rows."""
+def batched(rows: Iterable[Any], batch_size: int) -> Iterator[list[Any]]:
+    """Yield lists of `batch_size` rows. The last list may be shorter."""
     batch: list[Any] = []
     for row in rows:
         batch.append(row)
-        if len(batch) == size:
+        if len(batch) == batch_size:
             yield batch
             batch = []
     if batch:

@@ -1,4 +1,7 @@
-"""How an artifact was made: its key, the digests of its inputs, the versions of code and libraries, its manifest."""
+"""Provenance of artifacts: the manifest that records how each was made, and the digests of its content.
+
+The manifest is a JSON file in the artifact's folder. It is written last, so that an artifact with a manifest is finished.
+"""
 
 import hashlib
 import json
@@ -14,31 +17,38 @@ from winnow.errors import ArtifactError
 
 FileRecord = Mapping[str, Any]
 """Size, modification time and SHA-256 of a file."""
-
-
 MANIFEST = "manifest.json"
+"""File name of the manifest."""
 _RUN_RECORDS = (MANIFEST, "training.json")
-"""Files excluded from the digest, because they record details of the run such as its duration."""
+"""Names of files that are not part of an artifact's content, because they record details of the run such as its duration."""
 
 
 def write_manifest(folder: Path, *, key: str, settings: Mapping[str, Any], rows: int) -> None:
-    """Write the record of how an artifact was made and what it contains; its presence marks the artifact as finished."""
+    """Write the manifest of an artifact, which marks it as finished.
+
+    Args:
+        folder: Folder of the artifact.
+        key: Identifier computed from the artifact's settings and inputs.
+        settings: Settings and inputs of the artifact.
+        rows: Number of rows of the artifact.
+
+    """
     files = describe_files(folder)
     body = {
         "key": key,
         "rows": rows,
-        "git": git_revision(),
-        "versions": versions(),
+        "git": get_git_revision(),
+        "versions": get_installed_versions(),
         "settings": settings,
         "files": files,
-        "content": _content_digest(files),
+        "content": _compute_content_digest(files),
     }
     with atomic_write(folder / MANIFEST, required_bytes=2**20) as partial:
         partial.write_text(json.dumps(body, indent=1, sort_keys=True) + "\n")
 
 
 def is_done(folder: Path, key: str) -> bool:
-    """Return whether the folder contains the finished artifact of this key."""
+    """Return whether the folder contains the finished artifact with this key."""
     body = read_manifest(folder)
     return body.get("key") == key and "content" in body
 
@@ -51,23 +61,28 @@ def read_manifest(folder: Path) -> Mapping[str, Any]:
 
 
 def flatten(value: Any, prefix: str = "") -> dict[str, Any]:
-    """Return the leaves of nested settings by dotted name; an empty mapping is a leaf."""
+    """Flatten nested settings to a mapping from dotted names to values. An empty mapping is a value, too."""
     if not isinstance(value, Mapping) or not value:
         return {prefix: value} if prefix else {}
-    parts = ((f"{prefix}.{name}" if prefix else str(name), inner) for name, inner in value.items())
-    return {leaf: inner for name, nested in parts for leaf, inner in flatten(nested, name).items()}
+    children = ((f"{prefix}.{name}" if prefix else str(name), child) for name, child in value.items())
+    return {leaf_name: leaf for name, child in children for leaf_name, leaf in flatten(child, name).items()}
 
 
-def content_digest(folder: Path) -> str:
-    """Return the digest of a finished artifact's content, as its manifest records it; "" for an unfinished one."""
+def read_content_digest(folder: Path) -> str:
+    """Return the digest of an artifact's content from its manifest, or "" if the artifact is not finished."""
     return str(read_manifest(folder).get("content", ""))
 
 
 def describe_code(manifests: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Describe the code that made each artifact: its revision, and the versions in which the artifacts differ."""
-    versions_of = [manifest["versions"] for manifest in manifests]
-    names = dict.fromkeys(name for installed in versions_of for name in installed)
-    varying = [name for name in names if len({installed.get(name) for installed in versions_of}) > 1]
+    """Describe the code that made each artifact: its revision, and the library versions in which the artifacts differ.
+
+    Args:
+        manifests: Manifests of the artifacts (see `read_manifest`).
+
+    """
+    all_versions = [manifest["versions"] for manifest in manifests]
+    names = dict.fromkeys(name for installed in all_versions for name in installed)
+    varying = [name for name in names if len({installed.get(name) for installed in all_versions}) > 1]
     return [
         ", ".join([manifest["git"], *(f"{name} {manifest['versions'].get(name, 'absent')}" for name in varying)])
         for manifest in manifests
@@ -77,25 +92,25 @@ def describe_code(manifests: Sequence[Mapping[str, Any]]) -> list[str]:
 def check_content(folder: Path) -> None:
     """Check that the files of a finished artifact are those that its stage wrote.
 
-    A file of the recorded size and modification time is taken to be unchanged; others are read.
+    A file with the recorded size and modification time is assumed to be unchanged. Other files are compared by their SHA-256.
 
     Raises:
-        ArtifactError: naming the first file that is missing or differs.
+        ArtifactError: If a file is missing or differs. The message names the first such file.
 
     """
     for name, record in read_manifest(folder).get("files", {}).items():
         if not is_unchanged(folder / name, record):
-            what = "was modified" if (folder / name).is_file() else "was removed"
+            change = "was modified" if (folder / name).is_file() else "was removed"
             raise ArtifactError(
-                f"{folder / name} {what} after its stage finished, so it no longer matches the recorded settings. Restore "
+                f"{folder / name} {change} after its stage finished, so it no longer matches the recorded settings. Restore "
                 f"the file, or remove the folder {folder} and run its stage again."
             )
 
 
 def describe_files(folder: Path) -> dict[str, FileRecord]:
-    """Return size, modification time (ns) and SHA-256 of every file below a folder, by relative name.
+    """Return the size, modification time in nanoseconds and SHA-256 of every file below a folder, by relative path.
 
-    Temporary files, such as those that a killed process left, are no part of an artifact.
+    Temporary files, such as those that a killed process left behind, are not part of an artifact.
     """
     files = sorted(file.relative_to(folder) for file in folder.rglob("*") if file.is_file() and file.name not in _RUN_RECORDS)
     return {str(file): _describe_file(folder / file) for file in files if not is_temporary(file)}
@@ -103,41 +118,41 @@ def describe_files(folder: Path) -> dict[str, FileRecord]:
 
 def _describe_file(file: Path) -> FileRecord:
     state = file.stat()
-    return {"size": state.st_size, "mtime_ns": state.st_mtime_ns, "sha256": file_digest(file)}
+    return {"size": state.st_size, "mtime_ns": state.st_mtime_ns, "sha256": compute_file_digest(file)}
 
 
 def is_unchanged(file: Path, record: FileRecord) -> bool:
-    """Return whether a file has the content that was recorded."""
+    """Return whether a file exists and has the recorded content."""
     if not file.is_file():
         return False
     state = file.stat()
     if state.st_size != record["size"]:
         return False
-    return bool(state.st_mtime_ns == record["mtime_ns"] or file_digest(file) == record["sha256"])
+    return bool(state.st_mtime_ns == record["mtime_ns"] or compute_file_digest(file) == record["sha256"])
 
 
-def _content_digest(files: Mapping[str, FileRecord]) -> str:
+def _compute_content_digest(files: Mapping[str, FileRecord]) -> str:
     return compute_key({name: record["sha256"] for name, record in files.items()})
 
 
 def compute_key(*parts: Any) -> str:
-    """Return the first 12 hex digits of the SHA-256 of JSON-like parts, in canonical form."""
+    """Compute the first 12 hexadecimal digits of the SHA-256 of JSON-like values. The order of mappings has no effect."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:12]
 
 
-def file_digest(path: Path) -> str:
-    """Return the SHA-256 of a file, in hex; cached while its size and modification time are unchanged."""
+def compute_file_digest(path: Path) -> str:
+    """Compute the hexadecimal SHA-256 of a file. The result is cached until its size or modification time changes."""
     state = path.stat()
-    return _digest(str(path.resolve()), state.st_size, state.st_mtime_ns)
+    return _compute_digest(str(path.resolve()), state.st_size, state.st_mtime_ns)
 
 
 @lru_cache(maxsize=10_000)
-def _digest(path: str, size: int, changed: int) -> str:  # noqa: ARG001 (part of the cache key, so that a changed file is hashed again)
+def _compute_digest(path: str, size_bytes: int, mtime_ns: int) -> str:  # noqa: ARG001 (parts of the cache key)
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def versions() -> dict[str, str]:
+def get_installed_versions() -> dict[str, str]:
     """Return the installed versions of the packages that can affect results."""
     installed = {}
     for name in ("winnow", "torch", "transformers", "bm25s", "faiss-cpu", "numpy"):
@@ -148,15 +163,15 @@ def versions() -> dict[str, str]:
     return installed
 
 
-def git_revision() -> str:
-    """Return the code's revision ("unknown" outside a checkout), marked where files were changed."""
-    revision = _git("rev-parse", "--short=12", "HEAD")
-    changed = _git("status", "--porcelain", "--untracked-files=normal", "--", "src", "flows", "conf")
+def get_git_revision() -> str:
+    """Return the commit of the code, with "+changed" if files were changed since, or "unknown" outside a checkout."""
+    revision = _run_git("rev-parse", "--short=12", "HEAD")
+    changed = _run_git("status", "--porcelain", "--untracked-files=normal", "--", "src", "flows", "conf")
     return f"{revision}{'+changed' if changed else ''}" if revision else "unknown"
 
 
-def _git(*arguments: str) -> str:
-    """Return the output of a git command, or "" if git is not installed or fails."""
+def _run_git(*arguments: str) -> str:
+    """Run a git command and return its output, or "" if git is not installed or fails."""
     root = Path(__file__).resolve().parents[3]
     command = ["git", "-C", str(root), *arguments]
     try:

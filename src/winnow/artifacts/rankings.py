@@ -1,4 +1,4 @@
-"""The stored rankings of some questions, with the texts of their passages; storage only, contexts are built elsewhere."""
+"""Reading of stored rankings: the retrieved passages of each question, their texts and their log-odds of relevance."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,29 +14,47 @@ from winnow.records import Passage, Question, RankedHit
 
 @dataclass(frozen=True, slots=True)
 class Rankings:
-    """Rankings by question, their passages by id, and log-odds by (question, passage) where there are any."""
+    """The rankings of some questions.
+
+    Attributes:
+        folder: Folder of the retrieval artifact.
+        hits: Hits of each question by question id, best first.
+        passages: Retrieved and gold passages by passage id.
+        log_odds: Log-odds of relevance by question id and passage id; empty if no relevance artifact was read.
+
+    """
 
     folder: Path
     hits: Mapping[str, Sequence[RankedHit]]
     passages: Mapping[str, Passage]
     log_odds: Mapping[tuple[str, str], float]
 
-    def shorter_than(self, k: int) -> int:
-        """Return how many questions have fewer than k retrieved passages; raise ArtifactError if all do."""
+    def count_short_rankings(self, k: int) -> int:
+        """Count the questions with fewer than k retrieved passages.
+
+        Raises:
+            ArtifactError: If every question has fewer.
+
+        """
         lengths = [len(hits) for hits in self.hits.values() if len(hits) < k]
         if lengths and len(lengths) == len(self.hits):
             raise ArtifactError(
-                f"k={k} is larger than what was retrieved for any question (at most {max(lengths)} contexts, {self.folder}). "
-                "Lower k, or retrieve from a larger corpus."
+                f"k={k} is larger than what was retrieved for any question: {self.folder} has at most {max(lengths)} contexts "
+                "per question. Lower k, or retrieve from a larger corpus."
             )
         return len(lengths)
 
 
 def read_rankings(folder: Path, questions: Collection[Question], relevance: Path | None = None) -> Rankings:
-    """Read the rows of these questions from a retrieval artifact, and their log-odds from a relevance artifact.
+    """Read the rankings of questions.
+
+    Args:
+        folder: Folder of the retrieval artifact.
+        questions: Questions to read.
+        relevance: File of the relevance artifact, which contains log-odds, or None if they are not needed.
 
     Raises:
-        ArtifactError: for a question without contexts, and for a passage id without text.
+        ArtifactError: If a question has no contexts or no log-odds, or if the text of a passage is missing.
 
     """
     ids = [question.question_id for question in questions]
@@ -54,10 +72,11 @@ def read_rankings(folder: Path, questions: Collection[Question], relevance: Path
 def _read_passages(
     folder: Path, hits: Mapping[str, Sequence[RankedHit]], questions: Collection[Question]
 ) -> dict[str, Passage]:
+    """Read the retrieved and the gold passages, and check that none is missing."""
     used: set[str] = {hit.passage_id for ranking in hits.values() for hit in ranking}
     used |= {passage_id for question in questions for passage_id in question.gold_passage_ids}
-    wanted = pc.field("passage_id").isin(pa.array(sorted(used), pa.string()))
-    rows = parquet.read(folder / "passages.parquet", contracts.CORPUS, filters=wanted)
+    is_used = pc.field("passage_id").isin(pa.array(sorted(used), pa.string()))
+    rows = parquet.read(folder / "passages.parquet", contracts.CORPUS, filters=is_used)
     passages = {row["passage_id"]: Passage(**row) for row in rows.to_pylist()}
     for question in questions:
         if question.question_id not in hits:
@@ -75,12 +94,13 @@ def _read_passages(
             if passage_id not in passages:
                 raise ArtifactError(
                     f"{folder}/passages.parquet lacks the gold passage {passage_id!r} of question {question.question_id!r}. "
-                    "The corpus and the questions do not belong together; use the corpus that the data set names."
+                    "The corpus and the questions do not belong together. Use the corpus that the dataset names."
                 )
     return passages
 
 
 def _read_log_odds(path: Path, ids: Collection[str]) -> dict[tuple[str, str], float]:
+    """Read the log-odds of the questions with these ids, by question id and passage id."""
     table = parquet.read(path, contracts.RELEVANCE, filters=pc.field("question_id").isin(list(ids)))
     log_odds = {(row["question_id"], row["passage_id"]): row["log_odds"] for row in table.to_pylist()}
     scored = {question_id for question_id, _ in log_odds}

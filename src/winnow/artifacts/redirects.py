@@ -1,4 +1,4 @@
-"""Redirects of downloads that are refused: to an unencrypted address, and into a private network."""
+"""A check that refuses redirects of downloads to an unencrypted address or into a private network."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 
 
 def check_redirect(reply: httpx.Response) -> None:
-    """Check where a reply redirects to, before it is followed (a response hook of httpx).
+    """Check the target of a redirect before it is followed. Use this function as a response hook of httpx.
 
-    Addresses that the user gave are not checked: a mirror of one's own may be anywhere. A redirect may stay on the same host.
+    Addresses in settings are not checked, because a mirror may be in a private network. For the same reason, a redirect may
+    stay on the same host.
 
     Raises:
         AssetError: If the redirect leads from https to http, or to a private, loopback or link-local address.
@@ -29,13 +30,15 @@ def check_redirect(reply: httpx.Response) -> None:
         raise AssetError(f"{source} redirects to {target}, which is not encrypted. Give an address that is served over https.")
     if target.host != source.host and not _is_public(target.host):
         raise AssetError(
-            f"{source} redirects to {target}, which is in a private network. If this is intended, give that address itself."
+            f"{source} redirects to {target}, which is in a private network. If this is intended, use that address "
+            "in place of the first one."
         )
 
 
 def _is_public(host: str) -> bool:
+    """Return whether all addresses of a host are public, or cannot be resolved."""
     try:
-        found = {info[4][0] for info in socket.getaddrinfo(host, None)}
+        addresses = {info[4][0] for info in socket.getaddrinfo(host, None)}
     except OSError:
-        return True  # the download fails by itself
-    return all(ipaddress.ip_address(str(address).partition("%")[0]).is_global for address in found)
+        return True  # the download will fail with its own error
+    return all(ipaddress.ip_address(str(address).partition("%")[0]).is_global for address in addresses)

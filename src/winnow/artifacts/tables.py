@@ -1,4 +1,4 @@
-"""Records to rows of artifacts, and back."""
+"""Conversion between records and the rows of artifacts."""
 
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -10,14 +10,14 @@ import numpy as np
 
 from winnow.artifacts import contracts, parquet
 from winnow.errors import ArtifactError
-from winnow.metrics.calibration import probability
+from winnow.metrics.calibration import compute_probability
 from winnow.metrics.ranking import has_answers
 from winnow.records import Context, Hit, Passage, Prediction, Question, RoleUsage
 
 
-def passage_rows(passages: Iterable[Passage]) -> Iterator[dict[str, Any]]:
-    """Yield corpus rows."""
-    return ({"passage_id": p.passage_id, "title": p.title, "text": p.text} for p in passages)
+def build_passage_rows(passages: Iterable[Passage]) -> Iterator[dict[str, Any]]:
+    """Convert passages to rows of a corpus artifact."""
+    return ({"passage_id": passage.passage_id, "title": passage.title, "text": passage.text} for passage in passages)
 
 
 def read_passages(path: Path) -> Iterator[Passage]:
@@ -25,28 +25,37 @@ def read_passages(path: Path) -> Iterator[Passage]:
     return (Passage(**row) for row in parquet.stream(path, contracts.CORPUS))
 
 
-def question_rows(questions: Iterable[Question]) -> Iterator[dict[str, Any]]:
-    """Yield question rows."""
-    for q in questions:
+def build_question_rows(questions: Iterable[Question]) -> Iterator[dict[str, Any]]:
+    """Convert questions to rows of a questions artifact."""
+    for question in questions:
         yield {
-            "question_id": q.question_id,
-            "question": q.text,
-            "answers": list(q.answers),
-            "gold_passage_ids": list(q.gold_passage_ids),
-            "split": q.split,
-            "answerable": q.answerable,
-            "meta": q.meta,
-            "target": q.target,
+            "question_id": question.question_id,
+            "question": question.text,
+            "answers": list(question.answers),
+            "gold_passage_ids": list(question.gold_passage_ids),
+            "split": question.split,
+            "answerable": question.answerable,
+            "meta": question.meta,
+            "target": question.target,
         }
 
 
 def read_questions(path: Path, splits: Collection[str] = ()) -> list[Question]:
-    """Return the questions of these splits (of all if none is named), in their stored order."""
+    """Read questions in their stored order.
+
+    Args:
+        path: File of the questions artifact.
+        splits: Names of the splits to read. If it is empty, all splits are read.
+
+    Raises:
+        ArtifactError: If the file does not contain one of the splits.
+
+    """
     rows = parquet.read(path, contracts.QUESTIONS).to_pylist()
     known = sorted({row["split"] for row in rows})
     unknown = set(splits) - set(known)
     if unknown:
-        raise ArtifactError(f"{path} has no split {sorted(unknown)}; it has {known}.")
+        raise ArtifactError(f"{path} has no split {sorted(unknown)}; it has {known}. Choose one of these.")
     return [
         Question(
             row["question_id"],
@@ -63,17 +72,24 @@ def read_questions(path: Path, splits: Collection[str] = ()) -> list[Question]:
     ]
 
 
-def hit_rows(questions: Iterable[Question], rankings: Iterable[Iterable[Hit]]) -> Iterator[dict[str, Any]]:
-    """Yield one row per hit."""
+def build_hit_rows(questions: Iterable[Question], rankings: Iterable[Iterable[Hit]]) -> Iterator[dict[str, Any]]:
+    """Convert the hits of each question, best first, to rows with a rank."""
     for question, hits in zip(questions, rankings, strict=True):
         for rank, hit in enumerate(hits, start=1):
             yield {"question_id": question.question_id, "rank": rank, "passage_id": hit.passage_id, "score": hit.score}
 
 
-def retrieval_rows(
+def build_retrieval_rows(
     questions: Iterable[Question], hits: Iterable[dict[str, Any]], texts: Mapping[str, str]
 ) -> Iterator[dict[str, Any]]:
-    """Yield hit rows with has_answer; the rows of a question must be adjacent."""
+    """Add the column `has_answer` to the rows of hits.
+
+    Args:
+        questions: Questions with their answers.
+        hits: Rows of hits. The rows of a question must be adjacent.
+        texts: Texts of the passages by passage id.
+
+    """
     answers = {question.question_id: question.answers for question in questions}
     for question_id, group in itertools.groupby(hits, key=lambda row: row["question_id"]):
         rows = list(group)
@@ -82,33 +98,35 @@ def retrieval_rows(
             yield {**row, "has_answer": flag}
 
 
-def relevance_rows(question: Question, contexts: Sequence[Context], log_odds: Sequence[float]) -> Iterator[dict[str, Any]]:
-    """Yield one row per context."""
-    p_true = probability(np.array(log_odds, dtype=np.float32)).tolist()
-    for context, value, chance in zip(contexts, log_odds, p_true, strict=True):
+def build_relevance_rows(
+    question: Question, contexts: Sequence[Context], log_odds: Sequence[float]
+) -> Iterator[dict[str, Any]]:
+    """Convert the log-odds of a question's contexts to rows of a relevance artifact."""
+    probabilities = compute_probability(np.array(log_odds, dtype=np.float32)).tolist()
+    for context, context_log_odds, p_true in zip(contexts, log_odds, probabilities, strict=True):
         yield {
             "question_id": question.question_id,
             "passage_id": context.passage.passage_id,
-            "log_odds": value,
-            "p_true": chance,
+            "log_odds": context_log_odds,
+            "p_true": p_true,
         }
 
 
-def prediction_row(prediction: Prediction) -> dict[str, Any]:
-    """Return the row of a prediction."""
+def build_prediction_row(prediction: Prediction) -> dict[str, Any]:
+    """Convert a prediction to a row of a predictions artifact."""
     row = asdict(prediction)
     return {name: list(value) if isinstance(value, tuple) else value for name, value in row.items()}
 
 
 def read_predictions(path: Path) -> list[Prediction]:
-    """Return the predictions of a cell, in the order of its questions."""
-    texts = ("candidates", "trace", "passage_ids", "used_ids")
+    """Read the predictions of a cell (one setting of a sweep), in the order of its questions."""
+    list_columns = ("candidates", "trace", "passage_ids", "used_ids")
     return [
         Prediction(
             **{
                 **row,
-                **{name: tuple(row[name]) for name in texts},
-                "usage": tuple(RoleUsage(**part) for part in row["usage"]),
+                **{name: tuple(row[name]) for name in list_columns},
+                "usage": tuple(RoleUsage(**role_usage) for role_usage in row["usage"]),
             }
         )
         for row in parquet.read(path, contracts.PREDICTIONS).to_pylist()

@@ -1,4 +1,4 @@
-"""Builds the contexts of a question: the ranking, optionally reranked by log-odds, with gold passages added and marked."""
+"""Build the contexts of a question from its ranking, which may be reranked by log-odds, and mark the gold passages."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -11,14 +11,21 @@ from winnow.records import Context, Passage, Question, RankedHit
 RankBy = Literal["retriever", "estimator"]
 
 
-def ranked_contexts(rankings: Rankings, question: Question, rank_by: RankBy = "retriever") -> tuple[Context, ...]:
-    """Build the contexts of a question from stored rankings."""
+def build_ranked_contexts(rankings: Rankings, question: Question, rank_by: RankBy = "retriever") -> tuple[Context, ...]:
+    """Build the contexts of a question from stored rankings, best first, with gold passages marked.
+
+    Args:
+        rankings: Stored rankings with their passages and, if they were scored, their log-odds.
+        question: Question to which the contexts belong.
+        rank_by: Order of the contexts (see `build_contexts`).
+
+    """
     hits = rankings.hits[question.question_id]
     passage_ids = {hit.passage_id for hit in hits} | set(question.gold_passage_ids)
     log_odds = {
-        passage_id: rankings.log_odds[key]
+        passage_id: rankings.log_odds[question.question_id, passage_id]
         for passage_id in passage_ids
-        if (key := (question.question_id, passage_id)) in rankings.log_odds
+        if (question.question_id, passage_id) in rankings.log_odds
     }
     return build_contexts(question, hits, rankings.passages, log_odds, rank_by)
 
@@ -38,9 +45,9 @@ def build_contexts(
         question: Question to which the contexts belong.
         hits: Hits of the retriever, best first.
         passages: Passages by id.
-        log_odds: Log-odds of the estimator by passage id; they may cover only the first hits.
-        rank_by: "retriever" keeps the order of the hits. "estimator" puts the hits with log-odds first, in the order of these,
-            and keeps the order of the others.
+        log_odds: Log-odds of the relevance estimator by passage id. They may cover only the first hits.
+        rank_by: "retriever" keeps the order of the hits. "estimator" puts the hits with log-odds first, sorted by their
+            log-odds, and keeps the order of the others.
 
     """
     if rank_by == "estimator":
@@ -51,9 +58,9 @@ def build_contexts(
         Context(passages[hit.passage_id], rank, hit.score, hit.has_answer, log_odds=log_odds.get(hit.passage_id))
         for rank, hit in enumerate(hits, start=1)
     ]
-    retrieved = {hit.passage_id for hit in hits}
+    retrieved_ids = {hit.passage_id for hit in hits}
     for passage_id in question.gold_passage_ids:
-        if passage_id not in retrieved:
+        if passage_id not in retrieved_ids:
             passage = passages[passage_id]
             has_answer = any(has_answers([passage.text], question.answers))
             contexts.append(Context(passage, 0, None, has_answer, log_odds=log_odds.get(passage_id)))

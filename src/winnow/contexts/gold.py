@@ -1,4 +1,7 @@
-"""Gold passages: marking them among the contexts, and their provenance."""
+"""Mark the gold passages among the contexts of a question, and determine their provenance.
+
+A gold passage is either annotated by the dataset or, by distant supervision, the first context that contains an answer.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,16 +10,16 @@ from winnow.records import Context, Provenance, Question
 
 
 def mark_gold(question: Question, contexts: Sequence[Context]) -> tuple[Context, ...]:
-    """Mark the annotated gold passages or, if none are annotated, the first context that contains an answer (distant)."""
-    annotated = set(question.gold_passage_ids)
-    if annotated:
-        return tuple(replace(c, is_gold=c.passage.passage_id in annotated) for c in contexts)
-    first_match = next((c for c in contexts if c.has_answer), None)
-    return tuple(replace(c, is_gold=c is first_match) for c in contexts)
+    """Mark the annotated gold passages or, if none are annotated, the first context that contains an answer."""
+    annotated_ids = set(question.gold_passage_ids)
+    if annotated_ids:
+        return tuple(replace(context, is_gold=context.passage.passage_id in annotated_ids) for context in contexts)
+    first_match = next((context for context in contexts if context.has_answer), None)
+    return tuple(replace(context, is_gold=context is first_match) for context in contexts)
 
 
-def gold_provenance(question: Question, contexts: Sequence[Context]) -> Provenance:
-    """Return how the gold passages of a question are known: annotated, distant, or none."""
-    if not any(c.is_gold for c in contexts):
+def determine_provenance(question: Question, contexts: Sequence[Context]) -> Provenance:
+    """Return whether the gold passages among the contexts are "annotated" or "distant", or "none" if there are none."""
+    if not any(context.is_gold for context in contexts):
         return "none"
     return "annotated" if question.gold_passage_ids else "distant"

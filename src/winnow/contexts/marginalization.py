@@ -1,4 +1,7 @@
-"""Answer marginalization: P(y) = sum over contexts of weight times P_G(y | question, context) (RE-RAG eqs. 2 and 6)."""
+"""Answer marginalization: the probability of an answer is its weighted mean over the contexts (RE-RAG, eqs. 2 and 6).
+
+P(y) = sum over contexts of weight(context) * P_G(y | question, context), where P_G is the probability under the generator.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -18,8 +21,8 @@ def logsumexp(values: Sequence[float]) -> float:
     return largest if math.isinf(largest) else largest + math.log(sum(math.exp(value - largest) for value in values))
 
 
-def first_spellings(answers: Sequence[str]) -> dict[str, str]:
-    """Map the normalised form of each distinct answer to the first of its spellings."""
+def collect_spellings(answers: Sequence[str]) -> dict[str, str]:
+    """Map the normalised form of each distinct answer to its first spelling in the given answers."""
     spellings: dict[str, str] = {}
     for answer in answers:
         spellings.setdefault(normalise(answer), answer)
@@ -27,11 +30,11 @@ def first_spellings(answers: Sequence[str]) -> dict[str, str]:
 
 
 def marginalize(answers: Sequence[str], log_p: Sequence[float], log_weights: Sequence[float]) -> dict[str, float]:
-    """Compute log P of each distinct answer, by its normalised form, from only the contexts that produced the answer.
+    """Compute log P of each distinct answer, keyed by its normalised form. The sum is over the contexts that produced it.
 
     Args:
         answers: Answer from each context.
-        log_p: Log-probability log P_G of each context's own answer.
+        log_p: Log-probability, under the generator, of each context's answer given that context.
         log_weights: Log-weight of each context.
 
     """
@@ -41,11 +44,20 @@ def marginalize(answers: Sequence[str], log_p: Sequence[float], log_weights: Seq
     return {key: logsumexp(values) for key, values in terms.items()}
 
 
-def most_probable(log_p: Mapping[str, float]) -> str:
-    """Return the most probable answer; the first one wins ties."""
-    return max(log_p, key=lambda key: log_p[key])
+def select_most_probable(log_p: Mapping[str, float]) -> str:
+    """Return the answer with the highest log-probability. The first of equal ones wins."""
+    return max(log_p, key=lambda answer: log_p[answer])
 
 
-def most_probable_answer(answers: Sequence[str], log_p: Sequence[float], scores: Sequence[float]) -> str:
-    """Return the most probable answer in its first spelling; context weights are the softmax of `scores`."""
-    return first_spellings(answers)[most_probable(marginalize(answers, log_p, log_softmax(scores)))]
+def select_most_probable_answer(answers: Sequence[str], log_p: Sequence[float], scores: Sequence[float]) -> str:
+    """Return the first spelling of the most probable answer, with contexts weighted by the softmax of their scores.
+
+    Args:
+        answers: Answer from each context.
+        log_p: Log-probability, under the generator, of each context's answer given that context.
+        scores: Score of each context.
+
+    """
+    spellings = collect_spellings(answers)
+    log_p_by_answer = marginalize(answers, log_p, log_softmax(scores))
+    return spellings[select_most_probable(log_p_by_answer)]

@@ -1,13 +1,14 @@
-"""Placement: which k contexts the prompt shows, in which order, and at which position the gold passage is.
+"""Placement: which k contexts the prompt contains, in which order, and at which position the gold passage is.
 
-`gold` selects the contexts. `keep` takes the top k as retrieved. `insert` replaces the k-th context by the gold passage if the
-top k do not include it. `remove` skips gold passages and takes the next contexts instead.
+The rule `gold` selects the contexts. `keep` takes the top k as retrieved. `insert` replaces the k-th context by the gold
+passage if the top k do not include it. `remove` skips gold passages and takes the next contexts instead.
 
-`order` then moves the gold passage: to the `first`, the `last` or a `random` position (seeded by question), or to a given
-position, counted from 1. If several gold passages are annotated, only the best-ranked one stays in the prompt, and the next
-contexts take the places of the others, so that the position is that of the only gold passage.
+The rule `order` then moves the gold passage to the `first`, the `last` or a `random` position, or to a given position, counted
+from 1. If several gold passages are annotated, only the best-ranked one stays in the prompt. The next contexts replace the
+others, so that the prompt contains a single gold passage. With the order `retrieved`, no context is moved, and an inserted
+gold passage is at a random position (Post-Fusion paper, section 4).
 
-`retrieved` moves nothing; an inserted gold passage is then at a seeded random position (Post-Fusion paper, section 4).
+Random positions depend on the seed and on the question.
 """
 
 import random
@@ -15,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from winnow.contexts.gold import gold_provenance
+from winnow.contexts.gold import determine_provenance
 from winnow.errors import ConfigError
 from winnow.records import Context, PlacedContexts, Question
 
@@ -25,7 +26,14 @@ Gold = Literal["keep", "insert", "remove"]
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Rules that select and order the contexts of a prompt. `seed` affects only random positions."""
+    """Rules that select and order the contexts of a prompt.
+
+    Args:
+        gold: Whether to keep, insert or remove the gold passage.
+        order: Position of the gold passage: "retrieved", "first", "last", "random" or a number, counted from 1.
+        seed: Seed of random positions.
+
+    """
 
     revision: ClassVar[int] = 2
 
@@ -47,9 +55,9 @@ class Placement:
         """Select k contexts of a question, or fewer if the ranking is shorter, and put them in prompt order.
 
         Args:
-            question: Question, whose id is part of the seed of random positions.
-            contexts: Contexts, best first, with gold passages marked; those that were not retrieved have rank 0.
-            k: Number of contexts that the prompt shows.
+            question: Question to which the contexts belong. Its id is part of the seed of random positions.
+            contexts: Contexts, best first, with gold passages marked. Contexts that were not retrieved have rank 0.
+            k: Number of contexts in the prompt.
 
         Raises:
             ConfigError: If `order` is a position beyond k.
@@ -57,39 +65,46 @@ class Placement:
         """
         if isinstance(self.order, int) and self.order > k:
             raise ConfigError(f"placement.order={self.order} is beyond k={k}; use a position from 1 to k.")
-        ranked = [c for c in contexts if c.rank > 0]
-        gold = next((c for c in ranked if c.is_gold), None) or next((c for c in contexts if c.is_gold), None)
-        provenance = gold_provenance(question, contexts)
+        ranked = [context for context in contexts if context.rank > 0]
+        gold_context = _find_gold(ranked) or _find_gold(contexts)
+        provenance = determine_provenance(question, contexts)
         if self.gold == "remove":
-            ranked = [c for c in ranked if not c.is_gold]
+            ranked = [context for context in ranked if not context.is_gold]
         elif self.order != "retrieved":
-            ranked = [c for c in ranked if c is gold or not c.is_gold]
+            ranked = [context for context in ranked if context is gold_context or not context.is_gold]
         top = ranked[:k]
-        if self.gold == "insert" and gold is not None and not any(c.is_gold for c in top):
+        if self.gold == "insert" and gold_context is not None and _find_gold(top) is None:
             others = top[: k - 1]
-            top = _insert(others, gold, _rng(self.seed, question, "insert").randint(0, len(others)))
-        return PlacedContexts(tuple(self._order(question, top)), 0, provenance).with_position()
+            index = _create_rng(self.seed, question, "insert").randint(0, len(others))
+            top = _insert_context(others, gold_context, index)
+        return PlacedContexts(tuple(self._move_gold(question, top)), 0, provenance).with_gold_position()
 
-    def _order(self, question: Question, contexts: list[Context]) -> list[Context]:
-        gold = next((c for c in contexts if c.is_gold), None)
-        if gold is None or self.order == "retrieved":
+    def _move_gold(self, question: Question, contexts: list[Context]) -> list[Context]:
+        """Move the gold passage, if there is one, to the position that `order` requires."""
+        gold_context = _find_gold(contexts)
+        if gold_context is None or self.order == "retrieved":
             return contexts
-        others = [c for c in contexts if c is not gold]
+        others = [context for context in contexts if context is not gold_context]
         match self.order:
             case "first":
                 index = 0
             case "last":
                 index = len(others)
             case "random":
-                index = _rng(self.seed, question, "order").randint(0, len(others))
+                index = _create_rng(self.seed, question, "order").randint(0, len(others))
             case position:
                 index = min(position - 1, len(others))
-        return _insert(others, gold, index)
+        return _insert_context(others, gold_context, index)
 
 
-def _insert(contexts: Sequence[Context], gold: Context, index: int) -> list[Context]:
-    return [*contexts[:index], gold, *contexts[index:]]
+def _find_gold(contexts: Sequence[Context]) -> Context | None:
+    return next((context for context in contexts if context.is_gold), None)
 
 
-def _rng(seed: int, question: Question, purpose: str) -> random.Random:
+def _insert_context(contexts: Sequence[Context], inserted: Context, index: int) -> list[Context]:
+    return [*contexts[:index], inserted, *contexts[index:]]
+
+
+def _create_rng(seed: int, question: Question, purpose: str) -> random.Random:
+    """Create a random number generator that depends on the seed, the question and the purpose of its numbers."""
     return random.Random(f"{seed}/{purpose}/{question.question_id}")

@@ -1,4 +1,4 @@
-"""Weights of contexts in votes and marginalization: uniform, by the retriever's scores, or by the estimator's log-odds."""
+"""Weights of contexts in votes and marginalization: uniform, from retriever scores, or from the estimator's log-odds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,11 +10,12 @@ from winnow.records import Context
 
 @dataclass(frozen=True, slots=True)
 class ContextWeighting:
-    """Weights the contexts of a prompt by the softmax of their scores times `scale` (RE-RAG eqs. 1 and 5).
+    """A weighting of contexts by the softmax of their scores times `scale` (RE-RAG, eqs. 1 and 5).
 
     Args:
-        by: "none" for uniform weights, "retriever" for the retriever's scores, "estimator" for the estimator's log-odds.
-        scale: Factor of the scores. Scores of BM25 and inner products differ by orders of magnitude.
+        by: "none" for uniform weights, "retriever" for the retriever's scores, "estimator" for the relevance estimator's
+            log-odds.
+        scale: Factor by which the scores are multiplied. Scores of BM25 and inner products differ by orders of magnitude.
 
     """
 
@@ -29,16 +30,26 @@ class ContextWeighting:
             raise ConfigError(f"weighting.by must be none, retriever or estimator; received {self.by!r}.")
 
     def apply(self, contexts: Sequence[Context]) -> tuple[Context, ...]:
-        """Set the log-weights of the contexts. One that was not retrieved gets the lowest retriever score of the others."""
+        """Return the contexts with their log-weights.
+
+        A context that was not retrieved has the lowest retriever score of the others.
+
+        Raises:
+            ArtifactError: If a context has no score of the required kind.
+
+        """
         if self.by == "none":
             return tuple(contexts)
         if self.by == "retriever":
-            lowest = min((c.retriever_score() for c in contexts if c.rank), default=0.0)
-            return tuple(replace(c, log_weight=self.scale * (c.retriever_score() if c.rank else lowest)) for c in contexts)
-        lacking = next((c for c in contexts if c.log_odds is None), None)
-        if lacking:
-            raise ArtifactError(
-                f"Passage {lacking.passage.passage_id!r} has no log-odds to be weighted by. Run `python -m flows.score` with "
-                "the same settings, score.limit large enough for its questions, and score.depth null or large enough."
-            )
-        return tuple(replace(c, log_weight=self.scale * (c.log_odds or 0.0)) for c in contexts)
+            lowest = min((context.get_retriever_score() for context in contexts if context.rank), default=0.0)
+            scores = [context.get_retriever_score() if context.rank else lowest for context in contexts]
+        else:
+            unscored = next((context for context in contexts if context.log_odds is None), None)
+            if unscored:
+                raise ArtifactError(
+                    f"Passage {unscored.passage.passage_id!r} has no log-odds to be weighted by. Run `python -m flows.score` "
+                    "with the same settings. Set score.limit to include all questions, and score.depth to null or to a "
+                    "sufficient number of contexts."
+                )
+            scores = [context.log_odds or 0.0 for context in contexts]
+        return tuple(replace(context, log_weight=self.scale * score) for context, score in zip(contexts, scores, strict=True))

@@ -1,1 +1,1 @@
-"""Corpus parsers, one module per public format. Each parser is an iterable that yields passages one at a time."""
+"""Parsers of corpora, one module per public format. A parser is an iterable that yields passages one at a time."""

@@ -1,4 +1,4 @@
-"""BEIR's corpus.jsonl(.gz): JSON lines with _id, title and text."""
+"""Parser of BEIR's corpus.jsonl(.gz): JSON lines with _id, title and text."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from winnow.records import Passage
 
 @dataclass(frozen=True, slots=True)
 class BeirCorpus:
-    """Parses each document of a BEIR data set into a passage. A document without text is represented by its title."""
+    """A parser that reads each document of a BEIR corpus as a passage. If a document has no text, its title is the text."""
 
     revision: ClassVar[int] = 1
     input_files: ClassVar[tuple[str, ...]] = ("path",)
@@ -21,6 +21,6 @@ class BeirCorpus:
     def __iter__(self) -> Iterator[Passage]:
         """Yield the passages in file order."""
         path = Path(self.path)
-        for number, row in read_json_lines(path, {"_id": str, "text": str}):
-            text = require_text(row["text"] or row.get("title", ""), path, number, "text")
+        for line_number, row in read_json_lines(path, {"_id": str, "text": str}):
+            text = require_text(row["text"] or row.get("title", ""), path, line_number, "text")
             yield Passage(row["_id"], str(row.get("title", "")), text)

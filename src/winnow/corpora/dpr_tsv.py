@@ -1,4 +1,4 @@
-"""DPR's psgs_w100.tsv(.gz): tab-separated id, text and title, with an optional header."""
+"""Parser of DPR's psgs_w100.tsv(.gz): tab-separated id, text and title, with an optional header."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from winnow.records import Passage
 
 @dataclass(frozen=True, slots=True)
 class DprTsv:
-    """Parses a DPR dump, such as the 21 million passages of Wikipedia, one passage at a time."""
+    """A parser of DPR's passage files, such as the 21 million passages of Wikipedia."""
 
     revision: ClassVar[int] = 1
     input_files: ClassVar[tuple[str, ...]] = ("path",)
@@ -21,7 +21,9 @@ class DprTsv:
     def __iter__(self) -> Iterator[Passage]:
         """Yield the passages in file order."""
         path = Path(self.path)
-        for number, (passage_id, text, title) in read_tsv(path, 3, quoted=True):
-            if number == 1 and passage_id == "id":
+        for line_number, (passage_id, text, title) in read_tsv(path, 3, quoted=True):
+            is_header = line_number == 1 and passage_id == "id"
+            if is_header:
                 continue
-            yield Passage(require_text(passage_id, path, number, "id"), title, require_text(text, path, number, "passage"))
+            passage_id = require_text(passage_id, path, line_number, "id")
+            yield Passage(passage_id, title, require_text(text, path, line_number, "passage"))

@@ -1,4 +1,4 @@
-"""Passages of a FiD JSON file, for experiments with existing retrieval results."""
+"""Parser of the passages in a FiD JSON file, for experiments with existing retrieval results."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from winnow.records import Passage
 
 @dataclass(frozen=True, slots=True)
 class FidCorpus:
-    """Parses the distinct passages of a FiD file, or of a folder with one file per split."""
+    """A parser of the distinct passages in a FiD file, or in a folder with one file per split."""
 
     revision: ClassVar[int] = 1
     input_files: ClassVar[tuple[str, ...]] = ("path",)
@@ -19,10 +19,10 @@ class FidCorpus:
     path: str
 
     def __iter__(self) -> Iterator[Passage]:
-        """Yield the passages in order of first appearance."""
-        seen: set[str] = set()
+        """Yield each passage once, in order of first appearance."""
+        seen_ids: set[str] = set()
         for row in read_fid(Path(self.path)):
             for passage, _ in row.contexts:
-                if passage.passage_id not in seen:
-                    seen.add(passage.passage_id)
+                if passage.passage_id not in seen_ids:
+                    seen_ids.add(passage.passage_id)
                     yield passage

@@ -1,4 +1,4 @@
-"""A corpus from the Hugging Face Hub, or from files that `datasets` can load, streamed."""
+"""Parser of a corpus that the `datasets` library streams from the Hugging Face Hub or from local files."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from winnow.records import Passage
 
 @dataclass(frozen=True, slots=True)
 class HubCorpus:
-    """Parses the rows of a Hugging Face data set into passages.
+    """A parser that reads each row of a Hugging Face data set as a passage.
 
     Args:
         path: Name on the Hub with its commit ("owner/name@<commit>"), a folder, or a file format with `data_files`.
@@ -39,9 +39,12 @@ class HubCorpus:
     def __iter__(self) -> Iterator[Passage]:
         """Yield the passages in the data set's order."""
         rows = load_hub_rows(self.path, self.split, self.options)
-        for number, row in enumerate(rows, start=1):
+        for row_number, row in enumerate(rows, start=1):
             missing = {self.id_column, self.title_column, self.text_column} - row.keys()
             if missing:
-                raise InputError(f"{self.path}, row {number}: no column {sorted(missing)}; it has {sorted(row)}.")
-            text = require_text(row[self.text_column], Path(self.path), number, "passage")
+                raise InputError(
+                    f"{self.path}, row {row_number}: there is no column {', '.join(sorted(missing))}; the row has "
+                    f"{sorted(row)}. Correct the column names in corpus.parser."
+                )
+            text = require_text(row[self.text_column], Path(self.path), row_number, "passage")
             yield Passage(str(row[self.id_column]), str(row[self.title_column]), text)

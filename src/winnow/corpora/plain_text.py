@@ -1,4 +1,4 @@
-"""Plain text files, split into non-overlapping passages, by default of 100 words as in DPR."""
+"""Parser of plain text files, which are split into non-overlapping passages, by default of 100 words as in DPR."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from winnow.records import Passage
 
 @dataclass(frozen=True, slots=True)
 class PlainText:
-    """Splits text files into passages, with the file's stem as the title.
+    """A parser that splits text files into passages. The title of a passage is the file name without its suffix.
 
     Args:
-        path: File, or folder that is searched recursively.
-        pattern: Glob pattern of the files in the folder.
+        path: Text file, or folder that is searched recursively.
+        pattern: Glob pattern of the files, if `path` is a folder.
         words: Number of words in a passage; the last passage of a file may be shorter.
 
     """
@@ -31,10 +31,10 @@ class PlainText:
     def __post_init__(self) -> None:
         """Validate the passage length."""
         if self.words < 1:
-            raise ConfigError(f"corpus.words must be at least 1; received {self.words}.")
+            raise ConfigError(f"corpus.parser.words must be at least 1; received {self.words}.")
 
     def __iter__(self) -> Iterator[Passage]:
-        """Yield the passages of the files, sorted by path."""
+        """Yield the passages of all files, sorted by path. The id of a passage is its file's name with its number."""
         root = Path(self.path)
         for file in find_files(root, self.pattern):
             words = (word for _, line in iter_lines(file) for word in line.split())
@@ -43,12 +43,12 @@ class PlainText:
                 yield Passage(f"{name}#{number}", file.stem, text)
 
 
-def split_words(words: Iterator[str], size: int) -> Iterator[str]:
-    """Yield texts of `size` words; the last one may be shorter."""
+def split_words(words: Iterator[str], words_per_text: int) -> Iterator[str]:
+    """Yield texts of `words_per_text` words; the last one may be shorter."""
     buffer: list[str] = []
     for word in words:
         buffer.append(word)
-        if len(buffer) == size:
+        if len(buffer) == words_per_text:
             yield " ".join(buffer)
             buffer = []
     if buffer:

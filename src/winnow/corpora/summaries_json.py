@@ -1,4 +1,4 @@
-"""Article summaries in one JSON object, {title: {title, extract, ...}}, the format of the `vital` corpus."""
+"""Parser of article summaries in one JSON object, {title: {title, extract, ...}}, as in the `vital` corpus."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +12,10 @@ from winnow.records import Passage
 
 @dataclass(frozen=True, slots=True)
 class SummariesJson:
-    """Parses each article's summary into a passage. Its id is the article's position in the file, which is read at once."""
+    """A parser that reads the summary of each article as a passage.
+
+    The id of a passage is the position of the article in the file, starting at 0. The whole file is read into memory.
+    """
 
     revision: ClassVar[int] = 1
     input_files: ClassVar[tuple[str, ...]] = ("path",)
@@ -23,9 +26,15 @@ class SummariesJson:
         """Yield the passages in file order."""
         articles = load_json(Path(self.path))
         if not isinstance(articles, dict):
-            raise InputError(f"{self.path}: expected one object of articles; received a {type(articles).__name__}.")
-        for number, (key, article) in enumerate(articles.items()):
+            raise InputError(
+                f"{self.path}: expected a JSON object with one article per key; received a {type(articles).__name__}. Check "
+                "corpus.parser.path."
+            )
+        for position, (key, article) in enumerate(articles.items()):
             text = article.get("extract", "") if isinstance(article, dict) else ""
             if not isinstance(text, str) or not text.strip():
-                raise InputError(f"{self.path}, article {key!r}: expected a non-empty `extract`; received {article!r:.120}.")
-            yield Passage(str(number), str(article.get("title", key)), " ".join(text.split()))
+                raise InputError(
+                    f"{self.path}, article {key!r}: expected a non-empty `extract`; received {article!r:.120}. Correct that "
+                    "article or remove it."
+                )
+            yield Passage(str(position), str(article.get("title", key)), " ".join(text.split()))

@@ -1,4 +1,4 @@
-"""Output of `WikiExtractor --json`: JSON lines with the id, title and text of a Wikipedia page."""
+"""Parser of the output of `WikiExtractor --json`: JSON lines with the id, title and text of a Wikipedia page."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +13,14 @@ from winnow.records import Passage
 
 @dataclass(frozen=True, slots=True)
 class WikiExtracts:
-    """Splits each page into non-overlapping passages of `words` words. Pages without text, such as redirects, have none."""
+    """A parser that splits each page into non-overlapping passages. Pages without text, such as redirects, have none.
+
+    Args:
+        path: File, or folder that is searched recursively.
+        pattern: Glob pattern of the files, if `path` is a folder.
+        words: Number of words in a passage; the last passage of a page may be shorter.
+
+    """
 
     revision: ClassVar[int] = 1
     input_files: ClassVar[tuple[str, ...]] = ("path",)
@@ -23,9 +30,9 @@ class WikiExtracts:
     words: int = 100
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for an impossible length."""
+        """Validate the passage length."""
         if self.words < 1:
-            raise ConfigError(f"corpus.words must be at least 1; received {self.words}.")
+            raise ConfigError(f"corpus.parser.words must be at least 1; received {self.words}.")
 
     def __iter__(self) -> Iterator[Passage]:
         """Yield the passages of all files below `path`, page by page."""

@@ -1,4 +1,4 @@
-"""BEIR queries with relevance judgments. The relevant documents are the gold passages."""
+"""Parser of BEIR queries with relevance judgments. The relevant documents become the gold passages."""
 
 import re
 from collections.abc import Iterator
@@ -15,13 +15,13 @@ _SCORE = re.compile(r"-?[0-9]{1,9}")
 
 @dataclass(frozen=True, slots=True)
 class BeirQueries:
-    """Parses the queries that have at least one relevant document.
+    """A parser of the queries that have at least one relevant document.
 
     BEIR has no short answers. `answers` contains the query itself, so that exact match and F1 are meaningless. Recall is
-    measured by gold passages.
+    measured with the gold passages.
 
     Args:
-        path: File of queries, queries.jsonl or queries.tsv.
+        path: File of queries, in the format of queries.jsonl or queries.tsv.
         qrels: File of relevance judgments, in BEIR's TSV format or with TREC's four columns.
 
     """
@@ -36,28 +36,30 @@ class BeirQueries:
         """Yield the queries in file order."""
         relevant_ids = self._read_qrels(Path(self.qrels))
         path = Path(self.path)
-        for number, query_id, query in self._read_queries(path):
+        for line_number, query_id, query in self._read_queries(path):
             if query_id in relevant_ids:
-                text = require_text(query, path, number, "query")
+                text = require_text(query, path, line_number, "query")
                 yield Question(query_id, text, (text,), tuple(relevant_ids[query_id]))
 
     def _read_queries(self, path: Path) -> Iterator[tuple[int, str, str]]:
+        """Yield the line number, id and text of each query."""
         if path.name.removesuffix(".gz").endswith(".jsonl"):
-            for number, row in read_json_lines(path, {"_id": str, "text": str}):
-                yield number, row["_id"], row["text"]
+            for line_number, row in read_json_lines(path, {"_id": str, "text": str}):
+                yield line_number, row["_id"], row["text"]
         else:
-            for number, (query_id, text) in read_tsv(path, 2):
-                yield number, query_id, text
+            for line_number, (query_id, text) in read_tsv(path, 2):
+                yield line_number, query_id, text
 
     def _read_qrels(self, path: Path) -> dict[str, list[str]]:
-        """Read the ids of the relevant documents by query id."""
+        """Return the ids of the relevant documents of each query, by query id."""
         relevant_ids: dict[str, list[str]] = {}
-        for number, line in iter_lines(path):
+        for line_number, line in iter_lines(path):
             fields = line.split()
             if fields[:2] in (["query-id", "corpus-id"], ["query_id", "corpus_id"]):
                 continue
             if len(fields) not in (3, 4) or not _SCORE.fullmatch(fields[-1]):
-                raise InputError.at(path, number, received=line, expected="query, document, score (or TREC's four columns)")
+                expected = "query, document, score (or TREC's four columns)"
+                raise InputError.from_line(path, line_number, received=line, expected=expected)
             if int(fields[-1]) > 0:
                 relevant_ids.setdefault(fields[0], []).append(fields[-2])
         return relevant_ids

@@ -1,4 +1,4 @@
-"""DPR's question files: tab-separated questions and Python lists of answers, sometimes as quoted CSV fields."""
+"""Parser of DPR's question files: tab-separated questions and Python lists of answers, sometimes as quoted CSV fields."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from winnow.records import Question
 
 @dataclass(frozen=True, slots=True)
 class DprQuestions:
-    """Parses each line into a question, with the line number as its id."""
+    """A parser that reads each line as a question, with the line number as its id."""
 
     revision: ClassVar[int] = 1
     input_files: ClassVar[tuple[str, ...]] = ("path",)
@@ -21,6 +21,6 @@ class DprQuestions:
     def __iter__(self) -> Iterator[Question]:
         """Yield the questions in file order."""
         path = Path(self.path)
-        for number, (text, answers) in read_tsv(path, 2, quoted=True):
-            parsed_answers = parse_answers(parse_string_list(answers, path, number), path, number)
-            yield Question(str(number), require_text(text, path, number, "question"), parsed_answers)
+        for line_number, (text, answers) in read_tsv(path, 2, quoted=True):
+            parsed_answers = parse_answers(parse_string_list(answers, path, line_number), path, line_number)
+            yield Question(str(line_number), require_text(text, path, line_number, "question"), parsed_answers)

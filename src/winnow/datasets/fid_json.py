@@ -1,4 +1,4 @@
-"""Questions of a FiD JSON file. `winnow.retrievers.provided` reads the contexts of the same file."""
+"""Parser of the questions in a FiD JSON file. `winnow.retrievers.provided` reads the contexts in the same file."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from winnow.records import Question
 
 @dataclass(frozen=True, slots=True)
 class FidQuestions:
-    """Parses the questions of a FiD file, or of a folder with one file per split."""
+    """A parser of the questions in a FiD file, or in a folder with one file per split."""
 
     revision: ClassVar[int] = 2
     input_files: ClassVar[tuple[str, ...]] = ("path",)

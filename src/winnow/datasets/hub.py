@@ -1,4 +1,4 @@
-"""Questions from the Hugging Face Hub, or from files that `datasets` can load, streamed."""
+"""Parser of questions that the `datasets` library streams from the Hugging Face Hub or from local files."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,14 +14,14 @@ from winnow.records import Question
 
 @dataclass(frozen=True, slots=True)
 class HubQuestions:
-    """Parses the rows of a Hugging Face data set into questions.
+    """A parser that reads each row of a Hugging Face data set as a question.
 
-    Column names with dots, such as "answer.aliases", address nested fields.
+    Column names with dots, such as "answer.aliases", refer to nested fields.
 
     Args:
         path: Name on the Hub with its commit ("owner/name@<commit>"), a folder, or a file format with `data_files`.
         split: Split to load.
-        id_column: Column with the question id, or None for row numbers.
+        id_column: Column with the question id, or None to use row numbers as ids.
         question_column: Column with the question.
         answers_column: Column with the answer or the list of answers.
         options: Further arguments of `datasets.load_dataset`.
@@ -42,16 +42,19 @@ class HubQuestions:
     def __iter__(self) -> Iterator[Question]:
         """Yield the questions in the data set's order."""
         rows = load_hub_rows(self.path, self.split, self.options)
-        for number, row in enumerate(rows, start=1):
-            text = self._field(row, self.question_column, number)
-            value = self._field(row, self.answers_column, number)
-            answers = parse_answers(value if isinstance(value, list) else [value], Path(self.path), number)
-            question_id = str(self._field(row, self.id_column, number)) if self.id_column else str(number)
-            yield Question(question_id, require_text(text, Path(self.path), number, "question"), answers)
+        for row_number, row in enumerate(rows, start=1):
+            text = self._get_field(row, self.question_column, row_number)
+            value = self._get_field(row, self.answers_column, row_number)
+            answers = parse_answers(value if isinstance(value, list) else [value], Path(self.path), row_number)
+            question_id = str(self._get_field(row, self.id_column, row_number)) if self.id_column else str(row_number)
+            yield Question(question_id, require_text(text, Path(self.path), row_number, "question"), answers)
 
-    def _field(self, row: dict[str, Any], column: str, number: int) -> Any:
-        """Return the value of a column, which may be nested."""
+    def _get_field(self, row: dict[str, Any], column: str, row_number: int) -> Any:
+        """Return the value of a column, which may be nested; raise InputError if the row does not have it."""
         try:
             return reduce(lambda value, name: value[name], column.split("."), row)
         except (KeyError, TypeError) as error:
-            raise InputError(f"{self.path}, row {number}: no column {column!r}; it has {sorted(row)}.") from error
+            raise InputError(
+                f"{self.path}, row {row_number}: there is no column {column!r}; the row has {sorted(row)}. Correct the column "
+                "names in dataset.parser."
+            ) from error

@@ -1,4 +1,4 @@
-"""NQ-open's JSON lines, each with a question and a list of answers. DPR's SQuAD file has the same format."""
+"""Parser of NQ-open: JSON lines, each with a question and a list of answers. DPR's SQuAD file has the same format."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from winnow.records import Question
 
 @dataclass(frozen=True, slots=True)
 class NqOpen:
-    """Parses each line into a question, with the line number as its id."""
+    """A parser that reads each line as a question, with the line number as its id."""
 
     revision: ClassVar[int] = 1
     input_files: ClassVar[tuple[str, ...]] = ("path",)
@@ -21,6 +21,6 @@ class NqOpen:
     def __iter__(self) -> Iterator[Question]:
         """Yield the questions in file order."""
         path = Path(self.path)
-        for number, row in read_json_lines(path, {"question": str, "answer": list}):
-            text = require_text(row["question"], path, number, "question")
-            yield Question(str(number), text, parse_answers(row["answer"], path, number))
+        for line_number, row in read_json_lines(path, {"question": str, "answer": list}):
+            text = require_text(row["question"], path, line_number, "question")
+            yield Question(str(line_number), text, parse_answers(row["answer"], path, line_number))

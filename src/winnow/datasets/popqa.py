@@ -1,4 +1,4 @@
-"""Parse PopQA from a tab-separated file with a header row."""
+"""Parser of PopQA: a tab-separated file with a header row."""
 
 import csv
 import json
@@ -14,7 +14,10 @@ from winnow.records import Question
 
 @dataclass(frozen=True, slots=True)
 class PopQa:
-    """Parses each row into a question. `meta` keeps the relation (`prop`) and the subject popularity (`s_pop`), if present."""
+    """A parser that reads each row as a question.
+
+    `meta` stores the relation (`prop`) and the popularity of the subject (`s_pop`), if the file has these columns.
+    """
 
     revision: ClassVar[int] = 1
     input_files: ClassVar[tuple[str, ...]] = ("path",)
@@ -25,19 +28,22 @@ class PopQa:
         """Yield the questions in file order."""
         path = Path(self.path)
         columns: list[str] = []
-        for number, line in iter_lines(path):
+        for line_number, line in iter_lines(path):
             try:
                 row = next(csv.reader([line], delimiter="\t"))
             except csv.Error as error:
-                raise InputError.at(path, number, received=line, expected=f"tab-separated fields ({error})") from error
+                raise InputError.from_line(
+                    path, line_number, received=line, expected=f"tab-separated fields ({error})"
+                ) from error
             if not columns:
                 columns = row
                 if not {"id", "question", "possible_answers"} <= set(columns):
-                    raise InputError.at(path, number, received=line, expected="a header with id, question, possible_answers")
+                    expected = "a header with id, question, possible_answers"
+                    raise InputError.from_line(path, line_number, received=line, expected=expected)
                 continue
             if len(row) != len(columns):
-                raise InputError.at(path, number, received=line, expected=f"{len(columns)} tab-separated fields")
+                raise InputError.from_line(path, line_number, received=line, expected=f"{len(columns)} tab-separated fields")
             fields = dict(zip(columns, row, strict=True))
-            answers = parse_answers(parse_string_list(fields["possible_answers"], path, number), path, number)
+            answers = parse_answers(parse_string_list(fields["possible_answers"], path, line_number), path, line_number)
             meta = json.dumps({name: fields[name] for name in ("prop", "s_pop") if name in fields})
-            yield Question(fields["id"], require_text(fields["question"], path, number, "question"), answers, meta=meta)
+            yield Question(fields["id"], require_text(fields["question"], path, line_number, "question"), answers, meta=meta)

@@ -1,4 +1,4 @@
-"""Red-Trivia's YAML files, one per topic: each maps questions to lists of answers."""
+"""Parser of Red-Trivia: YAML files, one per topic, that map questions to lists of answers."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -15,13 +15,14 @@ from winnow.records import Question
 
 @dataclass(frozen=True, slots=True)
 class RedTrivia:
-    """Parses the questions of several lists. `meta` stores the list of each question; repeated questions are skipped.
+    """A parser of the questions in several lists, each of which is a YAML file.
 
-    All values are read as strings, because YAML would turn the answer 007 into 7 and No into False.
+    `meta` stores the name of the question's list. Repeated questions are skipped. All values are read as strings, because
+    YAML would turn the answer 007 into 7 and No into False.
 
     Args:
         path: Folder of the YAML files.
-        lists: Names of the lists: the files' names without .yaml.
+        lists: Names of the lists, which are the file names without ".yaml".
 
     """
 
@@ -43,16 +44,19 @@ class RedTrivia:
                 raise InputError(f"{path} is not valid YAML ({error}). Download it again.") from error
             if not isinstance(entries, dict):
                 raise InputError(
-                    f"{path}: expected a mapping of questions to lists of answers; received {str(entries)[:80]!r}."
+                    f"{path}: expected a mapping of questions to lists of answers; received {str(entries)[:80]!r}. Check "
+                    "dataset.parser.path and dataset.parser.lists."
                 )
-            for number, (question, answers) in enumerate(entries.items(), start=1):
+            for entry_number, (question, answers) in enumerate(entries.items(), start=1):
                 if question == "AUTHOR" or question in seen:
                     continue
                 if not isinstance(answers, list):
                     raise InputError(
-                        f"{path}, entry {number} ({question!r}): expected a list of answers; received {answers!r}."
+                        f"{path}, entry {entry_number} ({question!r}): expected a list of answers; received {answers!r}. "
+                        "Correct that entry or remove it."
                     )
                 seen.add(question)
                 meta = json.dumps({"list": name})
-                wording = require_text(question, path, number, "question")
-                yield Question(f"{name}-{number}", wording, parse_answers(answers, path, number), meta=meta)
+                question_text = require_text(question, path, entry_number, "question")
+                parsed_answers = parse_answers(answers, path, entry_number)
+                yield Question(f"{name}-{entry_number}", question_text, parsed_answers, meta=meta)

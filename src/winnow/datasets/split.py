@@ -11,14 +11,14 @@ from winnow.records import Question
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Assigns questions to splits: at random, all to one split, or as given by the parser.
+    """An assignment of questions to splits: at random, all to one split, or as given by the parser.
 
     Args:
         test: Number of test questions to draw.
         dev: Number of dev questions to draw. The remaining questions are the train split.
-        seed: Seed of the draw.
-        all: Split of all questions, for a data set that is a single split.
-        given: Whether the parser has assigned the splits, as for a folder of FiD files.
+        seed: Seed of the random draw.
+        all: Name of the split to which all questions belong, or empty to draw splits.
+        given: Whether the parser has already assigned the splits, as for a folder of FiD files.
 
     """
 
@@ -31,12 +31,16 @@ class Split:
     given: bool = False
 
     def __post_init__(self) -> None:
-        """Validate the sizes, and that only one kind of assignment is set."""
-        if min(self.test, self.dev) < 0 or bool(self.all) + bool(self.test or self.dev) + self.given > 1:
-            raise ConfigError(f"dataset.split needs sizes of 0 or more, or `all` alone, or `given` alone; received {self}.")
+        """Validate the numbers of questions, and that only one kind of assignment is set."""
+        num_kinds = bool(self.all) + bool(self.test or self.dev) + self.given
+        if min(self.test, self.dev) < 0 or num_kinds > 1:
+            raise ConfigError(
+                "dataset.split needs either `test` and `dev` of at least 0 questions, or `all` alone, or `given` alone; "
+                f"received {self}."
+            )
 
     def assign(self, questions: Iterable[Question]) -> Iterator[Question]:
-        """Yield the questions with their split, in random order if the splits are drawn."""
+        """Yield the questions with their splits. The order is random if the splits are drawn."""
         if self.given:
             yield from questions
             return
@@ -45,8 +49,11 @@ class Split:
             return
         shuffled = sorted(questions, key=lambda question: question.question_id)
         if len(shuffled) <= self.test + self.dev:
-            raise ConfigError(f"test ({self.test}) and dev ({self.dev}) leave no training question of {len(shuffled)}.")
+            raise ConfigError(
+                f"dataset.split: test={self.test} and dev={self.dev} leave no training question, because the data set has "
+                f"only {len(shuffled)} questions. Lower dataset.split.test or dataset.split.dev."
+            )
         random.Random(self.seed).shuffle(shuffled)
-        for number, question in enumerate(shuffled):
-            split = "test" if number < self.test else "dev" if number < self.test + self.dev else "train"
+        for index, question in enumerate(shuffled):
+            split = "test" if index < self.test else "dev" if index < self.test + self.dev else "train"
             yield replace(question, split=split)

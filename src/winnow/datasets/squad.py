@@ -1,4 +1,4 @@
-"""SQuAD's JSON: articles, which contain paragraphs, which contain questions."""
+"""Parser of SQuAD: a JSON file of articles with paragraphs, each of which has questions."""
 
 import json
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from winnow.records import Question
 
 @dataclass(frozen=True, slots=True)
 class Squad:
-    """Parses the questions, with the article's title in `meta`. Unanswerable questions of version 2 are skipped."""
+    """A parser of the questions, which skips the unanswerable ones of version 2. `meta` stores the article's title."""
 
     revision: ClassVar[int] = 1
     input_files: ClassVar[tuple[str, ...]] = ("path",)
@@ -25,8 +25,8 @@ class Squad:
         path = Path(self.path)
         content = load_json(path)
         if not isinstance(content, dict) or not isinstance(content.get("data"), list):
-            raise InputError(f"{path}: expected an object with a list `data`, as in SQuAD.")
-        for number, article in enumerate(content["data"], start=1):
+            raise InputError(f"{path}: expected a JSON object with a list `data`, as in SQuAD. Check dataset.parser.path.")
+        for article_number, article in enumerate(content["data"], start=1):
             try:
                 rows = [row for paragraph in article["paragraphs"] for row in paragraph["qas"]]
                 fields = [
@@ -37,7 +37,7 @@ class Squad:
                 meta = json.dumps({"title": article.get("title", "")})
             except (KeyError, TypeError, AttributeError) as error:
                 expected = f"an article with paragraphs, qas, id, question and answers ({type(error).__name__}: {error})"
-                raise InputError.at(path, number, received=str(article), expected=expected) from error
+                raise InputError.from_line(path, article_number, received=str(article), expected=expected) from error
             for question_id, question, answers in fields:
-                text = require_text(question, path, number, "question")
-                yield Question(question_id, text, parse_answers(answers, path, number), meta=meta)
+                text = require_text(question, path, article_number, "question")
+                yield Question(question_id, text, parse_answers(answers, path, article_number), meta=meta)

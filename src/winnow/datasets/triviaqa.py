@@ -1,4 +1,4 @@
-"""TriviaQA's unfiltered JSON: an object whose `Data` is a list of questions with an answer and its aliases."""
+"""Parser of TriviaQA's unfiltered JSON: an object whose `Data` is a list of questions with an answer and its aliases."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +12,10 @@ from winnow.records import Question
 
 @dataclass(frozen=True, slots=True)
 class TriviaQa:
-    """Parses the questions, with Answer.Value and all aliases as answers. The file is read at once."""
+    """A parser of the questions. The accepted answers are Answer.Value and all aliases; the training target is Answer.Value.
+
+    The whole file is read into memory.
+    """
 
     revision: ClassVar[int] = 2
     input_files: ClassVar[tuple[str, ...]] = ("path",)
@@ -24,13 +27,18 @@ class TriviaQa:
         path = Path(self.path)
         content = load_json(path)
         if not isinstance(content, dict) or not isinstance(content.get("Data"), list):
-            raise InputError(f"{path}: expected an object with a list `Data`, as in TriviaQA's unfiltered files.")
-        for number, row in enumerate(content["Data"], start=1):
+            raise InputError(
+                f"{path}: expected a JSON object with a list `Data`, as in TriviaQA's unfiltered files. Check "
+                "dataset.parser.path."
+            )
+        for position, row in enumerate(content["Data"], start=1):
             if not isinstance(row, dict) or not {"QuestionId", "Question", "Answer"} <= row.keys():
-                raise InputError.at(path, number, received=str(row), expected="QuestionId, Question and Answer")
+                raise InputError.from_line(path, position, received=str(row), expected="QuestionId, Question and Answer")
             answer = row["Answer"]
             if not isinstance(answer, dict) or not isinstance(answer.get("Aliases", []), list):
-                raise InputError.at(path, number, received=str(answer), expected="an Answer with Value and a list of Aliases")
+                expected = "an Answer with Value and a list of Aliases"
+                raise InputError.from_line(path, position, received=str(answer), expected=expected)
             answers = [answer.get("Value", ""), *answer.get("Aliases", [])]
-            text = require_text(row["Question"], path, number, "question")
-            yield Question(str(row["QuestionId"]), text, parse_answers(answers, path, number), target=str(answers[0]).strip())
+            text = require_text(row["Question"], path, position, "question")
+            parsed_answers = parse_answers(answers, path, position)
+            yield Question(str(row["QuestionId"]), text, parsed_answers, target=str(answers[0]).strip())

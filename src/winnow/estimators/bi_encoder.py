@@ -1,4 +1,4 @@
-"""The simplest estimator: the scaled cosine similarity of question and passage vectors."""
+"""A relevance estimator that needs no training: the scaled cosine similarity of question and passage vectors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,14 @@ from winnow.records import Passage
 
 @dataclass(frozen=True)
 class BiEncoder:
-    """Uses `scale` times the cosine similarity as log-odds. Each distinct passage is encoded only once."""
+    """A relevance estimator whose log-odds are the scaled cosine similarity. Each distinct passage is encoded only once.
+
+    Args:
+        encoder: Encoder of questions and passages. Its vectors must have unit length.
+        scale: Factor by which the cosine similarity is multiplied.
+        advance: Progress callback, which receives the number of passages in each encoded batch.
+
+    """
 
     revision: ClassVar[int] = 1
 
@@ -28,11 +35,13 @@ class BiEncoder:
         return self.encoder.truncated
 
     def score(self, pairs: Sequence[tuple[str, Passage]]) -> NDArray[np.float32]:
-        """Compute the (pairs,) float32 log-odds."""
-        new_passages = list(dict.fromkeys(p for _, p in pairs if p not in self._vectors))
-        for passage, vector in zip(new_passages, self.encoder.passages(new_passages, self.advance), strict=True):
+        """Compute the (pairs,) float32 log-odds of the question-passage pairs."""
+        new_passages = list(dict.fromkeys(passage for _, passage in pairs if passage not in self._vectors))
+        for passage, vector in zip(new_passages, self.encoder.encode_passages(new_passages, self.advance), strict=True):
             self._vectors[passage] = vector.astype(np.float16)
         questions = list(dict.fromkeys(question for question, _ in pairs))
-        question_vectors = dict(zip(questions, self.encoder.queries(questions), strict=True))
-        cosines = [float(question_vectors[q] @ self._vectors[p].astype(np.float32)) for q, p in pairs]
+        question_vectors = dict(zip(questions, self.encoder.encode_queries(questions), strict=True))
+        cosines = [
+            float(question_vectors[question] @ self._vectors[passage].astype(np.float32)) for question, passage in pairs
+        ]
         return np.array(cosines, dtype=np.float32) * self.scale

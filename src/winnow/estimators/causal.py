@@ -1,4 +1,4 @@
-"""A decoder-only estimator, which predicts "true" or "false" after the pair."""
+"""A decoder-only relevance estimator, which predicts "true" or "false" after a question and a passage."""
 
 from __future__ import annotations
 
@@ -11,13 +11,21 @@ import torch
 from winnow.errors import ConfigError
 from winnow.estimators.pair import Batch, PairScores, WordEstimator
 from winnow.modeling.loading import LanguageModel, load_causal_lm
-from winnow.modeling.pair_inputs import PairTemplate, PairTokens, padded
-from winnow.modeling.pair_model import causal_tokens
+from winnow.modeling.pair_inputs import PairTemplate, PairTokenizer, pad_rows
+from winnow.modeling.pair_model import build_causal_tokenizer
 
 
 @dataclass
 class CausalEstimator(WordEstimator):
-    """Scores pairs by the logits at the last position, and computes no others. GGUF files are supported too."""
+    """A decoder-only estimator that scores pairs by the logits of the last position, the only ones it computes.
+
+    The model may also be a GGUF file. Only runtime "torch" is supported; "auto" means the same.
+
+    Args:
+        template: Templates of question and passage. `suffix` ends the input, so that the model continues with a label word.
+        label_words: Words for relevant and not relevant passages, each a single token.
+
+    """
 
     revision: ClassVar[int] = 1
 
@@ -25,27 +33,29 @@ class CausalEstimator(WordEstimator):
     label_words: Sequence[str] = (" true", " false")
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for OpenVINO, whose attention gives NaN for rows padded on the left."""
+        """Raise ConfigError if the runtime is OpenVINO, whose attention returns NaN for rows padded on the left."""
         super().__post_init__()
         if self.runtime == "openvino":
-            raise ConfigError("A causal estimator supports runtime=torch only; received 'openvino'.")
+            raise ConfigError(
+                "A causal estimator supports runtime=torch only; received 'openvino'. Set estimator.engine.runtime=torch."
+            )
         self.runtime = "torch"
 
     def load(self) -> LanguageModel:
         """Load the model and its tokenizer."""
         return load_causal_lm(self.path, self.dtype, self.device)
 
-    def pair_tokenizer(self) -> PairTokens:
-        """Create a tokenizer that ends each pair with the form's suffix."""
-        return causal_tokens(self)
+    def build_pair_tokenizer(self) -> PairTokenizer:
+        """Create a tokenizer that ends each pair with the suffix of the template."""
+        return build_causal_tokenizer(self)
 
     def collate(self, rows: Sequence[Sequence[int]], starts: Sequence[int]) -> Batch:  # noqa: ARG002 (a pair is one text)
-        """Pad token ids and mask on the left."""
-        ids, mask = padded(rows, int(self.lm.tokenizer.pad_token_id), left=True)
+        """Pad the token ids on the left, and build their attention mask."""
+        ids, mask = pad_rows(rows, int(self.lm.tokenizer.pad_token_id), left=True)
         return ids.to(self.lm.device), mask.to(self.lm.device)
 
     def encode(self, *inputs: torch.Tensor) -> torch.Tensor:
-        """Compute the (B, V) logits of the token after the pair."""
+        """Compute the logits (B, V), over the vocabulary, of the token after each pair."""
         ids, mask = inputs
         output = self.lm.model(
             input_ids=ids,
@@ -58,5 +68,5 @@ class CausalEstimator(WordEstimator):
         return logits
 
     def compute_log_odds(self, encoded: torch.Tensor, *inputs: torch.Tensor) -> PairScores:  # noqa: ARG002 (the logits suffice)
-        """Compute the scores from the logits of the two words."""
-        return self.scores_from_logits(encoded)
+        """Compute the scores from the logits of the two label words."""
+        return self.score_logits(encoded)

@@ -1,4 +1,7 @@
-"""A cross-encoder: a BERT-like encoder that reads question and passage together."""
+"""A cross-encoder: a relevance estimator with a BERT-like encoder that reads question and passage together.
+
+The suffixes of tensor names are dimensions: B for pairs, T for tokens and D for features.
+"""
 
 from __future__ import annotations
 
@@ -11,26 +14,28 @@ import torch
 from winnow.errors import ConfigError, ModelError
 from winnow.estimators.pair import Batch, PairEstimator, PairScores
 from winnow.modeling.loading import LanguageModel, load_encoder
-from winnow.modeling.pair_inputs import PairTemplate, PairTokens, padded
+from winnow.modeling.pair_inputs import PairTemplate, PairTokenizer, pad_rows
 
 _MASKED = torch.finfo(torch.bfloat16).min
-"""Value of the additive attention mask at masked positions."""
+"""Value that the additive attention mask has at masked positions."""
 
 
 @dataclass
 class CrossEncoder(PairEstimator):
-    """Scores a pair in one forward pass of an encoder.
+    """A relevance estimator that scores a pair in one forward pass of an encoder.
 
     Args:
-        head: "classes" is a classifier over the first token. The log-odds are the difference of its two logits, or its only
-            logit, as in the hub's rerankers. Its weights are random if the folder has none.
+        template: Templates of question and passage.
+        head: Function that computes the log-odds from the output of the encoder.
+            "classes" is a classifier over the first token. The log-odds are the difference of its two logits, or its only
+            logit, as in rerankers from the Hugging Face Hub. Its weights are random if the model folder has none.
             "pooled" is `scale` times the cosine similarity of two mean vectors: that of the question's tokens and that of the
             passage's tokens, after they have attended to each other. A sentence encoder needs no new weights for it.
         scale: Factor of the cosine similarity in the pooled head.
         separate_layers: Number of layers, counted from the first, in which question and passage do not attend to each other.
-            With the pooled head and all layers separate, the score is the sentence encoder's cosine similarity. With fewer,
-            it starts close to it, and the other layers learn to read question and passage together. PreTTR (MacAvaney et
-            al. 2020) has such layers for speed.
+            With the pooled head and all layers separate, the score is the sentence encoder's scaled cosine similarity. With
+            fewer separate layers, the score starts close to it, and training teaches the other layers to read question and
+            passage together. PreTTR (MacAvaney et al. 2020) has such layers for speed.
 
     """
 
@@ -42,48 +47,55 @@ class CrossEncoder(PairEstimator):
     separate_layers: int = 0
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for an unknown head, or a classifier on a first token that does not attend to the passage."""
+        """Validate the head and the number of separate layers.
+
+        The classifier allows no separate layers, because its first token must attend to the passage.
+        """
         super().__post_init__()
         if self.head not in ("classes", "pooled"):
-            raise ConfigError(f"estimator.head must be classes or pooled; received {self.head!r}.")
+            raise ConfigError(f"estimator.engine.head must be classes or pooled; received {self.head!r}.")
         if self.separate_layers < 0 or (self.separate_layers and self.head == "classes"):
             raise ConfigError(
-                f"estimator.separate_layers is 0 or more, and 0 with head=classes; received {self.separate_layers}, "
-                f"head={self.head}."
+                "estimator.engine.separate_layers must be at least 0, and must be 0 with head=classes; received "
+                f"separate_layers={self.separate_layers} and head={self.head}."
             )
 
     def load(self) -> LanguageModel:
         """Load the model and its tokenizer."""
         lm = load_encoder(self.path, self.loading_dtype, self.device, classes=2 if self.head == "classes" else 0)
-        model_type, layers = lm.model.config.model_type, lm.model.config.num_hidden_layers
-        if self.separate_layers and (model_type != "bert" or self.separate_layers > layers):
+        model_type, num_layers = lm.model.config.model_type, lm.model.config.num_hidden_layers
+        if self.separate_layers and (model_type != "bert" or self.separate_layers > num_layers):
             raise ModelError(
-                f"estimator.separate_layers={self.separate_layers} needs a BERT with as many layers; {self.path} is a "
-                f"{model_type} with {layers}. Set estimator.engine.separate_layers to 0, or to at most {layers} for a BERT."
+                f"estimator.engine.separate_layers={self.separate_layers} needs a BERT model with as many layers or more, but "
+                f"{self.path} is a {model_type} model with {num_layers} layers. Set estimator.engine.separate_layers to 0 or, "
+                f"for a BERT model, to at most {num_layers}."
             )
         return lm
 
-    def pair_tokenizer(self) -> PairTokens:
+    def build_pair_tokenizer(self) -> PairTokenizer:
         """Create a tokenizer for the input [CLS] question [SEP] passage [SEP]."""
         tokenizer = self.lm.tokenizer
         cls_id = tokenizer.cls_token_id if tokenizer.cls_token_id is not None else tokenizer.bos_token_id
         sep_id = tokenizer.sep_token_id if tokenizer.sep_token_id is not None else tokenizer.eos_token_id
         if cls_id is None or sep_id is None:
-            raise ModelError(f"The tokenizer of {self.path} has neither [CLS] and [SEP] nor start and end tokens.")
+            raise ModelError(
+                f"The tokenizer of {self.path} has neither [CLS] and [SEP] nor start and end tokens. Choose another encoder."
+            )
         start, end = int(cls_id), int(sep_id)
-        middle = [end, start] if self.separate_layers else [end]  # each of two separate texts has a start token
-        return PairTokens(tokenizer, self.template, self.max_length, [start], middle, [end])
+        middle = [end, start] if self.separate_layers else [end]  # a passage that is encoded separately has a start token
+        return PairTokenizer(tokenizer, self.template, self.max_length, [start], middle, [end])
 
     def collate(self, rows: Sequence[Sequence[int]], starts: Sequence[int]) -> Batch:
-        """Pad token ids, and build their mask and the (B, T) mask of the passage's tokens."""
-        ids, mask = padded(rows, int(self.lm.tokenizer.pad_token_id))
-        passage_starts = torch.tensor(list(starts))[:, None] - int(self.separate_layers > 0)  # its own start token, if any
+        """Pad the token ids, and build their attention mask and the mask of the passage's tokens, both (B, T)."""
+        ids, mask = pad_rows(rows, int(self.lm.tokenizer.pad_token_id))
+        num_start_tokens = int(self.separate_layers > 0)  # the passage's own start token also belongs to the passage
+        passage_starts = torch.tensor(list(starts))[:, None] - num_start_tokens
         passage_mask = (torch.arange(ids.shape[1]) >= passage_starts).long() * mask
         device = self.lm.device
         return ids.to(device), mask.to(device), passage_mask.to(device)
 
     def encode(self, *inputs: torch.Tensor) -> torch.Tensor:
-        """Compute the (B, classes) logits of the classifier, or the (B, T, D) vectors of the last layer."""
+        """Compute the logits of the classifier (B, classes) or, for the pooled head, the last layer's vectors (B, T, D)."""
         ids, mask, passage_mask = inputs
         if self.separate_layers:
             return self._encode_separately(ids, mask, passage_mask)
@@ -95,7 +107,7 @@ class CrossEncoder(PairEstimator):
         return encoded
 
     def compute_log_odds(self, encoded: torch.Tensor, *inputs: torch.Tensor) -> PairScores:
-        """Apply the head to the output of the encoder."""
+        """Compute the log-odds from the output of the encoder. There are no other tokens, so their probability is 0."""
         _, mask, passage_mask = inputs
         if self.head == "classes":
             logits = encoded.float()
@@ -103,24 +115,26 @@ class CrossEncoder(PairEstimator):
         else:
             vectors = encoded.float()
             question_mean, passage_mean = (
-                torch.nn.functional.normalize(_masked_mean(vectors, part), dim=-1)
-                for part in (mask - passage_mask, passage_mask)
+                torch.nn.functional.normalize(_compute_masked_mean(vectors, text_mask), dim=-1)
+                for text_mask in (mask - passage_mask, passage_mask)
             )
             log_odds = self.scale * (question_mean * passage_mean).sum(dim=-1)
         return PairScores(log_odds, torch.zeros_like(log_odds))
 
     def _encode_separately(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor, passage_BT: torch.Tensor) -> torch.Tensor:
-        """Run the layers one by one. In the first of them, a mask separates question and passage."""
+        """Run the layers one by one.
+
+        In the first `separate_layers` of them, a mask keeps question and passage from attending to each other.
+        """
         model: Any = self.lm.model
         indices = torch.arange(ids_BT.shape[1], device=ids_BT.device)
         question_length = (mask_BT - passage_BT).sum(dim=1, keepdim=True)
-        positions = (indices - passage_BT * question_length) * mask_BT  # those of the passage start at 0 again
+        positions = (indices - passage_BT * question_length) * mask_BT  # positions start at 0 again in the passage
         hidden = model.embeddings(input_ids=ids_BT, position_ids=positions)
         joint = mask_BT.bool()[:, None, None, :]
         separate = joint & (passage_BT[:, None, :, None] == passage_BT[:, None, None, :])
-        masks = [
-            torch.zeros_like(visible, dtype=hidden.dtype).masked_fill(~visible, _MASKED)
-            for visible in (separate, joint)  # additive, because eager attention accepts no other masks
+        masks = [  # additive masks, because eager attention accepts no others
+            torch.zeros_like(visible, dtype=hidden.dtype).masked_fill(~visible, _MASKED) for visible in (separate, joint)
         ]
         for index, layer in enumerate(model.encoder.layer):
             hidden = layer(hidden, masks[index >= self.separate_layers])
@@ -128,6 +142,7 @@ class CrossEncoder(PairEstimator):
         return encoded
 
 
-def _masked_mean(hidden_BTD: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
+def _compute_masked_mean(hidden_BTD: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
+    """Compute the mean vector (B, D) of the tokens that the mask selects."""
     weights = mask_BT.unsqueeze(-1).float()
     return (hidden_BTD * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1e-9)

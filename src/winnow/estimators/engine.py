@@ -1,4 +1,7 @@
-"""An engine that runs an estimator. Each estimate is computed once, stored in the ledger and shared by all plans."""
+"""The engine of relevance estimators, which serves the estimates that strategies and stages request.
+
+Each estimate is computed once and stored in the ledger, so that later requests for it are answered from there.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,14 +14,15 @@ from winnow.records import Estimate, Passage, Request, Result, Score
 
 @dataclass
 class EstimatorEngine:
-    """Serves Estimate requests with an estimator.
+    """An engine that serves Estimate requests with a relevance estimator.
 
     Args:
         estimator: Estimator that computes the log-odds.
-        identity: Identity under which the ledger stores estimates: name, digest of the weights and all that determines a
-            score.
-        capacity: Maximum number of pairs in the queue, which are batched by length.
-        commit: Number of pairs per commit to the ledger. If the process is killed, as many may be lost.
+        identity: Identity under which the ledger stores estimates: the name of the estimator, the digest of its weights and
+            every other setting that determines a score.
+        capacity: Maximum number of queued pairs, which the estimator batches by length.
+        commit: Number of pairs that are scored and then stored in the ledger together. If the process is killed, at most
+            the scores of these pairs are lost.
 
     """
 
@@ -32,43 +36,45 @@ class EstimatorEngine:
 
     @property
     def serves(self) -> tuple[type[Request], ...]:
-        """Return Estimate, the only kind of request that it serves."""
+        """Return the only kind of request that this engine serves, Estimate."""
         return (Estimate,)
 
     def check(self) -> None:
-        """Do nothing: nothing can be checked before the weights are loaded."""
+        """Do nothing, because nothing can be checked before the weights are loaded."""
 
     def close(self) -> None:
-        """Do nothing: nothing is open."""
+        """Do nothing, because there is no connection to close."""
 
-    def refusal(self, request: Request) -> str | None:  # noqa: ARG002 (the protocol)
-        """Return None, because every estimate is served."""
+    def explain_refusal(self, request: Request) -> str | None:  # noqa: ARG002 (part of the protocol)
+        """Return None, because every Estimate request can be served."""
         return None
 
-    def fits(self, request: Request) -> bool:  # noqa: ARG002 (the protocol)
-        """Return True, because long texts are truncated and counted."""
+    def fits(self, request: Request) -> bool:  # noqa: ARG002 (part of the protocol)
+        """Return True, because long passages are truncated, and counted as such."""
         return True
 
-    def size(self, request: Request) -> int:
-        """Return the length of the text in characters."""
-        return len(_estimate(request).text)
+    def count_tokens(self, request: Request) -> int:
+        """Return the length of the passage in characters."""
+        return len(_require_estimate(request).text)
 
     def submit(self, requests: Sequence[Request]) -> None:
-        """Queue requests."""
-        self._pending += [_estimate(request) for request in requests]
+        """Queue requests, which later calls of `collect` serve."""
+        self._pending += [_require_estimate(request) for request in requests]
 
-    def collect(self, timeout: float) -> Sequence[tuple[Request, Result]]:  # noqa: ARG002 (nothing to wait for)
-        """Score up to `commit` pairs."""
+    def collect(self, timeout: float) -> Sequence[tuple[Request, Result]]:  # noqa: ARG002 (there is no wait)
+        """Score up to `commit` queued pairs, and return the requests with their scores."""
         batch, self._pending = self._pending[: self.commit], self._pending[self.commit :]
         if not batch:
             return []
-        scores = self.estimator.score(
-            [(request.question, Passage(request.text, request.title, request.text)) for request in batch]
-        )
+        pairs = [
+            (request.question, Passage(passage_id=request.text, title=request.title, text=request.text)) for request in batch
+        ]
+        scores = self.estimator.score(pairs)
         return [(request, Score(value)) for request, value in zip(batch, scores.tolist(), strict=True)]
 
 
-def _estimate(request: Request) -> Estimate:
+def _require_estimate(request: Request) -> Estimate:
+    """Return the request; raise ConfigError if it is of another kind."""
     if not isinstance(request, Estimate):
         raise ConfigError(f"An estimator serves Estimate requests; received {type(request).__name__}.")
     return request

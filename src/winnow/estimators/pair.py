@@ -1,6 +1,8 @@
-"""Base classes of estimators that read question and passage together: distinct pairs, token-budget batches, scoring.
+"""Base classes of relevance estimators that read question and passage together in one model.
 
-Scoring and training (with gradients) use the same functions. If OpenVINO runs them, results agree up to rounding.
+They score each distinct pair once, in batches limited by their number of tokens. Training uses the same functions, with
+gradients. If OpenVINO runs them, the scores are the same up to rounding. The suffixes of tensor names are dimensions: B for
+pairs, T for tokens and V for the vocabulary.
 """
 
 from __future__ import annotations
@@ -18,35 +20,43 @@ from numpy.typing import NDArray
 from winnow.errors import ConfigError, ModelError
 from winnow.modeling.loading import keep_freed_memory, resolve_dtype, resolve_runtime
 from winnow.modeling.openvino import CompiledFunction
-from winnow.modeling.pair_inputs import budget_batches
+from winnow.modeling.pair_inputs import group_by_token_budget
 from winnow.modeling.pair_model import PairModel
-from winnow.modeling.tokens import single_token
+from winnow.modeling.tokens import get_single_token_id
 
 if TYPE_CHECKING:
     from winnow.records import Passage
 
 _WORDS_HINT = "Choose two other words in estimator.engine.label_words, for example [yes, no]."
-Advance = Callable[[int], None]
+ProgressCallback = Callable[[int], None]
 Batch = tuple[torch.Tensor, ...]
-"""The inputs of an estimator's functions: (B, T) token ids, (B, T) mask, and further tensors that a model needs."""
+"""Inputs of the model for a batch: token ids (B, T), their attention mask (B, T), and further tensors that a model needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class PairScores:
-    """The scores of a batch: (pairs,) log-odds of "true" against "false"."""
+    """The scores of a batch of pairs.
+
+    Attributes:
+        log_odds: Log-odds (pairs,) of "true" against "false".
+        other: Total probability (pairs,) of all tokens other than "true" and "false" (RE-RAG eq. 11). It is zero for a
+            classifier.
+
+    """
 
     log_odds: torch.Tensor
-    other: torch.Tensor
-    """(pairs,) total probability of all other tokens (RE-RAG eq. 11). It is zero for a classifier."""
+    other_probability: torch.Tensor
 
 
 @dataclass
 class PairEstimator(PairModel):
-    """Base class of estimators on this machine. Subclasses define loading, collation, the layers and the log-odds.
+    """Base class of estimators that run a model on this machine.
+
+    Subclasses implement `load`, `build_pair_tokenizer`, `collate`, `encode` and `compute_log_odds`.
 
     Args:
         batch_tokens: Maximum number of padded tokens per batch.
-        runtime: "torch", "openvino" (CPU only) or "auto" (openvino on a CPU if it is installed, except in float16).
+        runtime: "torch", "openvino" (CPU only) or "auto" (OpenVINO on a CPU if it is installed, except in float16).
         advance: Progress callback, which receives the number of pairs in each scored batch.
 
     """
@@ -55,75 +65,87 @@ class PairEstimator(PairModel):
 
     batch_tokens: int = 4096
     runtime: str = "torch"
-    advance: Advance | None = field(default=None, repr=False)
+    advance: ProgressCallback | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if a size is below 1."""
+        """Validate the maximum numbers of tokens."""
         if min(self.max_length, self.batch_tokens) < 1:
             raise ConfigError(
-                f"estimator: max_length and batch_tokens start at 1; received {self.max_length}, {self.batch_tokens}."
+                "estimator.engine.max_length and estimator.engine.batch_tokens must be at least 1; received "
+                f"max_length={self.max_length} and batch_tokens={self.batch_tokens}."
             )
 
     @classmethod
     def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the settings with "auto" resolved for this machine, in dtype and runtime."""
+        """Return the settings with the values "auto" of dtype and runtime resolved for this machine."""
         settings = super().resolve_settings(settings)
-        name, device = str(settings.get("runtime", cls.runtime)), str(settings.get("device", "auto"))
-        runtime = resolve_runtime(name, device, settings["dtype"])
-        return {**settings, "runtime": runtime}
+        runtime, device = str(settings.get("runtime", cls.runtime)), str(settings.get("device", "auto"))
+        return {**settings, "runtime": resolve_runtime(runtime, device, settings["dtype"])}
 
     @property
     def loading_dtype(self) -> str:
-        """Return the precision of the loaded weights, which is float32 for OpenVINO, because it converts them itself."""
+        """Return the precision in which the weights are loaded. It is float32 for OpenVINO, which converts them itself."""
         return "float32" if self._uses_openvino else self.dtype
 
     def score(self, pairs: Sequence[tuple[str, Passage]]) -> NDArray[np.float32]:
-        """Compute the (pairs,) float32 log-odds. Equal pairs are scored once.
+        """Compute the (pairs,) float32 log-odds of the question-passage pairs. Equal pairs are scored once.
 
-        With OpenVINO, later calls use the weights of the first call.
+        With OpenVINO, the weights are compiled in the first call; later changes to them have no effect.
+
+        Raises:
+            ModelError: If a score is NaN.
+
         """
         if self._lm is None:
             keep_freed_memory()
         self._check_sizes()
-        index: dict[tuple[str, Passage], int] = {}
+        row_of_pair: dict[tuple[str, Passage], int] = {}
         for pair in pairs:
-            index.setdefault(pair, len(index))
-        distinct = list(index)
-        self.tokens.prepare(distinct)
-        rows = [self.tokens.encode(*pair) for pair in distinct]
-        starts = [self.tokens.passage_start(question) for question, _ in distinct]
+            row_of_pair.setdefault(pair, len(row_of_pair))
+        distinct_pairs = list(row_of_pair)
+        self.tokens.prepare(distinct_pairs)
+        rows = [self.tokens.encode(*pair) for pair in distinct_pairs]
+        starts = [self.tokens.get_passage_start(question) for question, _ in distinct_pairs]
         scores = np.zeros(len(rows), dtype=np.float32)
-        for batch in budget_batches([len(row) for row in rows], self.batch_tokens):
+        for indices in group_by_token_budget([len(row) for row in rows], self.batch_tokens):
             with torch.inference_mode():
-                inputs = self.collate([rows[n] for n in batch], [starts[n] for n in batch])
-                scores[batch] = self._log_odds(inputs).float().cpu().numpy()
+                inputs = self.collate([rows[index] for index in indices], [starts[index] for index in indices])
+                scores[indices] = self._log_odds(inputs).float().cpu().numpy()
             if self.advance:
-                self.advance(len(batch))
+                self.advance(len(indices))
         if np.isnan(scores).any():
-            question, passage = distinct[int(np.isnan(scores).argmax())]
+            question, passage = distinct_pairs[int(np.isnan(scores).argmax())]
             raise ModelError(
-                f"{self.path} gave NaN for question {question!r}, passage {passage.passage_id!r}; try dtype=float32."
+                f"{self.path} gave NaN for question {question!r} and passage {passage.passage_id!r}. Set "
+                "estimator.engine.dtype=float32."
             )
-        return scores[[index[pair] for pair in pairs]] if pairs else scores
+        return scores[[row_of_pair[pair] for pair in pairs]] if pairs else scores
 
     def estimate(self, rows: Sequence[Sequence[int]], starts: Sequence[int]) -> PairScores:
-        """Score a batch of token rows with PyTorch. `starts` are the positions at which the passages start."""
+        """Score a batch of tokenised pairs with PyTorch, with gradients if they are enabled.
+
+        Args:
+            rows: Token ids of each pair.
+            starts: Position of the first passage token in each pair.
+
+        """
         inputs = self.collate(rows, starts)
         return self.compute_log_odds(self.encode(*inputs), *inputs)
 
     @abstractmethod
     def collate(self, rows: Sequence[Sequence[int]], starts: Sequence[int]) -> Batch:
-        """Pad a batch of token rows and move it to the device."""
+        """Pad the token ids of a batch and move them to the device of the model. The arguments are those of `estimate`."""
 
     @abstractmethod
     def encode(self, *inputs: torch.Tensor) -> torch.Tensor:
-        """Run the layers. The function depends only on its tensors, and is valid for any batch size and length."""
+        """Run the layers of the model. The function must be traceable: valid for any batch size and length."""
 
     @abstractmethod
     def compute_log_odds(self, encoded: torch.Tensor, *inputs: torch.Tensor) -> PairScores:
-        """Compute the scores from the output of the layers, in float32."""
+        """Compute the scores in float32 from the output of `encode` and the inputs of the model."""
 
     def _log_odds(self, inputs: Batch) -> torch.Tensor:
+        """Compute the log-odds of a batch with the chosen runtime."""
         if self._uses_openvino:
             encode, compute_log_odds = self._compiled
             return compute_log_odds(encode(*inputs), *inputs)
@@ -134,59 +156,76 @@ class PairEstimator(PairModel):
         return resolve_runtime(self.runtime, self.device, self.dtype) == "openvino"
 
     def _check_sizes(self) -> None:
-        """Raise an error for inputs beyond the embedding tables. PyTorch would raise one too, but OpenVINO would not."""
+        """Raise an error if token ids or positions could exceed the embedding tables. OpenVINO itself would not raise one."""
         if self.max_length > self.lm.context_length:
             raise ConfigError(
-                f"estimator: max_length={self.max_length}, and {self.path} reads {self.lm.context_length} tokens."
+                f"estimator.engine.max_length={self.max_length} exceeds the {self.lm.context_length} tokens that {self.path} "
+                "reads. Lower estimator.engine.max_length."
             )
         embeddings: Any = self.lm.model.get_input_embeddings()
         vocabulary_size = embeddings.weight.shape[0]
         if self._uses_openvino and len(self.lm.tokenizer) > vocabulary_size:
             raise ModelError(
-                f"The tokenizer of {self.path} has {len(self.lm.tokenizer)} tokens, the model {vocabulary_size}. "
-                "Set estimator.engine.runtime=torch."
+                f"The tokenizer of {self.path} has {len(self.lm.tokenizer)} tokens, but the model has embeddings for only "
+                f"{vocabulary_size}. Set estimator.engine.runtime=torch."
             )
 
     @cached_property
     def _compiled(self) -> tuple[CompiledFunction, CompiledFunction]:
-        """Compile `encode` and `compute_log_odds` with OpenVINO, the latter always in float32."""
+        """Compile `encode` and `compute_log_odds` with OpenVINO, the latter always in float32.
+
+        The functions are traced with one batch and checked with another of different size and lengths.
+        """
         longest = self.max_length
-        example, other = (
+        example, check = (
             self.collate([[1] * length for length in lengths], [3] * len(lengths))
             for lengths in ((8, 6), (longest, min(7, longest), longest // 2 + 1))
         )
         model, name = self.lm.model, self.path
-        layers = CompiledFunction(model, self.encode, example, other, resolve_dtype(self.dtype, "cpu"), name)
-        head_example, head_other = ((self.encode(*batch), *batch) for batch in (example, other))
+        encode = CompiledFunction(model, self.encode, example, check, resolve_dtype(self.dtype, "cpu"), name)
+        head_example, head_check = ((self.encode(*batch), *batch) for batch in (example, check))
 
         def head(*inputs: torch.Tensor) -> torch.Tensor:
             return self.compute_log_odds(*inputs).log_odds
 
-        return layers, CompiledFunction(model, head, head_example, head_other, "float32", name)
+        return encode, CompiledFunction(model, head, head_example, head_check, "float32", name)
 
 
 @dataclass
 class WordEstimator(PairEstimator):
-    """Base class of estimators that generate a word: `label_words` are the tokens for relevant and not relevant passages."""
+    """Base class of estimators that generate a word.
+
+    Args:
+        label_words: Words for relevant and not relevant passages, in this order. Each must be a single token.
+
+    """
 
     label_words: Sequence[str] = ("true", "false")
 
     @cached_property
     def _word_ids(self) -> tuple[int, int]:
-        true_id, false_id = (single_token(self.lm.tokenizer, word, _WORDS_HINT) for word in self.label_words)
+        """Return the token ids of the two label words."""
+        true_id, false_id = (get_single_token_id(self.lm.tokenizer, word, _WORDS_HINT) for word in self.label_words)
         return true_id, false_id
 
-    def scores_from_logits(self, logits_BV: torch.Tensor) -> PairScores:
-        """Compute the scores from the logits at the position of the generated word."""
-        return word_scores(logits_BV, *self._word_ids)
+    def score_logits(self, logits_BV: torch.Tensor) -> PairScores:
+        """Compute the scores from the logits (B, V) at the position of the generated word."""
+        return compute_word_scores(logits_BV, *self._word_ids)
 
 
-def word_scores(logits_BV: torch.Tensor, true_id: int, false_id: int) -> PairScores:
-    """Compute the scores from the vocabulary's logits at one position (RE-RAG eqs. 3, 4 and 11).
+def compute_word_scores(logits_BV: torch.Tensor, true_id: int, false_id: int) -> PairScores:
+    """Compute the scores from the logits over the vocabulary at one position (RE-RAG eqs. 3, 4 and 11).
 
-    The log-odds log(RE / (1 - RE)) of eq. 4 equal the difference of the two logits. It stays finite when RE rounds to 0 or 1.
+    With the relevance RE of eq. 3, the log-odds log(RE / (1 - RE)) of eq. 4 equal the difference of the two logits. The
+    difference stays finite when RE rounds to 0 or 1.
+
+    Args:
+        logits_BV: Logits of every token.
+        true_id: Token id of the word for relevant passages.
+        false_id: Token id of the word for passages that are not relevant.
+
     """
     logits: Any = logits_BV.float()
-    log_mass = torch.logsumexp(logits[:, [true_id, false_id]], dim=-1)
-    other = 1 - torch.exp(log_mass - torch.logsumexp(logits, dim=-1))
-    return PairScores(logits[:, true_id] - logits[:, false_id], other)
+    log_sum_of_words = torch.logsumexp(logits[:, [true_id, false_id]], dim=-1)
+    probability_of_others = 1 - torch.exp(log_sum_of_words - torch.logsumexp(logits, dim=-1))
+    return PairScores(logits[:, true_id] - logits[:, false_id], probability_of_others)

@@ -1,1 +1,1 @@
-"""File formats: text, JSON lines and TSV, with line numbers in error messages, and FiD's exchange format."""
+"""File formats: text, JSON Lines, TSV, the exchange format of FiD (Fusion-in-Decoder), and those of the `datasets` library."""

@@ -1,4 +1,4 @@
-"""FiD's exchange format: a JSON list, or JSON lines, of objects with question, answers and ctxs."""
+"""The exchange format of FiD (Fusion-in-Decoder): a JSON list, or JSON Lines, of objects with question, answers and ctxs."""
 
 import json
 import math
@@ -15,7 +15,13 @@ from winnow.records import Context, Passage, Question
 
 @dataclass(frozen=True, slots=True)
 class FidRow:
-    """A question with its retrieved passages and their scores, best first. A score is None where the file has none."""
+    """A question with its retrieved passages.
+
+    Attributes:
+        question: Question with its answers.
+        contexts: Pairs of a passage and its score, best first. The score is None if the file contains none.
+
+    """
 
     question: Question
     contexts: tuple[tuple[Passage, float | None], ...]
@@ -24,15 +30,20 @@ class FidRow:
 def read_fid(path: Path) -> Iterator[FidRow]:
     """Yield the rows of a FiD file, or of a folder with one file per split.
 
-    A .jsonl file is read line by line, a .json file at once. The files of a folder (train.json, dev.json, test.json in FiD's
-    data) give the questions their split. The split is also prefixed to ids that are only numbers.
+    A .jsonl file is read line by line, and a .json file as a whole. In a folder, the name of each file (train.json, dev.json
+    or test.json in FiD's data) is the split of its questions, and a prefix of the ids that consist of digits.
+
+    Raises:
+        InputError: If a row is malformed, or if a folder contains no FiD file.
+
     """
     if path.is_dir():
         files = sorted(file for file in path.iterdir() if ".json" in file.name and not file.name.startswith("."))
         if not files:
-            raise InputError(f"The folder {path} contains no FiD file (train.json, dev.json, test.json, or .jsonl).")
+            raise InputError(f"The folder {path} contains no FiD file, such as train.json or train.jsonl. Check the path.")
         for file in files:
-            yield from (_with_split(row, file.name.partition(".")[0]) for row in read_fid(file))
+            split = file.name.partition(".")[0]
+            yield from (_with_split(row, split) for row in read_fid(file))
         return
     name = path.name.removesuffix(".gz")
     if name.endswith(".jsonl"):
@@ -40,40 +51,44 @@ def read_fid(path: Path) -> Iterator[FidRow]:
     else:
         content = load_json(path)
         if not isinstance(content, list):
-            raise InputError(f"{path}: expected a list of questions with their contexts; received {str(content)[:80]!r}.")
+            raise InputError(f"{path}: expected a list of questions with contexts; received {str(content)[:80]!r}.")
         rows = enumerate(content, start=1)
-    for number, row in rows:
-        yield _parse_row(path, number, row)
+    for row_number, row in rows:
+        yield _parse_row(path, row_number, row)
 
 
 def _with_split(row: FidRow, split: str) -> FidRow:
+    """Return the row with the split of its question, which becomes a prefix of an id of digits."""
     question_id = row.question.question_id
     if question_id.isdigit():
         question_id = f"{split}-{question_id}"
     return FidRow(replace(row.question, question_id=question_id, split=split), row.contexts)
 
 
-def _parse_row(path: Path, number: int, row: Any) -> FidRow:
+def _parse_row(path: Path, row_number: int, row: Any) -> FidRow:
+    """Parse one row. Its number is that of the line or, in a JSON list, of the entry; both start at 1."""
     if not isinstance(row, dict) or not isinstance(row.get("ctxs"), list) or "question" not in row:
-        raise InputError.at(path, number, received=str(row), expected="an object with question, answers and ctxs")
+        raise InputError.from_line(path, row_number, received=str(row), expected="an object with question, answers and ctxs")
     target = str(row.get("target") or "").strip()
-    answers = parse_answers(row.get("answers") or [target], path, number)
-    question_id = str(row.get("id", number - 1))
-    question = Question(question_id, require_text(row["question"], path, number, "question"), answers, target=target)
+    answers = parse_answers(row.get("answers") or [target], path, row_number)
+    question_id = str(row.get("id", row_number - 1))
+    question_text = require_text(row["question"], path, row_number, "question")
+    question = Question(question_id, question_text, answers, target=target)
     if not row["ctxs"]:
-        raise InputError.at(path, number, received=str(row), expected="at least one context in ctxs")
+        raise InputError.from_line(path, row_number, received=str(row), expected="at least one context in ctxs")
     contexts = []
-    for rank, ctx in enumerate(row["ctxs"]):
-        if not isinstance(ctx, dict):
-            raise InputError.at(path, number, received=str(ctx), expected=f"context {rank} as an object with title and text")
-        text = require_text(ctx.get("text", ""), path, number, f"text of context {rank}")
-        passage = Passage(str(ctx.get("id", f"{question_id}-{rank}")), str(ctx.get("title", "")), text)
-        contexts.append((passage, _parse_score(ctx.get("score"), path, number, rank)))
+    for index, entry in enumerate(row["ctxs"]):
+        if not isinstance(entry, dict):
+            expected = f"context {index} as an object with title and text"
+            raise InputError.from_line(path, row_number, received=str(entry), expected=expected)
+        text = require_text(entry.get("text", ""), path, row_number, f"text of context {index}")
+        passage = Passage(str(entry.get("id", f"{question_id}-{index}")), str(entry.get("title", "")), text)
+        contexts.append((passage, _parse_score(entry.get("score"), path, row_number, index)))
     return FidRow(question, tuple(contexts))
 
 
-def _parse_score(value: Any, path: Path, number: int, rank: int) -> float | None:
-    """Convert a score, which may be a string as in DPR's files; None and an empty string are no score."""
+def _parse_score(value: Any, path: Path, row_number: int, index: int) -> float | None:
+    """Convert a score to a number. It may be a string, as in DPR's files, where None or "" means that there is no score."""
     if value is None or value == "":
         return None
     try:
@@ -81,12 +96,13 @@ def _parse_score(value: Any, path: Path, number: int, rank: int) -> float | None
     except (TypeError, ValueError):
         score = math.nan
     if math.isnan(score):
-        raise InputError.at(path, number, received=repr(value), expected=f"a number as the score of context {rank}, or none")
+        expected = f"a number as the score of context {index}, or none"
+        raise InputError.from_line(path, row_number, received=repr(value), expected=expected)
     return score
 
 
 def write_fid(path: Path, rows: Iterable[tuple[Question, Iterable[Context]]]) -> int:
-    """Write questions with their contexts as a FiD JSON list; return the number of questions."""
+    """Write questions with their contexts as a FiD JSON list, and return the number of questions."""
     count = 0
     with atomic_write(path) as partial, partial.open("w", encoding="utf-8") as stream:
         stream.write("[")

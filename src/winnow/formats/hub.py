@@ -1,25 +1,26 @@
-"""Data sets that the `datasets` library reads: those of the Hugging Face hub, and local files in its formats."""
+"""Loading of datasets with the `datasets` library, from the Hugging Face hub or from local files."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from winnow.identity import dataset_name
+from winnow.identity import parse_dataset_name
 
 
 def load_hub_rows(path: str, split: str, options: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
-    """Stream the rows of a data set.
+    """Stream the rows of a dataset.
 
     Args:
-        path: Name on the hub ("owner/name@<commit>"), a folder, or a file format ("json").
+        path: Name on the hub ("owner/name@<commit>"), a local folder, or a file format such as "json".
         split: Split to load.
-        options: Further arguments of `datasets.load_dataset`.
+        options: Additional arguments of `datasets.load_dataset`.
 
     """
     from datasets import load_dataset
 
-    name = dataset_name(path)
-    arguments = dict(options) if name is None or not name.revision else {"revision": name.revision, **options}
-    rows: Iterable[dict[str, Any]] = load_dataset(
-        path if name is None else name.name, split=split, streaming=True, **arguments
-    )
+    hub_name = parse_dataset_name(path)
+    name = path if hub_name is None else hub_name.name
+    arguments = dict(options)
+    if hub_name is not None and hub_name.revision:
+        arguments = {"revision": hub_name.revision, **options}
+    rows: Iterable[dict[str, Any]] = load_dataset(name, split=split, streaming=True, **arguments)
     return rows

@@ -14,8 +14,10 @@ from typing import IO, Any
 from winnow.errors import InputError
 
 _MAX_FIELD_LENGTH = 2**31 - 1
-_UNREADABLE = (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError)
+_READ_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError)
+"""Errors of files that are truncated, corrupt or not UTF-8."""
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+"""Escape sequence of half a surrogate pair in JSON."""
 
 
 def open_text(path: Path) -> IO[str]:
@@ -35,7 +37,7 @@ def open_text(path: Path) -> IO[str]:
 
 
 def find_files(root: Path, pattern: str) -> list[Path]:
-    """Return the files in a folder and its subfolders that match a glob pattern, sorted, or the path itself if it is a file.
+    """Return the sorted files below a folder that match a glob pattern. If the path is a file, return only this file.
 
     Raises:
         InputError: If no file matches.
@@ -48,7 +50,7 @@ def find_files(root: Path, pattern: str) -> list[Path]:
 
 
 def iter_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the number (from 1) and the text of each line that is not blank.
+    """Yield the number, which starts at 1, and the text of each line that is not blank.
 
     Raises:
         InputError: If the file is truncated, corrupt, or not UTF-8.
@@ -60,7 +62,7 @@ def iter_lines(path: Path) -> Iterator[tuple[int, str]]:
             for number, line in enumerate(stream, start=1):
                 if line.strip():
                     yield number, line.rstrip("\r\n")
-    except _UNREADABLE as error:
+    except _READ_ERRORS as error:
         raise InputError(
             f"{path} is truncated or corrupt after line {number} ({error}). Download it again, or save it as UTF-8."
         ) from error
@@ -82,9 +84,9 @@ def read_json_lines(path: Path, fields: Mapping[str, type | tuple[type, ...]]) -
         try:
             row = parse_json(line)
         except ValueError as error:
-            raise InputError.at(path, number, received=line, expected=f"{expected} ({error})") from error
+            raise InputError.from_line(path, number, received=line, expected=f"{expected} ({error})") from error
         if not isinstance(row, dict) or any(not isinstance(row.get(name), kind) for name, kind in fields.items()):
-            raise InputError.at(path, number, received=line, expected=expected)
+            raise InputError.from_line(path, number, received=line, expected=expected)
         yield number, row
 
 
@@ -102,21 +104,21 @@ def read_tsv(path: Path, num_columns: int, *, quoted: bool = False) -> Iterator[
     """
     number = 0
 
-    def lines() -> Iterator[str]:
+    def iter_raw_lines() -> Iterator[str]:
         nonlocal number
         for number, line in iter_lines(path):  # noqa: B007 (read below)
             yield line + "\n"
 
     csv.field_size_limit(_MAX_FIELD_LENGTH)
-    reader = csv.reader(lines(), delimiter="\t", quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE)
+    reader = csv.reader(iter_raw_lines(), delimiter="\t", quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE)
     try:
         for row in reader:
             if len(row) != num_columns:
-                content, expected = "\t".join(row), f"{num_columns} tab-separated fields, received {len(row)}"
-                raise InputError.at(path, number, received=content, expected=expected)
+                expected = f"{num_columns} tab-separated fields, received {len(row)}"
+                raise InputError.from_line(path, number, received="\t".join(row), expected=expected)
             yield number, row
     except csv.Error as error:
-        raise InputError(f"{path}, line {number}: not a row of tab-separated fields ({error}).") from error
+        raise InputError(f"{path}, line {number} is not a row of tab-separated fields ({error}). Correct it.") from error
 
 
 def read_text(path: Path) -> str:
@@ -129,12 +131,17 @@ def read_text(path: Path) -> str:
     try:
         with open_text(path) as stream:
             return stream.read()
-    except _UNREADABLE as error:
+    except _READ_ERRORS as error:
         raise InputError(f"{path} is truncated or corrupt ({error}). Download it again, or save it as UTF-8.") from error
 
 
 def load_json(path: Path) -> Any:
-    """Load a file that contains a single JSON value."""
+    """Load a file that contains a single JSON value.
+
+    Raises:
+        InputError: If the file cannot be read or is not valid JSON.
+
+    """
     text = read_text(path)
     try:
         return parse_json(text)
@@ -146,7 +153,8 @@ def parse_json(text: str) -> Any:
     """Parse JSON whose texts can be encoded as UTF-8.
 
     Raises:
-        ValueError: If it is not JSON, is nested too deeply, or contains a number of too many digits or half a surrogate pair.
+        ValueError: If the text is not JSON, is nested too deeply, or contains half a surrogate pair or a number with too many
+            digits.
 
     """
     try:
@@ -161,37 +169,57 @@ def parse_json(text: str) -> Any:
     return value
 
 
-def parse_string_list(text: str, path: Path, number: int) -> list[str]:
-    """Parse a list of strings in Python's notation, as in the TSV files of DPR and PopQA."""
+def parse_string_list(text: str, path: Path, line: int) -> list[str]:
+    """Parse a list of strings in Python's notation, as in the TSV files of DPR and PopQA.
+
+    Args:
+        text: List to parse.
+        path: File that contains the list, for the error message.
+        line: Number of its line, for the error message.
+
+    Raises:
+        InputError: If the text is not a list.
+
+    """
     try:
         value = ast.literal_eval(text)
         str(value).encode()
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         value = None
     if not isinstance(value, list):
-        raise InputError.at(path, number, received=text, expected="a list of answers such as ['Paris', 'City of Paris']")
+        raise InputError.from_line(path, line, received=text, expected="a list of answers such as ['Paris', 'City of Paris']")
     return [str(item) for item in value]
 
 
 def parse_answers(values: object, path: Path, line: int) -> tuple[str, ...]:
-    """Strip the answers and remove duplicates, in order.
+    """Strip the answers, and remove empty ones and duplicates. The order is kept.
 
     Raises:
-        InputError: If the answers are not a list of strings or numbers, or if none is left after empty answers are
-            removed.
+        InputError: If the answers are not a list of strings or numbers, or if all of them are empty.
 
     """
     if not isinstance(values, list | tuple) or not all(isinstance(value, str | int | float) for value in values):
-        raise InputError.at(path, line, received=repr(values), expected="a list of answers, each a string or a number")
+        raise InputError.from_line(path, line, received=repr(values), expected="a list of answers, each a string or a number")
     answers = dict.fromkeys(text for value in values if (text := str(value).strip()))
     if not answers:
-        raise InputError.at(path, line, received=str(list(values)), expected="at least one non-empty answer")
+        raise InputError.from_line(path, line, received=str(list(values)), expected="at least one non-empty answer")
     return tuple(answers)
 
 
 def require_text(value: object, path: Path, line: int, field_name: str) -> str:
-    """Strip a text or number and return it as text; raise InputError if it is empty or anything else."""
+    """Return a string or number as stripped text.
+
+    Args:
+        value: Value of the field.
+        path: File that contains the field, for the error message.
+        line: Number of its line, for the error message.
+        field_name: Name of the field, for the error message.
+
+    Raises:
+        InputError: If the text is empty, or if the value has another type.
+
+    """
     text = str(value).strip() if isinstance(value, str | int | float) else ""
     if not text:
-        raise InputError.at(path, line, received=str(value), expected=f"a non-empty {field_name}")
+        raise InputError.from_line(path, line, received=str(value), expected=f"a non-empty {field_name}")
     return text

@@ -1,1 +1,1 @@
-"""The ledger: a store of all finished calls, keyed by request. `open_store` opens it by URL."""
+"""The ledger stores the result of every finished model call, so that no call is made twice. `open_store` opens it by URL."""

@@ -1,9 +1,8 @@
-"""Recover the readable calls of a damaged ledger file; unreadable calls must be rerun.
+"""Recovery of a damaged ledger file. Its readable calls are copied to a new file; the other calls must be made again.
 
-SQLite's own `.recover` command is part of its shell, which Python does not include. The keys of the calls are uniformly
-distributed hashes, so reading the table range by range loses only the ranges whose pages are damaged. If the first page is
-damaged, which describes the file, the first page of a new ledger takes its place: the tables of every ledger begin on the
-same pages.
+SQLite's own `.recover` command is part of its shell, which Python does not include. Instead, the table is read in ranges of
+keys. Keys are uniformly distributed hashes, so only the ranges on damaged pages are lost. The first page describes the file.
+If it is damaged, the first page of a new ledger replaces it, because the tables of every ledger begin on the same pages.
 """
 
 import shutil
@@ -17,33 +16,41 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from winnow.errors import LedgerError
-from winnow.ledger.rows import COLUMNS_AS_BYTES, MIGRATIONS, decode_text, migrate, read_result, schema_version
+from winnow.ledger.rows import COLUMNS_AS_BYTES, MIGRATIONS, decode_text, migrate, read_result, read_schema_version
 
 _MAX_DEPTH = 2
 """Maximum number of times that a range is split by the next byte of the key before its unreadable rows are skipped."""
 _SIDE_FILES = ("-wal", "-shm")
+"""Suffixes of the files that SQLite in WAL mode keeps beside a database."""
 _MAGIC = b"SQLite format 3\x00"
+"""First bytes of every SQLite file."""
 _PAGE_BYTES = 4096
 _FORMAT_AT = slice(18, 20)
-"""Offsets of the versions of the file format, for writing and for reading."""
+"""Offsets of the two bytes that hold the write version and the read version of the file format, which are 1 or 2."""
 _PAGE_COUNT_AT = 28
-"""Offset of the number of pages in the first page, as four bytes with the most significant first."""
+"""Offset of the number of pages of the file, a big-endian integer of four bytes in the first page."""
 
 
 @dataclass(frozen=True, slots=True)
-class Recovered:
-    """Result of a recovery: the number of recovered calls and the new path of the damaged file."""
+class RecoveryResult:
+    """Result of a recovery.
 
-    calls: int
-    damaged: Path
+    Attributes:
+        num_calls: Number of recovered calls.
+        damaged_path: New path of the damaged file.
+
+    """
+
+    num_calls: int
+    damaged_path: Path
 
 
 def is_intact(path: Path) -> bool:
-    """Return whether a ledger file can be used as it is: not whether each row can be read. A missing or empty file can.
+    """Return whether a ledger file can be used without recovery. A missing or empty file can; single rows are not checked.
 
     Raises:
         LedgerError: If the file is not an SQLite file and contains no call either.
-        sqlite3.DatabaseError: If the file cannot be opened for another reason, such as a lock or an error of the disk.
+        sqlite3.DatabaseError: If the file cannot be opened for another reason, such as a lock or a disk error.
 
     """
     if not path.exists() or path.stat().st_size == 0:
@@ -57,14 +64,14 @@ def is_intact(path: Path) -> bool:
             )
         return False
     if not set(header[_FORMAT_AT]) <= {1, 2}:
-        return False  # SQLite would only read it
+        return False  # SQLite would not write to the file
     try:
         with closing(_connect(path)) as db:
-            version = schema_version(db)
+            version = read_schema_version(db)
             if version is None or db.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
                 return False
             return version > len(MIGRATIONS) or _has_known_tables(db)
-    except UnicodeDecodeError:  # a damaged name in SQLite's own message
+    except UnicodeDecodeError:  # the message of SQLite contains a damaged name
         return False
     except sqlite3.DatabaseError as error:
         if not _is_damage(error):
@@ -73,7 +80,7 @@ def is_intact(path: Path) -> bool:
 
 
 def _is_damage(error: sqlite3.DatabaseError) -> bool:
-    """Return whether an error is about the content of a file, rather than about locks, the disk or open files."""
+    """Return whether an error is caused by the content of a file, and not by a lock, the disk or the number of open files."""
     code = getattr(error, "sqlite_errorcode", None)
     return code is None or code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
 
@@ -85,52 +92,54 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _has_known_tables(db: sqlite3.Connection) -> bool:
-    """Return whether a file has the tables of a ledger, with the same columns, or none yet; further tables do not matter."""
+    """Return whether a file has the tables and columns of a ledger, or no tables yet. Additional tables are allowed."""
     with closing(sqlite3.connect(":memory:")) as new:
         migrate(new)
-        expected = _tables(new)
-    tables = _tables(db)
-    are_equal = all(tables.get(name, columns) == columns for name, columns in expected.items())
-    return are_equal and ({"calls", "claims"} <= tables.keys() or not tables)
+        expected = _read_definitions(new)
+    definitions = _read_definitions(db)
+    have_expected_columns = all(definitions.get(name, sql) == sql for name, sql in expected.items())
+    return have_expected_columns and ({"calls", "claims"} <= definitions.keys() or not definitions)
 
 
-def _tables(db: sqlite3.Connection) -> dict[str, str]:
+def _read_definitions(db: sqlite3.Connection) -> dict[str, str]:
+    """Return the SQL definitions of the tables by name, with normalised white space."""
     return {name: " ".join(str(sql).split()) for name, sql in db.execute("SELECT name, sql FROM sqlite_master")}
 
 
-def recover(path: Path) -> Recovered:
-    """Replace a damaged file with a new one that contains every readable call, and keep it under another name.
+def recover(path: Path) -> RecoveryResult:
+    """Replace a damaged file with a new one that contains every readable call, and keep the damaged file under another name.
 
     No other process may have the file open.
     """
     recovered = path.with_name(path.name + ".recovering")
     recovered.unlink(missing_ok=True)
-    with closing(sqlite3.connect(recovered)) as new, _transplanted(path) as transplanted:
+    with closing(sqlite3.connect(recovered)) as new, _copy_with_new_first_page(path) as copy:
         migrate(new)
-        for source in (path, transplanted):
-            new.executemany("INSERT OR IGNORE INTO calls VALUES (?,?,?,?,?,?,?)", _calls(source))
+        for source in (path, copy):
+            new.executemany("INSERT OR IGNORE INTO calls VALUES (?,?,?,?,?,?,?)", _iter_readable_calls(source))
             new.commit()
-        set_aside = _set_aside_rows(path) or _set_aside_rows(transplanted)
-        new.executemany("INSERT INTO damaged VALUES (?,?,?,?,?,?,?,?)", set_aside)
+        damaged_rows = _read_damaged_rows(path) or _read_damaged_rows(copy)
+        new.executemany("INSERT INTO damaged VALUES (?,?,?,?,?,?,?,?)", damaged_rows)
         new.commit()
-        calls = int(new.execute("SELECT COUNT(*) FROM calls").fetchone()[0])
-    damaged = path.with_name(f"{path.name}.damaged-{time.time_ns()}")
+        num_calls = int(new.execute("SELECT COUNT(*) FROM calls").fetchone()[0])
+    damaged_path = path.with_name(f"{path.name}.damaged-{time.time_ns()}")
     for suffix in _SIDE_FILES:
         with suppress(FileNotFoundError):
-            path.with_name(path.name + suffix).rename(damaged.with_name(damaged.name + suffix))
-    path.rename(damaged)
+            path.with_name(path.name + suffix).rename(damaged_path.with_name(damaged_path.name + suffix))
+    path.rename(damaged_path)
     recovered.rename(path)
-    return Recovered(calls, damaged)
+    return RecoveryResult(num_calls, damaged_path)
 
 
 def _has_calls(path: Path) -> bool:
-    with _transplanted(path) as copy:
-        return next(_calls(copy), None) is not None
+    """Return whether a call can be read from a file whose first page is damaged."""
+    with _copy_with_new_first_page(path) as copy:
+        return next(_iter_readable_calls(copy), None) is not None
 
 
 @contextmanager
-def _transplanted(path: Path) -> Iterator[Path]:
-    """Copy a file, with the first page of a new ledger in place of its own; the copy is removed afterwards."""
+def _copy_with_new_first_page(path: Path) -> Iterator[Path]:
+    """Copy a file and replace its first page by that of a new ledger. The copy is removed at the end of the block."""
     with TemporaryDirectory(dir=path.parent, prefix=f"{path.name}.recovering-") as folder:
         new, copy = Path(folder) / "new.sqlite", Path(folder) / path.name
         with closing(sqlite3.connect(new)) as db:
@@ -139,33 +148,33 @@ def _transplanted(path: Path) -> Iterator[Path]:
         shutil.copyfile(path, copy)
         with suppress(FileNotFoundError):
             shutil.copyfile(path.with_name(f"{path.name}-wal"), copy.with_name(f"{path.name}-wal"))
-        pages = copy.stat().st_size // _PAGE_BYTES
-        first_page[_PAGE_COUNT_AT : _PAGE_COUNT_AT + 4] = pages.to_bytes(4, "big")
+        num_pages = copy.stat().st_size // _PAGE_BYTES
+        first_page[_PAGE_COUNT_AT : _PAGE_COUNT_AT + 4] = num_pages.to_bytes(4, "big")
         with copy.open("r+b") as file:
             file.write(first_page)
         yield copy
 
 
-def _calls(path: Path) -> Iterator[tuple[Any, ...]]:
-    """Yield the calls of a file that can be read and are as they were stored."""
-    with closing(_connect(path)) as db, _unless_damaged():
+def _iter_readable_calls(path: Path) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of a file that can be read and match their checksums."""
+    with closing(_connect(path)) as db, _suppress_damage_errors():
         db.execute("PRAGMA writable_schema=ON")  # without it, SQLite refuses to read a truncated file at all
         for key, kind, engine, value, seconds, created, crc in _read_rows(db, b"", None, 0):
             if read_result(key, value, seconds, crc) is not None and isinstance(created, float):
                 yield key, str(kind), str(engine), value.decode(), max(0.0, float(seconds)), created, crc
 
 
-def _set_aside_rows(path: Path) -> list[tuple[Any, ...]]:
-    """Return the rows that were set aside earlier, as far as they can be read."""
+def _read_damaged_rows(path: Path) -> list[tuple[Any, ...]]:
+    """Return the readable rows of the table `damaged`, which holds the rows that earlier runs found damaged."""
     rows: list[tuple[Any, ...]] = []
-    with closing(_connect(path)) as db, _unless_damaged():
+    with closing(_connect(path)) as db, _suppress_damage_errors():
         rows += db.execute("SELECT * FROM damaged")
     return rows
 
 
 @contextmanager
-def _unless_damaged() -> Iterator[None]:
-    """Suppress the errors of damaged content, and no others."""
+def _suppress_damage_errors() -> Iterator[None]:
+    """Suppress errors that are caused by damaged content, and no others."""
     try:
         yield
     except UnicodeDecodeError:
@@ -176,7 +185,15 @@ def _unless_damaged() -> Iterator[None]:
 
 
 def _read_rows(db: sqlite3.Connection, prefix: bytes, end: bytes | None, depth: int) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows whose key starts with `prefix`. If pages are damaged, split the range and yield the readable rows."""
+    """Yield the rows whose key starts with `prefix`. If pages are damaged, split the range and yield the readable rows.
+
+    Args:
+        db: Connection to the damaged file.
+        prefix: First bytes of the keys; it is empty for the whole table.
+        end: First key after the range, or None if the range has no end.
+        depth: Number of splits that led to this range.
+
+    """
     try:
         yield from _select_range(db, prefix, end, "ASC").fetchall()
     except sqlite3.DatabaseError as error:
@@ -189,12 +206,13 @@ def _read_rows(db: sqlite3.Connection, prefix: bytes, end: bytes | None, depth: 
                 yield from _read_rows(db, subprefix, subrange_end, depth + 1)
             return
         for order in ("ASC", "DESC"):
-            with _unless_damaged():
+            with _suppress_damage_errors():
                 yield from _select_range(db, prefix, end, order)
 
 
 def _select_range(db: sqlite3.Connection, start: bytes, end: bytes | None, order: str) -> sqlite3.Cursor:
-    conditions = {"key >= ?": start, "key < ?": end} if start else {}
-    used = {text: bound for text, bound in conditions.items() if bound is not None}
-    where = f"WHERE {' AND '.join(used)} ORDER BY key {order}" if used else ""  # a scan also finds misplaced keys
+    """Select the rows from the key `start` up to the key `end`, or all rows in file order if `start` is empty."""
+    bounds = {"key >= ?": start, "key < ?": end} if start else {}
+    used = {condition: bound for condition, bound in bounds.items() if bound is not None}
+    where = f"WHERE {' AND '.join(used)} ORDER BY key {order}" if used else ""  # a full scan also finds misplaced keys
     return db.execute(f"SELECT {COLUMNS_AS_BYTES} FROM calls {where}", tuple(used.values()))  # noqa: S608 (constants)

@@ -1,4 +1,7 @@
-"""The rows of a ledger: the versions of its schema, the JSON encoding of results, and the checksum of each value."""
+"""The rows of a ledger, which is the SQLite file of all finished model calls.
+
+The module defines the versions of the schema, the JSON encoding of results, and the checksum of each row.
+"""
 
 import json
 import math
@@ -27,69 +30,79 @@ CREATE TABLE IF NOT EXISTS damaged (
 );
 """,
 )
-"""What each version of the schema adds to the one before; a new file goes through all of them."""
+"""SQL scripts, each of which upgrades the schema by one version. All of them are applied to a new file."""
 _VERSION_FACTOR = 999_983
-"""`PRAGMA user_version` is the number of applied migrations times this prime, so that no flipped bit makes another version."""
+"""`PRAGMA user_version` is the number of applied migrations times this prime, so that a flipped bit gives no valid version."""
 COLUMNS = "key, kind, engine, value, seconds, created, crc"
 COLUMNS_AS_BYTES = COLUMNS.replace("value", "CAST(value AS BLOB)")
-"""The same columns with the value as bytes, which can be read whatever they are."""
+"""The same columns with the value as bytes, which can be read even if they are not valid UTF-8."""
 RESULT_COLUMNS = "CAST(key AS BLOB), key, CAST(value AS BLOB), seconds, crc"
-"""The key as bytes, and the arguments of `read_result`."""
+"""The key as bytes, followed by the four arguments of `read_result`."""
 IS_EMPTY = (
     """value LIKE '{"text":"",%' OR json_valid(value) AND trim(json_extract(value, '$.text'), char(9, 10, 13, 32)) = ''"""
 )
-"""Condition on rows that are replies without text."""
+"""SQL condition that selects replies without text."""
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def migrate(db: sqlite3.Connection) -> None:
-    """Create the tables of a new file, or add what a file of a former version lacks.
+    """Create the tables of a new file, or upgrade the schema of an older file.
 
     Raises:
         LedgerError: If a newer version of Winnow wrote the file.
 
     """
-    version = schema_version(db)
+    version = read_schema_version(db)
     if version is None or version > len(MIGRATIONS):
         raise LedgerError(
-            f"A newer version of Winnow wrote this ledger (schema {version}, and this one knows {len(MIGRATIONS)}). Update "
-            "Winnow, or name another ledger with paths.ledger."
+            f"A newer version of Winnow wrote this ledger (schema {version}; the installed version supports schemas up to "
+            f"{len(MIGRATIONS)}). Update Winnow, or name another file with paths.ledger."
         )
     for number, script in enumerate(MIGRATIONS[version:], version + 1):
         db.executescript(f"BEGIN IMMEDIATE; {script} PRAGMA user_version = {number * _VERSION_FACTOR}; COMMIT;")
 
 
-def schema_version(db: sqlite3.Connection) -> int | None:
-    """Return the number of migrations that a file has gone through, or None if its version is no valid one."""
+def read_schema_version(db: sqlite3.Connection) -> int | None:
+    """Return the number of migrations that were applied to a file, or None if its stored version is invalid."""
     version, remainder = divmod(int(db.execute("PRAGMA user_version").fetchone()[0]), _VERSION_FACTOR)
     return None if remainder or version < 0 else version
 
 
 def decode_text(text: bytes) -> str:
-    """Decode a text whatever its bytes are (a `text_factory` of sqlite3)."""
+    """Decode UTF-8 and replace invalid bytes, where the default `text_factory` of sqlite3 would raise an error."""
     return text.decode(errors="replace")
 
 
-def checksum(key: bytes, value: bytes) -> int:
-    """Compute the CRC-32 of a row, because SQLite does not detect a flipped bit in a text."""
+def compute_checksum(key: bytes, value: bytes) -> int:
+    """Compute the CRC-32 of a row's key and value, because SQLite does not detect a flipped bit in a text."""
     return zlib.crc32(value, zlib.crc32(key))
 
 
 def read_result(key: object, value: object, seconds: object, crc: object) -> Result | None:
-    """Return the result of a row, whose value is read as bytes, or None if the row is damaged."""
-    if not isinstance(key, bytes) or not isinstance(value, bytes) or checksum(key, value) != crc:
+    """Decode the result of a row, or return None if the row is damaged.
+
+    A damaged row may contain values of any type, so the arguments have none.
+
+    Args:
+        key: Key of the call.
+        value: Encoded result as bytes (see `encode`).
+        seconds: Engine time of the call.
+        crc: Stored checksum of key and value.
+
+    """
+    if not isinstance(key, bytes) or not isinstance(value, bytes) or compute_checksum(key, value) != crc:
         return None
     try:
-        return decode(value, seconds if isinstance(seconds, float) and 0 <= seconds < math.inf else 0.0)
+        return decode_result(value, seconds if isinstance(seconds, float) and 0 <= seconds < math.inf else 0.0)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 
-def encode(result: Result) -> str:
+def encode_result(result: Result) -> str:
     """Encode a result as JSON.
 
     Raises:
-        LedgerError: If a number of the result is NaN, which no later run could use.
+        LedgerError: If a number of the result is NaN, because no later run could use it.
 
     """
     match result:
@@ -117,42 +130,48 @@ def encode(result: Result) -> str:
     text = _ENCODER.encode(body)
     if "NaN" in text:
         try:
-            _parse(text)
+            _parse_json(text)
         except ValueError:
-            raise LedgerError(f"A call's result contains NaN and was not stored: {text[:200]}") from None
+            raise LedgerError(
+                f"A call's result contains NaN and was not stored: {text[:200]}. Check the model that computed it."
+            ) from None
     return text
 
 
-def _parse(text: str) -> Mapping[str, Any]:
-    """Parse JSON with infinite numbers, which standard JSON does not allow, but without NaN."""
-    body: Mapping[str, Any] = json.loads(text, parse_constant=_infinity)
+def _parse_json(text: str) -> Mapping[str, Any]:
+    """Parse JSON that may contain infinite numbers, although standard JSON does not allow them. Raise ValueError for NaN."""
+    body: Mapping[str, Any] = json.loads(text, parse_constant=_parse_infinity)
     return body
 
 
-def _infinity(name: str) -> float:
+def _parse_infinity(name: str) -> float:
     if name == "NaN":
-        raise ValueError("NaN is no result")
+        raise ValueError("NaN is not a valid result")
     return float(name)
 
 
-def decode(value: bytes, seconds: float = 0.0) -> Result:
-    """Decode a result from the UTF-8 of the JSON that `encode` wrote; `seconds` becomes part of its usage.
+def decode_result(value: bytes, seconds: float = 0.0) -> Result:
+    """Decode a result that `encode` wrote.
+
+    Args:
+        value: JSON in UTF-8.
+        seconds: Engine time of the call, which becomes part of the result's usage.
 
     Raises:
-        ValueError, KeyError or TypeError: If it is nothing that `encode` writes.
+        ValueError, KeyError or TypeError: If `encode` cannot have written the value.
 
     """
     try:
         body: Mapping[str, Any] = orjson.loads(value)
     except orjson.JSONDecodeError:
-        body = _parse(value.decode())  # infinite log-probabilities
+        body = _parse_json(value.decode())  # orjson rejects infinite log-probabilities
     if "text" in body:
         logprobs = tuple(body["logprobs"]) if "logprobs" in body else None
         usage, model = Usage(body["in"], body["out"], seconds), body.get("model", "")
         if "token_logprobs" not in body:
             return Generation(body["text"], body["finish"], usage, logprobs=logprobs, model=model)
-        tokens = {token: tuple(values) for token, values in body["token_logprobs"].items()}
-        return Generation(body["text"], body["finish"], usage, logprobs=logprobs, token_logprobs=tokens, model=model)
+        token_logprobs = {token: tuple(values) for token, values in body["token_logprobs"].items()}
+        return Generation(body["text"], body["finish"], usage, logprobs=logprobs, token_logprobs=token_logprobs, model=model)
     if "score" in body:
         return Score(body["score"], Usage(body["in"], 0, seconds)) if "in" in body else Score(body["score"])
     if "failed" in body:

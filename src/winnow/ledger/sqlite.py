@@ -1,7 +1,9 @@
 """A call store in an SQLite file.
 
 SQLite in WAL mode is available on every machine, survives `kill -9` at any moment, and serves several processes at once.
-Requests contain no secrets, so neither does the file.
+Before a process makes a call, it claims the call's key, so that no other process makes the same call. The claim holds until
+the result is stored, the process ends, or the lease of the claim expires. Requests contain no secrets, so the file contains
+none either.
 """
 
 from __future__ import annotations
@@ -22,18 +24,31 @@ from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 
 from winnow.errors import DiskFullError, LedgerError
 from winnow.ledger.recovery import is_intact, recover
-from winnow.ledger.rows import COLUMNS, IS_EMPTY, RESULT_COLUMNS, checksum, decode_text, encode, migrate, read_result
+from winnow.ledger.rows import (
+    COLUMNS,
+    IS_EMPTY,
+    RESULT_COLUMNS,
+    compute_checksum,
+    decode_text,
+    encode_result,
+    migrate,
+    read_result,
+)
 from winnow.records import Request, Result
 
 if TYPE_CHECKING:
     from types import TracebackType
 
 LEASE_SECONDS = 600.0
+"""How long a claim is valid after it was made or renewed."""
 _BUSY_SECONDS = 60.0
+"""How long an operation waits for a lock of SQLite that another process holds."""
 _RECOVERY_SECONDS = 60.0
-"""How long a process waits for another one that has a damaged file open, and may be recovering it."""
+"""How long a process waits for another one that has a damaged file open and may be recovering it."""
 _OWNER_NUMBERS = itertools.count()
+"""Distinguishes the stores that one process opens."""
 _KEYS_PER_QUERY = 500
+"""Number of keys per query, because SQLite limits the number of parameters."""
 _log = logging.getLogger(__name__)
 
 
@@ -43,6 +58,11 @@ class SqliteStore:
     Several processes can use the same file, each with its own SqliteStore. Opening the file recovers it if it is truncated
     or corrupt: readable calls are copied to a new file of the same name, the damaged file is kept beside it, and a warning
     is logged (see `winnow.ledger.recovery`).
+
+    Attributes:
+        path: Path of the file.
+        owner: Name under which this store claims calls, made of the host, the process and the number of the store.
+
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -61,25 +81,26 @@ class SqliteStore:
                 self._recover()
             fcntl.flock(self._lock_file, fcntl.LOCK_SH)
             self._connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
-            _retry_while_locked(self._set_up)
+            _retry_while_locked(self._prepare_connection)
         except sqlite3.DatabaseError as error:
             os.close(self._lock_file)
             raise LedgerError(
-                f"The ledger {self.path} cannot be opened ({error}). Move it away to start a new ledger."
+                f"The ledger {self.path} cannot be opened ({error}). Move the file away to start a new ledger."
             ) from error
         except BaseException:
             os.close(self._lock_file)
             raise
         return self
 
-    def _set_up(self) -> None:
+    def _prepare_connection(self) -> None:
+        """Set the options of the connection and bring the schema up to date."""
         self.connection.execute("PRAGMA journal_mode=WAL")
         self.connection.execute("PRAGMA synchronous=NORMAL")
         migrate(self.connection)
         self.connection.text_factory = decode_text
 
     def rebuild(self) -> None:
-        """Copy the readable calls to a new file, and keep the former one beside it; the store must not be open.
+        """Copy the readable calls to a new file of the same name, and keep the former file. The store must not be open.
 
         Raises:
             LedgerError: If another process has the file open.
@@ -97,6 +118,9 @@ class SqliteStore:
     def _recover(self, *, only_if_damaged: bool = True) -> None:
         """Recover a damaged file, or wait until another process has recovered it.
 
+        Args:
+            only_if_damaged: Whether to keep the file if it is intact once no other process has it open.
+
         Raises:
             LedgerError: If another process keeps the damaged file open.
 
@@ -111,17 +135,17 @@ class SqliteStore:
                 if time.monotonic() > deadline:
                     raise LedgerError(
                         f"The ledger {self.path} is damaged, and another process has it open. Stop that process and run "
-                        "again; the file is then recovered."
+                        "this command again, which recovers the file."
                     ) from None
                 time.sleep(0.1)
         if only_if_damaged and is_intact(self.path):
             return
-        recovered = recover(self.path)
+        result = recover(self.path)
         _log.warning(
             "The ledger %s was damaged: %d calls were recovered; the damaged file is kept as %s. Lost calls will be rerun.",
             self.path,
-            recovered.calls,
-            recovered.damaged,
+            result.num_calls,
+            result.damaged_path,
         )
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -135,14 +159,20 @@ class SqliteStore:
 
     @property
     def connection(self) -> sqlite3.Connection:
-        """Return the open database, for `winnow.ledger.tools`."""
+        """Return the connection to the open database."""
         if self._connection is None:
             raise LedgerError(f"The ledger {self.path} is not open; use `with SqliteStore(path) as ledger:`.")
         return self._connection
 
     @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
-        """Open a transaction on the database, which is committed as a whole or rolled back on any exception."""
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Open a transaction, which is committed at the end of the block or rolled back on any exception.
+
+        Raises:
+            DiskFullError: If the disk is full.
+            LedgerError: If SQLite reports any other error.
+
+        """
         db = self.connection
         try:
             db.execute("BEGIN IMMEDIATE")
@@ -153,7 +183,8 @@ class SqliteStore:
             disk_full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
             error_type = DiskFullError if disk_full else LedgerError
             raise error_type(
-                f"The ledger {self.path} could not be written ({error}). Its content is intact; run again."
+                f"The ledger {self.path} could not be written ({error}). Its content is intact. Correct the cause, for "
+                "example free some disk space, and run again."
             ) from error
         except BaseException:
             self._roll_back()
@@ -164,7 +195,10 @@ class SqliteStore:
             self.connection.execute("ROLLBACK")
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Result]:
-        """Return the stored results by key. Damaged rows are set aside, with a warning, so that their calls are made again."""
+        """Return the stored results by key. Keys without a result are omitted.
+
+        Damaged rows are set aside, so that their calls are made again (see `set_aside`).
+        """
         results: dict[bytes, Result] = {}
         damaged: list[bytes] = []
         try:
@@ -180,19 +214,20 @@ class SqliteStore:
                         results[key] = result
         except sqlite3.DatabaseError as error:
             raise LedgerError(
-                f"The ledger {self.path} is damaged ({error}). Run again: it is recovered when opened."
+                f"The ledger {self.path} is damaged ({error}). Run the command again, which recovers the file."
             ) from error
         if damaged:
             self.set_aside(damaged)
         return results
 
     def set_aside(self, keys: Sequence[bytes]) -> None:
-        """Move rows that are damaged to the table `damaged`, so that their calls are made again."""
-        now, query = time.time(), f"SELECT {RESULT_COLUMNS} FROM calls WHERE key = ?"  # noqa: S608 (constants)
-        with self.writing() as db:
+        """Move damaged rows to the table `damaged`, so that their calls are made again, and log a warning."""
+        now = time.time()
+        query = f"SELECT {RESULT_COLUMNS} FROM calls WHERE key = ?"  # noqa: S608 (constants)
+        with self.transaction() as db:
             for key in keys:
                 row = db.execute(query, (key,)).fetchone()
-                if row is not None and read_result(*row[1:]) is None:  # not if another process has made the call again
+                if row is not None and read_result(*row[1:]) is None:  # another process may have replaced it
                     db.execute(f"INSERT INTO damaged SELECT {COLUMNS}, ? FROM calls WHERE key = ?", (now, key))  # noqa: S608 (constants)
                     db.execute("DELETE FROM calls WHERE key = ?", (key,))
         _log.warning(
@@ -203,69 +238,75 @@ class SqliteStore:
         )
 
     def put(self, engine: str, rows: Iterable[tuple[bytes, Request, Result, float]]) -> None:
-        """Store (key, request, result, seconds) rows in one commit, release their claims and renew the remaining claims.
+        """Store results in one commit, release the claims on their calls and renew this owner's other claims.
+
+        Args:
+            engine: Identity of the engine that computed the results.
+            rows: Tuples of key, request, result and engine time in seconds.
 
         Raises:
-            LedgerError: If a result contains NaN, after the others have been stored.
+            LedgerError: If a result contains NaN. The other results are stored first.
 
         """
         now = time.time()
         rows_to_insert = []
-        refused: dict[bytes, LedgerError] = {}
+        errors: dict[bytes, LedgerError] = {}
         for key, request, result, seconds in rows:
             try:
-                value = encode(result)
+                value = encode_result(result)
             except LedgerError as error:
-                refused[key] = error
+                errors[key] = error
                 continue
-            rows_to_insert.append((key, type(request).__name__, engine, value, seconds, now, checksum(key, value.encode())))
-        with self.writing() as db:
+            rows_to_insert.append(
+                (key, type(request).__name__, engine, value, seconds, now, compute_checksum(key, value.encode()))
+            )
+        with self.transaction() as db:
             db.executemany("INSERT OR IGNORE INTO calls VALUES (?,?,?,?,?,?,?)", rows_to_insert)
             db.executemany("DELETE FROM claims WHERE key = ?", [(row[0],) for row in rows_to_insert])
             db.execute("UPDATE claims SET expires = ? WHERE owner = ?", (now + LEASE_SECONDS, self.owner))
-        if refused:
-            self.release(list(refused))
-            raise next(iter(refused.values()))
+        if errors:
+            self.release(list(errors))
+            raise next(iter(errors.values()))
 
     def claim(self, keys: Sequence[bytes]) -> set[bytes]:
         """Claim the calls that are neither stored nor under a valid claim of another owner, and return their keys."""
         now = time.time()
         claimed: set[bytes] = set()
-        with self.writing() as db:
+        with self.transaction() as db:
             for key in keys:
                 if db.execute("SELECT 1 FROM calls WHERE key = ?", (key,)).fetchone():
                     continue
-                row = db.execute("SELECT owner, expires FROM claims WHERE key = ?", (key,)).fetchone()
-                if row is None or row[0] == self.owner or _has_lapsed(row[0], row[1], now):
+                claim = db.execute("SELECT owner, expires FROM claims WHERE key = ?", (key,)).fetchone()
+                if claim is None or claim[0] == self.owner or _has_lapsed(claim[0], claim[1], now):
                     db.execute("INSERT OR REPLACE INTO claims VALUES (?,?,?)", (key, self.owner, now + LEASE_SECONDS))
                     claimed.add(key)
         return claimed
 
     def release(self, keys: Sequence[bytes]) -> None:
-        """Release claims on calls that will not be made."""
-        with self.writing() as db:
+        """Release this owner's claims on calls that will not be made."""
+        with self.transaction() as db:
             db.executemany("DELETE FROM claims WHERE key = ? AND owner = ?", [(key, self.owner) for key in keys])
 
-    def release_dead(self) -> int:
-        """Release the claims of ended processes on this host and expired claims of other hosts; return how many."""
+    def release_lapsed_claims(self) -> int:
+        """Release the claims of ended processes on this host and expired claims of other hosts; return their number."""
         now = time.time()
-        with self.writing() as db:
+        with self.transaction() as db:
             rows = db.execute("SELECT key, owner, expires FROM claims").fetchall()
             lapsed = [(key,) for key, owner, expires in rows if owner != self.owner and _has_lapsed(owner, expires, now)]
             db.executemany("DELETE FROM claims WHERE key = ?", lapsed)
         return len(lapsed)
 
-    def forget_empty(self, engine: str) -> int:
-        """Delete an engine's replies without text, so that they are requested again, and return how many there were."""
-        with self.writing() as db:
+    def delete_empty_replies(self, engine: str) -> int:
+        """Delete an engine's replies without text, so that they are requested again, and return their number."""
+        with self.transaction() as db:
             return db.execute(f"DELETE FROM calls WHERE engine = ? AND ({IS_EMPTY})", (engine,)).rowcount  # noqa: S608 (constants)
 
     def __len__(self) -> int:
         """Return the number of stored calls."""
         return int(self.connection.execute("SELECT COUNT(*) FROM calls").fetchone()[0])
 
-    def mean_seconds(self, engine: str) -> float | None:
-        """Compute the mean seconds of the stored calls of an engine, or return None if there are none."""
+    def compute_mean_seconds(self, engine: str) -> float | None:
+        """Compute the mean time of an engine's stored calls in seconds, or return None if there are none."""
         value = self.connection.execute("SELECT AVG(seconds) FROM calls WHERE engine = ?", (engine,)).fetchone()[0]
         return None if value is None else float(value)
 
@@ -273,18 +314,24 @@ class SqliteStore:
 def _has_lapsed(owner: str, expires: float, now: float) -> bool:
     """Return whether a claim has lapsed: its process on this host has ended, or its lease has expired.
 
-    Where the system does not tell when a process started, only the lease counts. An owner that cannot be read has ended.
+    If the system does not report when a process started, only the lease counts. A claim of an invalid owner has lapsed.
+
+    Args:
+        owner: Owner of the claim (see `SqliteStore.owner`).
+        expires: Unix timestamp at which the lease expires.
+        now: Current Unix timestamp.
+
     """
     try:
         host, pid, start, _ = owner.rsplit(":", 3)
-        is_here = host == socket.gethostname() and bool(start)
-        return _start_time(int(pid)) != start if is_here else expires < now
+        can_check_process = host == socket.gethostname() and bool(start)
+        return _start_time(int(pid)) != start if can_check_process else expires < now
     except ValueError:
         return True
 
 
 def _retry_while_locked(operation: Callable[[], None]) -> None:
-    """Retry an operation that SQLite's busy timeout does not cover: opening a file while others open or close it."""
+    """Retry an operation while other processes open or close the file, which SQLite's busy timeout does not cover."""
     locked_codes = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
     retry = retry_if_exception(
         lambda error: (
@@ -295,7 +342,10 @@ def _retry_while_locked(operation: Callable[[], None]) -> None:
 
 
 def _start_time(pid: int) -> str:
-    """Return when a process started, in clock ticks since boot, or "" if it has ended; it detects reused process ids."""
+    """Return the start time of a process in clock ticks since boot, or "" if it has ended.
+
+    The start time distinguishes processes that had the same id.
+    """
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except OSError:

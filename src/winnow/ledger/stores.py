@@ -1,4 +1,4 @@
-"""Opens a call store by its URL. The scheme selects the implementation."""
+"""Opening of call stores: the scheme of a URL selects the class of the store."""
 
 from winnow.errors import ConfigError
 from winnow.ledger.sqlite import SqliteStore
@@ -17,6 +17,7 @@ def open_store(url: str) -> CallStore:
         return SqliteStore(url)
     if scheme != "sqlite" or not path.startswith("/"):
         raise ConfigError(
-            f"paths.ledger={url!r}: a ledger's URL is sqlite:///PATH (four slashes for an absolute path), or a plain path."
+            f"paths.ledger={url!r} is not supported: a ledger's URL is sqlite:///PATH (four slashes for an absolute path), or "
+            "a plain path."
         )
     return SqliteStore(path[1:])

@@ -1,4 +1,4 @@
-"""Maintenance of a ledger between runs: size, prune, check, repair, export, import and merge."""
+"""Maintenance of a ledger (the store of all finished calls) between runs, for the commands of `winnow ledger`."""
 
 import json
 import sqlite3
@@ -13,12 +13,21 @@ from urllib.parse import quote
 from winnow.artifacts.files import atomic_write
 from winnow.errors import InputError, LedgerError
 from winnow.formats.text import read_json_lines
-from winnow.ledger.rows import COLUMNS_AS_BYTES, IS_EMPTY, RESULT_COLUMNS, checksum, decode, decode_text, read_result
+from winnow.ledger.rows import (
+    COLUMNS_AS_BYTES,
+    IS_EMPTY,
+    RESULT_COLUMNS,
+    compute_checksum,
+    decode_result,
+    decode_text,
+    read_result,
+)
 from winnow.ledger.sqlite import SqliteStore
 
 _EXPORT_FIELDS: Mapping[str, type | tuple[type, ...]] = {
     "key": str, "kind": str, "engine": str, "value": str, "seconds": (int, float), "created": (int, float),
 }  # fmt: skip
+"""Fields of a call in an exported file, with their types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +65,7 @@ def summarize_calls(ledger: SqliteStore) -> list[CallTotals]:
     return [CallTotals(*row) for row in rows]
 
 
-def prune(
+def prune_calls(
     ledger: SqliteStore,
     *,
     engine: str | None = None,
@@ -79,9 +88,9 @@ def prune(
     """
     if engine is None and before is None and not (failed or empty):
         raise LedgerError(
-            "Specify an engine, a time, --failed or --empty: without any of them, prune would delete every call."
+            "Specify at least one of --engine, --before, --failed and --empty: prune would otherwise delete every call."
         )
-    with ledger.writing() as db:
+    with ledger.transaction() as db:
         count = db.execute(
             "DELETE FROM calls WHERE (?1 IS NULL OR engine = ?1) AND (?2 IS NULL OR created < ?2) "  # noqa: S608 (constants)
             """AND (NOT ?3 OR value LIKE '{"failed":%') """
@@ -92,30 +101,37 @@ def prune(
     return count
 
 
-def damaged_calls(ledger: SqliteStore) -> list[bytes]:
+def find_damaged_calls(ledger: SqliteStore) -> list[bytes]:
     """Return the keys of the stored calls that cannot be read."""
     rows = ledger.connection.execute(f"SELECT {RESULT_COLUMNS} FROM calls")  # noqa: S608 (constants)
     return [key for key, *row in rows if read_result(*row) is None]
 
 
-def repair(path: Path) -> int:
-    """Set the damaged calls of a ledger aside, release the claims of ended processes, and return the number of these calls.
+def repair_ledger(path: Path) -> int:
+    """Move the damaged calls of a ledger to the table `damaged`, and release the claims of processes that have ended.
 
-    A damaged key that SQLite no longer finds in its place takes a rebuilt file, for which no other process may use the ledger.
+    SQLite cannot find a row by a damaged key. In this case, the file is rebuilt.
+
+    Returns:
+        Number of damaged calls.
+
+    Raises:
+        LedgerError: If the file must be rebuilt while another process has it open.
+
     """
     with SqliteStore(path) as ledger:
-        keys = damaged_calls(ledger)
+        keys = find_damaged_calls(ledger)
         if keys:
             ledger.set_aside(keys)
-        ledger.release_dead()
-        is_left = bool(damaged_calls(ledger))
-    if is_left:
+        ledger.release_lapsed_claims()
+        needs_rebuild = bool(find_damaged_calls(ledger))
+    if needs_rebuild:
         SqliteStore(path).rebuild()
     return len(keys)
 
 
-def calls_set_aside(ledger: SqliteStore) -> int:
-    """Return the number of damaged calls that were set aside so far."""
+def count_set_aside_calls(ledger: SqliteStore) -> int:
+    """Count the damaged calls that were moved to the table `damaged` so far."""
     return int(ledger.connection.execute("SELECT COUNT(*) FROM damaged").fetchone()[0])
 
 
@@ -123,47 +139,72 @@ def export_calls(ledger: SqliteStore, path: Path) -> int:
     """Write each call as a line of JSON, ordered by key, and return the number of calls. Damaged calls are skipped."""
     count = 0
     with atomic_write(path) as partial, partial.open("w", encoding="utf-8") as file:
-        for row in _intact_rows(ledger.connection, "ORDER BY key"):
-            line = dict(zip(_EXPORT_FIELDS, (row[0].hex(), *row[1:6]), strict=True))
-            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        for key, *values, _ in _iter_intact_rows(ledger.connection, "ORDER BY key"):
+            call = dict(zip(_EXPORT_FIELDS, (key.hex(), *values), strict=True))
+            file.write(json.dumps(call, ensure_ascii=False) + "\n")
             count += 1
     return count
 
 
 def import_calls(ledger: SqliteStore, path: Path) -> int:
-    """Add the missing calls from an exported file, and return how many were added. If a line is invalid, none is."""
+    """Add the calls of an exported file that the ledger lacks, and return the number of added calls.
+
+    Raises:
+        InputError: If a line is invalid. No call is added in this case.
+
+    """
     return _insert_missing(ledger, _parse_rows(path))
 
 
-def merge(ledger: SqliteStore, other: Path) -> int:
-    """Add the missing calls from another ledger, which is opened read-only, and return how many were added."""
+def merge_ledger(ledger: SqliteStore, other: Path) -> int:
+    """Add the calls of another ledger that this one lacks, and return the number of added calls.
+
+    Args:
+        ledger: Open store that receives the calls.
+        other: File of the other ledger, which is opened read-only.
+
+    Raises:
+        LedgerError: If the other file does not exist.
+
+    """
     if not other.is_file():
-        raise LedgerError(f"Ledger not found: {other}.")
+        raise LedgerError(f"Ledger not found: {other}. Check the path of the ledger to merge.")
     with closing(sqlite3.connect(f"file:{quote(str(other))}?mode=ro", uri=True)) as source:
         source.text_factory = decode_text
-        return _insert_missing(ledger, _intact_rows(source))
+        return _insert_missing(ledger, _iter_intact_rows(source))
 
 
-def _intact_rows(db: sqlite3.Connection, order: str = "") -> Iterator[Sequence[Any]]:
-    """Yield the rows that can be read, as they are stored."""
+def _iter_intact_rows(db: sqlite3.Connection, order: str = "") -> Iterator[Sequence[Any]]:
+    """Yield the rows that are not damaged. `order` is an optional ORDER BY clause."""
     for key, kind, engine, value, seconds, created, crc in db.execute(f"SELECT {COLUMNS_AS_BYTES} FROM calls {order}"):  # noqa: S608 (constants)
         if read_result(key, value, seconds, crc) is not None:
             yield key, str(kind), str(engine), value.decode(), seconds, created, crc
 
 
 def _insert_missing(ledger: SqliteStore, rows: Iterable[Sequence[Any]]) -> int:
+    """Insert the rows whose keys the ledger lacks, and return the number of inserted rows."""
     count_before = len(ledger)
-    with ledger.writing() as db:
+    with ledger.transaction() as db:
         db.executemany("INSERT OR IGNORE INTO calls VALUES (?,?,?,?,?,?,?)", rows)
     return len(ledger) - count_before
 
 
 def _parse_rows(path: Path) -> Iterator[Sequence[Any]]:
-    for number, line in read_json_lines(path, _EXPORT_FIELDS):
+    """Yield the rows of an exported file. A time of storage in the future is replaced by the current time."""
+    for line_number, call in read_json_lines(path, _EXPORT_FIELDS):
         try:
-            key, value = bytes.fromhex(line["key"]), line["value"]
-            decode(value.encode())
-            created = min(float(line["created"]), time.time())
-            yield key, line["kind"], line["engine"], value, float(line["seconds"]), created, checksum(key, value.encode())
+            key, value = bytes.fromhex(call["key"]), call["value"]
+            decode_result(value.encode())
+            created = min(float(call["created"]), time.time())
+            yield (
+                key,
+                call["kind"],
+                call["engine"],
+                value,
+                float(call["seconds"]),
+                created,
+                compute_checksum(key, value.encode()),
+            )
         except (KeyError, TypeError, ValueError) as error:
-            raise InputError.at(path, number, received=json.dumps(line), expected=f"an exported call ({error})") from error
+            expected = f"an exported call ({error})"
+            raise InputError.from_line(path, line_number, received=json.dumps(call), expected=expected) from error

@@ -1,15 +1,16 @@
 """Exact match, F1 and accuracy of an answer, as different published implementations compute them.
 
-Each implementation is a dialect:
+A dialect is the set of rules of one implementation:
 
-
-- `squad` is SQuAD 1.1's evaluation: the F1 of an empty prediction or answer is 0.
-- `squad_v2` is SQuAD 2.0's: answers that are empty after normalisation are ignored, unless all of them are; the
-  F1 of an empty text is 1 against an empty one.
-- `fid` is FiD's: SQuAD 1.1's with the word boundaries of the `regex` library, in which a combining mark belongs to the word,
-  so that an "a" followed by a combining accent is not treated as an article.
-- `flashrag` is SQuAD 1.1's, but the F1 is 0 if exactly one of prediction and answer is yes, no or noanswer.
-- `crag` counts a prediction as correct if it contains an answer verbatim, without normalisation; its F1 is that of `squad`.
+- `squad`: The evaluation of SQuAD 1.1. The F1 of an empty prediction or answer is 0.
+- `squad_v2`: The evaluation of SQuAD 2.0. Answers that are empty after normalisation are ignored, unless all of them are
+  empty. The F1 of two empty texts is 1.
+- `fid`: The evaluation of FiD. It differs from `squad` in the word boundaries of the `regex` library, where a combining mark
+  belongs to the word. An "a" that is followed by a combining accent is therefore not treated as an article.
+- `flashrag`: The evaluation of FlashRAG. It differs from `squad` in that the F1 is 0 if prediction and answer differ and
+  either of them is yes, no or noanswer.
+- `crag`: The evaluation of CRAG. A prediction is correct if it contains an answer verbatim, without normalisation. The F1 is
+  that of `squad`.
 """
 
 import re
@@ -41,40 +42,44 @@ def normalise(text: str, dialect: Dialect = "squad") -> str:
 
 
 def exact_match(prediction: str, answers: Sequence[str], dialect: Dialect = "squad") -> float:
-    """Return 1.0 if the normalised prediction equals a normalised answer, else 0.0; in `crag`, return `accuracy`."""
+    """Return 1.0 if the normalised prediction equals a normalised answer, else 0.0. For `crag`, return `accuracy` instead."""
     _validate(answers, dialect)
     if dialect == "crag":
         return accuracy(prediction, answers, dialect)
-    text = normalise(prediction, dialect)
-    return float(text in _normalised_answers(answers, dialect))
+    normalised_prediction = normalise(prediction, dialect)
+    return float(normalised_prediction in _normalise_answers(answers, dialect))
 
 
 def f1_score(prediction: str, answers: Sequence[str], dialect: Dialect = "squad") -> float:
     """Compute the token F1 (0 to 1) of the prediction against each answer, and return the highest."""
     _validate(answers, dialect)
-    text = normalise(prediction, dialect)
-    return max(_token_f1(text, answer, dialect) for answer in _normalised_answers(answers, dialect))
+    normalised_prediction = normalise(prediction, dialect)
+    return max(_token_f1(normalised_prediction, answer, dialect) for answer in _normalise_answers(answers, dialect))
 
 
 def accuracy(prediction: str, answers: Sequence[str], dialect: Dialect = "squad") -> float:
     """Return 1.0 if the prediction contains an answer as a substring, else 0.0 (also called cover exact match).
 
-    Both are normalised first, except in `crag`. As in FlashRAG, an answer that is empty after normalisation always matches,
-    and "10" matches within "2010".
+    Prediction and answers are normalised first, except for `crag`. As in FlashRAG, an answer that is empty after
+    normalisation always matches, and the answer "10" matches the prediction "2010".
     """
     _validate(answers, dialect)
     if dialect == "crag":
         return float(any(answer in prediction for answer in answers))
-    text = normalise(prediction, dialect)
-    return float(any(answer in text for answer in _normalised_answers(answers, dialect)))
+    normalised_prediction = normalise(prediction, dialect)
+    return float(any(answer in normalised_prediction for answer in _normalise_answers(answers, dialect)))
 
 
-def _normalised_answers(answers: Sequence[str], dialect: Dialect) -> list[str]:
+def _normalise_answers(answers: Sequence[str], dialect: Dialect) -> list[str]:
+    """Normalise the answers. For `squad_v2`, drop empty ones, but return one empty answer if all of them are empty."""
     normalised = [normalise(answer, dialect) for answer in answers]
-    return [answer for answer in normalised if answer] or [""] if dialect == "squad_v2" else normalised
+    if dialect != "squad_v2":
+        return normalised
+    return [answer for answer in normalised if answer] or [""]
 
 
 def _token_f1(prediction: str, answer: str, dialect: Dialect) -> float:
+    """Compute the F1 of the tokens that two normalised texts have in common."""
     if dialect == "flashrag" and prediction != answer and (prediction in _YES_NO_ANSWERS or answer in _YES_NO_ANSWERS):
         return 0.0
     if not prediction or not answer:
@@ -85,6 +90,7 @@ def _token_f1(prediction: str, answer: str, dialect: Dialect) -> float:
 
 
 def _validate(answers: Sequence[str], dialect: str) -> None:
+    """Raise ConfigError if the dialect is unknown, or InputError if the answers are not a non-empty list."""
     if dialect not in get_args(Dialect):
         raise ConfigError(f"dialect must be one of {', '.join(get_args(Dialect))}; received {dialect!r}.")
     if isinstance(answers, str):

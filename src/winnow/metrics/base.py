@@ -1,7 +1,7 @@
-"""The base classes of metrics: one row per question, and an aggregate of the rows with its interval.
+"""Base classes of metrics, which compute one row per question and aggregate the rows into a value with an interval.
 
-Metrics are components (conf/metric/<name>.yaml). They are computed from stored predictions, so that adding a metric does not
-require new predictions. The same objects compute the reward of a single reply in training.
+A metric is configured by conf/metric/<name>.yaml. It is computed from stored predictions, so that a new metric does not
+require new predictions. In training, the same metric computes the reward of a single reply.
 """
 
 from abc import ABC, abstractmethod
@@ -11,26 +11,30 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from winnow.metrics.intervals import Interval, mean_interval, ratio_interval, undefined_interval
+from winnow.metrics.intervals import Interval, build_undefined_interval, compute_mean_interval, compute_ratio_interval
 from winnow.records import Context, Plan, Prediction, Price, Question, Role
 
 Input = Literal["prediction", "contexts", "ranking"]
+"""Field of `Sample` that a metric or breakdown may need besides the question."""
+
 Unit = Literal["percent", "number"]
+
 Row = Mapping[str, float]
+"""Values that a metric computes for one question, by column name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
     """The inputs of a metric for one question.
 
-    `contexts` and `ranking` are empty unless a metric or breakdown declares that input.
+    The fields `contexts` and `ranking` are empty unless a metric or breakdown lists them in its `inputs`.
 
     Attributes:
         question: Question with its accepted answers.
         prediction: Prediction for the question.
         contexts: Contexts of the prompt, in prompt order.
-        prices: Price of the model of each role, if it has one.
-        ranking: Contexts as ranked by the retriever, best first, to the depth that is stored.
+        prices: Price of the model of each role. Roles whose model has no price are missing.
+        ranking: All stored contexts of the question in the order of the retriever, best first.
 
     """
 
@@ -43,19 +47,19 @@ class Sample:
 
 @dataclass(frozen=True)
 class Metric(ABC):
-    """Base class of metrics. Each metric is a column of every table.
+    """Base class of metrics. Each metric is a column of the result tables.
 
     Attributes:
         name: Identifier of the metric in metrics.json and MLflow.
-        title: Column heading without a dialect.
-        unit: "percent" for shares between 0 and 1, "number" for anything else.
-        digits: Number of decimals if the unit is "number".
-        headline: Whether the table that a sweep prints includes the metric; reports and MLflow always do.
+        title: Column heading. A metric with several published variants (dialects) may add the variant's name to it.
+        unit: "percent" for a share between 0 and 1, which is printed in percent; "number" for any other value.
+        digits: Number of decimals to print if the unit is "number".
+        headline: Whether the table that a sweep prints includes the metric. Reports and MLflow include every metric.
 
     """
 
     inputs: ClassVar[frozenset[Input]] = frozenset({"prediction"})
-    """Inputs that the metric needs besides the question. Contexts and rankings are read only if a metric needs them."""
+    """Inputs that the metric needs besides the question. Contexts and rankings are only read if a metric needs them."""
 
     name: str
     title: str
@@ -65,30 +69,39 @@ class Metric(ABC):
 
     @property
     def heading(self) -> str:
-        """Return the column heading, which names the dialect if it is not the usual one."""
+        """Return the column heading. Subclasses with several published variants may add the variant's name."""
         return self.title
 
     @abstractmethod
-    def row(self, sample: Sample) -> Row | None:
+    def compute_row(self, sample: Sample) -> Row | None:
         """Compute the values of one question, or return None if the metric is undefined for it."""
 
     @abstractmethod
     def aggregate(self, rows: Sequence[Row], seed: int = 0) -> Interval:
-        """Aggregate the rows into one value with its 95 % interval, or `undefined_interval()` if there are no rows."""
+        """Aggregate the rows into one value with its 95 % interval.
 
-    def value(self, row: Row) -> float | None:
-        """Return the single value of a question that rewards and paired comparisons use, or None if it is undefined."""
+        Args:
+            rows: Rows of the questions for which the metric is defined.
+            seed: Seed of the bootstrap.
+
+        Returns:
+            The value and its interval, or `undefined_interval()` if there are no rows.
+
+        """
+
+    def compute_value(self, row: Row) -> float | None:
+        """Return the value that rewards and paired comparisons use for one question, or None if it is undefined."""
         return row[self.name]
 
-    def reward(self, sample: Sample) -> float:
-        """Compute the value of one sample, or 0 if the metric is undefined for it."""
-        row = self.row(sample)
-        value = None if row is None else self.value(row)
+    def compute_reward(self, sample: Sample) -> float:
+        """Compute the value of one sample as a reward, which is 0 if the metric is undefined."""
+        row = self.compute_row(sample)
+        value = None if row is None else self.compute_value(row)
         return 0.0 if value is None else value
 
     def format(self, interval: Interval) -> str:
-        """Format an interval as text, or as an en dash if it is undefined."""
-        return interval.percent() if self.unit == "percent" else interval.plain(self.digits)
+        """Format an interval in the unit of the metric. An undefined interval is formatted as an en dash."""
+        return interval.format_percent() if self.unit == "percent" else interval.format_number(self.digits)
 
 
 @dataclass(frozen=True)
@@ -99,76 +112,87 @@ class MeanMetric(Metric):
     def score(self, sample: Sample) -> float | None:
         """Compute the score of one question, or return None if it is undefined."""
 
-    def row(self, sample: Sample) -> Row | None:
+    def compute_row(self, sample: Sample) -> Row | None:
         """Return the score under the metric's name, or None if it is undefined."""
         score = self.score(sample)
         return None if score is None else {self.name: float(score)}
 
     def aggregate(self, rows: Sequence[Row], seed: int = 0) -> Interval:
-        """Compute the mean score with its interval."""
+        """Compute the mean score with its 95 % interval."""
         values = np.array([row[self.name] for row in rows], dtype=np.float64)
         is_share = self.unit == "percent"
-        return mean_interval(values, share=is_share, seed=seed) if len(values) else undefined_interval()
+        return compute_mean_interval(values, is_share=is_share, seed=seed) if len(values) else build_undefined_interval()
 
 
 @dataclass(frozen=True)
 class RatioMetric(Metric):
-    """Base class of metrics that divide a sum over questions by another one, such as a share of replies."""
+    """Base class of metrics that divide one sum over questions by another, such as the share of replies that are empty."""
 
     @abstractmethod
-    def counts(self, sample: Sample) -> tuple[float, float]:
-        """Compute what one question adds to the numerator and to the denominator."""
+    def compute_terms(self, sample: Sample) -> tuple[float, float]:
+        """Compute the amounts that one question adds to the numerator and to the denominator."""
 
-    def row(self, sample: Sample) -> Row:
-        """Return the counts, also of a question that adds nothing, because the interval resamples all questions."""
-        part, whole = self.counts(sample)
+    def compute_row(self, sample: Sample) -> Row:
+        """Return the amounts added to the numerator ("part") and to the denominator ("whole").
+
+        A question that adds nothing has a row too, because the interval is computed by resampling all questions.
+        """
+        part, whole = self.compute_terms(sample)
         return {"part": part, "whole": whole}
 
-    def value(self, row: Row) -> float | None:
-        """Return the question's own ratio, or None if it adds nothing to the denominator."""
+    def compute_value(self, row: Row) -> float | None:
+        """Return the ratio of one question, or None if the question adds nothing to the denominator."""
         return row["part"] / row["whole"] if row["whole"] else None
 
     def aggregate(self, rows: Sequence[Row], seed: int = 0) -> Interval:
-        """Compute the ratio of the sums with its interval and its counts."""
+        """Compute the ratio of both sums with its 95 % interval."""
         if not rows:
-            return undefined_interval()
-        return ratio_interval([row["part"] for row in rows], [row["whole"] for row in rows], seed=seed)
+            return build_undefined_interval()
+        numerators = [row["part"] for row in rows]
+        denominators = [row["whole"] for row in rows]
+        return compute_ratio_interval(numerators, denominators, seed=seed)
 
 
 @dataclass(frozen=True)
 class JudgedMetric(MeanMetric):
-    """Base class of metrics that a model computes.
+    """Base class of metrics for which a judge, a model that grades answers, scores each question.
 
-    Each sample has a plan whose requests have the role "judge". The driver runs it and stores the results in the ledger.
+    Subclasses implement `plan`. The driver runs the plans and stores the judge's replies in the ledger, the store of finished
+    model calls.
     """
 
     @abstractmethod
     def plan(self, sample: Sample) -> Plan[float | None]:
-        """Start the plan that judges one sample. The plan returns the score, or None if the reply contains none."""
+        """Yield requests with the role "judge" and return the score, or None if the judge's reply contains no score."""
 
     def score(self, sample: Sample) -> float | None:
-        """Raise TypeError, because only the plan can compute the score."""
-        raise TypeError(f"{self.name}: question {sample.question.question_id!r} is scored by a judge; run its plan.")
+        """Raise TypeError, because the score requires a reply of the judge."""
+        raise TypeError(
+            f"Metric {self.name!r} cannot score question {sample.question.question_id!r} without its judge. Run the metric's "
+            "`plan` with a driver instead of calling `score`."
+        )
 
 
-def rows_by_metric(metrics: Sequence[Metric], samples: Sequence[Sample]) -> dict[str, list[Row | None]]:
-    """Compute one row per sample for each metric, keyed by metric name; judged metrics are left out."""
+def compute_rows(metrics: Sequence[Metric], samples: Sequence[Sample]) -> dict[str, list[Row | None]]:
+    """Compute one row per sample for each metric, keyed by metric name. Judged metrics are omitted."""
     return {
-        metric.name: [metric.row(sample) for sample in samples] for metric in metrics if not isinstance(metric, JudgedMetric)
+        metric.name: [metric.compute_row(sample) for sample in samples]
+        for metric in metrics
+        if not isinstance(metric, JudgedMetric)
     }
 
 
 def aggregate(metric: Metric, rows: Sequence[Row | None], seed: int = 0) -> Interval:
-    """Aggregate a metric over the rows in which it is defined."""
+    """Aggregate a metric over the questions for which it is defined, that is, whose row is not None."""
     return metric.aggregate([row for row in rows if row is not None], seed)
 
 
 def evaluate(metrics: Sequence[Metric], samples: Sequence[Sample], seed: int = 0) -> dict[str, Interval]:
-    """Compute the metrics over the samples, keyed by metric name; judged metrics are left out."""
-    rows = rows_by_metric(metrics, samples)
+    """Compute the metrics over the samples, keyed by metric name. Judged metrics are omitted."""
+    rows = compute_rows(metrics, samples)
     return {metric.name: aggregate(metric, rows[metric.name], seed) for metric in metrics if metric.name in rows}
 
 
-def required_inputs(components: Sequence[Any]) -> frozenset[Input]:
-    """Collect the inputs that the metrics and breakdowns declare."""
+def collect_inputs(components: Sequence[Any]) -> frozenset[Input]:
+    """Return all inputs that the given metrics and breakdowns need."""
     return frozenset().union(*(component.inputs for component in components))

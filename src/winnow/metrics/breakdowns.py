@@ -20,7 +20,7 @@ class Breakdown(ABC):
 
     Attributes:
         name: Identifier of the breakdown.
-        title: What the questions are grouped by, for the title of the table.
+        title: Property by which the questions are grouped, as named in the title of the table.
 
     """
 
@@ -55,14 +55,14 @@ class MetaField(Breakdown):
             ConfigError: If no question has the field.
 
         """
-        metas = [json.loads(sample.question.meta) for sample in samples]
-        if not any(self.field in meta for meta in metas):
-            fields = sorted({key for meta in metas for key in meta})
-            available = ", ".join(fields) or "none"
+        metadata = [json.loads(sample.question.meta) for sample in samples]
+        if not any(self.field in fields for fields in metadata):
+            field_names = sorted({name for fields in metadata for name in fields})
+            available = ", ".join(field_names) or "none"
             raise ConfigError(
                 f"breakdown.field={self.field!r} is not in the metadata of the questions. Available fields: {available}."
             )
-        return [str(meta.get(self.field, "none")) for meta in metas]
+        return [str(fields.get(self.field, "none")) for fields in metadata]
 
 
 @dataclass(frozen=True)
@@ -82,19 +82,22 @@ class GoldRank(Breakdown):
 
     def assign_groups(self, samples: Sequence[Sample]) -> list[str]:
         """Return the group of each sample, such as "2-5"."""
-        return [self._group_of([context.rank for context in sample.ranking if context.is_gold]) for sample in samples]
+        gold_ranks = [[context.rank for context in sample.ranking if context.is_gold] for sample in samples]
+        return [self._find_group(ranks) for ranks in gold_ranks]
 
-    def _group_of(self, ranks: Sequence[int]) -> str:
-        if not ranks:
+    def _find_group(self, gold_ranks: Sequence[int]) -> str:
+        """Return the group of a question, given the ranks of its gold passages. Rank 0 means not retrieved."""
+        if not gold_ranks:
             return "no gold passage"
-        best_rank = min((rank for rank in ranks if rank), default=0)
+        best_rank = min((rank for rank in gold_ranks if rank), default=0)
         if not best_rank:
             return "not retrieved"
         index = bisect_left(self.upper_bounds, best_rank)
         if index == len(self.upper_bounds):
             return f"over {self.upper_bounds[-1]}"
-        low, high = (self.upper_bounds[index - 1] + 1 if index else 1), self.upper_bounds[index]
-        return str(high) if low == high else f"{low}-{high}"
+        first_rank = self.upper_bounds[index - 1] + 1 if index else 1
+        last_rank = self.upper_bounds[index]
+        return str(last_rank) if first_rank == last_rank else f"{first_rank}-{last_rank}"
 
 
 @dataclass(frozen=True)
@@ -116,14 +119,17 @@ class RetrievalScore(Breakdown):
         """Return the group of each sample, such as "2 of 4", counted from the lowest scores."""
         scores = np.array(
             [
-                max((context.retriever_score() for context in sample.ranking if context.rank), default=-np.inf)
+                max((context.get_retriever_score() for context in sample.ranking if context.rank), default=-np.inf)
                 for sample in samples
             ]
         )
         retrieved = np.isfinite(scores)
-        edges = np.quantile(scores[retrieved], np.linspace(0, 1, self.num_bins + 1)[1:-1]) if retrieved.any() else np.zeros(0)
+        quantiles = np.linspace(0, 1, self.num_bins + 1)[1:-1]
+        edges = np.quantile(scores[retrieved], quantiles) if retrieved.any() else np.zeros(0)
         bin_labels = [f"{int(index) + 1} of {self.num_bins}" for index in np.searchsorted(edges, scores, side="left")]
-        return [label if known else "nothing retrieved" for label, known in zip(bin_labels, retrieved, strict=True)]
+        return [
+            label if is_retrieved else "nothing retrieved" for label, is_retrieved in zip(bin_labels, retrieved, strict=True)
+        ]
 
 
 _NUMBER = re.compile(r"^[\d.,\s%$€£-]*\d[\d.,\s%$€£-]*$")
@@ -139,11 +145,11 @@ class AnswerType(Breakdown):
 
     def assign_groups(self, samples: Sequence[Sample]) -> list[str]:
         """Return the form of the first accepted answer of each sample."""
-        return [answer_type(sample.question.answers[0]) for sample in samples]
+        return [classify_answer(sample.question.answers[0]) for sample in samples]
 
 
-def answer_type(answer: str) -> str:
-    """Classify an answer as "yes/no", "year", "number", "name" (capitalised words) or "text" (anything else)."""
+def classify_answer(answer: str) -> str:
+    """Classify an answer as "yes/no", "year" (1000 to 2099), "number", "name" (capitalised words) or "text" (all others)."""
     text = answer.strip()
     if text.lower() in ("yes", "no"):
         return "yes/no"

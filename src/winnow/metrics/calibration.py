@@ -1,4 +1,7 @@
-"""Calibration of relevance scores: reliability, expected calibration error, Platt scaling and misranking rate."""
+"""Calibration of relevance scores: reliability diagram, expected calibration error, Platt scaling and misranking rate.
+
+An item is a question with one of its contexts. It is correct if the context contains an answer.
+"""
 
 import math
 from dataclasses import dataclass
@@ -16,9 +19,9 @@ class Bin:
     """One bin of a reliability diagram.
 
     Attributes:
-        confidence: Mean confidence of the items.
-        accuracy: Share of correct items.
-        n: Number of items.
+        confidence: Mean confidence of the items in the bin.
+        accuracy: Share of correct items in the bin.
+        n: Number of items in the bin.
 
     """
 
@@ -27,55 +30,67 @@ class Bin:
     n: int
 
 
-def probability(log_odds: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Convert log-odds to P("true"), without overflow."""
+def compute_probability(log_odds: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Convert the log-odds of "true" against "false" to probabilities of "true", without overflow."""
     odds: NDArray[np.float32] = np.exp(-np.abs(log_odds))
     return np.where(log_odds >= 0, 1 / (1 + odds), odds / (1 + odds)).astype(np.float32)
 
 
-def reliability(confidence: Floats, correct: NDArray[np.bool_], bins: int = 10) -> list[Bin]:
-    """Group probabilities into bins of equal width and compute the accuracy of each; empty bins are omitted."""
+def compute_reliability(confidence: Floats, correct: NDArray[np.bool_], num_bins: int = 10) -> list[Bin]:
+    """Compute a reliability diagram: the accuracy of items in bins of equal width. Empty bins are omitted.
+
+    Args:
+        confidence: (items,) Predicted probability of each item.
+        correct: (items,) Whether each item is correct.
+        num_bins: Number of bins between 0 and 1.
+
+    """
     if ((confidence < 0) | (confidence > 1)).any():
-        raise InputError(f"Reliability needs probabilities; received {confidence.min()} to {confidence.max()}.")
-    bin_index = np.minimum((confidence * bins).astype(int), bins - 1)
-    masks = [bin_index == index for index in range(bins)]
+        raise InputError(
+            f"A reliability diagram needs probabilities from 0 to 1; received values from {confidence.min()} to "
+            f"{confidence.max()}. Convert log-odds to probabilities first."
+        )
+    bin_index = np.minimum((confidence * num_bins).astype(int), num_bins - 1)
+    masks = [bin_index == index for index in range(num_bins)]
     return [Bin(float(confidence[mask].mean()), float(correct[mask].mean()), int(mask.sum())) for mask in masks if mask.any()]
 
 
 def misranking_rate(scores: Floats, correct: NDArray[np.bool_]) -> float:
-    """Compute the probability that a correct item scores below an incorrect one (1 - AUROC); NaN if all have one label.
+    """Compute the probability that a correct item scores below an incorrect one, which is 1 - AUROC.
 
-    The calibration error does not measure this: it is zero for a model that predicts the base rate for every item.
+    The rate is NaN if all items have the same label. The calibration error does not measure misranking: it is 0 for a model
+    that predicts the base rate for every item.
     """
     from sklearn.metrics import roc_auc_score
 
     check_labels(scores, correct)
-    return 1 - float(roc_auc_score(correct, scores)) if 0 < correct.sum() < len(correct) else math.nan
+    has_both_labels = 0 < correct.sum() < len(correct)
+    return 1 - float(roc_auc_score(correct, scores)) if has_both_labels else math.nan
 
 
-def expected_calibration_error(confidence: Floats, correct: NDArray[np.bool_], bins: int = 10) -> float:
-    """Compute the mean gap between confidence and accuracy over bins, weighted by bin size (Naeini et al. 2015)."""
-    curve = reliability(confidence, correct, bins)
-    return sum(point.n * abs(point.confidence - point.accuracy) for point in curve) / len(confidence)
+def expected_calibration_error(confidence: Floats, correct: NDArray[np.bool_], num_bins: int = 10) -> float:
+    """Compute the mean gap between confidence and accuracy over bins, weighted by bin size (Naeini et al., 2015)."""
+    bins = compute_reliability(confidence, correct, num_bins)
+    return sum(one_bin.n * abs(one_bin.confidence - one_bin.accuracy) for one_bin in bins) / len(confidence)
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A linear map of log-odds. The default is the identity."""
+    """The linear function slope * log_odds + offset, which calibrates log-odds. The default is the identity."""
 
     slope: float = 1.0
     offset: float = 0.0
 
     def __call__(self, log_odds: Floats) -> Floats:
-        """Calibrate log-odds."""
+        """Return the calibrated log-odds."""
         return self.slope * log_odds + self.offset
 
 
-def calibrate(log_odds: Floats, correct: NDArray[np.bool_]) -> Calibration:
+def fit_platt_scaling(log_odds: Floats, correct: NDArray[np.bool_]) -> Calibration:
     """Fit Platt scaling (Platt, 1999), a logistic regression of correctness on the log-odds.
 
-    If all labels are equal, the result is the identity. A negative slope means that the scores rank in reverse; the result
-    is then a constant, so that calibration never reverses a ranking.
+    The result is the identity if all labels are equal. If the fitted slope is not positive, the result is the constant
+    log-odds of the base rate, so that calibration never reverses a ranking.
     """
     from sklearn.linear_model import LogisticRegression
 
@@ -93,4 +108,7 @@ def calibrate(log_odds: Floats, correct: NDArray[np.bool_]) -> Calibration:
 def check_labels(scores: Floats, labels: NDArray[np.bool_]) -> None:
     """Raise InputError if scores and labels have different lengths or are empty."""
     if len(scores) != len(labels) or not len(scores):
-        raise InputError(f"Each item needs a score and a label; received {len(scores)} scores and {len(labels)} labels.")
+        raise InputError(
+            "One score and one label are needed for each of at least one item; "
+            f"received {len(scores)} scores and {len(labels)} labels."
+        )

@@ -1,4 +1,7 @@
-"""Citation quality of a reply that cites numbered documents as [n] (RAGE)."""
+"""Citation quality of a reply that cites numbered documents as [n] (RAGE).
+
+A dialect is one of two definitions of precision, which differ in repeated citations and in numbers without a document.
+"""
 
 import re
 from collections.abc import Sequence
@@ -21,40 +24,44 @@ class CitationScore:
     f1: float
 
 
-def score(reply: str, relevance: Sequence[bool], dialect: Dialect = "rage") -> CitationScore:
-    """Score the citations of a reply. Recall is 0 if no document is relevant; RAGE's released code crashes in that case.
+def score_citations(reply: str, relevance: Sequence[bool], dialect: Dialect = "rage") -> CitationScore:
+    """Compute precision, recall and F1 of the citations of a reply.
+
+    Recall is 0 if no document is relevant. RAGE's released code crashes in that case.
 
     Args:
-        reply: Reply that cites documents as [n], from 1.
-        relevance: Whether each numbered document is relevant, in their order.
-        dialect: "rage", as released, ignores numbers out of range and counts repeated citations once. "paper", as RAGE's
-            text describes it, computes precision over all citations, including repeated and out-of-range ones.
+        reply: Reply that cites documents as [n], where n starts at 1.
+        relevance: Whether each document is relevant, in the order of their numbers.
+        dialect: "rage" follows RAGE's released code, which ignores numbers without a document and counts repeated citations
+            once. "paper" follows RAGE's paper, which computes precision over all citations.
 
     """
     if dialect not in get_args(Dialect):
         raise ConfigError(f"dialect must be one of {', '.join(get_args(Dialect))}; received {dialect!r}.")
     cited = [int(number) for number in _CITATION.findall(reply)]
     valid = {number for number in cited if 1 <= number <= len(relevance)}
-    hits = {number for number in valid if relevance[number - 1]}
+    relevant = {number for number in valid if relevance[number - 1]}
     if dialect == "paper":
-        correct = sum(number in hits for number in cited)
-        precision = correct / len(cited) if cited else 0.0
+        num_correct = sum(number in relevant for number in cited)
+        precision = num_correct / len(cited) if cited else 0.0
     else:
-        precision = len(hits) / len(valid) if valid else 0.0
-    recall = len(hits) / sum(relevance) if any(relevance) else 0.0
+        precision = len(relevant) / len(valid) if valid else 0.0
+    recall = len(relevant) / sum(relevance) if any(relevance) else 0.0
     total = precision + recall
-    return CitationScore(precision, recall, 2 * precision * recall / total if total else 0.0)
+    f1 = 2 * precision * recall / total if total else 0.0
+    return CitationScore(precision, recall, f1)
 
 
 @dataclass(frozen=True)
 class Citation(MeanMetric):
-    """Precision, recall or F1 of the documents that a reply cites; undefined where the prompt shows no gold passage.
+    """Precision, recall or F1 of the documents that a reply cites.
 
-    The n-th document is the n-th passage of the final prompt. Gold passages are relevant.
+    The n-th document is the n-th passage of the final prompt. Gold passages are relevant. The metric is undefined for a
+    question whose final prompt contains no gold passage.
 
     Args:
-        of: "precision", "recall" or "f1".
-        dialect: Rules for repeated and out-of-range citations (see `score`).
+        of: Measure to return: "precision", "recall" or "f1".
+        dialect: "rage" ignores repeated citations and numbers without a document; "paper" counts all citations.
 
     """
 
@@ -66,20 +73,20 @@ class Citation(MeanMetric):
 
     def __post_init__(self) -> None:
         """Raise ConfigError if `of` or the dialect is unknown."""
-        score("", (), self.dialect)
+        score_citations("", (), self.dialect)
         if self.of not in ("precision", "recall", "f1"):
             raise ConfigError(f"metric.{self.name}.of must be precision, recall or f1; received {self.of!r}.")
 
     @property
     def heading(self) -> str:
-        """Return the title with the dialect."""
+        """Return the title, followed by the dialect in parentheses."""
         return f"{self.title} ({self.dialect})"
 
     def score(self, sample: Sample) -> float | None:
-        """Score the reply's citations."""
+        """Compute the chosen measure of the reply's citations, or return None if the prompt contains no gold passage."""
         gold = {context.passage.passage_id for context in sample.contexts if context.is_gold}
         relevance = [passage_id in gold for passage_id in sample.prediction.used_ids]
         if not any(relevance):
             return None
-        scores = score(sample.prediction.reply, relevance, self.dialect)
+        scores = score_citations(sample.prediction.reply, relevance, self.dialect)
         return float(getattr(scores, self.of))

@@ -1,4 +1,8 @@
-"""Paired comparisons of two cells on the same questions: difference, interval, test and power."""
+"""Paired comparisons of two cells on the same questions: difference, interval, test and power.
+
+A cell is one setting of a sweep, with one prediction per question. A question is discordant if only one of two cells answers
+it correctly.
+"""
 
 import math
 from collections.abc import Sequence
@@ -9,19 +13,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from winnow.errors import InputError
-from winnow.metrics.intervals import UNDEFINED, as_vector, bounds, is_binary, resampled_means
+from winnow.metrics.intervals import UNDEFINED, as_vector, compute_bounds, is_binary, resample_means
 
 Floats = NDArray[np.float64]
-_LEAST_DISCORDANT = 6
-"""The exact test cannot reach p < 0.05 with fewer questions that only one of two cells answers correctly: 2 / 2**5 > 0.05."""
+_MIN_DISCORDANT = 6
+"""Number of discordant questions below which the exact test cannot reach p < 0.05, because 2 / 2**5 > 0.05."""
 _EXPECTED_DISCORDANT = 7.906
-"""Mean of a Poisson count that is at least `_LEAST_DISCORDANT` with a probability of 80 %."""
-_POWER = 1.959964 + 0.841621
-"""Quantiles of the normal distribution for a two-sided 5 % test and for 80 % power."""
-_LEVEL = 0.05
-_PERMUTATIONS = 9999
-_LARGE = 2000
-_GRID = 400
+"""Mean of a Poisson distribution whose values are at least `_MIN_DISCORDANT` with a probability of 80 %."""
+_POWER_QUANTILES = 1.959964 + 0.841621
+"""Sum of the normal quantiles of a two-sided 5 % test and of 80 % power."""
+_SIGNIFICANCE_LEVEL = 0.05
+_NUM_PERMUTATIONS = 9999
+_MAX_PERMUTED = 2000
+"""Number of non-zero differences above which the permutation test uses a normal approximation."""
+_NUM_BETA_QUANTILES = 400
 """Number of quantiles by which a Beta distribution is represented."""
 
 
@@ -30,12 +35,12 @@ class Comparison:
     """Result of a paired comparison of two cells.
 
     Attributes:
-        difference: Mean difference, first minus second.
+        difference: Mean of the first cell minus mean of the second.
         low: Lower bound of its 95 % interval.
         high: Upper bound of its 95 % interval.
         p_value: Two-sided p-value: McNemar's exact test if all values are 0 or 1, else a paired permutation test.
         n: Number of questions.
-        detectable: Smallest difference that a test on these questions detects with 80 % power; NaN if there is none.
+        detectable: Smallest difference that a test on these questions detects with 80 % power, or NaN if there is none.
 
     """
 
@@ -48,15 +53,15 @@ class Comparison:
 
     @property
     def p_text(self) -> str:
-        """Return the p-value as text."""
+        """Return the p-value with three decimals, or "<0.001"."""
         return format_p(self.p_value)
 
-    def signed(self, scale: float = 100.0) -> str:
-        """Format the difference with its interval, in percentage points by default."""
+    def format_difference(self, scale: float = 100.0) -> str:
+        """Format the difference with its interval, multiplied by `scale`: in percentage points by default."""
         return f"{scale * self.difference:+.1f} [{scale * self.low:+.1f}, {scale * self.high:+.1f}]"
 
-    def detectable_text(self, scale: float = 100.0) -> str:
-        """Format the smallest detectable difference, in percentage points by default."""
+    def format_detectable(self, scale: float = 100.0) -> str:
+        """Format the smallest detectable difference, multiplied by `scale`: in percentage points by default."""
         return UNDEFINED if math.isnan(self.detectable) else f"{scale * self.detectable:.1f}"
 
 
@@ -68,34 +73,36 @@ def format_p(p_value: float) -> str:
 def compare(first: ArrayLike, second: ArrayLike, *, seed: int = 0, resamples: int = 2000) -> Comparison:
     """Compare two cells question by question.
 
-    If all values are 0 or 1, the interval contains 0 exactly if McNemar's exact p-value is at least 0.05. Otherwise, it is a
-    paired bootstrap, and near p = 0.05 interval and permutation test may disagree; the test is the one to believe then.
+    If all values are 0 or 1, the interval contains 0 exactly if the p-value of McNemar's exact test is at least 0.05.
+    Otherwise, the interval is a paired bootstrap interval. Near p = 0.05 it may disagree with the permutation test; the test
+    is then more reliable.
 
     Args:
         first: (questions,) Values of the first cell.
         second: (questions,) Values of the second cell, in the same order of questions.
-        seed: Seed of bootstrap and permutations.
+        seed: Seed of the bootstrap and of the permutations.
         resamples: Number of bootstrap resamples.
 
     """
     first_values, second_values = as_vector(first), as_vector(second)
     if len(first_values) != len(second_values):
         raise InputError(
-            f"A paired comparison needs the same questions; received {len(first_values)} and {len(second_values)} rows."
+            f"A paired comparison needs the same questions in both cells; received {len(first_values)} values of the first "
+            f"cell and {len(second_values)} of the second."
         )
     differences = first_values - second_values
-    detectable = detectable_difference(differences)
+    detectable = compute_detectable_difference(differences)
     if is_binary(first_values) and is_binary(second_values):
         gained, lost = int((differences > 0).sum()), int((differences < 0).sum())
-        low, high = paired_share_bounds(gained, lost, len(differences))
-        p_value = mcnemar(gained, lost)
+        low, high = compute_paired_share_bounds(gained, lost, len(differences))
+        p_value = mcnemar_test(gained, lost)
     else:
-        low, high = bounds(resampled_means(differences, seed, resamples))
+        low, high = compute_bounds(resample_means(differences, seed, resamples))
         p_value = permutation_test(differences, seed=seed)
     return Comparison(float(differences.mean()), low, high, p_value, len(differences), detectable)
 
 
-def mcnemar(gained: int, lost: int) -> float:
+def mcnemar_test(gained: int, lost: int) -> float:
     """Compute the exact two-sided p-value of McNemar's test.
 
     Args:
@@ -105,119 +112,148 @@ def mcnemar(gained: int, lost: int) -> float:
     """
     from scipy.stats import binomtest
 
-    return float(binomtest(gained, gained + lost, 0.5).pvalue) if gained + lost else 1.0
+    num_discordant = gained + lost
+    return float(binomtest(gained, num_discordant, 0.5).pvalue) if num_discordant else 1.0
 
 
 def permutation_test(differences: ArrayLike, *, seed: int = 0) -> float:
     """Compute the two-sided p-value of the paired permutation test, which flips the signs of the differences at random.
 
-    Above 2,000 questions that differ, the distribution of the permuted mean is taken as normal. Its error is then smaller
-    than that of drawing 9,999 permutations.
+    For more than 2,000 non-zero differences, the permuted mean is assumed to be normally distributed. The error of this
+    approximation is smaller than that of drawing 9,999 permutations.
+
+    Args:
+        differences: (questions,) Difference between the two cells on each question.
+        seed: Seed of the permutations.
+
     """
-    from scipy.stats import norm, permutation_test
+    from scipy.stats import norm
+    from scipy.stats import permutation_test as scipy_permutation_test
 
     data = as_vector(differences)
-    data = data[data != 0]
-    if len(data) < 2:
+    nonzero = data[data != 0]
+    if len(nonzero) < 2:
         return 1.0
-    if len(data) > _LARGE:
-        return float(2 * norm.sf(abs(data.sum()) / math.sqrt(float((data**2).sum()))))
-    test = permutation_test(
-        (data,), np.mean, permutation_type="samples", n_resamples=_PERMUTATIONS, rng=np.random.default_rng(seed), batch=1000
+    if len(nonzero) > _MAX_PERMUTED:
+        z_score = abs(nonzero.sum()) / math.sqrt(float((nonzero**2).sum()))
+        return float(2 * norm.sf(z_score))
+    test = scipy_permutation_test(
+        (nonzero,),
+        np.mean,
+        permutation_type="samples",
+        n_resamples=_NUM_PERMUTATIONS,
+        rng=np.random.default_rng(seed),
+        batch=1000,
     )
     return float(test.pvalue)
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjust p-values for the number of tests by Holm's step-down procedure, in their order.
+def adjust_p_values(p_values: Sequence[float]) -> list[float]:
+    """Adjust p-values for the number of tests by Holm's step-down procedure, and return them in the given order.
 
-    SciPy only has procedures for the false discovery rate.
+    SciPy only provides procedures that control the false discovery rate.
     """
     adjusted = [1.0] * len(p_values)
-    highest = 0.0
-    for rank, index in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
-        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[index]))
-        adjusted[index] = highest
+    running_maximum = 0.0
+    ascending = sorted(range(len(p_values)), key=lambda index: p_values[index])
+    for rank, index in enumerate(ascending):
+        corrected = min(1.0, (len(p_values) - rank) * p_values[index])
+        running_maximum = max(running_maximum, corrected)
+        adjusted[index] = running_maximum
     return adjusted
 
 
-def detectable_difference(differences: ArrayLike) -> float:
+def compute_detectable_difference(differences: ArrayLike) -> float:
     """Compute the smallest mean difference that a paired test detects with 80 % power at the 5 % level.
 
-    It assumes that the questions keep their spread: for right and wrong answers, the share that only one cell answers
-    correctly; for other values, the standard deviation of the differences. For the former, the normal approximation is bounded
-    from below by what the exact test needs. It is NaN if no test can detect anything: with fewer than six questions or, of
-    other values, fewer than six that differ.
+    The questions are assumed to keep their spread: the share of discordant questions if the values of both cells are 0 or 1,
+    otherwise the standard deviation of the differences. For values of 0 or 1, the result is at least the difference that the
+    exact test needs. The result is NaN if no test can detect a difference: with fewer than six questions, or, for other
+    values, with fewer than six non-zero differences.
+
+    Args:
+        differences: (questions,) Observed difference between the two cells on each question.
+
     """
     data = as_vector(differences)
     is_ternary = _is_ternary(data)
-    if len(data) < _LEAST_DISCORDANT or (not is_ternary and np.count_nonzero(data) < _LEAST_DISCORDANT):
+    if len(data) < _MIN_DISCORDANT or (not is_ternary and np.count_nonzero(data) < _MIN_DISCORDANT):
         return math.nan
-    normal = _POWER * math.sqrt(_spread(data) / len(data))
-    return min(1.0, max(normal, _EXPECTED_DISCORDANT / len(data))) if is_ternary else normal
+    normal_difference = _POWER_QUANTILES * math.sqrt(_compute_spread(data) / len(data))
+    if not is_ternary:
+        return normal_difference
+    exact_difference = _EXPECTED_DISCORDANT / len(data)
+    return min(1.0, max(normal_difference, exact_difference))
 
 
-def questions_needed(differences: ArrayLike, effect: float) -> int:
+def compute_questions_needed(differences: ArrayLike, effect: float) -> int:
     """Compute how many questions a paired test needs to detect a mean difference with 80 % power at the 5 % level.
 
     Args:
-        differences: (questions,) Observed differences, whose spread is assumed.
-        effect: Difference to detect, not 0.
+        differences: (questions,) Observed differences. Further questions are assumed to have the same spread.
+        effect: Mean difference to detect. It must not be 0.
 
     """
     data = as_vector(differences)
+    spread = _compute_spread(data)
     if not _is_ternary(data):
-        return max(_LEAST_DISCORDANT, math.ceil(_POWER**2 * _spread(data) / effect**2))
-    return math.ceil(max(_POWER**2 * max(_spread(data), abs(effect)) / effect**2, _EXPECTED_DISCORDANT / abs(effect)))
+        return max(_MIN_DISCORDANT, math.ceil(_POWER_QUANTILES**2 * spread / effect**2))
+    needed_by_normal = _POWER_QUANTILES**2 * max(spread, abs(effect)) / effect**2
+    needed_by_exact = _EXPECTED_DISCORDANT / abs(effect)
+    return math.ceil(max(needed_by_normal, needed_by_exact))
 
 
-def _spread(data: Floats) -> float:
-    """Return the share of discordant questions if the values are differences of 0s and 1s, else their variance."""
+def _compute_spread(data: Floats) -> float:
+    """Compute the share of discordant questions if the values are differences of 0s and 1s, else their variance."""
     if _is_ternary(data):
         return float((data**2).mean())
     return float(data.var(ddof=1)) if len(data) > 1 else 0.0
 
 
 @lru_cache(maxsize=10_000)
-def paired_share_bounds(gained: int, lost: int, n: int) -> tuple[float, float]:
+def compute_paired_share_bounds(gained: int, lost: int, num_questions: int) -> tuple[float, float]:
     """Compute a 95 % interval of a difference of paired shares that agrees with McNemar's exact test.
 
-    The difference is the share of discordant questions times (2 t - 1), where t is the share of these that the first cell
-    wins. The interval combines the exact confidence distributions of both factors (Fay and Lumbard, "Confidence intervals
-    for difference in proportions for matched pairs compatible with exact McNemar's or sign tests", 2021). Since the first
-    factor is positive, 0 is within the interval exactly if the test of t = 0.5 does not reject. SciPy has no such interval.
+    The difference is the share of discordant questions times (2 t - 1), where t is the share of the discordant questions that
+    the first cell answers correctly. The interval combines the exact confidence distributions of both factors (Fay
+    and Lumbard, "Confidence intervals for difference in proportions for matched pairs compatible with exact McNemar's or sign
+    tests", 2021). Since the first factor is positive, 0 is within the interval exactly if the test of t = 0.5 does not reject.
+    SciPy does not provide this interval.
 
     Args:
         gained: Number of questions that only the first cell answers correctly.
         lost: Number of questions that only the second cell answers correctly.
-        n: Number of questions.
+        num_questions: Number of all questions.
 
     """
-    low, high = -_upper_bound(lost, gained, n), _upper_bound(gained, lost, n)
-    if mcnemar(gained, lost) >= _LEVEL:  # the quantiles are those of a grid
+    low = -_compute_upper_bound(lost, gained, num_questions)
+    high = _compute_upper_bound(gained, lost, num_questions)
+    if mcnemar_test(gained, lost) >= _SIGNIFICANCE_LEVEL:  # the bounds are approximate and might exclude 0
         low, high = min(low, 0.0), max(high, 0.0)
     return low, high
 
 
-def _upper_bound(gained: int, lost: int, n: int) -> float:
-    """Return the 97.5 % quantile of the product's upper confidence distribution."""
-    discordant = gained + lost
-    advantage = 2 * _beta_quantiles(gained + 1, lost) - 1
+def _compute_upper_bound(gained: int, lost: int, num_questions: int) -> float:
+    """Compute the 97.5 % quantile of the upper confidence distribution of the difference."""
+    num_discordant = gained + lost
+    num_concordant = num_questions - num_discordant
+    advantage = 2 * _compute_beta_quantiles(gained + 1, lost) - 1
     shares = np.where(
         advantage[:, None] > 0,
-        _beta_quantiles(discordant + 1, n - discordant),
-        _beta_quantiles(discordant, n - discordant + 1),
+        _compute_beta_quantiles(num_discordant + 1, num_concordant),
+        _compute_beta_quantiles(num_discordant, num_concordant + 1),
     )
-    return float(np.quantile(advantage[:, None] * shares, 1 - _LEVEL / 2))
+    return float(np.quantile(advantage[:, None] * shares, 1 - _SIGNIFICANCE_LEVEL / 2))
 
 
-def _beta_quantiles(a: int, b: int) -> Floats:
-    """Return evenly spaced quantiles of a Beta distribution; with a = 0 it is the point 0, with b = 0 the point 1."""
+def _compute_beta_quantiles(a: int, b: int) -> Floats:
+    """Compute evenly spaced quantiles of the Beta distribution. All of them are 0 if a is 0, and 1 if b is 0."""
     from scipy.stats import beta
 
     if not a or not b:
-        return np.full(_GRID, 0.0 if not a else 1.0)
-    quantiles: Floats = beta.ppf((np.arange(_GRID) + 0.5) / _GRID, a, b)
+        return np.full(_NUM_BETA_QUANTILES, 0.0 if not a else 1.0)
+    levels = (np.arange(_NUM_BETA_QUANTILES) + 0.5) / _NUM_BETA_QUANTILES
+    quantiles: Floats = beta.ppf(levels, a, b)
     return quantiles
 
 

@@ -1,4 +1,7 @@
-"""Correctness of the answer: exact match, F1 and accuracy, in the dialects of published implementations."""
+"""Metrics of the correctness of an answer: exact match, F1 and accuracy.
+
+Each metric has several dialects, which are the rules of published implementations (see `winnow.metrics.answer`).
+"""
 
 from dataclasses import dataclass
 from typing import ClassVar, get_args
@@ -10,10 +13,10 @@ from winnow.metrics.base import MeanMetric, Sample
 
 @dataclass(frozen=True)
 class _Correctness(MeanMetric):
-    """Base class of the metrics of this file.
+    """Base class of metrics that compare the answer with the accepted answers.
 
     Args:
-        dialect: Published implementation whose rules apply; headings name any other than SQuAD's.
+        dialect: Published implementation whose rules apply.
 
     """
 
@@ -50,7 +53,7 @@ class F1(_Correctness):
     revision: ClassVar[int] = 2
 
     def score(self, sample: Sample) -> float:
-        """Compute the highest token F1 (0 to 1)."""
+        """Compute the highest token F1 (0 to 1) over the accepted answers."""
         return f1_score(sample.prediction.answer, sample.question.answers, self.dialect)
 
 

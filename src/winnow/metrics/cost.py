@@ -1,7 +1,8 @@
 """Cost of a question in tokens, calls and dollars, counted as if the question had been run alone.
 
-Seconds are no metric: they depend on which other calls shared a batch, so that they do not compare strategies. Predictions
-and the ledger keep them, `--dry-run` estimates by them, and `bench/` measures speed.
+Time is not a metric, because the seconds of a call depend on the other calls of its batch, so that they do not compare
+strategies. Predictions and the ledger (the store of finished model calls) contain them, `--dry-run` uses them to estimate the
+duration of a run, and `bench/` measures speed.
 """
 
 from dataclasses import dataclass
@@ -12,14 +13,19 @@ from winnow.metrics.base import MeanMetric, Sample
 
 @dataclass(frozen=True)
 class Consumption(MeanMetric):
-    """Resources that a prediction used, summed over all roles. "tokens" is the sum of "tokens_in" and "tokens_out"."""
+    """Tokens or calls that a prediction used, summed over the models of all roles.
+
+    Args:
+        of: Resource to count. "tokens" is the sum of "tokens_in" and "tokens_out".
+
+    """
 
     revision: ClassVar[int] = 1
 
     of: Literal["tokens_in", "tokens_out", "tokens", "calls"] = "tokens"
 
     def score(self, sample: Sample) -> float:
-        """Return the amount that the prediction used."""
+        """Return the number of tokens or calls that the prediction used."""
         prediction = sample.prediction
         if self.of == "tokens":
             return float(prediction.tokens_in + prediction.tokens_out)
@@ -28,15 +34,21 @@ class Consumption(MeanMetric):
 
 @dataclass(frozen=True)
 class Cost(MeanMetric):
-    """Dollars per `questions` questions, with each role at the price of its model. Undefined if no model has a price."""
+    """Cost in dollars, where the calls of each role have the price of its model. It is undefined if no model has a price.
+
+    Args:
+        questions: Number of questions to which the printed cost refers.
+
+    """
 
     revision: ClassVar[int] = 1
 
     questions: int = 1000
 
     def score(self, sample: Sample) -> float | None:
-        """Compute the dollars; roles without a price are not counted."""
+        """Compute the cost in dollars of `questions` questions like this one. Roles without a price are not counted."""
         if not sample.prices:
             return None
         priced = [usage for usage in sample.prediction.usage if usage.role in sample.prices]
-        return self.questions * sum(sample.prices[usage.role].of(usage.tokens_in, usage.tokens_out) for usage in priced)
+        dollars = sum(sample.prices[usage.role].compute_cost(usage.tokens_in, usage.tokens_out) for usage in priced)
+        return self.questions * dollars

@@ -1,4 +1,4 @@
-"""95 % intervals of shares, means and ratios over questions."""
+"""95 % intervals of shares, means and ratios that are computed over questions."""
 
 import math
 from collections.abc import Sequence
@@ -10,10 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from winnow.errors import InputError
 
 UNDEFINED = "\N{EN DASH}"
-"""Text of a value that is undefined, which is not 0."""
-_QUANTILES = (0.025, 0.975)
-_NORMAL = 1.959963984540054
+"""Text that is printed for an undefined value."""
+_BOUND_QUANTILES = (0.025, 0.975)
+_NORMAL_QUANTILE = 1.959963984540054
 """The 97.5 % quantile of the normal distribution."""
+_MAX_CHUNK_VALUES = 2_000_000
+"""Maximum number of values to draw at once for a bootstrap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,7 @@ class Interval:
         low: Lower bound.
         high: Upper bound.
         n: Number of questions for which the value is defined; 0 if it is undefined.
-        counts: Numerator and denominator of a ratio, which are printed with it.
+        counts: Numerator and denominator of a ratio, which are printed with it; None for a mean.
 
     """
 
@@ -35,77 +37,90 @@ class Interval:
     n: int
     counts: tuple[float, float] | None = None
 
-    def percent(self) -> str:
+    def format_percent(self) -> str:
         """Format the interval in percent, such as "41.7 [30.0, 53.3]", or "33.3 [9.7, 70.0] (2/6)" for a ratio."""
         if not self.n:
             return UNDEFINED
         counts = f" ({self.counts[0]:g}/{self.counts[1]:g})" if self.counts else ""
         return f"{100 * self.mean:.1f} [{100 * self.low:.1f}, {100 * self.high:.1f}]{counts}"
 
-    def plain(self, digits: int = 0) -> str:
+    def format_number(self, digits: int = 0) -> str:
         """Format the interval without a unit, such as "812 [790, 833]"."""
         if not self.n:
             return UNDEFINED
         return f"{self.mean:.{digits}f} [{self.low:.{digits}f}, {self.high:.{digits}f}]"
 
 
-def undefined_interval() -> Interval:
+def build_undefined_interval() -> Interval:
     """Return the interval of a value that is undefined for every question."""
     return Interval(math.nan, math.nan, math.nan, 0)
 
 
-def mean_interval(values: ArrayLike, *, share: bool = True, seed: int = 0, resamples: int = 2000) -> Interval:
+def compute_mean_interval(values: ArrayLike, *, is_share: bool = True, seed: int = 0, resamples: int = 2000) -> Interval:
     """Compute the mean of per-question values with its 95 % interval.
 
-    The interval of a share is Wilson's, which also covers near 0 and 1: for 0 of 60 it is 0 to 6.0 %, where a bootstrap would
-    have no width. Otherwise it is a percentile bootstrap, which the same seed repeats exactly.
+    A share has Wilson's interval, which is also accurate near 0 and 1: for 0 of 60 questions it ranges from 0 to 6.0 %, while
+    a bootstrap interval would have no width. Any other mean has a percentile bootstrap interval.
 
     Args:
-        values: (questions,) Values.
-        share: Whether the mean is a share if every value is 0 or 1; not so for numbers, such as calls per question.
+        values: (questions,) Value of each question.
+        is_share: Whether the mean of values that are all 0 or 1 is a share. It is not for a number such as calls per question.
         seed: Seed of the bootstrap.
         resamples: Number of bootstrap resamples.
 
     """
     data = as_vector(values)
-    if share and is_binary(data):
-        low, high = _wilson(data.mean(), len(data))
+    if is_share and is_binary(data):
+        low, high = _compute_wilson_bounds(data.mean(), len(data))
     else:
-        low, high = bounds(resampled_means(data, seed, resamples))
+        low, high = compute_bounds(resample_means(data, seed, resamples))
     return Interval(float(data.mean()), low, high, len(data))
 
 
-def ratio_interval(parts: ArrayLike, wholes: ArrayLike, *, seed: int = 0, resamples: int = 2000) -> Interval:
-    """Compute a ratio of two sums over questions, such as a precision, with its 95 % interval and its counts.
+def compute_ratio_interval(
+    numerators: ArrayLike, denominators: ArrayLike, *, seed: int = 0, resamples: int = 2000
+) -> Interval:
+    """Compute a ratio of two sums over questions, such as a precision, with its 95 % interval and both sums.
 
-    If every question adds 0 or 1 to either, the ratio is a share of the questions in the denominator and its interval is
-    Wilson's. Otherwise it is a percentile bootstrap over questions, so that the denominator varies too; where that has no
-    width, Wilson's for as many questions as add to the denominator. The ratio is undefined if the denominator is 0.
+    If every question adds 0 or 1 to each sum, the ratio is a share of the questions in the denominator and has Wilson's
+    interval. Any other ratio has a percentile bootstrap interval over questions, in which the denominator varies too. If that
+    interval has no width and the ratio is at most 1, it is replaced by Wilson's interval for the number of questions that add
+    to the denominator. The ratio is undefined if the denominator is 0.
 
     Args:
-        parts: (questions,) What each question adds to the numerator.
-        wholes: (questions,) What each question adds to the denominator, at least as much.
+        numerators: (questions,) Amount that each question adds to the numerator.
+        denominators: (questions,) Amount that each question adds to the denominator.
         seed: Seed of the bootstrap.
         resamples: Number of bootstrap resamples.
 
     """
-    terms = np.stack([as_vector(parts), as_vector(wholes)])
-    part, whole = (float(total) for total in terms.sum(axis=1))
-    if not whole:
-        return undefined_interval()
-    counted = int((terms[1] > 0).sum())
+    terms = np.stack([as_vector(numerators), as_vector(denominators)])
+    numerator, denominator = (float(total) for total in terms.sum(axis=1))
+    if not denominator:
+        return build_undefined_interval()
+    num_counted = int((terms[1] > 0).sum())
     is_share = is_binary(terms.ravel())
-    low, high = (math.nan, math.nan) if is_share else _resampled_ratios(terms, seed, resamples)
-    if is_share or (low == high and part <= whole):
-        low, high = _wilson(part / whole, counted)
-    return Interval(part / whole, low, high, counted, (part, whole))
+    low, high = (math.nan, math.nan) if is_share else _bootstrap_ratio_bounds(terms, seed, resamples)
+    if is_share or (low == high and numerator <= denominator):
+        low, high = _compute_wilson_bounds(numerator / denominator, num_counted)
+    return Interval(numerator / denominator, low, high, num_counted, (numerator, denominator))
 
 
-def _resampled_ratios(terms: NDArray[np.float64], seed: int, resamples: int) -> tuple[float, float]:
-    size = terms.shape[1]
-    weights = np.random.default_rng(seed).multinomial(size, np.full(size, 1 / size), resamples)
-    parts, wholes = terms @ weights.T
-    return bounds(parts[wholes > 0] / wholes[wholes > 0])
+def _bootstrap_ratio_bounds(terms: NDArray[np.float64], seed: int, resamples: int) -> tuple[float, float]:
+    """Compute the bounds of a percentile bootstrap interval. Resamples whose denominator is 0 are left out.
+
+    Args:
+        terms: (2, questions) Amounts added to the numerator and to the denominator.
+        seed: Seed of the bootstrap.
+        resamples: Number of bootstrap resamples.
+
+    """
+    num_questions = terms.shape[1]
+    probabilities = np.full(num_questions, 1 / num_questions)
+    weights = np.random.default_rng(seed).multinomial(num_questions, probabilities, resamples)
+    numerators, denominators = terms @ weights.T
+    is_defined = denominators > 0
+    return compute_bounds(numerators[is_defined] / denominators[is_defined])
 
 
 def is_binary(values: NDArray[np.float64]) -> bool:
@@ -113,42 +128,54 @@ def is_binary(values: NDArray[np.float64]) -> bool:
     return bool(np.isin(values, (0.0, 1.0)).all())
 
 
-def bounds(statistics: NDArray[np.float64]) -> tuple[float, float]:
-    """Return the 2.5 % and 97.5 % quantiles of resampled statistics."""
-    low, high = np.quantile(statistics, _QUANTILES)
+def compute_bounds(statistics: NDArray[np.float64]) -> tuple[float, float]:
+    """Compute the bounds of a 95 % interval, the 2.5 % and 97.5 % quantiles of resampled statistics."""
+    low, high = np.quantile(statistics, _BOUND_QUANTILES)
     return float(low), float(high)
 
 
 def as_vector(values: ArrayLike | Sequence[float]) -> NDArray[np.float64]:
-    """Convert values to a vector.
+    """Convert values to a vector of floats.
 
     Raises:
-        InputError: If there are no values or any is NaN.
+        InputError: If the values are not a non-empty vector, or if any of them is NaN.
 
     """
     data = np.asarray(values, dtype=np.float64)
     if data.ndim != 1 or not len(data):
-        raise InputError(f"An interval needs one value per question; received an array of shape {data.shape}.")
+        raise InputError(
+            f"An interval needs one value for each of at least one question; received an array of shape {data.shape}."
+        )
     if np.isnan(data).any():
-        raise InputError(f"Row {int(np.isnan(data).argmax())} is NaN; a metric is never averaged over missing values.")
+        raise InputError(f"The value at index {int(np.isnan(data).argmax())} is NaN. Leave out questions without a value.")
     return data
 
 
-def _wilson(share: float, trials: int) -> tuple[float, float]:
-    """Compute Wilson's score interval of a share. SciPy's takes whole numbers of successes only."""
-    squared = _NORMAL**2
-    centre = (share + squared / (2 * trials)) / (1 + squared / trials)
-    width = _NORMAL / (1 + squared / trials) * math.sqrt(share * (1 - share) / trials + squared / (4 * trials**2))
-    low, high = min(share, centre - width), max(share, centre + width)  # rounding may leave 0 or 1 outside
+def _compute_wilson_bounds(share: float, num_trials: int) -> tuple[float, float]:
+    """Compute Wilson's score interval of a share. SciPy's function only accepts whole numbers of successes."""
+    squared = _NORMAL_QUANTILE**2
+    scale = 1 + squared / num_trials
+    centre = (share + squared / (2 * num_trials)) / scale
+    variance = share * (1 - share) / num_trials + squared / (4 * num_trials**2)
+    half_width = _NORMAL_QUANTILE / scale * math.sqrt(variance)
+    # Rounding errors could leave a share of 0 or 1 outside of the interval.
+    low, high = min(share, centre - half_width), max(share, centre + half_width)
     return max(0.0, float(low)), min(1.0, float(high))
 
 
-def resampled_means(data: NDArray[np.float64], seed: int, resamples: int) -> NDArray[np.float64]:
-    """Compute the means of bootstrap resamples, in chunks of bounded memory."""
+def resample_means(data: NDArray[np.float64], seed: int, resamples: int) -> NDArray[np.float64]:
+    """Compute the means of bootstrap resamples, drawn in chunks to limit memory.
+
+    Args:
+        data: (questions,) Value of each question.
+        seed: Seed of the bootstrap.
+        resamples: Number of bootstrap resamples.
+
+    """
     rng = np.random.default_rng(seed)
-    chunk = max(1, 2_000_000 // len(data))
+    chunk_size = max(1, _MAX_CHUNK_VALUES // len(data))
     means = [
-        data[rng.integers(0, len(data), (min(chunk, resamples - start), len(data)))].mean(axis=1)
-        for start in range(0, resamples, chunk)
+        data[rng.integers(0, len(data), (min(chunk_size, resamples - start), len(data)))].mean(axis=1)
+        for start in range(0, resamples, chunk_size)
     ]
     return np.concatenate(means)

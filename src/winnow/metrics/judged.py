@@ -1,4 +1,4 @@
-"""LLM-judged accuracy: whether the answer means the same as an accepted answer."""
+"""Accuracy according to a judge, a language model that decides whether an answer means the same as an accepted answer."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -10,11 +10,13 @@ from winnow.records import Decoding, Generate, Message, Plan
 
 @dataclass(frozen=True)
 class JudgedAccuracy(JudgedMetric):
-    """Accuracy by the verdict of a judge, "yes" or "no". It is undefined if the reply starts with neither word.
+    """Share of answers for which the judge replies "yes" instead of "no".
+
+    The metric is undefined for a question if the judge's reply starts with neither word.
 
     Args:
         template: Template of the judge's prompt, with the placeholders {question}, {answers} and {answer}.
-        max_new_tokens: Maximum length of the judge's reply.
+        max_new_tokens: Maximum number of tokens in the judge's reply.
 
     """
 
@@ -30,7 +32,7 @@ class JudgedAccuracy(JudgedMetric):
                 raise ConfigError(f"metric.{self.name}.template must contain {{{name}}}; received {self.template!r}.")
 
     def plan(self, sample: Sample) -> Plan[float | None]:
-        """Request one verdict."""
+        """Yield one request to the judge, and return 1.0 for "yes", 0.0 for "no", or None for any other reply."""
         answers = "; ".join(sample.question.answers)
         prompt = self.template.format(question=sample.question.text, answers=answers, answer=sample.prediction.answer)
         decoding = Decoding(max_new_tokens=self.max_new_tokens)
@@ -39,6 +41,7 @@ class JudgedAccuracy(JudgedMetric):
 
 
 def _parse_verdict(reply: str) -> float | None:
+    """Return the verdict that the first word of a reply expresses, or None if it is neither "yes" nor "no"."""
     words = reply.split()
     first_word = words[0].strip(".,:;!*\"'").lower() if words else ""
     return {"yes": 1.0, "no": 0.0}.get(first_word)

@@ -1,4 +1,8 @@
-"""How often a correct candidate answer loses the vote: %NM of the Post-Fusion paper (section 5)."""
+"""How often a correct candidate does not become the final answer: %NM of the Post-Fusion paper (section 5).
+
+Candidates are the answers from which a strategy chooses the final answer, for instance by a majority vote. All candidates of a
+question are its pool.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,42 +10,44 @@ from typing import ClassVar
 
 from winnow.metrics.answer import exact_match
 from winnow.metrics.base import MeanMetric, RatioMetric, Row, Sample
-from winnow.metrics.intervals import Interval, undefined_interval
+from winnow.metrics.intervals import Interval, build_undefined_interval
 
 
 @dataclass(frozen=True)
 class NotMajority(MeanMetric):
-    """Share of all questions whose candidates include a correct answer, but whose final answer is wrong, as in the paper.
+    """Share of all questions that have a correct candidate but a wrong final answer, as in the paper.
 
-    It is undefined for a cell in which no question has candidates.
+    The metric is undefined if no question has candidates.
     """
 
     revision: ClassVar[int] = 2
 
     def score(self, sample: Sample) -> float:
-        """Return 1.0 if a correct candidate lost, else 0.0."""
+        """Return 1.0 if the question has a correct candidate but a wrong final answer, else 0.0."""
         return float(_has_correct_candidate(sample) and not _is_correct(sample))
 
-    def row(self, sample: Sample) -> Row | None:
-        """Return the score and the number of candidates."""
-        row = super().row(sample)
+    def compute_row(self, sample: Sample) -> Row | None:
+        """Return the score and the number of candidates, which `aggregate` needs."""
+        row = super().compute_row(sample)
         return None if row is None else {**row, "candidates": float(len(sample.prediction.candidates))}
 
     def aggregate(self, rows: Sequence[Row], seed: int = 0) -> Interval:
-        """Compute the share; it is undefined if no question has candidates."""
-        return super().aggregate(rows, seed) if any(row["candidates"] for row in rows) else undefined_interval()
+        """Compute the share with its 95 % interval, which is undefined if no question has candidates."""
+        has_candidates = any(row["candidates"] for row in rows)
+        return super().aggregate(rows, seed) if has_candidates else build_undefined_interval()
 
 
 @dataclass(frozen=True)
 class NotMajorityOfPools(RatioMetric):
-    """Share of the questions whose candidates include a correct answer, but whose final answer is wrong, among the former."""
+    """Share of wrong final answers among the questions that have a correct candidate."""
 
     revision: ClassVar[int] = 1
 
-    def counts(self, sample: Sample) -> tuple[float, float]:
-        """Count a correct candidate that lost, and a correct candidate."""
+    def compute_terms(self, sample: Sample) -> tuple[float, float]:
+        """Return whether the final answer is wrong despite a correct candidate, and whether there is a correct candidate."""
         has_correct_candidate = _has_correct_candidate(sample)
-        return float(has_correct_candidate and not _is_correct(sample)), float(has_correct_candidate)
+        is_missed = has_correct_candidate and not _is_correct(sample)
+        return float(is_missed), float(has_correct_candidate)
 
 
 def _has_correct_candidate(sample: Sample) -> bool:

@@ -1,4 +1,4 @@
-"""Answer matching in passages, as in DPR and FiD."""
+"""Search for accepted answers in the texts of passages, as in DPR and FiD."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -12,11 +12,11 @@ _SEPARATOR = "\x1f"
 
 
 @lru_cache(maxsize=200_000)
-def _token_string(text: str) -> str:
+def _build_token_string(text: str) -> str:
     """Tokenise a text, and join and enclose the tokens by a separator that no token contains.
 
-    A contiguous token match is then a plain substring search, which is fast. ASCII text needs no NFD. Lower-casing comes
-    after tokenising, as in DPR, because it may change what counts as one token.
+    A search for contiguous tokens is then a plain substring search, which is fast. ASCII text needs no Unicode normalisation.
+    As in DPR, the tokens are lower-cased after tokenising, because lower-casing may change what counts as one token.
     """
     if not text.isascii():
         text = unicodedata.normalize("NFD", text)
@@ -25,24 +25,30 @@ def _token_string(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Needle:
-    """An answer prepared for search.
+class _PreparedAnswer:
+    """An answer in the forms that a search in texts needs.
 
     Attributes:
-        key: Tokens of the answer, joined by separators.
-        words: ASCII tokens, the longest first. A text that lacks one of them as a substring does not contain the answer.
-        literal: The answer as words between single spaces if they are all ASCII letters and digits, else empty. An occurrence
-            between non-word characters is a contiguous token match.
+        token_string: Tokens of the answer, joined and enclosed by separators; empty if the answer has no token.
+        ascii_words: ASCII tokens, longest first. A text that lacks one of them as a substring does not contain the answer.
+        literal: Tokens joined by single spaces if all of them consist of ASCII letters and digits, else an empty string. An
+            occurrence between characters that belong to no word is a match.
 
     """
 
-    key: str
-    words: tuple[str, ...]
+    token_string: str
+    ascii_words: tuple[str, ...]
     literal: str
 
-    def within(self, text: str, lowered: str) -> bool:
-        """Return whether a text contains the answer. The text is tokenised only if a substring search cannot decide."""
-        for word in self.words:
+    def occurs_in(self, text: str, lowered: str) -> bool:
+        """Return whether a text contains the answer. The text is only tokenised if a substring search cannot decide.
+
+        Args:
+            text: Text to search.
+            lowered: The same text in lower case.
+
+        """
+        for word in self.ascii_words:
             if word not in lowered:
                 return False
         start = lowered.find(self.literal) if self.literal else -1
@@ -50,45 +56,47 @@ class _Needle:
             end = start + len(self.literal)
             previous, following = lowered[start - 1 : start] or " ", lowered[end : end + 1] or " "
             if not (previous.isascii() and following.isascii()):
-                return self.key in _token_string(text)  # a neighbour may decompose into a combining mark
+                # Unicode normalisation may turn a neighbouring character into a combining mark of the word.
+                return self.token_string in _build_token_string(text)
             if not previous.isalnum() and not following.isalnum():
                 return True
             start = lowered.find(self.literal, start + 1)
         is_single_word = self.literal and " " not in self.literal
-        return not is_single_word and self.key in _token_string(text)
+        return not is_single_word and self.token_string in _build_token_string(text)
 
 
 @lru_cache(maxsize=100_000)
-def _build_needle(answer: str) -> _Needle:
-    key = _token_string(answer)
-    tokens = key.split(_SEPARATOR)[1:-1]
+def _prepare_answer(answer: str) -> _PreparedAnswer:
+    token_string = _build_token_string(answer)
+    tokens = token_string.split(_SEPARATOR)[1:-1]
     all_ascii = all(token.isascii() and token.isalnum() for token in tokens)
-    words = sorted({token for token in tokens if token.isascii() and token.isalnum()}, key=len, reverse=True)
-    return _Needle(key, tuple(words), " ".join(tokens) if all_ascii else "")
+    ascii_words = sorted({token for token in tokens if token.isascii() and token.isalnum()}, key=len, reverse=True)
+    return _PreparedAnswer(token_string, tuple(ascii_words), " ".join(tokens) if all_ascii else "")
 
 
 def has_answer(text: str | None, answers: Sequence[str]) -> bool:
-    """Return whether the text of a passage contains an answer.
+    """Return whether the text of a passage contains any of the answers.
 
-    As in DPR and FiD, both are normalised to NFD, split into Unicode word tokens and lower-cased, and the tokens of the
-    answer must occur contiguously. An answer without any token matches every text. A missing text contains no answer.
+    As in DPR and FiD, text and answers are normalised to NFD, split into Unicode word tokens and lower-cased, and the tokens
+    of an answer must occur contiguously. An answer without any token matches every text. A missing text contains no answer.
     """
     return has_answers([text], answers)[0]
 
 
 def has_answers(texts: Sequence[str | None], answers: Sequence[str]) -> list[bool]:
-    """Return `has_answer` for each text, with the same answers."""
-    needles = [_build_needle(answer) for answer in answers]
-    if not all(needle.key for needle in needles):
+    """Return for each text whether it contains any of the answers, by the rules of `has_answer`."""
+    prepared = [_prepare_answer(answer) for answer in answers]
+    if not all(answer.token_string for answer in prepared):
         return [text is not None for text in texts]
-    return [text is not None and _contains_any(text, needles) for text in texts]
+    return [text is not None and _contains_any(text, prepared) for text in texts]
 
 
-def _contains_any(text: str, needles: Sequence[_Needle]) -> bool:
+def _contains_any(text: str, answers: Sequence[_PreparedAnswer]) -> bool:
     lowered = text.lower()
-    return any(needle.within(text, lowered) for needle in needles)
+    return any(answer.occurs_in(text, lowered) for answer in answers)
 
 
-def shortest_contained_answer(text: str, answers: Sequence[str]) -> str:
+def find_shortest_answer(text: str, answers: Sequence[str]) -> str:
     """Return the shortest answer that a passage contains, or the first answer if it contains none."""
-    return min((answer for answer in answers if answer.strip() and has_answer(text, [answer])), key=len, default=answers[0])
+    contained = [answer for answer in answers if answer.strip() and has_answer(text, [answer])]
+    return min(contained, key=len, default=answers[0])

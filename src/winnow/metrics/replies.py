@@ -1,4 +1,4 @@
-"""Replies that a strategy may have misread: cut, empty, longer than an answer, or refusals that only a rule recognises."""
+"""Metrics of replies that a strategy may have misread: cut or empty replies, long answers, and refusals to answer."""
 
 import re
 from abc import abstractmethod
@@ -9,73 +9,86 @@ from winnow.metrics.answer import UNKNOWN, normalise
 from winnow.metrics.base import MeanMetric, RatioMetric, Sample
 from winnow.records import RoleUsage
 
-_UP_TO_ANSWER = re.compile(r"^.*\banswer\b\W*", re.IGNORECASE)
+_ANSWER_PREFIX = re.compile(r"^.*\banswer\b\W*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class _ShareOfReplies(RatioMetric):
-    """Base class of metrics that divide a count of a role's replies by all calls of the role."""
+    """Base class of metrics that divide the number of certain replies of a role by the number of all calls of the role.
+
+    Args:
+        role: Role of the model whose replies are counted, such as "reader" or "judge".
+
+    """
 
     role: str = "reader"
 
     @abstractmethod
-    def count(self, usage: RoleUsage) -> int:
-        """Return the number of replies that count."""
+    def count_replies(self, usage: RoleUsage) -> int:
+        """Return the number of replies that have the property."""
 
-    def counts(self, sample: Sample) -> tuple[float, float]:
-        """Count the replies, and all calls of the role."""
-        usage = next((part for part in sample.prediction.usage if part.role == self.role), None)
-        return (float(self.count(usage)), float(usage.calls)) if usage else (0.0, 0.0)
+    def compute_terms(self, sample: Sample) -> tuple[float, float]:
+        """Return the number of replies that have the property and the number of all calls of the role."""
+        for usage in sample.prediction.usage:
+            if usage.role == self.role:
+                return float(self.count_replies(usage)), float(usage.calls)
+        return 0.0, 0.0
 
 
 @dataclass(frozen=True)
 class CutReplies(_ShareOfReplies):
-    """Share of a role's replies that ended at max_new_tokens, and so may lack the answer."""
+    """Share of a role's replies that ended at max_new_tokens, so that the answer may be missing."""
 
     revision: ClassVar[int] = 1
 
-    def count(self, usage: RoleUsage) -> int:
+    def count_replies(self, usage: RoleUsage) -> int:
         """Return the number of replies that were cut."""
         return usage.cut
 
 
 @dataclass(frozen=True)
 class EmptyReplies(_ShareOfReplies):
-    """Share of a role's replies without any text, such as those of a content filter; each counts as "unknown"."""
+    """Share of a role's replies without any text, for instance because of a content filter. They count as "unknown"."""
 
     revision: ClassVar[int] = 1
 
-    def count(self, usage: RoleUsage) -> int:
+    def count_replies(self, usage: RoleUsage) -> int:
         """Return the number of replies without text."""
         return usage.empty
 
 
 @dataclass(frozen=True)
 class LongAnswers(RatioMetric):
-    """Share of the answers, candidates included, that have more words than an answer should.
+    """Share of answers, including candidates, that have more than `words` words.
 
-    Many long answers are a sign of explanations, or of refusals that no rule recognises, which vote like answers.
+    Many long answers indicate explanations, or refusals that no rule recognises and that therefore count as answers in a vote.
+
+    Args:
+        words: Maximum number of words of an answer that is not long.
+
     """
 
     revision: ClassVar[int] = 1
 
     words: int = 10
 
-    def counts(self, sample: Sample) -> tuple[float, float]:
-        """Count the long answers and all answers other than "unknown"."""
+    def compute_terms(self, sample: Sample) -> tuple[float, float]:
+        """Return the number of long answers and the number of all answers other than "unknown"."""
         prediction = sample.prediction
         answers = prediction.candidates or (() if prediction.unknown else (prediction.answer,))
-        return float(sum(len(answer.split()) > self.words for answer in answers)), float(len(answers))
+        num_long = sum(len(answer.split()) > self.words for answer in answers)
+        return float(num_long), float(len(answers))
 
 
 @dataclass(frozen=True)
 class Refusals(MeanMetric):
-    """Share of questions whose final reply is a refusal in other words than "unknown", as the rules recognise it."""
+    """Share of questions whose final reply is recognised as "unknown" although it expresses this in other words."""
 
     revision: ClassVar[int] = 1
 
     def score(self, sample: Sample) -> float:
-        """Return 1.0 if the final answer is unknown and the reply says it in other words."""
+        """Return 1.0 if the final answer is unknown but no line of the reply consists of "unknown", else 0.0."""
         prediction = sample.prediction
-        lines = {normalise(_UP_TO_ANSWER.sub("", line)) for line in prediction.reply.splitlines()} - {""}
+        answers = [_ANSWER_PREFIX.sub("", line) for line in prediction.reply.splitlines()]
+        lines = {normalise(answer) for answer in answers} - {""}
         return float(prediction.unknown and bool(lines) and UNKNOWN not in lines)

@@ -1,7 +1,7 @@
 """Context sets without an answer: detection by a threshold, abstention, and the risk-coverage curve.
 
-A set is the top k contexts of a question. It is classified as unanswerable if none of its scores exceeds the threshold
-(RE-RAG, section 5.3).
+A set consists of the top k contexts of a question. It is answerable if any of them contains an answer. It is classified as
+unanswerable if none of its relevance scores exceeds a threshold (RE-RAG, section 5.3).
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from winnow.errors import InputError
 from winnow.metrics.calibration import Floats, check_labels
-from winnow.metrics.intervals import Interval, ratio_interval
+from winnow.metrics.intervals import Interval, compute_ratio_interval
 
 Labels = NDArray[np.bool_]
 
@@ -21,7 +21,14 @@ Labels = NDArray[np.bool_]
 class DetectionScores:
     """Recall, precision and F1 of detecting sets without an answer, with 95 % intervals over questions.
 
-    Each is undefined, not 0, where its denominator is 0.
+    A score is undefined instead of 0 if its denominator is 0.
+
+    Attributes:
+        threshold: Score that the best context of a set must exceed for the set to be classified as answerable.
+        recall: Share of the sets without an answer that are classified as unanswerable.
+        precision: Share of the sets classified as unanswerable that contain no answer.
+        f1: Harmonic mean of recall and precision.
+
     """
 
     threshold: float
@@ -35,18 +42,18 @@ class Abstention:
     """Effect of abstaining on sets that are classified as unanswerable.
 
     Attributes:
-        before: Accuracy on sets with an answer, if every question is answered.
-        after: Accuracy on sets with an answer, if withheld answers count as wrong.
+        before: Accuracy on sets with an answer if every question is answered.
+        after: Accuracy on sets with an answer if withheld answers count as wrong.
         abstained: Share of the sets without an answer whose answers are withheld.
 
     """
 
-    before: Interval
-    after: Interval
-    abstained: Interval
+    accuracy_before: Interval
+    accuracy_after: Interval
+    abstention_rate: Interval
 
 
-def detect_unanswerable(
+def evaluate_detection(
     best_scores: Floats, answerable: Labels, threshold: float, *, seed: int = 0, resamples: int = 1000
 ) -> DetectionScores:
     """Compute recall, precision and F1 of classifying sets as unanswerable (RE-RAG, table 4).
@@ -54,7 +61,7 @@ def detect_unanswerable(
     Args:
         best_scores: (questions,) Highest score of each set.
         answerable: (questions,) Whether any context of the set contains an answer.
-        threshold: Threshold; sets whose best score does not exceed it are classified as unanswerable.
+        threshold: Sets whose best score does not exceed this value are classified as unanswerable.
         seed: Seed of the bootstrap.
         resamples: Number of bootstrap resamples.
 
@@ -63,68 +70,84 @@ def detect_unanswerable(
     flagged = best_scores <= threshold
     true_positives = flagged & ~answerable
     recall, precision, overlap = (
-        ratio_interval(true_positives, wholes, seed=seed, resamples=resamples)
-        for wholes in (~answerable, flagged, flagged | ~answerable)
+        compute_ratio_interval(true_positives, denominator, seed=seed, resamples=resamples)
+        for denominator in (~answerable, flagged, flagged | ~answerable)
     )
-    return DetectionScores(threshold, recall, precision, _f1_of_overlap(overlap))
+    return DetectionScores(threshold, recall, precision, _convert_overlap_to_f1(overlap))
 
 
-def _f1_of_overlap(overlap: Interval) -> Interval:
-    """Convert the overlap of flagged and unanswerable sets (intersection over union) to F1, which grows with it."""
+def _convert_overlap_to_f1(overlap: Interval) -> Interval:
+    """Convert the overlap (intersection over union) of flagged and unanswerable sets to F1, which increases with it."""
     mean, low, high = (2 * share / (1 + share) for share in (overlap.mean, overlap.low, overlap.high))
     return Interval(mean, low, high, overlap.n)
 
 
-def best_threshold(best_scores: Floats, answerable: Labels, thresholds: Sequence[float]) -> float:
-    """Return the threshold with the highest F1; the first one wins ties."""
+def select_threshold(best_scores: Floats, answerable: Labels, thresholds: Sequence[float]) -> float:
+    """Return the threshold that detects sets without an answer with the highest F1. The first of equal ones wins.
+
+    Args:
+        best_scores: (questions,) Highest score of each set.
+        answerable: (questions,) Whether any context of the set contains an answer.
+        thresholds: Thresholds to compare.
+
+    """
     check_labels(best_scores, answerable)
     if not thresholds:
-        raise InputError("A threshold cannot be chosen from an empty list; give at least one.")
+        raise InputError("A threshold cannot be chosen from an empty list. Provide at least one threshold.")
     flagged = best_scores[None, :] <= np.asarray(thresholds, dtype=np.float64)[:, None]
     true_positives = (flagged & ~answerable).sum(axis=1)
     f1 = 2.0 * true_positives / np.maximum(flagged.sum(axis=1) + (~answerable).sum(), 1)
     return float(thresholds[int(np.argmax(f1))])
 
 
-def abstain(best_scores: Floats, answerable: Labels, correct: Floats, threshold: float, *, seed: int = 0) -> Abstention:
+def evaluate_abstention(
+    best_scores: Floats, answerable: Labels, correct: Floats, threshold: float, *, seed: int = 0
+) -> Abstention:
     """Compute the effect of abstaining on sets whose best score does not exceed a threshold (RE-RAG, table 5).
 
     Args:
         best_scores: (questions,) Highest score of each set.
         answerable: (questions,) Whether any context of the set contains an answer.
         correct: (questions,) Exact match of each answer.
-        threshold: Threshold; answers to sets whose best score does not exceed it are withheld.
+        threshold: The answer is withheld if the best score of the set does not exceed this value.
         seed: Seed of the bootstrap.
 
     """
     check_labels(best_scores, answerable)
     answered = best_scores > threshold
     return Abstention(
-        ratio_interval(correct * answerable, answerable, seed=seed),
-        ratio_interval(correct * answerable * answered, answerable, seed=seed),
-        ratio_interval(~answerable & ~answered, ~answerable, seed=seed),
+        compute_ratio_interval(correct * answerable, answerable, seed=seed),
+        compute_ratio_interval(correct * answerable * answered, answerable, seed=seed),
+        compute_ratio_interval(~answerable & ~answered, ~answerable, seed=seed),
     )
 
 
-def risk_coverage(confidence: Floats, correct: Floats) -> tuple[Floats, Floats]:
-    """Compute the risk-coverage curve. Questions of equal confidence enter together.
+def compute_risk_coverage(confidence: Floats, correct: Floats) -> tuple[Floats, Floats]:
+    """Compute the risk-coverage curve. Questions with equal confidence share one point of the curve.
 
     Args:
         confidence: (questions,) Confidence in each answer.
         correct: (questions,) Exact match of each answer.
 
     Returns:
-        The coverages, and at each of them the risk: the share of wrong answers among the most confident questions.
+        The coverages, which are shares of the questions, most confident first, and for each coverage the risk, which is the
+        share of wrong answers among the questions that it covers.
 
     """
     order = np.argsort(-confidence, kind="stable")
-    errors = np.cumsum(1 - correct[order])
-    count = np.arange(1, len(order) + 1)
-    last_of_tie = np.append(np.diff(confidence[order]) != 0, True)
-    return (count / len(order))[last_of_tie], (errors / count)[last_of_tie]
+    num_errors = np.cumsum(1 - correct[order])
+    num_covered = np.arange(1, len(order) + 1)
+    is_last_of_tie = np.append(np.diff(confidence[order]) != 0, True)
+    return (num_covered / len(order))[is_last_of_tie], (num_errors / num_covered)[is_last_of_tie]
 
 
-def area_under_risk(confidence: Floats, correct: Floats) -> float:
-    """Compute the area under the risk-coverage curve: 0 is perfect, and a random order gives the overall risk."""
-    coverage, risk = risk_coverage(confidence, correct)
+def compute_area_under_risk(confidence: Floats, correct: Floats) -> float:
+    """Compute the area under the risk-coverage curve. It is 0 at best, and the overall risk for a random order.
+
+    Args:
+        confidence: (questions,) Confidence in each answer.
+        correct: (questions,) Exact match of each answer.
+
+    """
+    coverage, risk = compute_risk_coverage(confidence, correct)
     return float((risk * np.diff(coverage, prepend=0.0)).sum())

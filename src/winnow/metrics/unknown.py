@@ -1,4 +1,4 @@
-"""How often the reader answers "unknown"."""
+"""Share of questions that the reader answers with "unknown"."""
 
 from dataclasses import dataclass
 from typing import ClassVar

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from winnow.modeling.pair_inputs import budget_batches, padded
+from winnow.modeling.pair_inputs import group_by_token_budget, pad_rows
 
 if TYPE_CHECKING:
     from winnow.modeling.loading import LanguageModel
@@ -16,23 +16,30 @@ _ENCODER_TOKENS = 16384
 """Maximum number of padded tokens per batch of the encoder."""
 
 
-def fuse(lm: LanguageModel, rows: Sequence[Sequence[Sequence[int]]]) -> dict[str, Any]:
-    """Encode the contexts of each question and concatenate them to `encoder_outputs` and `attention_mask`.
+def fuse_contexts(lm: LanguageModel, rows: Sequence[Sequence[Sequence[int]]]) -> dict[str, Any]:
+    """Encode the contexts of each question separately, and concatenate them for the decoder.
 
-    `rows` contains, for each question, the token ids of each of its contexts. No padding separates the contexts of a
-    question, so that the decoder attends to no more positions than there are tokens: (questions, longest sum of lengths).
+    There is no padding between the contexts of a question, so that the decoder attends to no more positions than necessary.
+
+    Args:
+        lm: Encoder-decoder model.
+        rows: Token ids of each context of each question.
+
+    Returns:
+        The arguments `encoder_outputs` and `attention_mask` of the model, with one row per question.
+
     """
     from transformers.modeling_outputs import BaseModelOutput
 
-    flat = [row for question in rows for row in question]
-    pad = int(lm.tokenizer.pad_token_id)
+    contexts = [context for question in rows for context in question]
+    pad_id = int(lm.tokenizer.pad_token_id)
     states: dict[int, torch.Tensor] = {}
-    for batch in budget_batches([len(row) for row in flat], _ENCODER_TOKENS):
-        ids, mask = padded([flat[n] for n in batch], pad)
+    for batch in group_by_token_budget([len(context) for context in contexts], _ENCODER_TOKENS):
+        ids, mask = pad_rows([contexts[index] for index in batch], pad_id)
         encoder: Any = lm.model.get_encoder()
         encoded = encoder(input_ids=ids.to(lm.device), attention_mask=mask.to(lm.device)).last_hidden_state
-        states.update({n: encoded[row, : len(flat[n])] for row, n in enumerate(batch)})
-    indices = iter(range(len(flat)))
+        states.update({index: encoded[row, : len(contexts[index])] for row, index in enumerate(batch)})
+    indices = iter(range(len(contexts)))
     joined = [torch.cat([states[next(indices)] for _ in question]) for question in rows]
     hidden = torch.nn.utils.rnn.pad_sequence(joined, batch_first=True)
     lengths = torch.tensor([len(encoding) for encoding in joined], device=hidden.device)
@@ -41,9 +48,9 @@ def fuse(lm: LanguageModel, rows: Sequence[Sequence[Sequence[int]]]) -> dict[str
 
 
 def generate_fused(lm: LanguageModel, rows: Sequence[Sequence[Sequence[int]]], max_new_tokens: int) -> list[str]:
-    """Generate the greedy answer to each question from all of its contexts."""
+    """Generate an answer to each question from all of its contexts, with greedy decoding. `rows` is as in `fuse`."""
     with torch.inference_mode():
         output = lm.model.generate(  # type: ignore[operator]  # transformers types it as Tensor | Module
-            **fuse(lm, rows), max_new_tokens=max_new_tokens, do_sample=False, num_beams=1
+            **fuse_contexts(lm, rows), max_new_tokens=max_new_tokens, do_sample=False, num_beams=1
         )
     return [str(text).strip() for text in lm.tokenizer.batch_decode(output[:, 1:], skip_special_tokens=True)]

@@ -4,6 +4,8 @@ The first decoder token attends only to itself and to the encoder's output. Mult
 replaces the keys of all encoder positions (q·(Kh) = (Kᵀq)·h). The value matrix is applied once, to the weighted mean of the
 encoder's vectors. The result is the same up to rounding. With the six decoder layers of T5-small, this saves a sixth of the
 multiplications of a score. transformers' decoder does not offer this optimisation.
+
+The suffix of a tensor's name gives its dimensions: B rows, T encoder positions, D model width.
 """
 
 from __future__ import annotations
@@ -16,15 +18,24 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
-def supports(model: PreTrainedModel) -> bool:
-    """Return whether the model has the decoder of T5."""
+def has_t5_decoder(model: PreTrainedModel) -> bool:
+    """Return whether the model has the decoder of T5, which this module requires."""
     from transformers import MT5ForConditionalGeneration, T5ForConditionalGeneration
 
     return isinstance(model, (T5ForConditionalGeneration, MT5ForConditionalGeneration))
 
 
-def first_hidden(model: Any, encoded_BTD: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
-    """Compute the (B, D) input of the LM head at the first position. Dropout is applied if the model is in training mode."""
+def compute_first_hidden(model: Any, encoded_BTD: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
+    """Compute the (B, D) input of the language model head at the first decoder position.
+
+    Dropout is applied if the model is in training mode.
+
+    Args:
+        model: Model with the decoder of T5 (see `has_t5_decoder`).
+        encoded_BTD: Output of the encoder.
+        mask_BT: Attention mask of the encoder's input.
+
+    """
     decoder, config = model.decoder, model.config
     start = torch.full((encoded_BTD.shape[0],), config.decoder_start_token_id, device=encoded_BTD.device)
     hidden = decoder.dropout(decoder.embed_tokens(start))
@@ -32,7 +43,7 @@ def first_hidden(model: Any, encoded_BTD: torch.Tensor, mask_BT: torch.Tensor) -
     for block in decoder.block:
         self_attention, cross_attention, feed_forward = block.layer
         attention = self_attention.SelfAttention  # a single token attends only to its own value
-        value = attention.o(_head_dropout(attention, attention.v(self_attention.layer_norm(hidden))))
+        value = attention.o(_apply_head_dropout(attention, attention.v(self_attention.layer_norm(hidden))))
         hidden = hidden + self_attention.dropout(value)
         normed = cross_attention.layer_norm(hidden)
         attended = _cross_attend(cross_attention.EncDecAttention, normed, encoded_BTD, bias)
@@ -43,7 +54,7 @@ def first_hidden(model: Any, encoded_BTD: torch.Tensor, mask_BT: torch.Tensor) -
 
 
 def _cross_attend(attention: Any, hidden: torch.Tensor, encoded_BTD: torch.Tensor, bias_BT: torch.Tensor) -> torch.Tensor:
-    """Attend from one (B, D) token per row to the encoder's output. In einsum: h heads, w head width, d model width."""
+    """Attend from one (B, D) token per row to the encoder's output. In einsum, h is heads, w head width and d model width."""
     shape = (attention.n_heads, attention.key_value_proj_dim)
     query = attention.q(hidden).view(-1, *shape)
     key, value = (matrix.weight.view(*shape, -1) for matrix in (attention.k, attention.v))
@@ -56,7 +67,7 @@ def _cross_attend(attention: Any, hidden: torch.Tensor, encoded_BTD: torch.Tenso
     return attended
 
 
-def _head_dropout(attention: Any, values_BD: torch.Tensor) -> torch.Tensor:
+def _apply_head_dropout(attention: Any, values_BD: torch.Tensor) -> torch.Tensor:
     """Apply dropout to the single attention weight of each head, as attention does in training."""
     if not attention.training or not attention.dropout:
         return values_BD

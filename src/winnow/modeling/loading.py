@@ -13,10 +13,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from winnow.artifacts.provenance import file_digest
+from winnow.artifacts.provenance import compute_file_digest
 from winnow.errors import ConfigError, ModelError
-from winnow.identity import model_name
-from winnow.modeling.weights import check_weight_files, load_part, load_pretrained
+from winnow.identity import parse_model_name
+from winnow.modeling.weights import check_weight_files, load_pretrained, load_tokenizer_or_config
 from winnow.records import Message
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "vocab.txt", "spiece.mod
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 RUNTIMES = ("auto", "torch", "openvino")
 POOLER_WEIGHTS = ("pooler.",)
-"""Prefixes of the weights that encoders trained without a pooler lack; nothing reads a pooler's output without its weights."""
+"""Prefixes of weights that an encoder may lack. The output of a pooler is not read if its weights are missing."""
 _CLASSIFIER_WEIGHTS = ("classifier.", "pre_classifier.", "score.", "pooler.")
-"""Prefixes of the weights of a new classifier, which training starts at random."""
+"""Prefixes of the weights of a new classifier, which are initialised at random before training."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class LanguageModel:
 
     @property
     def context_length(self) -> int:
-        """Return the maximum context length in tokens; effectively unlimited for relative positions, such as T5's."""
+        """Return the maximum context length in tokens. It is practically unlimited for models with relative positions (T5)."""
         return int(getattr(self.model.config, "max_position_embeddings", None) or 2**31)
 
     @property
@@ -50,9 +50,10 @@ class LanguageModel:
         """Return the ids of the tokens that end a reply."""
         eos = getattr(self.model.generation_config, "eos_token_id", None)
         eos_ids = eos if isinstance(eos, list) else [eos]
-        return {t for t in [*eos_ids, self.tokenizer.eos_token_id, self.tokenizer.pad_token_id] if t is not None}
+        candidates = [*eos_ids, self.tokenizer.eos_token_id, self.tokenizer.pad_token_id]
+        return {token_id for token_id in candidates if token_id is not None}
 
-    def prompt_width(self, input_ids: torch.Tensor) -> int:
+    def get_prompt_width(self, input_ids: torch.Tensor) -> int:
         """Return the number of columns before the reply in the output of `generate`: the prompt, or T5's start token."""
         return 1 if self.model.config.is_encoder_decoder else int(input_ids.shape[1])
 
@@ -68,12 +69,12 @@ def pick_device(name: str) -> torch.device:
     except RuntimeError as error:
         raise ConfigError(f"device must be auto, cpu or cuda; received {name!r}.") from error
     if device.type == "cuda" and not torch.cuda.is_available():
-        raise ConfigError(f"device={name} was requested, but torch sees no GPU. Use device=auto or device=cpu.")
+        raise ConfigError(f"device={name} was requested, but torch finds no GPU. Use device=auto or device=cpu.")
     return device
 
 
 def resolve_dtype(name: str, device: str) -> str:
-    """Resolve the name of a precision. "auto" means bfloat16 if the hardware supports it natively, and float32 otherwise.
+    """Resolve the name of a precision. "auto" means bfloat16 if the device supports it natively, and float32 otherwise.
 
     A CPU without AVX512-BF16 or AMX emulates bfloat16, at a quarter of the speed of float32.
     """
@@ -114,26 +115,28 @@ def resolve_runtime(name: str, device: str, dtype: str = "auto") -> str:
     if not on_cpu:
         raise ConfigError(f"runtime=openvino runs on a CPU; received device={device}. Use runtime=torch, or device=cpu.")
     if not installed:
-        raise ConfigError("runtime=openvino was requested, and it is not installed. `pip install openvino`, or runtime=torch.")
+        raise ConfigError(
+            "runtime=openvino was requested, but it is not installed. Run `pip install openvino`, or use runtime=torch."
+        )
     return name
 
 
 def check_model(path: str) -> None:
-    """Raise ModelError, before anything is loaded, if a local model lacks a tokenizer, a config or safe weights.
+    """Raise ModelError if a local model lacks a tokenizer, a configuration or safetensors weights. Nothing is loaded.
 
-    A path that does not exist locally is accepted as a hub name if it looks like one ("owner/name").
+    A path that does not exist is accepted if it has the form of a hub name ("owner/name").
     """
     folder = Path(path)
     if path.endswith(".gguf"):
         if not folder.is_file():
-            raise ModelError(f"There is no GGUF file at {path}. Run `python -m flows.acquire` to fetch the assets.")
+            raise ModelError(f"There is no GGUF file at {path}. Run `python -m flows.acquire` to download the assets.")
         return
     if not folder.exists():
         if path.count("/") == 1 and not path.startswith((".", "/")):
             return
-        raise ModelError(f"There is no model folder at {path}. Run the stage that makes it, or name a hub model.")
+        raise ModelError(f"There is no model folder at {path}. Run the stage that creates it, or name a model on the hub.")
     if not (folder / "config.json").is_file():
-        raise ModelError(f"The model folder {path} has no config.json; it is not a transformers model.")
+        raise ModelError(f"The model folder {path} has no config.json, so it is not a transformers model. Correct the path.")
     if not any((folder / name).is_file() for name in TOKENIZER_FILES):
         raise ModelError(
             f"The model folder {path} has no tokenizer (looked for {', '.join(TOKENIZER_FILES)}). "
@@ -145,7 +148,7 @@ def check_model(path: str) -> None:
 def keep_freed_memory() -> None:
     """Make glibc keep freed memory, because returning and zeroing pages takes a tenth of inference time on a CPU.
 
-    Training of small models gains a third. Large models, whose mixed sizes fragment the heap, train better without it.
+    Training of small models gains a third in speed. Do not use it to train large models, whose mixed sizes fragment the heap.
     """
     import ctypes
 
@@ -159,51 +162,62 @@ def keep_freed_memory() -> None:
 
 
 def load_causal_lm(path: str, dtype: str, device: str, quantize: str = "none") -> LanguageModel:
-    """Load a causal language model from a safetensors folder, the hub or a GGUF file (dequantised to dense weights)."""
+    """Load a causal language model.
+
+    Args:
+        path: Safetensors folder, hub name or GGUF file. The weights of a GGUF file are dequantised.
+        dtype: "float32", "bfloat16", "float16" or "auto".
+        device: "auto", "cpu" or "cuda".
+        quantize: "none" or, on a GPU and for safetensors only, "4bit".
+
+    """
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
-    source, source_options = hub_arguments(path)
+    source, source_options = build_hub_arguments(path)
     options: dict[str, Any] = {"use_safetensors": True}
     if path.endswith(".gguf"):
         source, source_options = str(Path(path).parent), {**source_options, "gguf_file": Path(path).name}
         options = {"quantization_config": GgufConfig(dequantize=True)}
         if quantize != "none":
-            raise ConfigError(f"reader.quantize={quantize} needs safetensors; {path} is a GGUF file.")
-    torch_device = _prepare(path, device)
-    tokenizer = load_part(AutoTokenizer, source, **source_options)
+            raise ConfigError(f"reader.quantize={quantize} needs safetensors, but {path} is a GGUF file. Use quantize=none.")
+    torch_device = _check_and_pick_device(path, device)
+    tokenizer = load_tokenizer_or_config(AutoTokenizer, source, **source_options)
     tokenizer.padding_side = "left"
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
-    options |= _quantization(quantize, dtype, torch_device)
+    options |= _build_quantization_options(quantize, dtype, torch_device)
     options["dtype"] = pick_dtype(dtype, device)
     model: Any = load_pretrained(AutoModelForCausalLM, source, **source_options, **options)
     return LanguageModel(model.to(torch_device).eval(), tokenizer, torch_device)
 
 
 def load_seq2seq(path: str, dtype: str, device: str, quantize: str = "none") -> LanguageModel:
-    """Load a T5-like encoder-decoder from a safetensors folder or the hub."""
+    """Load an encoder-decoder such as T5 from a safetensors folder or the hub. The arguments are as in `load_causal_lm`."""
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-    torch_device = _prepare(path, device)
-    source, hub_options = hub_arguments(path)
-    options = _quantization(quantize, dtype, torch_device)
+    torch_device = _check_and_pick_device(path, device)
+    source, hub_options = build_hub_arguments(path)
+    options = _build_quantization_options(quantize, dtype, torch_device)
     options |= {"dtype": pick_dtype(dtype, device), "use_safetensors": True}
     model: Any = load_pretrained(AutoModelForSeq2SeqLM, source, **hub_options, **options)
-    return LanguageModel(model.to(torch_device).eval(), load_part(AutoTokenizer, source, **hub_options), torch_device)
+    return LanguageModel(
+        model.to(torch_device).eval(), load_tokenizer_or_config(AutoTokenizer, source, **hub_options), torch_device
+    )
 
 
 def load_encoder(path: str, dtype: str, device: str, *, classes: int = 0) -> LanguageModel:
-    """Load a BERT-like encoder, with a classifier if `classes` is not 0.
+    """Load an encoder such as BERT from a safetensors folder or the hub.
 
-    If the folder contains a classifier, it is loaded. Otherwise its weights are drawn from torch's random state.
+    If `classes` is not 0, the model has a classifier. The classifier is loaded if the model contains one. Otherwise it has
+    `classes` outputs, and its weights are initialised with torch's random state.
     """
     from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, AutoTokenizer
 
-    torch_device = _prepare(path, device)
-    source, hub_options = hub_arguments(path)
+    torch_device = _check_and_pick_device(path, device)
+    source, hub_options = build_hub_arguments(path)
     options: dict[str, Any] = {"dtype": pick_dtype(dtype, device), "use_safetensors": True}
     if classes:
-        architecture = (load_part(AutoConfig, source, **hub_options).architectures or [""])[0]
+        architecture = (load_tokenizer_or_config(AutoConfig, source, **hub_options).architectures or [""])[0]
         has_classifier = architecture.endswith("ForSequenceClassification")
         if not has_classifier:
             options["num_labels"] = classes
@@ -211,23 +225,26 @@ def load_encoder(path: str, dtype: str, device: str, *, classes: int = 0) -> Lan
         model: Any = load_pretrained(AutoModelForSequenceClassification, source, may_lack=may_lack, **hub_options, **options)
     else:
         model = load_pretrained(AutoModel, source, may_lack=POOLER_WEIGHTS, **hub_options, **options)
-    return LanguageModel(model.to(torch_device).eval(), load_part(AutoTokenizer, source, **hub_options), torch_device)
+    return LanguageModel(
+        model.to(torch_device).eval(), load_tokenizer_or_config(AutoTokenizer, source, **hub_options), torch_device
+    )
 
 
-def hub_arguments(path: str) -> tuple[str, dict[str, Any]]:
-    """Return the arguments of `from_pretrained` for a path, or for a name on the hub with its commit.
+def build_hub_arguments(path: str) -> tuple[str, dict[str, Any]]:
+    """Return the name and the options to pass to `from_pretrained` for a path, or for a hub name with its revision.
 
-    A model's own code is never run. Unless told so, transformers asks on the terminal.
+    `trust_remote_code` is False, so that code from a model repository is never run. Without this option, transformers asks on
+    the terminal.
     """
-    name = model_name(path)
+    name = parse_model_name(path)
     options: dict[str, Any] = {"trust_remote_code": False}
     if name is None:
         return path, options
     return name.name, {**options, "revision": name.revision} if name.revision else options
 
 
-def _prepare(path: str, device: str) -> torch.device:
-    """Check the model, disable progress bars and pick the device."""
+def _check_and_pick_device(path: str, device: str) -> torch.device:
+    """Check the files of the model, disable the progress bars of transformers, and return the device."""
     from transformers.utils import logging as hf_logging
 
     check_model(path)
@@ -235,12 +252,12 @@ def _prepare(path: str, device: str) -> torch.device:
     return pick_device(device)
 
 
-def _quantization(quantize: str, dtype: str, device: torch.device) -> dict[str, Any]:
-    """Build the options for weights in 4 bits (NF4, bitsandbytes), or none if `quantize` is "none"."""
+def _build_quantization_options(quantize: str, dtype: str, device: torch.device) -> dict[str, Any]:
+    """Build the options for weights in 4 bits (NF4, bitsandbytes). If `quantize` is "none", there are no options."""
     if quantize == "none":
         return {}
     if device.type != "cuda":
-        raise ConfigError(f"reader.quantize={quantize} needs a GPU; the device here is {device}. Use quantize=none.")
+        raise ConfigError(f"reader.quantize={quantize} needs a GPU, but the device is {device}. Use quantize=none.")
     from transformers import BitsAndBytesConfig
 
     config_class: Any = BitsAndBytesConfig  # transformers leaves it untyped
@@ -248,29 +265,30 @@ def _quantization(quantize: str, dtype: str, device: torch.device) -> dict[str, 
     return {"quantization_config": config, "device_map": {"": device}}
 
 
-def chat_text(tokenizer: PreTrainedTokenizerBase, messages: Sequence[Message]) -> str:
-    """Render the prompt with the model's chat template, or as plain text if the model has none."""
+def render_chat(tokenizer: PreTrainedTokenizerBase, messages: Sequence[Message]) -> str:
+    """Render a prompt with the chat template of the model, or as plain text if the model has no template."""
     if tokenizer.chat_template is None:
         return (tokenizer.bos_token or "") + "\n\n".join(message.content for message in messages) + "\n"
     turns = [{"role": message.role, "content": message.content} for message in messages]
     return str(tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False))
 
 
-def weights_digest(path: str) -> str:
-    """Compute the SHA-256 (first 16 hex digits) of a local model's weights, config and tokenizer, or return the hub name.
+def compute_weights_digest(path: str) -> str:
+    """Compute a digest of a local model's weights, configuration and tokenizer, or return a hub name unchanged.
 
-    The digest is part of every key, so that a model retrained into the same folder counts as another model.
+    The digest is the first 16 hexadecimal digits of a SHA-256. It is part of every key in the ledger, the store of finished
+    calls, so that a model that was retrained into the same folder counts as another model.
     """
     model_path = Path(path)
     if not model_path.exists():
         return path
     suffixes = {".safetensors", ".gguf", ".json", ".jinja", ".model", ".txt"}
-    files = [model_path] if model_path.is_file() else sorted(f for f in model_path.rglob("*") if f.suffix in suffixes)
+    files = [model_path] if model_path.is_file() else sorted(file for file in model_path.rglob("*") if file.suffix in suffixes)
     digest = hashlib.sha256()
     for file in files:
         if file.name in ("manifest.json", "training.json"):
             continue
         name = file.name if model_path.is_file() else file.relative_to(model_path).as_posix()
         digest.update(name.encode())
-        digest.update(file_digest(file).encode())
+        digest.update(compute_file_digest(file).encode())
     return digest.hexdigest()[:16]

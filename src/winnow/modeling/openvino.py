@@ -1,4 +1,4 @@
-"""CPU inference with OpenVINO: functions of a model are traced and compiled.
+"""CPU inference with OpenVINO, which runs functions of a model after they are traced and compiled.
 
 PyTorch runs a layer operation by operation. OpenVINO fuses attention, activations and norms with the matrix products around
 them, and keeps the weights in the processor's preferred layout. bench/bench_estimator.py measures the gain. Training needs
@@ -22,14 +22,15 @@ from winnow.errors import ConfigError, ModelError
 Inputs = tuple[torch.Tensor, ...]
 _PRECISION_HINTS = {"float32": "f32", "bfloat16": "bf16"}
 _SENTINEL = np.float32(-1.2345679e37)
-"""Written to the start of the output before each call. No layer produces this value: if it remains, there is no output."""
+"""Value written to the start of the output before each call. No layer produces it, so if it remains, there is no output."""
 
 
 @contextmanager
-def _silenced() -> Iterator[None]:
-    """Suppress warnings about traced constants, and restore the root logger.
+def _suppress_conversion_messages() -> Iterator[None]:
+    """Suppress warnings during a conversion, and restore the root logger afterwards.
 
-    The constants are checked with the inputs `other`. A failed conversion leaves the root logger at ERROR.
+    The warnings are about constants in the trace, which is checked with other inputs instead. A failed conversion would leave
+    the root logger at level ERROR.
     """
     from transformers.utils import logging as hf_logging
 
@@ -47,7 +48,7 @@ def _silenced() -> Iterator[None]:
 
 
 class _Traceable(torch.nn.Module):
-    """Wraps a function of a model as a module, so that it can be traced with the model's weights."""
+    """A module that wraps a function of a model, so that the function can be traced with the weights of the model."""
 
     def __init__(self, model: torch.nn.Module, function: Callable[..., Any]) -> None:
         super().__init__()
@@ -62,11 +63,11 @@ class CompiledFunction:
     """A function of tensors that is traced and then run by OpenVINO.
 
     Args:
-        model: Model whose current weights the function uses. They are in float32, from which OpenVINO converts.
+        model: Model whose current weights the function uses. The weights must be float32; OpenVINO converts them to `dtype`.
         function: Function of tensors that returns a tensor. The model is set to evaluation mode before tracing.
-        example: Inputs for tracing. Their rows have two lengths, so that the mask is not optimised away.
-        other: Inputs of another batch size and length, for which trace and function must agree. Some models (Longformer,
-            LongT5) branch on the size of their input.
+        example: Inputs for tracing. Their rows must have two different lengths, so that the mask is not optimised away.
+        other: Inputs of another batch size and length. The trace and the function must agree on them, because some models
+            (Longformer, LongT5) branch on the size of their input.
         dtype: Precision of the matrix products: float32 or bfloat16.
         name: Name of the model in error messages.
 
@@ -91,7 +92,7 @@ class CompiledFunction:
             "ENABLE_CPU_PINNING": "NO",  # several processes may share the machine
         }
         try:
-            with torch.no_grad(), _silenced():
+            with torch.no_grad(), _suppress_conversion_messages():
                 graph = torch.jit.trace(_Traceable(model, function).eval(), example, check_trace=False)  # type: ignore[no-untyped-call]
                 if not torch.allclose(graph(*other), function(*other), rtol=1e-3, atol=1e-3, equal_nan=True):
                     raise ValueError("the trace is only valid for inputs of the example's size")
@@ -105,10 +106,10 @@ class CompiledFunction:
         self._request, self._name = compiled.create_infer_request(), name
 
     def __call__(self, *inputs: torch.Tensor) -> torch.Tensor:
-        """Compute the output of the function. The next call overwrites it.
+        """Compute the output of the function. The next call overwrites the returned tensor.
 
         Raises:
-            ModelError: If OpenVINO wrote no output. This happens for inputs for which PyTorch raises an error.
+            ModelError: If OpenVINO wrote no output. It does so for inputs for which PyTorch would raise an error.
 
         """
         self._request.output_tensors[0].data.reshape(-1)[:1] = _SENTINEL

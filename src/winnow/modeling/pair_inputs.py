@@ -1,4 +1,4 @@
-"""Inputs of a question and a passage: templates of the text, tokens, padding and batches."""
+"""Inputs of models that read a question and a passage together: text templates, tokens, padding and batches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PairTemplate:
     Args:
         question: Template with the field {question}.
         passage: Template with the field {text} and, optionally, {title}.
-        suffix: Text after both, such as the words that a causal model continues with "true" or "false".
+        suffix: Text after the passage, for example words that a causal model continues with "true" or "false".
 
     """
 
@@ -39,16 +39,28 @@ class PairTemplate:
             fields = {field_name for _, field_name, _, _ in Formatter().parse(getattr(self, name)) if field_name is not None}
             if required - fields or fields - allowed:
                 raise ConfigError(
-                    f"template.{name} must have the fields {sorted(required)}; received {getattr(self, name)!r}."
+                    f"template.{name} must have the fields {sorted(required)} and may only have the fields "
+                    f"{sorted(allowed)}; received {getattr(self, name)!r}."
                 )
 
 
 @dataclass
-class PairTokens:
-    """Tokenises pairs as head, question, middle, passage and tail.
+class PairTokenizer:
+    """A tokenizer of question-passage pairs. The tokens of a pair are head, question, middle, passage and tail.
 
-    A passage that is too long is truncated, and the pair is counted once. Each passage is tokenised only once. Question and
-    passage are tokenised separately, because tokenizers split at the white space between them anyway.
+    A passage that is too long is truncated, and the pair is counted once. Each question and each passage is tokenised only
+    once. They are tokenised separately, because tokenizers split at the white space between them anyway.
+
+    Args:
+        tokenizer: Tokenizer of the model.
+        template: Templates of question and passage.
+        max_length: Maximum number of tokens of a pair.
+        head: Token ids before the question.
+        middle: Token ids between question and passage.
+        tail: Token ids after the passage.
+        spaced: Whether to tokenise passages with a space before them. Byte-level tokenizers require it, because they
+            distinguish "word" from " word".
+
     """
 
     tokenizer: PreTrainedTokenizerBase
@@ -57,8 +69,7 @@ class PairTokens:
     head: Sequence[int] = ()
     middle: Sequence[int] = ()
     tail: Sequence[int] = ()
-    spaced: bool = False
-    """Whether the tokenizer distinguishes "word" from " word", as byte-level ones do. Passages then start with a space."""
+    prepend_space: bool = False
     _truncated_pairs: set[tuple[str, Passage]] = field(default_factory=set, repr=False)
     _questions: dict[str, list[int]] = field(default_factory=dict, repr=False)
     _passages: dict[Passage, list[int]] = field(default_factory=dict, repr=False)
@@ -69,12 +80,12 @@ class PairTokens:
         return len(self._truncated_pairs)
 
     def prepare(self, pairs: Sequence[tuple[str, Passage]]) -> None:
-        """Tokenise the new questions and passages of these pairs, in two calls of the tokenizer."""
-        questions = list(dict.fromkeys(q for q, _ in pairs if q not in self._questions))
-        passages = list(dict.fromkeys(p for _, p in pairs if p not in self._passages))
-        space = " " if self.spaced else ""
-        passage_texts = [space + self.template.passage.format(title=p.title, text=p.text) for p in passages]
-        question_texts = [self.template.question.format(question=q) for q in questions]
+        """Tokenise the questions and passages of these pairs that are new, in two calls of the tokenizer."""
+        questions = list(dict.fromkeys(question for question, _ in pairs if question not in self._questions))
+        passages = list(dict.fromkeys(passage for _, passage in pairs if passage not in self._passages))
+        space = " " if self.prepend_space else ""
+        passage_texts = [space + self.template.passage.format(title=passage.title, text=passage.text) for passage in passages]
+        question_texts = [self.template.question.format(question=question) for question in questions]
         self._questions.update(zip(questions, self._tokenise(question_texts), strict=True))
         self._passages.update(zip(passages, self._tokenise(passage_texts), strict=True))
 
@@ -85,24 +96,38 @@ class PairTokens:
         question_ids, passage_ids = self._questions[question], self._passages[passage]
         available = self.max_length - len(self.head) - len(self.middle) - len(self.tail) - len(question_ids)
         if available < 1:
-            raise ConfigError(f"max_length={self.max_length} leaves no token for a passage beside the question {question!r}.")
+            raise ConfigError(
+                f"max_length={self.max_length} leaves no token for a passage beside the question {question!r}. "
+                "Raise max_length or shorten the template."
+            )
         if len(passage_ids) > available:
             self._truncated_pairs.add((question, passage))
         return [*self.head, *question_ids, *self.middle, *passage_ids[:available], *self.tail]
 
-    def passage_start(self, question: str) -> int:
-        """Return the position of the first token of the passage."""
+    def get_passage_start(self, question: str) -> int:
+        """Return the position of the first passage token in a pair with this question, which must be tokenised already."""
         return len(self.head) + len(self._questions[question]) + len(self.middle)
 
     def _tokenise(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the token ids of each text, without special tokens."""
         if not texts:
             return []
         ids: list[list[int]] = self.tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"]
         return ids
 
 
-def padded(rows: Sequence[Sequence[int]], pad: int, *, left: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
-    """Pad token ids to (rows, longest), and build their attention mask."""
+def pad_rows(rows: Sequence[Sequence[int]], pad: int, *, left: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
+    """Pad rows of token ids to the length of the longest row.
+
+    Args:
+        rows: Token ids of each row.
+        pad: Id of the padding token.
+        left: Whether to pad on the left instead of on the right.
+
+    Returns:
+        The padded ids and their attention mask, both of shape (rows, longest length).
+
+    """
     import torch
 
     side = "left" if left else "right"
@@ -114,19 +139,27 @@ def padded(rows: Sequence[Sequence[int]], pad: int, *, left: bool = False) -> tu
     return ids, mask
 
 
-def budget_batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
-    """Group row indices into batches of similar length, longest first.
+def group_by_token_budget(lengths: Sequence[int], budget: int) -> list[list[int]]:
+    """Group rows into batches of similar length, longest first.
 
-    A batch has at most `budget` padded tokens or a single row. Rows of equal length that fill more than half the budget form
-    a batch without padding, which needs no mask.
+    A batch has at most `budget` padded tokens, or it is a single row. Rows of equal length that fill more than half of the
+    budget form a batch of their own, without padding.
+
+    Args:
+        lengths: Number of tokens of each row.
+        budget: Maximum number of padded tokens per batch.
+
+    Returns:
+        The indices of the rows of each batch.
+
     """
-    order = sorted(range(len(lengths)), key=lambda n: -lengths[n])
+    order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
     batches: list[list[int]] = []
     start = 0
     while start < len(order):
         width = max(1, lengths[order[start]])
         batch = order[start : start + max(1, budget // width)]
-        equal_count = sum(lengths[n] == lengths[batch[0]] for n in batch)
+        equal_count = sum(lengths[index] == lengths[batch[0]] for index in batch)
         batches.append(batch[:equal_count] if 2 * equal_count * width > budget else batch)
         start += len(batches[-1])
     return batches

@@ -1,4 +1,4 @@
-"""Base class of local estimators and generators, which read question and passage together."""
+"""Base class of local models that read a question and a passage together: estimators and generators."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from winnow.modeling.loading import resolve_dtype
-from winnow.modeling.pair_inputs import PairTemplate, PairTokens
+from winnow.modeling.pair_inputs import PairTemplate, PairTokenizer
 
 if TYPE_CHECKING:
     from winnow.modeling.loading import LanguageModel
@@ -21,7 +21,7 @@ class PairModel(ABC):
     Args:
         path: Safetensors folder or hub name.
         template: Templates of question and passage. In RE-RAG, estimator and generator have the same input (section 2.2).
-        max_length: Maximum number of tokens of a pair. The passage is truncated to fit, and the pair is counted.
+        max_length: Maximum number of tokens of a pair. Longer passages are truncated, and counted in `truncated`.
         dtype: "float32", "bfloat16", "float16" or "auto" (bfloat16 if the hardware supports it).
         device: "auto", "cpu" or "cuda".
 
@@ -36,7 +36,7 @@ class PairModel(ABC):
     dtype: str = "auto"
     device: str = "auto"
     _lm: LanguageModel | None = field(default=None, repr=False)
-    _tokens: PairTokens | None = field(default=None, repr=False)
+    _tokens: PairTokenizer | None = field(default=None, repr=False)
 
     @classmethod
     def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -46,16 +46,16 @@ class PairModel(ABC):
 
     @property
     def lm(self) -> LanguageModel:
-        """Return the model, which is loaded on first use."""
+        """Return the language model, which is loaded on first use."""
         if self._lm is None:
             self._lm = self.load()
         return self._lm
 
     @property
-    def tokens(self) -> PairTokens:
-        """Return the tokenizer of pairs."""
+    def tokens(self) -> PairTokenizer:
+        """Return the tokenizer of pairs, which is created on first use."""
         if self._tokens is None:
-            self._tokens = self.pair_tokenizer()
+            self._tokens = self.build_pair_tokenizer()
         return self._tokens
 
     @property
@@ -68,18 +68,18 @@ class PairModel(ABC):
         """Load the model and its tokenizer."""
 
     @abstractmethod
-    def pair_tokenizer(self) -> PairTokens:
+    def build_pair_tokenizer(self) -> PairTokenizer:
         """Create the tokenizer of pairs for this kind of model."""
 
 
-def seq2seq_tokens(model: PairModel) -> PairTokens:
-    """Create a tokenizer of pairs for a T5, which appends the end token."""
-    return PairTokens(model.lm.tokenizer, model.template, model.max_length, tail=[int(model.lm.tokenizer.eos_token_id)])
+def build_seq2seq_tokenizer(model: PairModel) -> PairTokenizer:
+    """Create a tokenizer of pairs for an encoder-decoder such as T5. It appends the end token."""
+    return PairTokenizer(model.lm.tokenizer, model.template, model.max_length, tail=[int(model.lm.tokenizer.eos_token_id)])
 
 
-def causal_tokens(model: PairModel) -> PairTokens:
-    """Create a tokenizer of pairs for a decoder-only model, which adds the start token, if any, and the form's suffix."""
+def build_causal_tokenizer(model: PairModel) -> PairTokenizer:
+    """Create a tokenizer of pairs for a decoder-only model. It adds the start token, if any, and the template's suffix."""
     tokenizer = model.lm.tokenizer
     start = [] if tokenizer.bos_token_id is None else [int(tokenizer.bos_token_id)]
     tail = tokenizer(model.template.suffix, add_special_tokens=False)["input_ids"] if model.template.suffix else []
-    return PairTokens(tokenizer, model.template, model.max_length, head=start, tail=tail, spaced=True)
+    return PairTokenizer(tokenizer, model.template, model.max_length, head=start, tail=tail, prepend_space=True)

@@ -10,27 +10,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from winnow.errors import ConfigError
-from winnow.modeling.loading import POOLER_WEIGHTS, check_model, hub_arguments, pick_device, pick_dtype, resolve_dtype
-from winnow.modeling.pair_inputs import budget_batches
-from winnow.modeling.weights import load_part, load_pretrained
+from winnow.modeling.loading import POOLER_WEIGHTS, build_hub_arguments, check_model, pick_device, pick_dtype, resolve_dtype
+from winnow.modeling.pair_inputs import group_by_token_budget
+from winnow.modeling.weights import load_pretrained, load_tokenizer_or_config
 from winnow.records import Passage
 
 if TYPE_CHECKING:
     import torch
 
 Advance = Callable[[int], None]
+"""A function that is called with the number of texts in each finished batch."""
 
 
 @dataclass
 class SentenceEncoder:
-    """Encodes texts with any BERT-like model, which is loaded on first use.
+    """An encoder of texts with any model like BERT, which is loaded on first use.
 
     Args:
         path: Safetensors folder or hub name.
         query_path: Separate model for queries, as in DPR; None means that queries use the same model as passages.
         passage_template: Template of a passage with the fields {title} and {text} (DPR: "{title} [SEP] {text}").
-        pooling: "mean" for the mean over all tokens, or "cls" for the first token. DPR's models have their own pooling.
-        normalise: Whether to scale vectors to unit length, so that inner products are cosines.
+        pooling: "mean" for the mean of all tokens, or "cls" for the first token. DPR models use their own pooling instead.
+        normalise: Whether to scale vectors to unit length, so that inner products are cosine similarities.
         query_prefix: Text before every query ("query: " for E5).
         passage_prefix: Text before every passage.
         max_length: Maximum number of tokens of a text. Longer texts are truncated, and counted in `truncated`.
@@ -63,7 +64,7 @@ class SentenceEncoder:
     _loaded: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if `pooling` is unknown or `form` lacks the field {text}."""
+        """Raise ConfigError if `pooling` is unknown or `passage_template` lacks the field {text}."""
         if self.pooling not in ("mean", "cls"):
             raise ConfigError(f"encoder.pooling must be mean or cls; received {self.pooling!r}.")
         if "{text}" not in self.passage_template:
@@ -75,17 +76,17 @@ class SentenceEncoder:
         dtype = resolve_dtype(str(settings.get("dtype", "auto")), str(settings.get("device", "auto")))
         return {**settings, "dtype": dtype}
 
-    def queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Encode queries as (texts, dimensions) vectors."""
+    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Encode queries to vectors of shape (texts, dimensions)."""
         return self._encode([self.query_prefix + text for text in texts], self.query_path or self.path)
 
-    def passages(self, passages: Sequence[Passage], advance: Advance | None = None) -> NDArray[np.float32]:
-        """Encode passages as (passages, dimensions) vectors. `advance` receives the size of each finished batch."""
-        texts = [self.passage_prefix + self.passage_template.format(title=p.title, text=p.text) for p in passages]
-        return self._encode(texts, self.path, advance)
+    def encode_passages(self, passages: Sequence[Passage], advance: Advance | None = None) -> NDArray[np.float32]:
+        """Encode passages to vectors of shape (passages, dimensions)."""
+        texts = [self.passage_template.format(title=passage.title, text=passage.text) for passage in passages]
+        return self._encode([self.passage_prefix + text for text in texts], self.path, advance)
 
     def _encode(self, texts: Sequence[str], path: str, advance: Advance | None = None) -> NDArray[np.float32]:
-        """Encode texts in token-budget batches sorted by length. The vectors are in the order of the texts."""
+        """Encode texts in batches of similar length with the model at `path`. The vectors are in the order of the texts."""
         import torch
 
         model, tokenizer, device = self._load(path)
@@ -93,9 +94,13 @@ class SentenceEncoder:
         self.truncated += sum(len(ids) > self.max_length for ids in tokens)
         lengths = [min(len(ids), self.max_length) for ids in tokens]
         vectors = np.zeros((len(texts), model.config.hidden_size), dtype=np.float32)
-        for batch in budget_batches(lengths, self.batch_tokens):
+        for batch in group_by_token_budget(lengths, self.batch_tokens):
             inputs = tokenizer(
-                [texts[n] for n in batch], padding=True, truncation=True, max_length=self.max_length, return_tensors="pt"
+                [texts[index] for index in batch],
+                padding=True,
+                truncation=True,
+                max_length=self.max_length,
+                return_tensors="pt",
             ).to(device)
             with torch.inference_mode():
                 output = model(**inputs)
@@ -120,7 +125,7 @@ class SentenceEncoder:
         return torch.nn.functional.normalize(pooled, dim=-1) if self.normalise else pooled
 
     def _load(self, path: str) -> Any:
-        """Return model, tokenizer and device, which are loaded once per path."""
+        """Return the model, tokenizer and device of a path. They are loaded only once."""
         if path not in self._loaded:
             from transformers import AutoConfig, AutoModel, AutoTokenizer, DPRContextEncoder
             from transformers.utils import logging as hf_logging
@@ -128,11 +133,15 @@ class SentenceEncoder:
             check_model(path)
             hf_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
             device = pick_device(self.device)
-            source, hub_options = hub_arguments(path)
-            architecture = (load_part(AutoConfig, source, **hub_options).architectures or [""])[0]
+            source, hub_options = build_hub_arguments(path)
+            architecture = (load_tokenizer_or_config(AutoConfig, source, **hub_options).architectures or [""])[0]
             # AutoModel loads any DPR folder as a question encoder, which would leave a context encoder's weights random.
             model_class: Any = DPRContextEncoder if architecture == "DPRContextEncoder" else AutoModel
             options = {"dtype": pick_dtype(self.dtype, self.device), "use_safetensors": True, **hub_options}
             model = load_pretrained(model_class, source, may_lack=POOLER_WEIGHTS, **options)
-            self._loaded[path] = model.to(device).eval(), load_part(AutoTokenizer, source, **hub_options), device
+            self._loaded[path] = (
+                model.to(device).eval(),
+                load_tokenizer_or_config(AutoTokenizer, source, **hub_options),
+                device,
+            )
         return self._loaded[path]

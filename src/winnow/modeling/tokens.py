@@ -1,4 +1,4 @@
-"""Look-up of tokens by their text."""
+"""Look-up of token ids by the text of the token."""
 
 from __future__ import annotations
 
@@ -10,16 +10,21 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 
-def single_token(tokenizer: PreTrainedTokenizerBase, text: str, hint: str) -> int:
-    """Return the id of a text that is a single token.
+def get_single_token_id(tokenizer: PreTrainedTokenizerBase, text: str, hint: str) -> int:
+    """Return the id of the token that is exactly `text`.
+
+    Args:
+        tokenizer: Tokenizer of the model.
+        text: Text of the token.
+        hint: Sentence that says what to do, with which the error message ends.
 
     Raises:
-        ModelError: If the tokenizer does not know the text or splits it. The first of several pieces could also begin other
-            words. `hint` completes the message with what to do.
+        ModelError: If the tokenizer does not know the text, or splits it into several tokens. The first of them would not
+            do, because other words could begin with it too.
 
     """
     ids: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
     if len(ids) != 1 or ids[0] == tokenizer.unk_token_id:
         pieces = tokenizer.convert_ids_to_tokens(ids)
-        raise ModelError(f"The tokenizer splits {text!r} into {pieces}; it must be one known token. {hint}")
+        raise ModelError(f"The tokenizer splits {text!r} into {pieces}, but it must be one known token. {hint}")
     return ids[0]

@@ -1,4 +1,4 @@
-"""Checks of model weights: only safetensors files inside the model's folder are loaded, and no weight may be missing."""
+"""Loading of model weights with checks: only safetensors files in the model's folder are read, and none may be missing."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -10,26 +10,30 @@ from winnow.errors import ModelError
 
 
 def check_weight_files(folder: Path) -> None:
-    """Check that a folder has safetensors weights, and that an index of sharded weights names only such files in the folder.
+    """Check that a folder contains safetensors weights, and that an index of sharded weights names only files among them.
 
     Raises:
-        ModelError: If there are no safetensors files, or the index names another kind of file, a file elsewhere, or one that
-            does not exist.
+        ModelError: If there are no safetensors files, or if an index is invalid or names a file of another kind, a file in
+            another folder, or a file that does not exist.
 
     """
     if not list(folder.glob("*.safetensors")):
-        raise ModelError(f"The model folder {folder} has no safetensors weights; pickled weights are not loaded.")
+        raise ModelError(
+            f"The model folder {folder} has no safetensors weights; pickled weights are not loaded. Save the model with "
+            "model.save_pretrained(folder), which writes safetensors."
+        )
     for index in sorted(folder.glob("*.safetensors.index.json")):
         _check_index(index)
 
 
 def _check_index(index: Path) -> None:
+    """Check one index, a JSON file that maps the name of each weight to its file."""
     try:
         weight_map = json.loads(index.read_text())["weight_map"]
         names = sorted({str(name) for name in weight_map.values()})
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelError(
-            f"{index} is not an index of weights ({type(error).__name__}: {error}). Download it again."
+            f"{index} is not an index of weights ({type(error).__name__}: {error}). Download the model again."
         ) from error
     for name in names:
         if PurePosixPath(name).name != name or not name.endswith(".safetensors"):
@@ -41,45 +45,45 @@ def _check_index(index: Path) -> None:
 def load_pretrained(model_class: Any, source: str, *, may_lack: Sequence[str] = (), **options: Any) -> Any:
     """Load a model with transformers, and check that its weights are complete.
 
-    transformers draws missing weights at random, with a warning only.
+    Without the check, transformers initialises missing weights at random and only warns.
 
     Args:
         model_class: Class of the model, such as `AutoModel`.
-        source: Folder, or name on the hub.
-        may_lack: Prefixes of weights that may be missing, because they are trained or not used.
+        source: Folder or hub name of the model.
+        may_lack: Prefixes of weights that may be missing, because they will be trained or are not used.
         options: Further arguments of `from_pretrained`.
 
     Raises:
-        ModelError: If the model cannot be loaded, or if a weight is missing, naming the first ones.
+        ModelError: If the model cannot be loaded, or if weights are missing. The message names the first ones.
 
     """
-    with _named_errors(source):
+    with _convert_errors(source):
         model, info = model_class.from_pretrained(source, output_loading_info=True, **options)
     prefix = f"{model.base_model_prefix}."
     missing = sorted(name for name in info["missing_keys"] if not name.removeprefix(prefix).startswith(tuple(may_lack)))
     if missing:
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
         raise ModelError(
-            f"{source} lacks the weights {', '.join(missing[:3])}{more}, in whose place there would be random values. Check "
-            "that it is a complete model of this architecture, and download it again."
+            f"{source} lacks the weights {', '.join(missing[:3])}{more}, which would have random values. Check that it is a "
+            "complete model of this architecture, and download it again."
         )
     return model
 
 
-def load_part(part_class: Any, source: str, **options: Any) -> Any:
+def load_tokenizer_or_config(part_class: Any, source: str, **options: Any) -> Any:
     """Load a tokenizer or configuration with transformers.
 
     Raises:
-        ModelError: If it cannot be loaded.
+        ModelError: If the tokenizer or configuration cannot be loaded.
 
     """
-    with _named_errors(source):
+    with _convert_errors(source):
         return part_class.from_pretrained(source, **options)
 
 
 @contextmanager
-def _named_errors(source: str) -> Iterator[None]:
-    """Turn what transformers raises for a model that it cannot load into a ModelError; errors of memory and devices stay."""
+def _convert_errors(source: str) -> Iterator[None]:
+    """Convert errors that transformers raises while it loads a model to ModelError. Out-of-memory errors are not converted."""
     import torch
 
     try:

@@ -1,1 +1,1 @@
-"""Readers: engines that serve Generate requests and, if they support it, Likelihood requests."""
+"""Readers: language models, on this machine or behind an API, that serve Generate and, if possible, Likelihood requests."""

@@ -1,4 +1,4 @@
-"""Base class of local readers: token-budget batches sorted by length, context lengths and identities."""
+"""Base class of readers that run a model on this machine, in batches of requests of similar length."""
 
 from __future__ import annotations
 
@@ -9,16 +9,23 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from winnow.errors import ConfigError
-from winnow.modeling.loading import LanguageModel, check_model, keep_freed_memory, resolve_dtype, weights_digest
+from winnow.modeling.loading import LanguageModel, check_model, compute_weights_digest, keep_freed_memory, resolve_dtype
 from winnow.records import Generate, Generation, Likelihood, Request, Result, Score
 
 _TOKENS_PER_MESSAGE = 64
-"""An upper bound on the tokens that a chat template adds to a message."""
+"""An upper bound on the number of tokens that a chat template adds to a message."""
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
-    """A tokenised request: `ids` are the tokens of the prompt, `target` those of a Likelihood's continuation."""
+class TokenisedRequest:
+    """A tokenised request.
+
+    Attributes:
+        request: Original request.
+        ids: Token ids of the prompt.
+        target: Token ids of the continuation of a Likelihood request; empty for a Generate request.
+
+    """
 
     request: Generate | Likelihood
     ids: Sequence[int]
@@ -26,28 +33,28 @@ class Item:
 
     @property
     def length(self) -> int:
-        """Return the number of tokens of prompt and continuation together."""
+        """Return the total number of tokens of prompt and continuation."""
         return len(self.ids) + len(self.target)
 
 
 @dataclass
 class LocalEngine(ABC):
-    """Base class of engines that run a model on this machine. Subclasses define loading, encoding, generation and scoring.
+    """Base class of engines that run a model on this machine. Subclasses load the model, tokenise, generate and score.
 
     Args:
         path: Safetensors folder, hub name or (causal models only) GGUF file.
         name: Name of the model in the ledger and in reports.
-        dtype: "float32", "bfloat16", "float16" or "auto" (bfloat16 if the hardware supports it). A bfloat16 result may
+        dtype: "float32", "bfloat16", "float16" or "auto" (bfloat16 if the hardware supports it). In bfloat16, a result may
             depend on the other requests of its batch.
         device: "auto", "cpu" or "cuda".
-        quantize: "none" or, on CUDA only, "4bit" (bitsandbytes).
+        quantize: "none", or "4bit" for 4-bit weights (bitsandbytes, CUDA only).
         context_length: Maximum number of tokens of prompt and reply together; None means the model's own limit.
         batch_tokens: Maximum number of padded prompt tokens per batch.
         batch_size: Maximum number of prompts per batch.
         capacity: Maximum number of requests in the queue.
-        deterministic: Run every prompt alone and without a shared prefix, so that a reply depends on its request only, at
-            the speed of single prompts. Otherwise rounding in bfloat16 may change a reply with what shares its batch
-            (docs/rules.md has the share).
+        deterministic: Whether to run every prompt in a batch of its own and without a shared prefix. This is slower, but a
+            reply then depends only on its request. Otherwise, rounding in bfloat16 may change a reply when other requests
+            share its batch (docs/rules.md reports how often).
 
     """
 
@@ -57,6 +64,7 @@ class LocalEngine(ABC):
         "batch_size": "batches affect replies only by rounding, and not at all with `deterministic`",
         "capacity": "the length of the queue does not affect replies",
     }
+    """Settings that do not affect replies except by rounding, each with the reason."""
 
     path: str
     name: str
@@ -70,17 +78,18 @@ class LocalEngine(ABC):
     deterministic: bool = False
     _lm: LanguageModel | None = field(default=None, repr=False)
     _identity: str = field(default="", repr=False)
-    _pending: dict[Hashable, list[Item]] = field(default_factory=dict, repr=False)
+    _pending: dict[Hashable, list[TokenisedRequest]] = field(default_factory=dict, repr=False)
+    """Queued requests, sorted by length, in one list for each group that can share a batch."""
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if a size is below 1 or `quantize` is unknown."""
+        """Raise ConfigError if a batch or queue size is below 1, or if `quantize` is unknown."""
         if min(self.batch_tokens, self.batch_size, self.capacity) < 1:
             raise ConfigError(
-                f"reader.batch_tokens, batch_size and capacity start at 1; received {self.batch_tokens}, "
-                f"{self.batch_size}, {self.capacity}."
+                "reader.engine: batch_tokens, batch_size and capacity start at 1; received "
+                f"{self.batch_tokens}, {self.batch_size} and {self.capacity}."
             )
         if self.quantize not in ("none", "4bit"):
-            raise ConfigError(f"reader.quantize must be none or 4bit; received {self.quantize!r}.")
+            raise ConfigError(f"reader.engine.quantize must be none or 4bit; received {self.quantize!r}.")
 
     @classmethod
     def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,17 +104,17 @@ class LocalEngine(ABC):
 
     @property
     def identity(self) -> str:
-        """Return the name, the digest of the weights, the precision, and whether prompts run alone."""
+        """Return the name, the digest of the weights, the precision, and "deterministic" if that is set."""
         if not self._identity:
             dtype = resolve_dtype(self.dtype, self.device)
             precision = dtype if self.quantize == "none" else f"{dtype}/{self.quantize}"
-            alone = "/deterministic" if self.deterministic else ""
-            self._identity = f"{self.name}@{weights_digest(self.path)}/{precision}{alone}"
+            suffix = "/deterministic" if self.deterministic else ""
+            self._identity = f"{self.name}@{compute_weights_digest(self.path)}/{precision}{suffix}"
         return self._identity
 
     @property
     def lm(self) -> LanguageModel:
-        """Return the model, which is loaded on first use."""
+        """Return the model with its tokenizer. The model is loaded on first use."""
         if self._lm is None:
             keep_freed_memory()
             self._lm = self.load()
@@ -116,58 +125,62 @@ class LocalEngine(ABC):
         """Return the maximum number of tokens of prompt and reply together."""
         return self.context_length or self.lm.context_length
 
-    def refusal(self, request: Request) -> str | None:  # noqa: ARG002 (for subclasses)
-        """Return None, because a local model serves every request of its kinds."""
+    def explain_refusal(self, request: Request) -> str | None:  # noqa: ARG002 (for subclasses)
+        """Return None, because a local model serves every Generate and Likelihood request."""
         return None
 
     def check(self) -> None:
-        """Raise ModelError, before loading, if the model lacks a tokenizer, a config or safe weights."""
+        """Raise ModelError, without loading the model, if it has no tokenizer, no config or no weights in a safe format."""
         check_model(self.path)
 
     def close(self) -> None:
-        """Release the weights."""
+        """Release the model weights."""
         self._lm = None
 
     def fits(self, request: Request) -> bool:
         """Return whether prompt and reply fit into the context length. Short prompts are accepted without tokenising them."""
-        text_request = _text_request(request)
+        text_request = _require_text_request(request)
         messages = text_request.messages
         if isinstance(text_request, Generate):
             max_reply_tokens = text_request.decoding.max_new_tokens
         else:
             max_reply_tokens = len(text_request.continuation.encode()) + 1
-        max_prompt_tokens = sum(len(m.content.encode()) for m in messages) + _TOKENS_PER_MESSAGE * len(messages)
+        prompt_bytes = sum(len(message.content.encode()) for message in messages)  # a token has at least one byte
+        max_prompt_tokens = prompt_bytes + _TOKENS_PER_MESSAGE * len(messages)
         if max_prompt_tokens + max_reply_tokens < self.token_limit:
             return True
-        item = self.encode(text_request)
-        return item.length + (max_reply_tokens if isinstance(text_request, Generate) else 0) <= self.token_limit
+        item = self.encode(text_request)  # includes the continuation of a Likelihood
+        tokens_to_generate = max_reply_tokens if isinstance(text_request, Generate) else 0
+        return item.length + tokens_to_generate <= self.token_limit
 
-    def size(self, request: Request) -> int:
+    def count_tokens(self, request: Request) -> int:
         """Return the length of the prompt in tokens, including the chat template."""
-        return len(self.encode(_text_request(request)).ids)
+        return len(self.encode(_require_text_request(request)).ids)
 
     def submit(self, requests: Sequence[Request]) -> None:
-        """Queue requests in groups that can share a batch, sorted by length."""
+        """Tokenise and queue requests. Requests that can share a batch form a group, which is sorted by length."""
         for request in requests:
-            text_request = _text_request(request)
+            text_request = _require_text_request(request)
             item = self.encode(text_request)
-            insort(self._pending.setdefault(_batch_key(text_request), []), item, key=lambda item: item.length)
+            group = self._pending.setdefault(_build_batch_key(text_request), [])
+            insort(group, item, key=lambda queued: queued.length)
 
     def collect(self, timeout: float) -> Sequence[tuple[Request, Result]]:  # noqa: ARG002 (nothing to wait for)
-        """Run the batch of the longest pending prompts that can share one."""
+        """Run one batch, which contains the longest queued request and the next shorter ones of its group."""
         if not self._pending:
             return []
-        key = max(self._pending, key=lambda key: self._pending[key][-1].length)
-        items = self._pending[key]
-        count = 1 if self.deterministic else min(self.batch_size, max(1, self.batch_tokens // max(1, items[-1].length)))
-        batch, self._pending[key] = items[-count:], items[:-count]
-        if not self._pending[key]:
-            del self._pending[key]
+        batch_key = max(self._pending, key=lambda group_key: self._pending[group_key][-1].length)
+        items = self._pending[batch_key]
+        longest_length = max(1, items[-1].length)
+        row_count = 1 if self.deterministic else min(self.batch_size, max(1, self.batch_tokens // longest_length))
+        batch, self._pending[batch_key] = items[-row_count:], items[:-row_count]
+        if not self._pending[batch_key]:
+            del self._pending[batch_key]
         results: Sequence[Result] = self.generate(batch) if isinstance(batch[0].request, Generate) else self.score(batch)
         return [(item.request, result) for item, result in zip(batch, results, strict=True)]
 
-    def target(self, request: Likelihood) -> list[int]:
-        """Tokenise a continuation, and append the end token if it is scored too."""
+    def tokenise_target(self, request: Likelihood) -> list[int]:
+        """Tokenise the continuation of a request. Append the end token if the request includes it."""
         tokenizer = self.lm.tokenizer
         ids: list[int] = tokenizer(request.continuation, add_special_tokens=False)["input_ids"]
         return [*ids, tokenizer.eos_token_id] if request.include_eos else ids
@@ -177,26 +190,27 @@ class LocalEngine(ABC):
         """Load the model and its tokenizer."""
 
     @abstractmethod
-    def encode(self, request: Generate | Likelihood) -> Item:
-        """Tokenise a request."""
+    def encode(self, request: Generate | Likelihood) -> TokenisedRequest:
+        """Tokenise the prompt of a request and, for a Likelihood, its continuation."""
 
     @abstractmethod
-    def generate(self, batch: Sequence[Item]) -> list[Generation]:
-        """Generate a reply to each prompt. All requests have the same max_new_tokens."""
+    def generate(self, batch: Sequence[TokenisedRequest]) -> list[Generation]:
+        """Generate a reply to each item. All requests have the same max_new_tokens, logprobs and token_logprobs."""
 
     @abstractmethod
-    def score(self, batch: Sequence[Item]) -> list[Score]:
+    def score(self, batch: Sequence[TokenisedRequest]) -> list[Score]:
         """Compute log P(continuation | prompt) for each item, in nats."""
 
 
-def _text_request(request: Request) -> Generate | Likelihood:
+def _require_text_request(request: Request) -> Generate | Likelihood:
+    """Return the request unchanged if it is a Generate or Likelihood request; raise ConfigError otherwise."""
     if not isinstance(request, Generate | Likelihood):
-        raise ConfigError(f"A reader serves Generate and Likelihood requests; received {type(request).__name__}.")
+        raise ConfigError(f"A local reader serves Generate and Likelihood requests; received {type(request).__name__}.")
     return request
 
 
-def _batch_key(request: Generate | Likelihood) -> Hashable:
-    """Return a key that is equal for requests that can share a batch."""
+def _build_batch_key(request: Generate | Likelihood) -> Hashable:
+    """Build a key that is equal for requests that can share a batch."""
     if isinstance(request, Generate):
         return request.decoding.max_new_tokens, request.decoding.logprobs, request.token_logprobs
     return "likelihood"

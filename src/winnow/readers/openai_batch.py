@@ -1,8 +1,9 @@
 """A reader for OpenAI's Batch API, which returns replies within a day at half the price.
 
 A batch outlives the process that created it. Its requests are written to a state file before they are sent. A restarted
-reader first polls the batches of its state files. All their results go to the driver, which stores them in the ledger
-whether or not this run requests them. A state file is deleted only when the driver confirms that the results are stored.
+reader first polls the batches of its state files, and returns all their results to the driver, the component that runs
+strategies. The driver stores the results in the ledger whether or not this run requests them. A state file is deleted only
+after the next call of `collect`, which confirms that the results are stored.
 """
 
 from __future__ import annotations
@@ -19,39 +20,47 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from winnow.errors import CallRefusedError, ConfigError, ReaderError
-from winnow.keys import request_key
-from winnow.readers.openai_engine import OpenAIEngine, as_generate
+from winnow.keys import compute_request_key
+from winnow.readers.openai_engine import OpenAIEngine, require_generate
 from winnow.readers.openai_protocol import ModelMismatchError, RetryableError
 from winnow.records import Decoding, Failed, Generate, Generation, Message, Request, Result, TooLong, Usage
 
 if TYPE_CHECKING:
     import openai
 
-_TERMINAL = ("completed", "expired", "failed", "cancelled")
+_FINISHED_STATUSES = ("completed", "expired", "failed", "cancelled")
+"""Statuses of a batch that will return no further results."""
 _MAX_ATTEMPTS = 3
-"""Maximum number of times that a request is sent if its batches return no reply to it."""
+"""Maximum number of batches in which a request without a reply is sent."""
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
-Outcome = Generation | TooLong | Failed
+BatchResult = Generation | TooLong | Failed
 
 
 @dataclass(slots=True)
-class _Entry:
-    """A request of this run that has no result yet."""
+class _PendingRequest:
+    """A request of this run that has no result yet.
+
+    Attributes:
+        request: Original request.
+        queued: Whether the request waits to be sent. Otherwise, a batch in progress contains it.
+        attempts: Number of batches in which the request was sent.
+        reserved: Usage that is reserved in the budget, or None if the request is not in a batch of this run.
+
+    """
 
     request: Generate
     queued: bool = True
-    """Whether the request waits to be sent. Otherwise a batch contains it."""
     attempts: int = 0
     reserved: Usage | None = None
 
 
 @dataclass
 class OpenAIBatchReader(OpenAIEngine):
-    """Serves Generate requests through /v1/batches.
+    """A reader that serves Generate requests through the endpoint /v1/batches.
 
     Args (in addition to those of OpenAIEngine):
-        state: Folder of the state files of batches in progress.
+        state: Folder for the state files of batches in progress.
         poll_seconds: Seconds between two polls of the batches.
         capacity: Maximum number of requests per batch (OpenAI's limit is 50,000).
         patience: Seconds for which calls to a failing or unreachable server are retried.
@@ -60,49 +69,54 @@ class OpenAIBatchReader(OpenAIEngine):
 
     revision: ClassVar[int] = 1
     speed_only: ClassVar[Mapping[str, str]] = {
-        "state": "where the state of batches is stored",
-        "poll_seconds": "how often a batch is polled",
-        "capacity": "how many requests share a batch",
-        "patience": "how long a failing server is retried",
+        "state": "the folder of the state files does not affect replies",
+        "poll_seconds": "it decides how often a batch is polled but does not affect replies",
+        "capacity": "it decides how many requests share a batch but does not affect replies",
+        "patience": "it decides how long a failing server is retried but does not affect replies",
     }
 
     state: str = "batches"
     poll_seconds: float = 30.0
     capacity: int = 50_000
     patience: float = 3600.0
-    _entries: dict[str, _Entry] = field(default_factory=dict, repr=False)
+    _pending: dict[str, _PendingRequest] = field(default_factory=dict, repr=False)
+    """Requests without a result, by key."""
     _delivered: list[Path] = field(default_factory=list, repr=False)
     """State files of batches whose results were returned but are not confirmed as stored."""
     _error: Exception | None = field(default=None, repr=False)
+    """Error that is raised once no batch is in progress."""
     _next_poll: float = field(default=0.0, repr=False)
+    """Time of the next poll on the clock of `time.monotonic`."""
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for settings under which no request could be sent."""
+        """Raise ConfigError for settings with which no request could be sent."""
         if self.capacity < 1 or self.poll_seconds < 0:
             raise ConfigError(
-                f"reader.capacity starts at 1 and poll_seconds at 0; received {self.capacity}, {self.poll_seconds}."
+                "reader.engine: capacity must be at least 1 and poll_seconds at least 0; received "
+                f"{self.capacity} and {self.poll_seconds}."
             )
         super().__post_init__()
 
     def close(self) -> None:
-        """Close the connections. Batches in progress are left to the next run."""
+        """Close the connections. The next run continues the batches in progress."""
         if "_client" in self.__dict__:
             self._client.close()
 
     def submit(self, requests: Sequence[Request]) -> None:
-        """Queue requests. The next `collect` sends those that no batch in progress contains."""
+        """Queue requests. The next call of `collect` sends those that no batch in progress contains."""
         for request in requests:
-            self._entries[request_key(self.identity, request).hex()] = _Entry(as_generate(request))
+            key = compute_request_key(self.identity, request).hex()
+            self._pending[key] = _PendingRequest(require_generate(request))
 
     def collect(self, timeout: float) -> Sequence[tuple[Request, Result | TooLong]]:
-        """Poll the batches, send queued requests and wait for results for up to `timeout` seconds.
+        """Poll the batches, send queued requests and wait up to `timeout` seconds for results.
 
-        A stored error is raised once no batch is in progress.
+        An error that stopped the reader is raised once no batch is in progress.
         """
         for path in self._delivered:
             path.unlink(missing_ok=True)
         self._delivered = []
-        if not self._entries:
+        if not self._pending:
             return []
         deadline = time.monotonic() + timeout
         while True:
@@ -114,14 +128,17 @@ class OpenAIBatchReader(OpenAIEngine):
                     raise self._error
                 self._send()
                 self._next_poll = time.monotonic() + self.poll_seconds
-            pause = min(self._next_poll, deadline) - time.monotonic()
-            if pause > 0:
-                time.sleep(pause)
+            wait_seconds = min(self._next_poll, deadline) - time.monotonic()
+            if wait_seconds > 0:
+                time.sleep(wait_seconds)
             if time.monotonic() >= deadline:
                 return []
 
     def _poll_all(self) -> list[tuple[Request, Result | TooLong]]:
-        """Poll every batch; if one fails, return the results of those before it first, and raise at the next poll."""
+        """Poll every batch and return their results.
+
+        If polling a batch fails, the results of the batches before it are returned first. The next poll raises the error.
+        """
         results: list[tuple[Request, Result | TooLong]] = []
         for path in self._state_files():
             try:
@@ -138,45 +155,45 @@ class OpenAIBatchReader(OpenAIEngine):
         return [path for path in paths if json.loads(path.read_text())["engine"] == self.identity]
 
     def _send(self) -> None:
-        """Send the queued requests that the budget allows as one batch."""
-        in_progress = {key for path in self._state_files() for key in _packed_requests(json.loads(path.read_text()))}
-        selected: dict[str, _Entry] = {}
-        for key, entry in self._entries.items():
-            if not entry.queued or key in in_progress:
-                entry.queued = False
+        """Send the queued requests in one batch, as far as the budget allows."""
+        keys_in_progress = {key for path in self._state_files() for key in _read_packed_requests(json.loads(path.read_text()))}
+        selected: dict[str, Generate] = {}
+        for key, pending in self._pending.items():
+            if not pending.queued or key in keys_in_progress:
+                pending.queued = False
                 continue
-            max_usage = self.protocol.max_usage(entry.request)
+            max_usage = self.protocol.estimate_max_usage(pending.request)
             if self._error is not None or not self.spending.reserve(max_usage):
-                self._error = self._error or self.spending.exhausted()
+                self._error = self._error or self.spending.build_budget_error()
                 break
-            entry.queued, entry.reserved, entry.attempts = False, max_usage, entry.attempts + 1
-            selected[key] = entry
+            pending.queued, pending.reserved, pending.attempts = False, max_usage, pending.attempts + 1
+            selected[key] = pending.request
         if selected:
-            self._create({key: entry.request for key, entry in selected.items()})
+            self._create_batch(selected)
 
-    def _create(self, requests: Mapping[str, Generate]) -> None:
-        """Create a batch, and write its state file before and after."""
+    def _create_batch(self, requests: Mapping[str, Generate]) -> None:
+        """Create a batch. Its state file is written before, and completed with the id of the batch after."""
         endpoint = {"method": "POST", "url": "/v1/chat/completions"}
         lines = "".join(
-            json.dumps({"custom_id": key, **endpoint, "body": self.protocol.body(request)}) + "\n"
+            json.dumps({"custom_id": key, **endpoint, "body": self.protocol.build_body(request)}) + "\n"
             for key, request in requests.items()
         )
         name = f"winnow-{time.time_ns()}"
         path = Path(self.state) / f"{name}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
-        packed_requests = {key: _pack(request) for key, request in requests.items()}
+        packed_requests = {key: _pack_request(request) for key, request in requests.items()}
         state = {"engine": self.identity, "name": name, "batch": None, "requests": packed_requests}
-        _write(path, state)
+        _write_state(path, state)
         file = self._with_retries(
             lambda: self._client.files.create(file=(f"{name}.jsonl", io.BytesIO(lines.encode())), purpose="batch")
         )
         attempts = itertools.count()
 
-        def create() -> str:
-            """Create the batch, unless an earlier attempt did, whose reply was lost: a second batch would be paid for too."""
-            existing = _named(name, self._client.batches.list(limit=100)) if next(attempts) else None
-            if existing is not None:
-                return existing
+        def create_once() -> str:
+            """Create the batch, unless an earlier attempt did and its reply was lost. A second batch would be billed too."""
+            existing_id = _find_by_name(name, self._client.batches.list(limit=100)) if next(attempts) else None
+            if existing_id is not None:
+                return existing_id
             batch = self._client.batches.create(
                 input_file_id=file.id,
                 endpoint="/v1/chat/completions",
@@ -185,61 +202,66 @@ class OpenAIBatchReader(OpenAIEngine):
             )
             return batch.id
 
-        batch_id = self._with_retries(create)
-        _write(path, state | {"batch": batch_id})
-        _log.warning("Batch %s: %d requests sent; the next run continues it if this process ends.", batch_id, len(requests))
+        batch_id = self._with_retries(create_once)
+        _write_state(path, state | {"batch": batch_id})
+        _log.warning("Sent %d requests in batch %s. If this process ends, the next run continues it.", len(requests), batch_id)
 
     def _poll(self, path: Path) -> list[tuple[Request, Result | TooLong]]:
-        """Return the results of a batch if it is finished. Requests without an outcome are queued again."""
+        """Return the results of a batch if it is finished. Requests without a result are queued again."""
         state = json.loads(path.read_text())
-        batch_id = state["batch"] or self._find_batch(state["name"])
+        batch_id = state["batch"] or self._find_batch_id(state["name"])
         if batch_id is None:
-            _log.warning("Batch %s was never created; its requests are sent again.", state["name"])
-            return self._finish(path, state, {})
+            _log.warning("Batch %s was never created. Its requests are sent again.", state["name"])
+            return self._finish_batch(path, state, {})
         batch = self._with_retries(lambda: self._client.batches.retrieve(batch_id))
-        if batch.status not in _TERMINAL:
+        if batch.status not in _FINISHED_STATUSES:
             return []
         if batch.status == "failed":
-            reason = self.protocol.scrub(str(batch.errors))[:300]
+            reason = self.protocol.mask_api_key(str(batch.errors))[:300]
             self._error = ReaderError(f"The server refused batch {batch_id}: {reason}. Finished calls are in the ledger.")
-        outcomes: dict[str, Outcome] = {}
+        results: dict[str, BatchResult] = {}
         for file_id in (batch.output_file_id, batch.error_file_id):
-            outcomes.update(self._read(file_id) if file_id else ())
-        total = len(_packed_requests(state))
-        if len(outcomes) < total:
-            _log.warning("Batch %s is %s with %d of %d replies.", batch_id, batch.status, len(outcomes), total)
-        return self._finish(path, state, outcomes)
+            results.update(self._read_results(file_id) if file_id else ())
+        total = len(_read_packed_requests(state))
+        if len(results) < total:
+            _log.warning("Batch %s is %s with %d of %d replies.", batch_id, batch.status, len(results), total)
+        return self._finish_batch(path, state, results)
 
-    def _finish(
-        self, path: Path, state: Mapping[str, Any], outcomes: Mapping[str, Outcome]
+    def _finish_batch(
+        self, path: Path, state: Mapping[str, Any], results_by_key: Mapping[str, BatchResult]
     ) -> list[tuple[Request, Result | TooLong]]:
-        """Commit the usage of a finished batch and return its results. Requests without an outcome are queued again."""
+        """Commit the usage of a finished batch and return its results.
+
+        Requests without a result are queued again. If one was sent `_MAX_ATTEMPTS` times, the reader stops.
+        """
         self._delivered.append(path)
         results: list[tuple[Request, Result | TooLong]] = []
-        for key, packed in _packed_requests(state).items():
-            outcome, entry = outcomes.get(key), self._entries.get(key)
-            if entry is not None and entry.reserved is not None:
-                self.spending.commit(entry.reserved, outcome.usage if isinstance(outcome, Generation) else Usage())
-                entry.reserved = None
-            if outcome is not None:
-                results.append((_unpack(packed) if entry is None else entry.request, outcome))
-                self._entries.pop(key, None)
-            elif entry is not None and entry.attempts < _MAX_ATTEMPTS:
-                entry.queued = True
-            elif entry is not None and self._error is None:
+        for key, packed in _read_packed_requests(state).items():
+            result, pending = results_by_key.get(key), self._pending.get(key)
+            if pending is not None and pending.reserved is not None:
+                self.spending.commit(pending.reserved, result.usage if isinstance(result, Generation) else Usage())
+                pending.reserved = None
+            if result is not None:
+                results.append((_unpack_request(packed) if pending is None else pending.request, result))
+                self._pending.pop(key, None)
+            elif pending is not None and pending.attempts < _MAX_ATTEMPTS:
+                pending.queued = True
+            elif pending is not None and self._error is None:
                 self._error = ReaderError(
-                    f"A request came back without a reply {_MAX_ATTEMPTS} times. Finished calls are in the ledger."
+                    f"A request was sent in {_MAX_ATTEMPTS} batches and received no reply. Finished calls are in the ledger. "
+                    "Run the command again to send the request again."
                 )
         return results
 
-    def _find_batch(self, name: str) -> str | None:
-        """Find the id of a batch by name, in case a process ended between creating it and saving its id."""
-        return self._with_retries(lambda: _named(name, self._client.batches.list(limit=100)))
+    def _find_batch_id(self, name: str) -> str | None:
+        """Return the id of the batch with this name, or None. A process may have ended before it saved the id."""
+        return self._with_retries(lambda: _find_by_name(name, self._client.batches.list(limit=100)))
 
-    def _read(self, file_id: str) -> Iterator[tuple[str, Outcome]]:
-        """Yield the outcome of each line that has one. A permanent refusal ends the run after all results are returned.
+    def _read_results(self, file_id: str) -> Iterator[tuple[str, BatchResult]]:
+        """Yield the key and the result of each line of a result file.
 
-        A line that is not of the protocol loses no other: its request, if it can be told, is sent again.
+        A line without a result, or in an unknown format, is skipped, and its request is sent again. A permanent refusal
+        stops the reader after all results are returned.
         """
         for line in self._with_retries(lambda: self._client.files.content(file_id).text).split("\n"):
             if not line.strip():
@@ -249,42 +271,48 @@ class OpenAIBatchReader(OpenAIEngine):
                 key = row["custom_id"]
                 if not isinstance(key, str):
                     raise TypeError(f"custom_id is {type(key).__name__}")
-                outcome = self._line_outcome(key, row)
+                result = self._convert_line(key, row)
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-                excerpt = self.protocol.scrub(line[:80])
-                _log.warning("A line of file %s is not of the protocol (%s): %r", file_id, type(error).__name__, excerpt)
+                excerpt = self.protocol.mask_api_key(line[:80])
+                _log.warning("Skipped a line of file %s in an unknown format (%s): %r", file_id, type(error).__name__, excerpt)
                 continue
-            if outcome is not None:
-                yield key, outcome
+            if result is not None:
+                yield key, result
 
-    def _line_outcome(self, key: str, row: Mapping[str, Any]) -> Outcome | None:
-        """Return the outcome of a line, or None if its request is to be sent again, or is of another run and was refused."""
+    def _convert_line(self, key: str, row: Mapping[str, Any]) -> BatchResult | None:
+        """Convert a line to its result.
+
+        Returns:
+            The result, or None if the request is to be sent again, was permanently refused, or is of another run.
+
+        """
         try:
-            return self._outcome(row)
+            return self._parse_line(row)
         except RetryableError:
             return None
         except ModelMismatchError:
-            raise  # the batch is read again once the model is accepted
+            raise  # the next run reads the batch again, when the user has accepted the model
         except ReaderError as error:
-            entry = self._entries.get(key)
-            if entry is None:
-                return None  # a call of another run, for which no plan of this run waits
-            if isinstance(error, CallRefusedError) and entry.request.may_fail:
+            pending = self._pending.get(key)
+            if pending is None:
+                return None  # the request is of another run, and this run does not need its result
+            if isinstance(error, CallRefusedError) and pending.request.may_fail:
                 return Failed(str(error))
             self._error = error
             return None
 
-    def _outcome(self, row: Mapping[str, Any]) -> Generation | TooLong:
+    def _parse_line(self, row: Mapping[str, Any]) -> Generation | TooLong:
+        """Parse a line of a result file; raise RetryableError or ReaderError if its request failed."""
         reply = row.get("response") or {}
         if reply.get("status_code") == 200:
-            return self.protocol.generations(json.dumps(reply["body"]), [_ANY_REQUEST])[0]
+            return self.protocol.parse_reply(json.dumps(reply["body"]), [_PLACEHOLDER_REQUEST])[0]
         error = (reply.get("body") or {}).get("error") or row.get("error") or {}
         if not isinstance(error, Mapping):
             error = {"message": str(error)}
-        return self.protocol.status(int(reply.get("status_code") or 500), error, {}, str(error.get("code") or ""))
+        return self.protocol.convert_refusal(int(reply.get("status_code") or 500), error, {}, str(error.get("code") or ""))
 
     def _with_retries(self, call: Callable[[], T]) -> T:
-        """Make a call to the server and retry it for `patience` seconds if it fails."""
+        """Call the server, and retry the call for `patience` seconds if it fails."""
         import openai
         import tenacity
 
@@ -294,8 +322,8 @@ class OpenAIBatchReader(OpenAIEngine):
                 return call()
             except openai.OpenAIError as error:
                 failure = error
-            self.protocol.outcome(failure)
-            raise ReaderError(self.protocol.scrub(f"The server refused a batch: {failure}"))
+            self.protocol.convert_error(failure)
+            raise ReaderError(self.protocol.mask_api_key(f"{self.base_url} refused a call of the Batch API: {failure}"))
 
         retrying = tenacity.Retrying(
             stop=tenacity.stop_after_delay(self.patience),
@@ -307,24 +335,27 @@ class OpenAIBatchReader(OpenAIEngine):
             return retrying(attempt)
         except RetryableError as error:
             failure = ReaderError(
-                f"The server failed for {self.patience:.0f} s; the last failure: {error}. Run again to continue."
+                f"{self.base_url} failed for {self.patience:.0f} s. The last failure was: {error}. Run the command again to "
+                "continue the batch."
             )
         raise failure
 
     @cached_property
     def _client(self) -> openai.OpenAI:
+        """Client of the openai package. It does not retry, because `_with_retries` does."""
         import openai
 
-        return openai.OpenAI(api_key=self.protocol.key(), base_url=self.base_url, max_retries=0)
+        return openai.OpenAI(api_key=self.protocol.read_api_key(), base_url=self.base_url, max_retries=0)
 
 
-def _packed_requests(state: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the packed requests of a batch by key."""
-    requests: Mapping[str, Any] = state["requests"] if "requests" in state else state["asked"]  # the name in version 0.1
+def _read_packed_requests(state: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the requests of a batch by key, as `_pack_request` wrote them."""
+    requests: Mapping[str, Any] = state["requests"] if "requests" in state else state["asked"]  # version 0.1 used this name
     return requests
 
 
-def _pack(request: Generate) -> dict[str, Any]:
+def _pack_request(request: Generate) -> dict[str, Any]:
+    """Convert a request to JSON values for a state file."""
     return {
         "messages": [asdict(message) for message in request.messages],
         "decoding": asdict(request.decoding),
@@ -332,22 +363,23 @@ def _pack(request: Generate) -> dict[str, Any]:
     }
 
 
-def _unpack(packed: Mapping[str, Any]) -> Generate:
+def _unpack_request(packed: Mapping[str, Any]) -> Generate:
+    """Convert the JSON values of a state file to a request."""
     messages = tuple(Message(**message) for message in packed["messages"])
     return Generate(messages, Decoding(**packed["decoding"]), packed["sample"])
 
 
-_ANY_REQUEST = Generate((), Decoding())
-"""Placeholder for the request of a batch line. The reply is parsed without it."""
+_PLACEHOLDER_REQUEST = Generate((), Decoding())
+"""Stands for the request of a line, which is not needed to parse the reply."""
 
 
-def _named(name: str, batches: Iterable[Any]) -> str | None:
+def _find_by_name(name: str, batches: Iterable[Any]) -> str | None:
     """Return the id of the batch with this name in its metadata, or None if there is none."""
     return next((batch.id for batch in batches if (batch.metadata or {}).get("winnow") == name), None)
 
 
-def _write(path: Path, state: Mapping[str, Any]) -> None:
+def _write_state(path: Path, state: Mapping[str, Any]) -> None:
     """Write a state file atomically."""
-    partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(state))
-    partial.rename(path)
+    partial_path = path.with_suffix(".partial")
+    partial_path.write_text(json.dumps(state))
+    partial_path.rename(path)

@@ -1,4 +1,4 @@
-"""A reader for servers with an OpenAI-compatible chat API: OpenAI, vLLM, llama.cpp, transformers serve, Ollama."""
+"""A reader for servers with an OpenAI-compatible chat API, such as OpenAI, vLLM, llama.cpp, transformers serve and Ollama."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from winnow.errors import CallRefusedError, ConfigError, ReaderError
-from winnow.readers.openai_engine import OpenAIEngine, as_generate
+from winnow.readers.openai_engine import OpenAIEngine, require_generate
 from winnow.readers.openai_protocol import RetryableError
-from winnow.readers.pacing import Breaker, Gate, Pacing
+from winnow.readers.pacing import CircuitBreaker, ConcurrencyLimit, Pacing
 from winnow.readers.reply_limit import limit_reply
 from winnow.records import Failed, Generate, Generation, Request, Result, TooLong, Usage
 
@@ -25,96 +25,99 @@ if TYPE_CHECKING:
     import tenacity
 
 _log = logging.getLogger(__name__)
-Pair = tuple[Request, Result | TooLong]
-_ANNOUNCED_SECONDS = 30.0
-"""Waits that a server asks for are announced if they are longer."""
-_END: Sequence[Pair] = ()
-"""Sentinel in the queue of results: no more results follow."""
+RequestResult = tuple[Request, Result | TooLong]
+_LONG_WAIT_SECONDS = 30.0
+"""A wait that a server asks for is logged if it is longer than this."""
+_END_OF_RESULTS: Sequence[RequestResult] = ()
+"""Marker in the queue of results. It means that no further results follow."""
 
 
 @dataclass
 class OpenAIReader(OpenAIEngine):
-    """Serves Generate requests concurrently from its own thread. It connects on first use.
+    """A reader that sends Generate requests concurrently from a thread of its own. It connects on first use.
 
     Args (in addition to those of OpenAIEngine):
-        samples_per_call: Maximum number of samples of one prompt per call; 1 for servers that do not support `n`.
-        pacing: Concurrency, limits per minute, timeouts and retries.
+        samples_per_call: Maximum number of samples of one prompt that a call requests. It must be 1 for servers that do not
+            support the field `n`.
+        pacing: Settings of the concurrency, rate limits, timeouts and retries.
 
     """
 
     revision: ClassVar[int] = 1
     speed_only: ClassVar[Mapping[str, str]] = {
         "samples_per_call": "the number of a sample does not depend on its call",
-        "pacing": "how fast the server is called",
+        "pacing": "it decides how fast the server is called but does not affect replies",
     }
 
     samples_per_call: int = 1
     pacing: Pacing = Pacing()
     _waiting: deque[list[Generate]] = field(default_factory=deque, repr=False)
-    _finished: queue.SimpleQueue[Sequence[Pair]] = field(default_factory=queue.SimpleQueue, repr=False)
+    _finished: queue.SimpleQueue[Sequence[RequestResult]] = field(default_factory=queue.SimpleQueue, repr=False)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set, repr=False)
     _receiving: set[asyncio.Task[None]] = field(default_factory=set, repr=False)
-    """Tasks that wait for a reply from the server."""
+    """Tasks that have sent their request and wait for the reply."""
     _loop: asyncio.AbstractEventLoop | None = field(default=None, repr=False)
     _outstanding: int = field(default=0, repr=False)
+    """Number of submitted requests whose results have not been returned."""
     _error: Exception | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for settings under which no request could be sent."""
+        """Raise ConfigError for settings with which no request could be sent."""
         if self.samples_per_call < 1:
-            raise ConfigError(f"reader.samples_per_call starts at 1; received {self.samples_per_call}.")
+            raise ConfigError(f"reader.engine.samples_per_call must be at least 1; received {self.samples_per_call}.")
         super().__post_init__()
-        self.gate = Gate(self.pacing.max_concurrency)
-        self.breaker = Breaker(self.pacing)
+        self.concurrency = ConcurrencyLimit(self.pacing.max_concurrency)
+        self.breaker = CircuitBreaker(self.pacing)
 
     @property
     def capacity(self) -> int:
-        """Return a number of requests that keeps all connections busy while results are stored."""
+        """Return the number of requests that keeps all connections busy while results are stored."""
         return 4 * self.pacing.max_concurrency
 
     def submit(self, requests: Sequence[Request]) -> None:
         """Queue requests. Up to `samples_per_call` samples of one prompt share a call."""
         groups: dict[Hashable, list[Generate]] = {}
         for index, request in enumerate(requests):
-            generate = as_generate(request)
+            generate = require_generate(request)
             may_share = generate.decoding.temperature > 0 and self.samples_per_call > 1
             group_key = (generate.messages, generate.decoding) if may_share else index
             groups.setdefault(group_key, []).append(generate)
         self._outstanding += len(requests)
-        size = self.samples_per_call
-        calls = [group[start : start + size] for group in groups.values() for start in range(0, len(group), size)]
-        self._running_loop().call_soon_threadsafe(self._enqueue, calls)
+        samples = self.samples_per_call
+        calls = [group[start : start + samples] for group in groups.values() for start in range(0, len(group), samples)]
+        self._ensure_loop().call_soon_threadsafe(self._enqueue, calls)
 
-    def collect(self, timeout: float) -> Sequence[Pair]:
-        """Return all finished requests, after waiting for the first.
+    def collect(self, timeout: float) -> Sequence[RequestResult]:
+        """Wait up to `timeout` seconds for the first finished request, and return all that are finished.
 
-        An error that ended the work is raised once all results have been returned.
+        An error that stopped the reader is raised once all results have been returned.
         """
         if not self._outstanding:
             return []
         try:
-            groups = [self._finished.get(timeout=timeout) if timeout else self._finished.get_nowait()]
+            result_groups = [self._finished.get(timeout=timeout) if timeout else self._finished.get_nowait()]
         except queue.Empty:
             return []
         while not self._finished.empty():
-            groups.append(self._finished.get())
-        results = [pair for group in groups for pair in group]
+            result_groups.append(self._finished.get())
+        results = [request_result for group in result_groups for request_result in group]
         self._outstanding -= len(results)
-        if self._error is not None and _END in groups:
+        if self._error is not None and _END_OF_RESULTS in result_groups:
             if not results:
                 self._outstanding = 0
                 raise self._error
-            self._finished.put(_END)
+            self._finished.put(_END_OF_RESULTS)  # the next call raises the error
         return results
 
     def close(self) -> None:
-        """Drop queued requests, close the connections and stop the thread."""
+        """Discard queued requests, cancel running calls, close the connections and stop the thread."""
         if self._loop is not None:
             asyncio.run_coroutine_threadsafe(self._shut_down(), self._loop).result(timeout=10)
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._loop = None
 
-    def _running_loop(self) -> asyncio.AbstractEventLoop:
+    def _ensure_loop(self) -> asyncio.AbstractEventLoop:
+        """Return the event loop of the reader's thread, and start the thread on first use."""
         if self._loop is None:
             self.check()
             self._loop = asyncio.new_event_loop()
@@ -122,6 +125,7 @@ class OpenAIReader(OpenAIEngine):
         return self._loop
 
     async def _shut_down(self) -> None:
+        """Cancel all calls and close the connections. This coroutine runs in the reader's thread."""
         self._waiting.clear()
         for task in list(self._tasks):
             task.cancel()
@@ -130,45 +134,59 @@ class OpenAIReader(OpenAIEngine):
             await self._client.close()
 
     def _enqueue(self, groups: Sequence[list[Generate]]) -> None:
+        """Queue groups of requests, each for one call, and start calls. This method runs in the reader's thread."""
         self._waiting.extend(groups)
         self._dispatch()
 
     def _dispatch(self) -> None:
-        """Start as many calls as gate and budget allow. End the work if the budget is exhausted and no call is in flight."""
-        while self._waiting and len(self._tasks) < int(self.gate.limit) and self._error is None:
+        """Start as many calls as the concurrency limit and the budget allow.
+
+        The reader stops if the budget is exhausted and no call is in flight.
+        """
+        while self._waiting and len(self._tasks) < int(self.concurrency.limit) and self._error is None:
             group = self._waiting[0]
-            max_usage = self.protocol.max_usage(group[0], len(group))
+            max_usage = self.protocol.estimate_max_usage(group[0], len(group))
             if not self.spending.reserve(max_usage):
                 if not self._tasks:
-                    self._error = self.spending.exhausted()
+                    self._error = self.spending.build_budget_error()
                 break
             self._waiting.popleft()
             task = asyncio.get_running_loop().create_task(self._run_call(group, max_usage))
             self._tasks.add(task)
-            task.add_done_callback(self._task_ended)
+            task.add_done_callback(self._handle_task_end)
         if self._error is not None and not self._tasks:
-            self._finished.put(_END)
+            self._finished.put(_END_OF_RESULTS)
 
-    def _task_ended(self, task: asyncio.Task[None]) -> None:
+    def _handle_task_end(self, task: asyncio.Task[None]) -> None:
+        """Start further calls after a task ended. If it failed, keep its error and cancel the tasks that sent no request."""
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
         if error is not None and self._error is None:
             self._error = error if isinstance(error, Exception) else ReaderError(repr(error))
-            for waiting_task in self._tasks - self._receiving:  # the replies to the other tasks are already paid for
-                waiting_task.cancel()
+            for unsent_task in self._tasks - self._receiving:  # the other calls have been sent and are paid for
+                unsent_task.cancel()
         self._dispatch()
 
     async def _run_call(self, group: list[Generate], max_usage: Usage) -> None:
-        """Make one call with its retries, and queue the results."""
+        """Make one call with its retries, queue the results and commit the usage.
+
+        Args:
+            group: Requests of the call: samples of one prompt.
+            max_usage: Usage that was reserved for the call.
+
+        Raises:
+            ReaderError: If the call failed, unless it was refused and all its requests may fail.
+
+        """
         actual = Usage()
         try:
             results = await self._call_with_retries(group)
-            actual = sum((r.usage for r in results if isinstance(r, Generation)), Usage())
+            actual = sum((result.usage for result in results if isinstance(result, Generation)), Usage())
             self._finished.put(list(zip(group, results, strict=True)))
         except RetryableError as error:
             failure: ReaderError = ReaderError(
-                f"A call failed repeatedly; the last failure: {error}. Finished calls are in the ledger; run again to "
-                "continue."
+                f"A call to {self.base_url} failed repeatedly. The last failure was: {error}. Finished calls are in the "
+                "ledger. Run the command again to continue."
             )
         except CallRefusedError as error:
             failure = error
@@ -181,9 +199,9 @@ class OpenAIReader(OpenAIEngine):
         self._finished.put([(request, Failed(str(failure))) for request in group])
 
     async def _call_with_retries(self, group: list[Generate]) -> Sequence[Generation | TooLong]:
-        """Make a call and retry it, up to `max_attempts` failures and, if it is throttled, for `patience` seconds.
+        """Make a call, and retry it until `max_attempts` attempts failed or it was throttled for `patience` seconds.
 
-        tenacity is used only after a first failure, because it takes as long as the rest of our work on a call.
+        tenacity is used only after a first failure, because it takes as long as all other local work on a call.
         """
         import tenacity
 
@@ -199,15 +217,15 @@ class OpenAIReader(OpenAIEngine):
             return error if isinstance(error, RetryableError) else first_failure
 
         def wait(state: tenacity.RetryCallState) -> float:
-            retry_after = latest_failure(state).after
-            return backoff(state) if retry_after is None else retry_after + backoff(state) / 10
+            requested_wait = latest_failure(state).after
+            return backoff(state) if requested_wait is None else requested_wait + backoff(state) / 10
 
         def stop(state: tenacity.RetryCallState) -> bool:
             nonlocal failures
             throttled = latest_failure(state).throttled
             failures += state.outcome is not None and not throttled
-            out_of_patience = (state.seconds_since_start or 0.0) >= self.pacing.patience
-            return self._error is not None or failures >= self.pacing.max_attempts or (throttled and out_of_patience)
+            is_out_of_patience = (state.seconds_since_start or 0.0) >= self.pacing.patience
+            return self._error is not None or failures >= self.pacing.max_attempts or (throttled and is_out_of_patience)
 
         retrying = tenacity.AsyncRetrying(
             stop=stop, wait=wait, retry=tenacity.retry_if_exception_type(RetryableError), reraise=True
@@ -219,50 +237,54 @@ class OpenAIReader(OpenAIEngine):
         return await retrying(self._call, group)
 
     async def _call(self, group: list[Generate]) -> Sequence[Generation | TooLong]:
-        """Make one attempt and report it to gate and breaker. A refusal such as TooLong is an outcome."""
-        await self._await_turn(group)
+        """Make one attempt, and report its success or failure to the concurrency limit and the circuit breaker."""
+        await self._wait_for_limits(group)
         try:
-            outcomes = await self._post(group)
+            results = await self._post(group)
         except RetryableError as error:
             if error.billed:
-                self.spending.charge(self.protocol.max_usage(group[0], len(group)))
-            self._check_patience(error)
+                self.spending.charge_lost_call(self.protocol.estimate_max_usage(group[0], len(group)))
+            self._check_requested_wait(error)
             if error.throttled:
-                self.gate.narrow()
+                self.concurrency.halve_limit()
                 self.breaker.record_reply()
             else:
                 if not self.breaker.failures:
-                    _log.warning("%s fails (%s); calls to it are retried.", self.base_url, error)
+                    _log.warning("A call to %s failed (%s). Failed calls are retried.", self.base_url, error)
                 self.breaker.record_failure(str(error))
             raise
         except BaseException:
             self.breaker.record_reply()
             raise
         self.breaker.record_reply()
-        self.gate.widen()
-        return outcomes
+        self.concurrency.raise_limit()
+        return results
 
-    def _check_patience(self, error: RetryableError) -> None:
-        """Announce a long wait that the server asks for, and refuse one that is longer than the patience.
+    def _check_requested_wait(self, error: RetryableError) -> None:
+        """Log a long wait that the server asks for; raise an error if it is longer than `pacing.patience`.
 
         Raises:
-            ReaderError: If the wait is longer than `pacing.patience`.
+            ReaderError: If the wait is longer than `pacing.patience` seconds.
 
         """
-        wait = error.after or 0.0
-        if wait > self.pacing.patience:
+        wait_seconds = error.after or 0.0
+        if wait_seconds > self.pacing.patience:
             raise ReaderError(
-                f"{self.base_url} asks to wait {wait:.0f} s before the next call ({error}), which is longer than "
-                f"reader.engine.pacing.patience={self.pacing.patience:.0f}. Finished calls are in the ledger; run again later."
+                f"{self.base_url} asks to wait {wait_seconds:.0f} s before the next call ({error}), which is longer than "
+                f"reader.engine.pacing.patience={self.pacing.patience:.0f}. Finished calls are in the ledger. Run the command "
+                "again later."
             )
-        if wait > _ANNOUNCED_SECONDS:
-            _log.warning("%s asks to wait %.0f s before the next call (%s).", self.base_url, wait, error)
+        if wait_seconds > _LONG_WAIT_SECONDS:
+            _log.warning("%s asks to wait %.0f s before the next call (%s).", self.base_url, wait_seconds, error)
 
     async def _post(self, group: list[Generate]) -> Sequence[Generation | TooLong]:
-        """Send one request and parse the reply. Failures are raised outside `except`, so that they chain no server text."""
+        """Send one HTTP request and parse the reply.
+
+        Errors are raised outside `except`, so that no error of the server, which may contain the API key, is chained to them.
+        """
         import openai
 
-        body = self.protocol.body(group[0], len(group))
+        body = self.protocol.build_body(group[0], len(group))
         task = asyncio.current_task()
         assert task is not None
         self._receiving.add(task)
@@ -272,27 +294,29 @@ class OpenAIReader(OpenAIEngine):
             async with asyncio.timeout(self.pacing.connect_timeout + self.pacing.read_timeout):
                 text = await self._client.post("/chat/completions", cast_to=str, body=body)
         except TimeoutError:
-            failure = openai.APITimeoutError(request=None)  # type: ignore[arg-type]  # only its type is inspected
+            failure = openai.APITimeoutError(request=None)  # type: ignore[arg-type]  # only the type of the error is used
         except openai.OpenAIError as error:
             failure = error
         finally:
             self._receiving.discard(task)
         if failure is not None:
-            return [self.protocol.outcome(failure)] * len(group)
-        return self.protocol.generations(text, group)
+            return [self.protocol.convert_error(failure)] * len(group)
+        return self.protocol.parse_reply(text, group)
 
-    async def _await_turn(self, group: list[Generate]) -> None:
-        """Wait for the breaker and the limits per minute."""
+    async def _wait_for_limits(self, group: list[Generate]) -> None:
+        """Wait until the circuit breaker and the limits per minute allow a call."""
         await self.breaker.wait()
         request_limiter, token_limiter = self._limiters
         if request_limiter is not None:
             await request_limiter.acquire()
         if token_limiter is not None:
-            max_usage = self.protocol.max_usage(group[0], len(group))
-            await token_limiter.acquire(min(max_usage.tokens_in + max_usage.tokens_out, token_limiter.max_rate))
+            max_usage = self.protocol.estimate_max_usage(group[0], len(group))
+            max_tokens = max_usage.tokens_in + max_usage.tokens_out
+            await token_limiter.acquire(min(max_tokens, token_limiter.max_rate))
 
     @cached_property
     def _limiters(self) -> tuple[aiolimiter.AsyncLimiter | None, aiolimiter.AsyncLimiter | None]:
+        """Limiters of requests and of tokens per minute; None where there is no limit."""
         import aiolimiter
 
         rates = (self.pacing.requests_per_minute, self.pacing.tokens_per_minute)
@@ -301,10 +325,11 @@ class OpenAIReader(OpenAIEngine):
 
     @cached_property
     def _client(self) -> openai.AsyncOpenAI:
+        """Client of the openai package. It does not retry, because the reader does."""
         import openai
 
         return openai.AsyncOpenAI(
-            api_key=self.protocol.key(),
+            api_key=self.protocol.read_api_key(),
             base_url=self.base_url,
             max_retries=0,
             http_client=openai.DefaultAsyncHttpxClient(event_hooks={"response": [limit_reply]}),

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 from winnow.errors import ConfigError
 from winnow.readers.budget import Budget, Spending
-from winnow.readers.openai_protocol import ChatProtocol, estimated_tokens
+from winnow.readers.openai_protocol import ChatProtocol, estimate_prompt_tokens
 from winnow.records import Generate, Price, Request
 
 
 @dataclass
 class OpenAIEngine:
-    """Base class of engines that call one model on one server.
+    """Base class of engines that send requests to one model on one server.
 
     Args:
         path: Name of the model on the server.
@@ -22,10 +22,11 @@ class OpenAIEngine:
         base_url: Address of the server, including the API version.
         server: Name of the server in the ledger; "" means base_url. Set it if one server has several addresses.
         api_key_variable: Environment variable that contains the API key. A server on this machine needs no key.
-        context_length: Maximum number of tokens of prompt and reply, checked by an estimate. None leaves the check to the
-            server.
-        max_tokens_field: "max_tokens", or "max_completion_tokens" for OpenAI's reasoning models.
-        extra: Additional fields of every request body. They are part of the identity.
+        context_length: Maximum number of tokens of prompt and reply together. The number of tokens is estimated. None leaves
+            the check to the server.
+        max_tokens_field: Name of the request field that limits the length of a reply: "max_tokens", or
+            "max_completion_tokens" for OpenAI's reasoning models.
+        extra: Additional fields of every request body. They are part of the identity, under which the ledger stores replies.
         served_model: Name of the model that the server reports, if it is not `path`; "*" accepts any name.
         budget: Limits on what a run may spend.
         price: Price of the model.
@@ -33,12 +34,14 @@ class OpenAIEngine:
     """
 
     remote: ClassVar[bool] = True
+    """Whether the engine waits for a server, instead of computing in this process."""
     speed_only: ClassVar[Mapping[str, str]] = {
         "base_url": "the server is identified by its name",
         "api_key_variable": "the source of the key does not affect replies",
         "budget": "it stops a run but does not affect replies",
         "served_model": "it decides which replies are accepted but does not affect them",
     }
+    """Settings that do not affect the content of a reply, each with the reason."""
 
     path: str
     name: str
@@ -69,39 +72,42 @@ class OpenAIEngine:
         """Return Generate only, because chat servers do not compute the likelihood of a given text."""
         return (Generate,)
 
-    def refusal(self, request: Request) -> str | None:
-        """Return why log-probabilities of named tokens cannot be served, or None for requests without them."""
+    def explain_refusal(self, request: Request) -> str | None:
+        """Return the reason if the request needs log-probabilities of named tokens; return None otherwise."""
         if isinstance(request, Generate) and request.token_logprobs:
-            return "a chat server reports no log-probabilities of named tokens. Use a reader on this machine (reader=folder)."
+            return (
+                "a chat server does not report the log-probabilities of tokens named in a request. Use a reader that runs on "
+                "this machine (reader=folder)."
+            )
         return None
 
     @property
     def identity(self) -> str:
-        """Return server, model and extra fields. The identity is the same for both readers, because their results are."""
+        """Return server, model and extra fields. Both readers of a model have the same identity and share stored replies."""
         extra = f"+{sorted(self.extra.items())}" if self.extra else ""
         return f"{self.server or self.base_url}#{self.path}{extra}"
 
     def check(self) -> None:
-        """Raise ConfigError if a key is needed and missing."""
-        self.protocol.key()
+        """Raise ConfigError if the server needs an API key and the environment variable is not set."""
+        self.protocol.read_api_key()
 
     def fits(self, request: Request) -> bool:
         """Estimate whether prompt and reply fit into the context length."""
-        generate = as_generate(request)
-        return (
-            self.context_length is None or estimated_tokens(generate) + generate.decoding.max_new_tokens <= self.context_length
-        )
+        generate = require_generate(request)
+        if self.context_length is None:
+            return True
+        return estimate_prompt_tokens(generate) + generate.decoding.max_new_tokens <= self.context_length
 
-    def size(self, request: Request) -> int:
+    def count_tokens(self, request: Request) -> int:
         """Estimate the length of the prompt in tokens."""
-        return estimated_tokens(as_generate(request))
+        return estimate_prompt_tokens(require_generate(request))
 
 
-def as_generate(request: Request) -> Generate:
-    """Return the request as Generate; raise ConfigError if it is of a kind that chat servers do not serve."""
+def require_generate(request: Request) -> Generate:
+    """Return the request unchanged if it is a Generate request; raise ConfigError otherwise."""
     if not isinstance(request, Generate):
         raise ConfigError(
-            f"A reader behind an API serves Generate requests; received {type(request).__name__}. Strategies that score "
-            "answers need a local reader."
+            f"A reader behind an API serves only Generate requests; received {type(request).__name__}. Strategies that score "
+            "given answers need a local reader (reader=folder)."
         )
     return request

@@ -1,4 +1,7 @@
-"""The OpenAI chat protocol: request bodies, parsing of replies, and handling of failures."""
+"""The OpenAI chat protocol: building request bodies, parsing replies and classifying failures.
+
+A failure is either a result (a filtered reply, or a prompt that is too long), worth a retry, or permanent.
+"""
 
 from __future__ import annotations
 
@@ -18,44 +21,44 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from winnow.errors import CallRefusedError, ConfigError, ReaderError
-from winnow.keys import request_key
+from winnow.keys import compute_request_key
 from winnow.records import Generate, Generation, TooLong, Usage
 
 if TYPE_CHECKING:
     import openai
 
-_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
-"""A lone surrogate, which JSON may hold and UTF-8 cannot."""
-_TOKEN_LIMIT = 10**9
-"""No prompt or reply has as many tokens."""
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+"""Half of a surrogate pair, which JSON can represent and UTF-8 cannot."""
+_MAX_PLAUSIBLE_TOKENS = 10**9
+"""Token counts of this size or more are taken for an error of the server."""
 _CHARACTERS_PER_TOKEN = 4
 _TOKENS_PER_MESSAGE = 8
-_MODERATED = re.compile(r"invalid_prompt|content.?(policy|management|filter)|moderation|flagged|safety", re.IGNORECASE)
+_MODERATION = re.compile(r"invalid_prompt|content.?(policy|management|filter)|moderation|flagged|safety", re.IGNORECASE)
 _TOO_LONG = re.compile(
     r"context (length|size|window)|exceed_context_size|max(imum)? model length|too many tokens", re.IGNORECASE
 )
-"""How OpenAI, vLLM and llama.cpp report an exceeded context length."""
-_DATE = re.compile(r"-(\d{3,8}|\d{4}-\d{2}-\d{2})")
-"""The date or version that a server appends to the name of a model."""
+"""Phrases by which OpenAI, vLLM and llama.cpp report that a prompt exceeds the context length."""
+_VERSION_SUFFIX = re.compile(r"-(\d{3,8}|\d{4}-\d{2}-\d{2})")
+"""Date or version that a server appends to the name of a model."""
 _log = logging.getLogger(__name__)
 
 
 class ModelMismatchError(ReaderError):
-    """Raised when a server answers with another model than was requested."""
+    """Raised when a server replies with another model than was requested."""
 
 
 class RetryableError(Exception):
     """Raised when a call failed and another attempt may succeed.
 
     Attributes:
-        after: Seconds to wait according to the server's Retry-After header, or None.
-        throttled: Whether the server was merely busy.
+        after: Seconds to wait before the next attempt, according to the server's Retry-After header, or None.
+        throttled: Whether the server rejected the call only because of its load (HTTP 429 or 503).
         billed: Whether the server may charge for the lost reply.
 
     """
 
     def __init__(self, reason: str, *, after: float | None = None, throttled: bool = False, billed: bool = False) -> None:
-        """Store the reason and what is known about the failure."""
+        """Store the reason and the details of the failure."""
         super().__init__(reason)
         self.after, self.throttled, self.billed = after, throttled, billed
 
@@ -68,9 +71,10 @@ class ChatProtocol:
         model: Name of the model on the server.
         base_url: Address of the server, including the API version ("http://127.0.0.1:8000/v1").
         api_key_variable: Environment variable that contains the API key. A server on this machine needs no key.
-        max_tokens_field: "max_tokens", or "max_completion_tokens" for OpenAI's reasoning models.
-        extra: Additional fields of every request body. null removes a field (`extra: {temperature: null}` for models that
-            reject it).
+        max_tokens_field: Name of the request field that limits the length of a reply: "max_tokens", or
+            "max_completion_tokens" for OpenAI's reasoning models.
+        extra: Additional fields of every request body. null removes a field: `extra: {temperature: null}` is for models
+            that reject a temperature.
         served_model: Name of the model that the server reports, if it is not that of the request; "*" accepts any name.
 
     """
@@ -86,158 +90,212 @@ class ChatProtocol:
         """Raise ConfigError if the address is invalid or contains a secret."""
         parts = urlsplit(self.base_url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ConfigError(f"reader.base_url must be an http(s) address; received {parts.scheme}://{parts.hostname}.")
+            raise ConfigError(
+                f"reader.engine.base_url must be an http(s) address; received {parts.scheme}://{parts.hostname}."
+            )
         if parts.username or parts.password or parts.query:
-            raise ConfigError("reader.base_url must not contain a name, password or query: keys come from the environment.")
+            raise ConfigError(
+                "reader.engine.base_url must not contain a user name, password or query. Set the environment variable "
+                f"{self.api_key_variable} to the API key instead."
+            )
 
-    def key(self) -> str:
-        """Read the key from the environment; raise ConfigError if it is missing and the server is remote."""
-        value = os.environ.get(self.api_key_variable, "")
-        if value or _is_loopback(urlsplit(self.base_url).hostname or ""):
-            return value or "none"
-        raise ConfigError(f"{self.base_url} needs a key: set the environment variable {self.api_key_variable}.")
+    def read_api_key(self) -> str:
+        """Read the API key from the environment.
 
-    def scrub(self, text: str) -> str:
-        """Mask the key in a text, in case a server echoed it."""
-        key = os.environ.get(self.api_key_variable, "")
-        return text.replace(key, "[key]") if key else text
+        Returns:
+            The key, or "none" if it is not set and the server runs on this machine.
 
-    def body(self, request: Generate, samples: int = 1) -> dict[str, Any]:
-        """Build the body of a request."""
+        Raises:
+            ConfigError: If the key is not set and the server is remote.
+
+        """
+        api_key = os.environ.get(self.api_key_variable, "")
+        if api_key or _is_loopback(urlsplit(self.base_url).hostname or ""):
+            return api_key or "none"
+        raise ConfigError(f"{self.base_url} needs an API key: set the environment variable {self.api_key_variable}.")
+
+    def mask_api_key(self, text: str) -> str:
+        """Replace the API key in a text by "[key]", because a server may repeat the key in its error message."""
+        api_key = os.environ.get(self.api_key_variable, "")
+        return text.replace(api_key, "[key]") if api_key else text
+
+    def build_body(self, request: Generate, samples: int = 1) -> dict[str, Any]:
+        """Build the JSON body of a call that requests one or more samples of a prompt."""
         decoding = request.decoding
         body: dict[str, Any] = {
             "model": self.model,
-            "messages": [{"role": m.role, "content": m.content} for m in request.messages],
+            "messages": [{"role": message.role, "content": message.content} for message in request.messages],
             self.max_tokens_field: decoding.max_new_tokens,
             "temperature": decoding.temperature,
         }
         if decoding.temperature > 0:
-            body |= {"top_p": decoding.top_p, "seed": int.from_bytes(request_key("seed", request)[:4], "big") >> 1}
+            body |= {"top_p": decoding.top_p, "seed": int.from_bytes(compute_request_key("seed", request)[:4], "big") >> 1}
         if samples > 1:
             body["n"] = samples
         if decoding.logprobs:
             body["logprobs"] = True
         return {name: value for name, value in (body | dict(self.extra)).items() if value is not None}
 
-    def max_usage(self, request: Generate, samples: int = 1) -> Usage:
-        """Estimate the maximum usage of a call from the length of its prompt and replies of full length."""
-        return Usage(estimated_tokens(request), request.decoding.max_new_tokens * samples)
+    def estimate_max_usage(self, request: Generate, samples: int = 1) -> Usage:
+        """Estimate the maximum usage of a call: the tokens of its prompt, and the maximum reply length for each sample."""
+        return Usage(estimate_prompt_tokens(request), request.decoding.max_new_tokens * samples)
 
-    def generations(self, text: str, requests: Sequence[Generate]) -> list[Generation]:
-        """Parse a reply into one generation per sample.
+    def parse_reply(self, text: str, requests: Sequence[Generate]) -> list[Generation]:
+        """Parse a reply into one Generation per sample.
 
-        A missing, filtered or truncated choice is an outcome, not an error. The tokens of the prompt are assigned to the
+        A missing, filtered or truncated choice is a result, not an error. The tokens of the prompt are assigned to the
         first sample, because the server read the prompt once.
+
+        Args:
+            text: JSON text of the reply.
+            requests: Requests of the call: samples of one prompt.
+
+        Raises:
+            RetryableError: If the reply does not follow the protocol.
+            ReaderError: If there are fewer choices than requests, or if another model replied.
+
         """
         try:
             reply = json.loads(text)
-            served = _without_half_characters(str(reply.get("model") or ""))
+            served_model = _replace_lone_surrogates(str(reply.get("model") or ""))
             if not isinstance(reply["choices"], list):
                 raise TypeError(f"choices is {type(reply['choices']).__name__}")
             choices = [_parse_choice(choice) for choice in reply["choices"]]
             usage = _parse_usage(reply.get("usage"), requests, choices)
         except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, RecursionError) as error:
-            reason = f"a reply that is not of the protocol ({type(error).__name__}: {self.scrub(text[:80])!r})"
+            excerpt = self.mask_api_key(text[:80])
+            reason = f"the reply does not follow the chat protocol ({type(error).__name__}: {excerpt!r})"
             raise RetryableError(reason, billed=True) from None
-        self._check_model(served)
+        self._check_model(served_model)
         if choices and len(choices) < len(requests):
             raise ReaderError(
-                f"The server gave {len(choices)} of {len(requests)} samples: it does not support `n`. Set "
-                "reader.engine.samples_per_call=1."
+                f"The server returned {len(choices)} of {len(requests)} samples, because it does not support several samples "
+                "per call (`n`). Set reader.engine.samples_per_call=1."
             )
         choices = choices or [Generation("", "empty")] * len(requests)
         tokens_out = [usage.tokens_out // len(requests)] * len(requests)
         tokens_out[0] += usage.tokens_out - sum(tokens_out)
         tokens_in = [usage.tokens_in] + [0] * (len(requests) - 1)
         return [
-            replace(choice, usage=Usage(prompt_tokens, reply_tokens), model=served)
+            replace(choice, usage=Usage(prompt_tokens, reply_tokens), model=served_model)
             for choice, prompt_tokens, reply_tokens in zip(choices[: len(requests)], tokens_in, tokens_out, strict=True)
         ]
 
-    def _check_model(self, served: str) -> None:
-        """Check that a reply is from the requested model, of which a server may report the path, the date or the revision.
+    def _check_model(self, served_model: str) -> None:
+        """Check that a reply is from the requested model.
+
+        Args:
+            served_model: Name of the model that the server reports. It may include a path, a date or a revision. "" means
+                that the server reports none.
 
         Raises:
-            ModelMismatchError: If it is from another model.
+            ModelMismatchError: If the reply is from another model.
 
         """
         expected = self.served_model or str(self.extra.get("model", self.model))
-        if not served or expected == "*" or _is_same_model(expected, served):
+        if not served_model or expected == "*" or _is_same_model(expected, served_model):
             return
         raise ModelMismatchError(
-            f"{self.base_url} answered with the model {served!r} instead of {expected!r}, and the reply was not stored. "
-            f"Correct reader.base, or accept this model with reader.engine.served_model='{served}'."
+            f"{self.base_url} answered with the model {served_model!r} instead of {expected!r}, and the reply was not stored. "
+            f"Correct reader.base, or accept this model with reader.engine.served_model='{served_model}'."
         )
 
-    def outcome(self, error: openai.OpenAIError) -> Generation | TooLong:
-        """Convert a failure to an outcome, or raise RetryableError or, if the failure is permanent, ReaderError."""
+    def convert_error(self, error: openai.OpenAIError) -> Generation | TooLong:
+        """Convert an error of the openai package to a result, or raise the error that the failure calls for.
+
+        Raises:
+            RetryableError: If another attempt may succeed.
+            ReaderError: If the failure is permanent.
+
+        """
         import openai as api
 
         if isinstance(error, api.APITimeoutError):
-            raise RetryableError("no reply in time", billed=True)
+            raise RetryableError("the server did not reply in time", billed=True)
         if isinstance(error, api.APIConnectionError):
             if isinstance(error.__cause__, ReaderError):
                 raise error.__cause__
-            raise RetryableError(self.scrub(f"connection failed: {error.__cause__ or error}"), billed=True)
+            raise RetryableError(self.mask_api_key(f"the connection failed: {error.__cause__ or error}"), billed=True)
         if not isinstance(error, api.APIStatusError):
-            raise ReaderError(self.scrub(f"{type(error).__name__}: {error}"))
-        return self.status(error.status_code, error.body, error.response.headers, str(error.code or ""))
+            raise ReaderError(self.mask_api_key(f"{type(error).__name__}: {error}"))
+        return self.convert_refusal(error.status_code, error.body, error.response.headers, str(error.code or ""))
 
-    def status(self, status: int, body: object, headers: Mapping[str, str], code: str) -> Generation | TooLong:
-        """Convert a refusal of a call or a batch line to an outcome by its HTTP status, or raise an error."""
-        message = self.scrub(str(body))[:300]
+    def convert_refusal(self, status: int, body: object, headers: Mapping[str, str], code: str) -> Generation | TooLong:
+        """Convert a refused call to a result, or raise the error that the failure calls for.
+
+        Args:
+            status: HTTP status of the call or of the line of a batch.
+            body: Body of the error, for the message.
+            headers: HTTP headers, of which Retry-After is read.
+            code: Error code of the API; "" if there is none.
+
+        Raises:
+            RetryableError: If another attempt may succeed.
+            CallRefusedError: If the prompt was refused by moderation.
+            ReaderError: If the failure is permanent and does not depend on the prompt.
+
+        """
+        message = self.mask_api_key(str(body))[:300]
         if code == "content_filter":
             return Generation("", "content_filter")
         if status in (400, 413) and (code == "context_length_exceeded" or _TOO_LONG.search(message)):
             return TooLong(message)
         if status in (408, 409, 429) or status >= 500:
             if code == "insufficient_quota":
-                raise ReaderError(f"The server refuses: the quota is exhausted ({message}). Finished calls are in the ledger.")
+                raise ReaderError(
+                    f"The server refused a request because the quota is exhausted ({message}). Finished calls are in the "
+                    "ledger. Increase the quota and run the command again."
+                )
             raise RetryableError(f"HTTP {status}: {message}", after=_retry_after(headers), throttled=status in (429, 503))
-        moderated = status in (400, 422) and _MODERATED.search(f"{code} {message}")
-        error_class = CallRefusedError if moderated else ReaderError  # other refusals do not depend on the prompt
+        is_moderated = status in (400, 422) and _MODERATION.search(f"{code} {message}")
+        error_class = CallRefusedError if is_moderated else ReaderError
         raise error_class(
-            f"The server refused a request with HTTP {status}: {message}. Check the model ({self.model}), {self.base_url} "
-            f"and the key in {self.api_key_variable}. Finished calls are in the ledger."
+            f"The server refused a request with HTTP {status}: {message}. Check the model ({self.model}), the address "
+            f"({self.base_url}) and the API key in {self.api_key_variable}. Finished calls are in the ledger."
         )
 
 
 def _is_same_model(expected: str, served: str) -> bool:
-    """Return whether two names may be of one model: they differ in case, path, revision, tag, file type or date only."""
+    """Return whether two names may mean the same model.
+
+    Names of the same model may differ in case, path, revision ("@main"), tag (":latest"), file type and date.
+    """
     names = [name.lower() for name in (expected, served)]
     owners = [name.split("/")[0] for name in names if name.count("/") == 1 and not name.startswith("/")]
     if len(owners) == 2 and owners[0] != owners[1]:
         return False
-    plain, served_name = (
+    expected_base, served_base = (
         PurePosixPath(re.split("[@:]", name)[0]).name.removesuffix(".gguf").removesuffix("-latest") for name in names
     )
-    return served_name == plain or bool(_DATE.fullmatch(served_name.removeprefix(plain)))
+    return served_base == expected_base or bool(_VERSION_SUFFIX.fullmatch(served_base.removeprefix(expected_base)))
 
 
-def estimated_tokens(request: Generate) -> int:
-    """Estimate the length of a prompt: four ASCII characters per token, and 1.5 tokens per other character.
+def estimate_prompt_tokens(request: Generate) -> int:
+    """Estimate the number of tokens of a prompt, because the tokenizers of remote models are not available.
 
-    The tokenizers of remote models are not available.
+    The estimate is one token per four ASCII characters, 1.5 tokens per other character, and eight tokens per message.
     """
-    lengths = [
-        (len(m.content), sum(not c.isascii() for c in m.content) if not m.content.isascii() else 0) for m in request.messages
-    ]
-    return sum(
-        (total - non_ascii) // _CHARACTERS_PER_TOKEN + 3 * non_ascii // 2 + _TOKENS_PER_MESSAGE for total, non_ascii in lengths
-    )
+    tokens = 0
+    for message in request.messages:
+        text = message.content
+        non_ascii = 0 if text.isascii() else sum(not character.isascii() for character in text)
+        tokens += (len(text) - non_ascii) // _CHARACTERS_PER_TOKEN + 3 * non_ascii // 2 + _TOKENS_PER_MESSAGE
+    return tokens
 
 
-def _without_half_characters(text: str) -> str:
-    return _HALF_CHARACTER.sub("\N{REPLACEMENT CHARACTER}", text)
+def _replace_lone_surrogates(text: str) -> str:
+    """Replace lone surrogates by the replacement character, so that the text can be encoded."""
+    return _LONE_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _parse_choice(choice: Mapping[str, Any]) -> Generation:
+    """Parse one choice of a reply, without its usage."""
     text = choice["message"].get("content")
     text = "" if text is None else text
     if not isinstance(text, str):
         raise TypeError(f"content is {type(text).__name__}")
-    text = _without_half_characters(text)
-    finish = _without_half_characters(str(choice.get("finish_reason") or "stop"))
+    text = _replace_lone_surrogates(text)
+    finish = _replace_lone_surrogates(str(choice.get("finish_reason") or "stop"))
     return Generation(
         "" if finish == "content_filter" else text.strip(), finish, logprobs=_parse_logprobs(choice.get("logprobs"))
     )
@@ -251,7 +309,7 @@ def _parse_logprobs(reported: Any) -> tuple[float, ...] | None:
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
         logprobs = (math.nan,)
     if logprobs is not None and any(math.isnan(value) for value in logprobs):
-        _log.warning("The server reports log-probabilities that are not numbers; they are left out.")
+        _log.warning("The server reported log-probabilities that are not numbers. They are omitted.")
         return None
     return logprobs
 
@@ -260,14 +318,14 @@ def _parse_usage(reported: Any, requests: Sequence[Generate], choices: Sequence[
     """Parse the token counts of a reply, or estimate them if they are missing or impossible: the reply was paid for."""
     with suppress(ValueError, KeyError, TypeError, AttributeError, OverflowError):
         usage = Usage(int(reported["prompt_tokens"]), int(reported.get("completion_tokens") or 0))
-        if 0 <= usage.tokens_in < _TOKEN_LIMIT and 0 <= usage.tokens_out < _TOKEN_LIMIT:
+        if 0 <= usage.tokens_in < _MAX_PLAUSIBLE_TOKENS and 0 <= usage.tokens_out < _MAX_PLAUSIBLE_TOKENS:
             return usage
-    _log.warning("The server reports no token counts, or impossible ones; they are estimated at four characters per token.")
-    return Usage(estimated_tokens(requests[0]), sum(len(c.text) for c in choices) // _CHARACTERS_PER_TOKEN)
+    _log.warning("The server reported no token counts or implausible ones. They are estimated at four characters per token.")
+    return Usage(estimate_prompt_tokens(requests[0]), sum(len(choice.text) for choice in choices) // _CHARACTERS_PER_TOKEN)
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Parse a Retry-After header of any format into seconds; return None if there is none or it cannot be parsed."""
+    """Parse a Retry-After header (seconds, milliseconds or a date) into seconds; return None if there is no valid one."""
     try:
         if (value := headers.get("retry-after-ms")) is not None:
             return max(0.0, float(value) / 1000)
@@ -281,6 +339,7 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _is_loopback(host: str) -> bool:
+    """Return whether a host name or address means this machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

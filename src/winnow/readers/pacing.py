@@ -1,7 +1,8 @@
-"""Pacing of API calls: adaptive concurrency, limits per minute, and a circuit breaker.
+"""Pacing of API calls: settings, an adaptive limit on concurrent calls, and a circuit breaker.
 
-tenacity provides the retries and aiolimiter the limits per minute. The adaptive limit and the breaker are implemented here,
-because they share observations: a 429 narrows the gate and does not trip the breaker. Neither library supports this.
+tenacity provides the retries and aiolimiter the limits per minute. The adaptive limit and the circuit breaker are implemented
+here, because neither library lets them share observations: a reply with HTTP 429 (too many requests) lowers the limit but does
+not count as a failure of the server.
 """
 
 from __future__ import annotations
@@ -16,21 +17,22 @@ from winnow.errors import ConfigError, ReaderError
 
 @dataclass(frozen=True, slots=True)
 class Pacing:
-    """Limits, timeouts and retries for calls to one API.
+    """Settings of the concurrency, rate limits, timeouts and retries of calls to one API.
 
     Args:
-        max_concurrency: Maximum number of calls in flight. Throttling halves the limit, and replies raise it again.
+        max_concurrency: Maximum number of calls in flight. A throttled call (HTTP 429 or 503) halves the current limit, and
+            replies raise it again.
         requests_per_minute: Maximum number of requests per minute; None means no limit.
         tokens_per_minute: Maximum number of prompt and reply tokens per minute; None means no limit.
-        connect_timeout: Timeout of a connection.
-        read_timeout: Timeout of the whole reply.
-        max_attempts: Number of failures of a call after which the run stops. The random waits between them grow.
-        patience: Seconds for which a throttled call (429, 503) is retried.
-        initial_wait: Upper bound of the first wait in seconds. It doubles with every further wait.
-        max_wait: Upper bound of every wait in seconds. A server's Retry-After takes precedence.
-        failure_threshold: Number of consecutive failures (other than 429 and 503) after which all calls pause.
-        cooldown: Duration of the pause in seconds. One call then probes the server.
-        max_pauses: Number of pauses without a single reply after which the run stops.
+        connect_timeout: Timeout for connecting to the server, in seconds.
+        read_timeout: Timeout for receiving the whole reply, in seconds.
+        max_attempts: Number of failures of a call after which the run stops. Throttled attempts do not count.
+        patience: Seconds for which a throttled call is retried. The run stops if the server asks for a longer wait.
+        initial_wait: Upper bound of the random wait before the first retry, in seconds. It doubles with every further retry.
+        max_wait: Upper bound of every random wait, in seconds. A server's Retry-After header takes precedence.
+        failure_threshold: Number of consecutive failures, not counting throttled calls, after which all calls pause.
+        cooldown: Duration of a pause in seconds. After it, a single call probes the server.
+        max_pauses: Number of consecutive pauses after which the run stops. A reply resets the count.
 
     """
 
@@ -56,64 +58,86 @@ class Pacing:
         timeouts = (self.connect_timeout, self.read_timeout)
         pauses = (self.initial_wait, self.max_wait, self.cooldown, self.patience)
         if min(counts) < 1 or min(*timeouts, *rates) <= 0 or min(pauses) < 0:
-            raise ConfigError(f"reader.pacing: counts start at 1, times and rates are above 0; received {self}.")
+            raise ConfigError(
+                "reader.engine.pacing: counts start at 1, timeouts and rates must be above 0, and waits must be 0 or more; "
+                f"received {self}."
+            )
 
 
-class Gate:
-    """Limits the calls in flight by additive increase and multiplicative decrease, as in TCP."""
+class ConcurrencyLimit:
+    """An adaptive limit on the calls in flight, by additive increase and multiplicative decrease as in TCP.
 
-    def __init__(self, maximum: int) -> None:
-        """Start at the maximum."""
-        self.maximum = maximum
-        self.limit = float(maximum)
+    Attributes:
+        limit: Current limit, between 1 and `max_concurrency`. Its integer part is the number of calls allowed.
+
+    """
+
+    def __init__(self, max_concurrency: int) -> None:
+        """Start with a limit of `max_concurrency`."""
+        self.max_concurrency = max_concurrency
+        self.limit = float(max_concurrency)
         self._narrowed = -1.0
 
-    def widen(self) -> None:
-        """Raise the limit after a reply, by one per round of replies."""
-        self.limit = min(float(self.maximum), self.limit + 1 / self.limit)
+    def raise_limit(self) -> None:
+        """Raise the limit after a reply. As many replies as the limit raise it by about one call."""
+        self.limit = min(float(self.max_concurrency), self.limit + 1 / self.limit)
 
-    def narrow(self) -> None:
-        """Halve the limit after a throttled reply, but at most once a second, because such replies come in bursts."""
+    def halve_limit(self) -> None:
+        """Halve the limit after a throttled call, but at most once a second, because throttling comes in bursts."""
         now = time.monotonic()
         if now - self._narrowed >= 1.0:
             self.limit, self._narrowed = max(1.0, self.limit / 2), now
 
 
-class Breaker:
-    """A circuit breaker that pauses all calls if the server keeps failing, and then lets one call probe it."""
+class CircuitBreaker:
+    """A circuit breaker that pauses all calls if the server keeps failing, and then lets a single call probe the server.
+
+    Attributes:
+        failures: Number of consecutive failures.
+        pauses: Number of consecutive pauses.
+
+    """
 
     def __init__(self, pacing: Pacing) -> None:
-        """Start closed, so that calls pass."""
+        """Start without a pause."""
         self.pacing = pacing
         self.failures = self.pauses = 0
-        self._until: float | None = None
-        self._probing = False
+        self._paused_until: float | None = None
+        self._is_probing = False
 
     async def wait(self) -> None:
-        """Wait until the call may be made."""
-        while self._until is not None:
-            pause = self._until - time.monotonic()
-            if pause <= 0 and not self._probing:
-                self._probing = True
+        """Wait until the pause is over. The first call after a pause probes the server, and the others wait for its result."""
+        while self._paused_until is not None:
+            remaining_seconds = self._paused_until - time.monotonic()
+            if remaining_seconds <= 0 and not self._is_probing:
+                self._is_probing = True
                 return
-            await asyncio.sleep(max(pause, 0.05))
+            await asyncio.sleep(max(remaining_seconds, 0.05))
 
     def record_reply(self) -> None:
-        """Close the breaker after a reply."""
+        """Reset the counts and end the pause, because the server replied."""
         self.failures = self.pauses = 0
-        self._until, self._probing = None, False
+        self._paused_until, self._is_probing = None, False
 
     def record_failure(self, reason: str) -> None:
-        """Record a failure; raise ReaderError if the server has failed through all pauses."""
+        """Count a failure, and start a pause if there were too many.
+
+        Args:
+            reason: Reason of the failure, for the error message.
+
+        Raises:
+            ReaderError: If `max_pauses` pauses have begun without a reply between them.
+
+        """
         self.failures += 1
-        if self._until is not None and not self._probing:
-            return  # sent before the pause began
-        if self._probing or self.failures >= self.pacing.failure_threshold:
+        if self._paused_until is not None and not self._is_probing:
+            return  # the failed call was sent before the pause began
+        if self._is_probing or self.failures >= self.pacing.failure_threshold:
             self.pauses += 1
-            self._until, self._probing = time.monotonic() + self.pacing.cooldown, False
+            self._paused_until, self._is_probing = time.monotonic() + self.pacing.cooldown, False
             if self.pauses >= self.pacing.max_pauses:
                 raise ReaderError(
                     f"The server failed {self.failures} times in a row, over {self.pauses} pauses of "
-                    f"{self.pacing.cooldown:.0f} s; the last failure: {reason}. Finished calls are in the ledger; run again "
-                    "when the server is back."
+                    f"{self.pacing.cooldown:.0f} s. The last failure was: {reason}. Finished calls are in the ledger. Run the "
+                    "command again when the server is available."
                 )

@@ -1,4 +1,4 @@
-"""A limit on the size of a server's reply, so that none fills the memory."""
+"""A limit on the size of a server's reply, which protects the process against running out of memory."""
 
 from typing import Any
 
@@ -8,12 +8,15 @@ MAX_REPLY_BYTES = 64 * 2**20
 
 
 async def limit_reply(reply: Any) -> None:
-    """Read a reply, decompressed, up to the limit (a response hook of the HTTP client of the openai package).
+    """Read the decompressed body of a reply, and stop if it exceeds the limit.
 
-    The client reads a reply as a whole, whatever its size; it finds this one read already.
+    This is a response hook for the HTTP client of the openai package. Without it, the client reads a body of any size.
+
+    Args:
+        reply: Response of the HTTP client whose body has not been read yet.
 
     Raises:
-        ReaderError: If the reply is larger than the limit.
+        ReaderError: If the body is larger than `MAX_REPLY_BYTES`.
 
     """
     body = bytearray()
@@ -21,7 +24,7 @@ async def limit_reply(reply: Any) -> None:
         body += chunk
         if len(body) > MAX_REPLY_BYTES:
             raise ReaderError(
-                f"{reply.request.url.host} sent a reply of more than {MAX_REPLY_BYTES // 2**20} MiB, which no model writes. "
-                "Check reader.engine.base_url."
+                f"{reply.request.url.host} sent a reply of more than {MAX_REPLY_BYTES // 2**20} MiB, which is too large for a "
+                "reply of a language model. Check the address in reader.engine.base_url."
             )
-    reply._content = bytes(body)  # where the client keeps the content of a reply that it has read
+    reply._content = bytes(body)  # the client returns this attribute instead of reading the body a second time

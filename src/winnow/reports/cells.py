@@ -1,11 +1,14 @@
-"""The cells of a report, with their labels, samples and metrics, and the tables built from them."""
+"""The cells of a report and the tables that are built from them.
+
+A cell is one setting of a sweep: a strategy, a number of contexts k and a placement of the gold passage.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from winnow.metrics.base import Metric, Row, Sample, aggregate, rows_by_metric
+from winnow.metrics.base import Metric, Row, Sample, aggregate, compute_rows
 from winnow.metrics.comparisons import Comparison, compare
 from winnow.metrics.intervals import UNDEFINED, Interval
 from winnow.sweeps.labels import CellLabels
@@ -18,10 +21,10 @@ class CellResult:
     Attributes:
         labels: Labels that identify the cell.
         samples: Questions of the cell with their predictions.
-        metrics: Metrics that are columns of the tables. Comparisons use the first.
-        judged: Rows of the judged metrics, by metric name.
-        hidden: Further metrics that a paper's table or a plot needs.
-        groups: Group of each sample in the breakdown, or empty without a breakdown.
+        metrics: Metrics that are columns of the tables. Comparisons use the first one.
+        judged: Rows of the metrics that a model computes, by metric name, with one row per sample.
+        hidden: Metrics that are not columns of the tables, but that a plot or a comparison with a paper needs.
+        groups: Group of each sample in the breakdown, such as its answer type. It is empty if there is no breakdown.
 
     """
 
@@ -34,17 +37,23 @@ class CellResult:
 
     @cached_property
     def rows(self) -> Mapping[str, Sequence[Row | None]]:
-        """Return the rows of each metric, one per sample, by metric name."""
-        return {**rows_by_metric([*self.metrics, *self.hidden], self.samples), **self.judged}
+        """Return the rows of each metric by metric name, with one row per sample."""
+        return {**compute_rows([*self.metrics, *self.hidden], self.samples), **self.judged}
 
-    def metric(self, name: str) -> Metric | None:
-        """Return the metric of this name, or None if the cell does not have it."""
+    def find_metric(self, name: str) -> Metric | None:
+        """Return the metric with this name, or None if the cell does not have it."""
         return next((metric for metric in (*self.metrics, *self.hidden) if metric.name == name), None)
 
-    def interval(self, name: str, seed: int) -> Interval:
-        """Compute a metric over the cell with its 95 % interval, and cache it."""
+    def compute_interval(self, name: str, seed: int) -> Interval:
+        """Compute a metric over all samples of the cell, with its 95 % interval. The result is cached.
+
+        Args:
+            name: Name of a metric of the cell.
+            seed: Seed of the bootstrap.
+
+        """
         if (name, seed) not in self._intervals:
-            metric = self.metric(name)
+            metric = self.find_metric(name)
             assert metric is not None, name
             self._intervals[name, seed] = aggregate(metric, self.rows[name], seed)
         return self._intervals[name, seed]
@@ -53,33 +62,33 @@ class CellResult:
     def _intervals(self) -> dict[tuple[str, int], Interval]:
         return {}
 
-    def text(self, name: str, seed: int) -> str:
-        """Format a metric of the cell, or return an en dash if it is undefined or the cell does not have it."""
-        metric = self.metric(name)
-        return UNDEFINED if metric is None else metric.format(self.interval(name, seed))
+    def format_metric(self, name: str, seed: int) -> str:
+        """Format a metric with its 95 % interval, or as an en dash if it is undefined or the cell does not have it."""
+        metric = self.find_metric(name)
+        return UNDEFINED if metric is None else metric.format(self.compute_interval(name, seed))
 
     @cached_property
     def answers(self) -> Mapping[str, str]:
-        """Return the answers by question id."""
+        """Return the predicted answers by question id."""
         return {sample.question.question_id: sample.prediction.answer for sample in self.samples}
 
-    def values(self, name: str) -> dict[str, float]:
-        """Return the metric's value for each question for which it is defined, by question id."""
-        metric = self.metric(name)
+    def get_values(self, name: str) -> dict[str, float]:
+        """Return the values of a metric by question id, without the questions for which it is undefined."""
+        metric = self.find_metric(name)
         assert metric is not None, name
         pairs = zip(self.samples, self.rows[name], strict=True)
         return {
             sample.question.question_id: value
             for sample, row in pairs
-            if row is not None and (value := metric.value(row)) is not None
+            if row is not None and (value := metric.compute_value(row)) is not None
         }
 
-    def subset(self, keep: Callable[[Sample], bool]) -> "CellResult":
-        """Return the cell restricted to the samples for which `keep` is true."""
+    def filter_samples(self, keep: Callable[[Sample], bool]) -> "CellResult":
+        """Return a copy of the cell with only the samples for which `keep` returns True."""
         return self._select([index for index, sample in enumerate(self.samples) if keep(sample)])
 
-    def group(self, name: str) -> "CellResult":
-        """Return the cell restricted to the samples of one group."""
+    def select_group(self, name: str) -> "CellResult":
+        """Return a copy of the cell with only the samples of one group."""
         return self._select([index for index, group in enumerate(self.groups) if group == name])
 
     def _select(self, indices: Sequence[int]) -> "CellResult":
@@ -93,13 +102,13 @@ class CellResult:
 
 @dataclass(frozen=True, slots=True)
 class TableView:
-    """A table as text.
+    """A table of a report whose values are formatted as text.
 
     Attributes:
         title: Heading of the table.
-        caption: What the table covers.
+        caption: Explanation of what the table covers.
         columns: Column names.
-        rows: Values of each row, as text.
+        rows: Rows of the table, with one text per column.
 
     """
 
@@ -109,62 +118,85 @@ class TableView:
     rows: Sequence[Sequence[str]]
 
 
-def metrics_table(title: str, caption: str, cells: Sequence[CellResult], seed: int) -> TableView:
-    """Build a table of all metrics with their 95 % intervals, with a row per cell."""
+def build_metrics_table(title: str, caption: str, cells: Sequence[CellResult], seed: int) -> TableView:
+    """Build a table of all metrics with their 95 % intervals, with one row per cell."""
     metrics = cells[0].metrics
-    rows = [[*_label_values(cell, cells), *(cell.text(metric.name, seed) for metric in metrics)] for cell in cells]
+    rows = [[*_label_values(cell, cells), *(cell.format_metric(metric.name, seed) for metric in metrics)] for cell in cells]
     return TableView(title, caption, [*_label_names(cells), *(metric.heading for metric in metrics)], rows)
 
 
-def breakdown_table(cells: Sequence[CellResult], title: str, seed: int) -> TableView:
-    """Build a table of the first metric by group, with a row per cell and the largest groups first.
+def build_breakdown_table(cells: Sequence[CellResult], title: str, seed: int) -> TableView:
+    """Build a table of the first metric by group, with one row per cell and one column per group.
 
-    Each value is followed by its number of questions.
+    The largest groups come first. Each value is followed by the number of questions of the group.
+
+    Args:
+        cells: Cells whose samples have groups.
+        title: What the questions are grouped by, for the title of the table.
+        seed: Seed of the bootstrap.
+
     """
     group_names = [name for name, _ in Counter(group for cell in cells for group in cell.groups).most_common()]
     metric = cells[0].metrics[0]
-    groups = [[cell.group(name) for name in group_names] for cell in cells]
+    groups = [[cell.select_group(name) for name in group_names] for cell in cells]
     rows = [
-        [*_label_values(cell, cells), *(f"{group.text(metric.name, seed)} ({len(group.samples)})" for group in cell_groups)]
+        [
+            *_label_values(cell, cells),
+            *(f"{group.format_metric(metric.name, seed)} ({len(group.samples)})" for group in cell_groups),
+        ]
         for cell, cell_groups in zip(cells, groups, strict=True)
     ]
-    caption = "number of questions of each group in brackets"
+    caption = "The number of questions of each group is in brackets."
     return TableView(f"{metric.heading} by {title}", caption, [*_label_names(cells), *group_names], rows)
 
 
 def _label_names(cells: Sequence[CellResult]) -> list[str]:
-    names = ["strategy", "k", "gold"]
-    return [*names, *(name for name in ("setting", "seed", "code") if any(getattr(cell.labels, name) for cell in cells))]
+    """Return the labels that are columns of a table. Optional labels are included if any cell has them."""
+    optional_names = [name for name in ("setting", "seed", "code") if any(getattr(cell.labels, name) for cell in cells)]
+    return ["strategy", "k", "gold", *optional_names]
 
 
 def _label_values(cell: CellResult, cells: Sequence[CellResult]) -> list[str]:
+    """Return the labels of one cell as text, in the order of `_label_names(cells)`."""
     return [str(getattr(cell.labels, name)) for name in _label_names(cells)]
 
 
-def unit_scale(metric: Metric) -> float:
-    """Return the factor that converts a metric's values to its unit: 100 for shares, else 1."""
+def get_unit_scale(metric: Metric) -> float:
+    """Return the factor that converts the values of a metric to its unit: 100 for shares, which are in percent, else 1."""
     return 100.0 if metric.unit == "percent" else 1.0
 
 
-def paired(first: CellResult, second: CellResult) -> bool:
-    """Return whether two cells can be compared: they have the same question selection and at least one common question."""
+def can_compare(first: CellResult, second: CellResult) -> bool:
+    """Return whether two cells have the same selection of questions and at least one question in common."""
     return first.labels.questions == second.labels.questions and not first.answers.keys().isdisjoint(second.answers)
 
 
-def difference(first: CellResult, second: CellResult, metric: str, seed: int) -> Comparison | None:
-    """Compare a metric of two cells on the questions for which both define it, or return None if there are none."""
-    values = common_values(first, second, metric, seed)
+def compare_cells(first: CellResult, second: CellResult, metric: str, seed: int) -> Comparison | None:
+    """Compare a metric of two cells on the questions for which it is defined in both.
+
+    Returns:
+        Paired comparison of the first cell with the second, or None if there are no such questions.
+
+    """
+    values = get_common_values(first, second, metric, seed)
     return None if values is None else compare(*values, seed=seed)
 
 
-def common_values(
+def get_common_values(
     first: CellResult, second: CellResult, metric: str, seed: int
 ) -> tuple[Sequence[float], Sequence[float]] | None:
-    """Return the values of both cells for the questions for which both define the metric, or None if there are none."""
-    if not (first.interval(metric, seed).n and second.interval(metric, seed).n):
+    """Return the values of a metric on the questions for which it is defined in both cells.
+
+    Returns:
+        Values of the first and of the second cell in the same order of questions, or None if there are no such questions.
+
+    """
+    if not (first.compute_interval(metric, seed).n and second.compute_interval(metric, seed).n):
         return None
-    first_values, second_values = first.values(metric), second.values(metric)
+    first_values, second_values = first.get_values(metric), second.get_values(metric)
     common_ids = [question_id for question_id in first_values if question_id in second_values]
     if not common_ids:
         return None
-    return [first_values[i] for i in common_ids], [second_values[i] for i in common_ids]
+    return [first_values[question_id] for question_id in common_ids], [
+        second_values[question_id] for question_id in common_ids
+    ]

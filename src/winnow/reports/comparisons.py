@@ -1,101 +1,138 @@
-"""Tables of paired comparisons: cells that differ in one thing only, with p-values corrected within each table."""
+"""Tables that compare pairs of cells question by question.
+
+The two cells of a pair differ in one factor only: the strategy or another setting, k, or the placement of the gold passage.
+The p-values of each table are corrected for multiple testing.
+"""
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from winnow.metrics.base import RatioMetric
-from winnow.metrics.comparisons import Comparison, format_p, holm
-from winnow.reports.cells import CellResult, TableView, difference, paired, unit_scale
+from winnow.metrics.comparisons import Comparison, adjust_p_values, format_p
+from winnow.reports.cells import CellResult, TableView, can_compare, compare_cells, get_unit_scale
 from winnow.sweeps.labels import CellLabels
 
 
 @dataclass(frozen=True, slots=True)
 class _Factor:
-    """What the cells of a table differ in.
+    """The factor in which the cells of one table differ.
 
     Attributes:
-        title: What is compared, for the title of the table.
-        is_pair: Function that tells whether two cells differ in this and in nothing else.
-        value: Function that names a cell within a pair.
-        rest: Function that names what both cells of a pair share.
+        title: Name of the factor, for the title of the table.
+        is_pair: Function that returns whether two cells differ in this factor and in no other.
+        format_value: Function that formats a cell's value of the factor, by which the cell is named within a pair.
+        format_shared: Function that formats the labels that both cells of a pair share.
 
     """
 
     title: str
     is_pair: Callable[[CellLabels, CellLabels], bool]
-    value: Callable[[CellLabels], str]
-    rest: Callable[[CellLabels], str]
+    format_value: Callable[[CellLabels], str]
+    format_shared: Callable[[CellLabels], str]
 
 
 _FACTORS = (
     _Factor(
         "strategies and settings",
-        lambda a, b: (a.k, a.gold) == (b.k, b.gold) and (a.strategy != b.strategy) != (a.setting != b.setting),
+        lambda first, second: (
+            (first.k, first.gold) == (second.k, second.gold)
+            and (first.strategy != second.strategy) != (first.setting != second.setting)
+        ),
         lambda labels: labels.line,
         lambda labels: f"k {labels.k}, {labels.gold}",
     ),
     _Factor(
         "k",
-        lambda a, b: (a.strategy, a.setting, a.gold) == (b.strategy, b.setting, b.gold) and a.k != b.k,
+        lambda first, second: (
+            (first.strategy, first.setting, first.gold) == (second.strategy, second.setting, second.gold)
+            and first.k != second.k
+        ),
         lambda labels: f"k {labels.k}",
         lambda labels: f"{labels.line}, {labels.gold}",
     ),
     _Factor(
         "placements",
-        lambda a, b: (a.strategy, a.setting, a.k) == (b.strategy, b.setting, b.k) and a.gold != b.gold,
+        lambda first, second: (
+            (first.strategy, first.setting, first.k) == (second.strategy, second.setting, second.k)
+            and first.gold != second.gold
+        ),
         lambda labels: labels.gold,
         lambda labels: f"{labels.line}, k {labels.k}",
     ),
 )
 
 
-def comparison_tables(cells: Sequence[CellResult], seed: int) -> list[TableView]:
-    """Build one table each for cells that differ only in strategy or setting, only in k, and only in the placement.
+def build_comparison_tables(cells: Sequence[CellResult], seed: int) -> list[TableView]:
+    """Build one table for cells that differ only in strategy or setting, one for k, and one for the placement.
 
-    Each compares the first metric. Pairs are left out if they have no question in common, if the metric is undefined for
-    either, or if all their answers are equal; the caption lists the latter, which are no tests for the correction either.
+    The tables compare the first metric of the cells. A pair of cells is left out if it has no question in common or if the
+    metric is undefined for either cell. A pair whose answers are all equal is listed in the caption and does not count as a
+    test in the correction for multiple testing.
+
+    Args:
+        cells: Cells to compare.
+        seed: Seed of the bootstrap and of the permutation test.
+
+    Returns:
+        Tables that have at least one pair of cells.
+
     """
-    tables = [_factor_table(factor, cells, seed) for factor in _FACTORS]
+    tables = [_build_factor_table(factor, cells, seed) for factor in _FACTORS]
     return [table for table in tables if table is not None]
 
 
-def _factor_table(factor: _Factor, cells: Sequence[CellResult], seed: int) -> TableView | None:
+def _build_factor_table(factor: _Factor, cells: Sequence[CellResult], seed: int) -> TableView | None:
+    """Build the table of the pairs that differ only in one factor, or return None if there are no such pairs."""
     metric = cells[0].metrics[0]
-    names: list[list[str]] = []
+    pair_names: list[list[str]] = []
     comparisons: list[Comparison] = []
-    identical: list[str] = []
-    for first, second in _pairs(factor, cells):
+    identical_pairs: list[str] = []
+    for first, second in _iterate_pairs(factor, cells):
+        first_name, second_name = factor.format_value(first.labels), factor.format_value(second.labels)
+        shared_labels = factor.format_shared(first.labels)
         if first.answers == second.answers:
-            a, b = factor.value(first.labels), factor.value(second.labels)
-            identical.append(f"{a} = {b} ({factor.rest(first.labels)})")
+            identical_pairs.append(f"{first_name} = {second_name} ({shared_labels})")
             continue
-        comparison = difference(first, second, metric.name, seed)
+        comparison = compare_cells(first, second, metric.name, seed)
         if comparison is not None:
-            names.append([factor.value(first.labels), factor.value(second.labels), factor.rest(first.labels)])
+            pair_names.append([first_name, second_name, shared_labels])
             comparisons.append(comparison)
-    if not comparisons and not identical:
+    if not comparisons and not identical_pairs:
         return None
-    scale = unit_scale(metric)
+    scale = get_unit_scale(metric)
+    adjusted_p_values = adjust_p_values([comparison.p_value for comparison in comparisons])
     rows = [
-        [*name, c.signed(scale), c.p_text, format_p(adjusted), str(c.n), c.detectable_text(scale)]
-        for name, c, adjusted in zip(names, comparisons, holm([c.p_value for c in comparisons]), strict=True)
+        [
+            *names,
+            comparison.format_difference(scale),
+            comparison.p_text,
+            format_p(adjusted_p_value),
+            str(comparison.n),
+            comparison.format_detectable(scale),
+        ]
+        for names, comparison, adjusted_p_value in zip(pair_names, comparisons, adjusted_p_values, strict=True)
     ]
     caption = (
-        "paired on the same questions: McNemar's exact test and the interval that agrees with it if values are 0 or 1, else a "
-        "permutation test and a bootstrap (where these disagree, believe the test); Holm's correction is over this table; "
-        "detectable: the smallest difference that these questions show with 80 % power."
+        "The cells are paired by question. If all values are 0 or 1, the test is McNemar's exact test and the interval agrees "
+        "with it. Otherwise, the test is a permutation test, and the interval is a bootstrap. If they disagree, rely on the "
+        "test. Holm's correction covers the p-values of this table. The column 'detectable' is the smallest difference that "
+        "these questions show with 80 % power."
     )
     if isinstance(metric, RatioMetric):
-        caption += f" A - B is the mean difference of the questions' own {metric.heading}, where both have one."
-    if identical:
-        caption += f" Identical answers, which are not compared: {'; '.join(identical)}."
+        caption += f" A - B is the mean difference of {metric.heading} over the questions for which both cells have a value."
+    if identical_pairs:
+        caption += f" Identical answers, which are not compared: {'; '.join(identical_pairs)}."
     columns = ["A", "B", "at", f"{metric.heading}: A - B", "p", "p (Holm)", "questions", "detectable"]
     return TableView(f"Differences between {factor.title}", caption, columns, rows)
 
 
-def _pairs(factor: _Factor, cells: Sequence[CellResult]) -> Iterator[tuple[CellResult, CellResult]]:
+def _iterate_pairs(factor: _Factor, cells: Sequence[CellResult]) -> Iterator[tuple[CellResult, CellResult]]:
+    """Yield the pairs of comparable cells that differ only in the factor.
+
+    Cells with different training seeds are not paired. A cell without a training seed is paired with the cells of every seed.
+    """
     for second, first in itertools.combinations(cells, 2):
         seeds = {first.labels.seed, second.labels.seed} - {""}
-        if len(seeds) < 2 and factor.is_pair(first.labels, second.labels) and paired(first, second):
+        if len(seeds) < 2 and factor.is_pair(first.labels, second.labels) and can_compare(first, second):
             yield first, second

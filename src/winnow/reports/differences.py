@@ -1,27 +1,31 @@
-"""Differences between cells that a paper reports, beside ours, and how many questions it takes to show them."""
+"""Comparison of the differences between cells that a paper reports with our own.
+
+The table also gives the number of questions that are needed to show a difference of the size that the paper reports.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from winnow.metrics.comparisons import Comparison, compare, format_p, holm, questions_needed
+from winnow.metrics.comparisons import Comparison, adjust_p_values, compare, compute_questions_needed, format_p
 from winnow.metrics.intervals import UNDEFINED
-from winnow.reports.cells import CellResult, TableView, common_values, paired, unit_scale
-from winnow.reports.reported import PaperPart, ReportedDifference, matches
+from winnow.reports.cells import CellResult, TableView, can_compare, get_common_values, get_unit_scale
+from winnow.reports.reported import PaperPart, ReportedDifference, has_labels
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Our value of a difference that the paper reports.
+    """A difference that the paper reports, with our result for the same pair of cells.
 
     Attributes:
-        reported: The paper's difference.
+        reported: Difference as reported by the paper.
         title: Title of the metric.
-        scale: Factor that converts the metric's values to the unit of the paper.
-        status: "not run" or "undefined" if there is no comparison, else empty.
-        comparison: Our difference.
-        needed: Number of questions that show the paper's value with 80 % power, or None if it reports only a sign.
-        shared: Strategy and seed of both cells, if several pairs of cells have this difference.
+        scale: Factor that converts the values of the metric to the unit of the paper.
+        status: "not run" if the cells are missing, "undefined" if the metric is, or empty if there is a comparison.
+        comparison: Our comparison of the two cells.
+        num_needed_questions: Number of questions that show the paper's difference with 80 % power, or None if the paper
+            reports only its sign.
+        shared_labels: Strategy and seed of both cells if the paper's difference applies to several pairs, else empty.
 
     """
 
@@ -30,90 +34,119 @@ class Difference:
     scale: float
     status: str
     comparison: Comparison | None = None
-    needed: int | None = None
-    shared: str = ""
+    num_needed_questions: int | None = None
+    shared_labels: str = ""
 
 
 def compute_differences(part: PaperPart, cells: Sequence[CellResult], seed: int) -> list[Difference]:
-    """Compute our values of the differences that a part of a paper reports, in its order."""
+    """Compute our results for the differences that a table or figure of a paper reports, in the paper's order.
+
+    Args:
+        part: Table or figure of the paper.
+        cells: Our cells.
+        seed: Seed of the bootstrap and of the permutation test.
+
+    """
     return [entry for reported in part.differences for entry in _compute_difference(part, reported, cells, seed)]
 
 
 def _compute_difference(
     part: PaperPart, reported: ReportedDifference, cells: Sequence[CellResult], seed: int
 ) -> list[Difference]:
-    """Compute a difference for every pair of cells that differ only as the paper's do, or say that there is none."""
+    """Compute one difference for every pair of our cells that differs only in the labels that the paper states.
+
+    If there is no such pair, the only element of the list has the status "not run".
+    """
     first_cells, second_cells = (
-        [cell for cell in cells if matches(cell.labels, {**part.at, **where})] for where in (reported.of, reported.less)
+        [cell for cell in cells if has_labels(cell.labels, {**part.at, **where})] for where in (reported.of, reported.less)
     )
-    stated = {*reported.of, *reported.less}
-    free = [name for name in ("strategy", "k", "gold", "samples", "seed") if name not in stated]
+    stated_labels = {*reported.of, *reported.less}
+    equal_labels = [name for name in ("strategy", "k", "gold", "samples", "seed") if name not in stated_labels]
     pairs = [
         (first, second)
         for first in first_cells
         for second in second_cells
-        if paired(first, second) and all(getattr(first.labels, name) == getattr(second.labels, name) for name in free)
+        if can_compare(first, second)
+        and all(getattr(first.labels, name) == getattr(second.labels, name) for name in equal_labels)
     ]
-    metric = cells[0].metric(reported.metric)
+    metric = cells[0].find_metric(reported.metric)
     assert metric is not None, reported.metric
-    title, scale = metric.heading, unit_scale(metric)
+    title, scale = metric.heading, get_unit_scale(metric)
     if not pairs:
         return [Difference(reported, title, scale, "not run")]
-    entries = []
-    for pair in pairs:
-        values = common_values(*pair, reported.metric, seed)
-        shared = ", ".join(
-            str(getattr(pair[0].labels, name)) for name in ("strategy", "seed") if name in free and len(pairs) > 1
-        )
+    differences = []
+    for first, second in pairs:
+        values = get_common_values(first, second, reported.metric, seed)
+        shared_names = [name for name in ("strategy", "seed") if name in equal_labels and len(pairs) > 1]
+        shared_labels = ", ".join(str(getattr(first.labels, name)) for name in shared_names)
         if values is None:
-            entries.append(Difference(reported, title, scale, "undefined", shared=shared))
+            differences.append(Difference(reported, title, scale, "undefined", shared_labels=shared_labels))
             continue
-        spread = [a - b for a, b in zip(*values, strict=True)]
-        needed = questions_needed(spread, reported.value / scale) if reported.value else None
-        entries.append(Difference(reported, title, scale, "", compare(*values, seed=seed), needed, shared))
-    return entries
+        question_differences = [first_value - second_value for first_value, second_value in zip(*values, strict=True)]
+        num_needed = compute_questions_needed(question_differences, reported.value / scale) if reported.value else None
+        comparison = compare(*values, seed=seed)
+        differences.append(Difference(reported, title, scale, "", comparison, num_needed, shared_labels))
+    return differences
 
 
-def differences_table(differences: Sequence[Difference]) -> TableView:
-    """Build a table of the paper's differences, each beside ours."""
-    adjusted = iter(holm([entry.comparison.p_value for entry in differences if entry.comparison is not None]))
+def build_differences_table(differences: Sequence[Difference]) -> TableView:
+    """Build a table of the differences that the paper reports beside our own, with one row per pair of cells."""
+    comparisons = [difference.comparison for difference in differences if difference.comparison is not None]
+    adjusted_p_values = iter(adjust_p_values([comparison.p_value for comparison in comparisons]))
     rows = []
-    for entry in differences:
-        reported, ours = entry.reported, entry.comparison
+    for difference in differences:
+        reported, ours = difference.reported, difference.comparison
         paper = reported.sign or f"{reported.value:+g}"
-        values = [entry.status, UNDEFINED, UNDEFINED, UNDEFINED, paper, UNDEFINED]
+        values = [difference.status, UNDEFINED, UNDEFINED, UNDEFINED, paper, UNDEFINED]
         if ours is not None:
-            needed = UNDEFINED if entry.needed is None else f"{entry.needed:,}"
-            values = [ours.signed(entry.scale), ours.p_text, format_p(next(adjusted)), str(ours.n), paper, needed]
-        first = _selector_text(reported.of) + (f" ({entry.shared})" if entry.shared else "")
-        rows.append([entry.title, first, _selector_text(reported.less), *values, reported.note])
+            num_needed = difference.num_needed_questions
+            needed = UNDEFINED if num_needed is None else f"{num_needed:,}"
+            adjusted_p = format_p(next(adjusted_p_values))
+            values = [ours.format_difference(difference.scale), ours.p_text, adjusted_p, str(ours.n), paper, needed]
+        first_name = _format_labels(reported.of) + (f" ({difference.shared_labels})" if difference.shared_labels else "")
+        rows.append([difference.title, first_name, _format_labels(reported.less), *values, reported.note])
     caption = (
-        "paired by question: McNemar's exact test and the interval that agrees with it if values are 0 or 1, else a "
-        "permutation test and a bootstrap; needed: the questions on which the paper's difference shows with 80 % power"
+        "The cells are paired by question. If all values are 0 or 1, the test is McNemar's exact test and the interval agrees "
+        "with it. Otherwise, the test is a permutation test and the interval is a bootstrap. The column 'needed' is the "
+        "number of questions that show the paper's difference with 80 % power."
     )
     columns = ["metric", "A", "B", "A - B", "p", "p (Holm)", "questions", "paper", "needed", "the paper's statement"]
     return TableView("Differences that the paper reports", caption, columns, rows)
 
 
-def sample_size_notes(differences: Sequence[Difference]) -> list[str]:
-    """Return a note on the paper's differences that our number of questions is too small to show, or nothing."""
-    lacking = [d for d in differences if d.comparison is not None and d.needed is not None and d.needed > d.comparison.n]
-    known = [d for d in differences if d.comparison is not None and d.needed is not None]
+def build_sample_size_notes(differences: Sequence[Difference]) -> list[str]:
+    """Return a note if we have too few questions to show some of the differences that the paper reports.
+
+    Returns:
+        A list with one note, or an empty list if our questions suffice for every difference.
+
+    """
+    known = [
+        (difference, difference.comparison.n, difference.num_needed_questions)
+        for difference in differences
+        if difference.comparison is not None and difference.num_needed_questions is not None
+    ]
+    lacking = [(difference, num_ours, num_needed) for difference, num_ours, num_needed in known if num_needed > num_ours]
     if not lacking:
         return []
-    easiest, hardest = (choose(lacking, key=lambda d: d.needed or 0) for choose in (min, max))
-    n = max(d.comparison.n for d in lacking if d.comparison is not None)
-    return [
-        f"Too few questions: {n} cannot show {len(lacking)} of the {len(known)} differences that the paper puts in numbers "
-        f"(80 % power, 5 % level). {_name_difference(easiest)} would need {easiest.needed:,} questions"
-        + (f", {_name_difference(hardest)} {hardest.needed:,}." if hardest is not easiest else ".")
-    ]
+    easiest, _, least_needed = min(lacking, key=lambda entry: entry[2])
+    hardest, _, most_needed = max(lacking, key=lambda entry: entry[2])
+    num_questions = max(num_ours for _, num_ours, _ in lacking)
+    note = (
+        f"Too few questions: {num_questions} cannot show {len(lacking)} of the {len(known)} differences that the paper gives "
+        f"as numbers (80 % power, 5 % level). {_format_difference(easiest)} would need {least_needed:,} questions"
+    )
+    if hardest is not easiest:
+        note += f", and {_format_difference(hardest)} would need {most_needed:,}"
+    return [f"{note}."]
 
 
-def _name_difference(entry: Difference) -> str:
-    reported = entry.reported
-    return f"{entry.title} of {_selector_text(reported.of)} against {_selector_text(reported.less)} ({reported.value:+g})"
+def _format_difference(difference: Difference) -> str:
+    reported = difference.reported
+    first_name, second_name = _format_labels(reported.of), _format_labels(reported.less)
+    return f"{difference.title} of {first_name} against {second_name} ({reported.value:+g})"
 
 
-def _selector_text(where: Mapping[str, Any]) -> str:
-    return ", ".join(str(value) if label == "strategy" else f"{label} {value}" for label, value in where.items())
+def _format_labels(labels: Mapping[str, Any]) -> str:
+    """Format labels such as "concat_pf, k 20". The strategy is named by its value alone."""
+    return ", ".join(str(value) if name == "strategy" else f"{name} {value}" for name, value in labels.items())

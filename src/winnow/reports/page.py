@@ -1,4 +1,4 @@
-"""The report of a sweep: one self-contained HTML page, and the same tables as Markdown."""
+"""The report of a sweep or of an estimator, which is rendered as a self-contained HTML page or as Markdown."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -7,21 +7,30 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader
 
 from winnow.metrics.base import Sample
-from winnow.reports.cells import CellResult, TableView, breakdown_table, metrics_table
-from winnow.reports.comparisons import comparison_tables
-from winnow.reports.notes import reply_notes
+from winnow.reports.cells import CellResult, TableView, build_breakdown_table, build_metrics_table
+from winnow.reports.comparisons import build_comparison_tables
+from winnow.reports.notes import build_reply_notes
 from winnow.reports.paper import compare_with_paper
-from winnow.reports.plots import against_k, against_position, against_samples, tokens_by_strategy
+from winnow.reports.plots import plot_against_k, plot_against_position, plot_against_samples, plot_tokens_by_strategy
 from winnow.reports.reported import PaperPart
-from winnow.reports.seeds import seeds_table
+from winnow.reports.seeds import build_seeds_table
 
-PLOTTED = ("em", "unk", "nm", "tokens")
-"""Metrics that the page plots if all cells have them."""
+PLOTTED_METRICS = ("em", "unk", "nm", "tokens")
+"""Names of the metrics that are plotted if all cells have them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A report: notes that qualify its numbers, tables, plots as SVG, and the provenance of both."""
+    """A report with tables and plots.
+
+    Attributes:
+        title: Title of the page.
+        notes: Warnings that are shown above the tables.
+        tables: Tables in the order in which they are shown.
+        plots: Plots as SVG text.
+        provenance: Description of the data, models, seeds and code from which the report was built, by topic.
+
+    """
 
     title: str
     notes: Sequence[str]
@@ -29,13 +38,13 @@ class Report:
     plots: Sequence[str]
     provenance: Mapping[str, str]
 
-    def html(self) -> str:
-        """Render a self-contained HTML page."""
+    def render_html(self) -> str:
+        """Render the report as a self-contained HTML page."""
         environment = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True)
         return environment.get_template("page.html").render(report=self)
 
-    def markdown(self) -> str:
-        """Render the tables and their provenance as Markdown."""
+    def render_markdown(self) -> str:
+        """Render the notes, tables and provenance as Markdown, without the plots."""
         sections = [f"# {self.title}", *(f"> {note}" for note in self.notes)]
         for table in self.tables:
             lines = [f"| {' | '.join(row)} |" for row in (table.columns, ["---"] * len(table.columns), *table.rows)]
@@ -54,66 +63,85 @@ def build_report(
     part: PaperPart | None = None,
     filtered: tuple[int, int] | None = None,
 ) -> Report:
-    """Build the report of a sweep: metrics on all questions and on those with a gold passage, comparisons and plots.
+    """Build the report of a sweep from its cells.
+
+    The report has tables of the metrics on all questions and on those with a gold passage, tables of paired comparisons, and
+    plots.
 
     Args:
         title: Title of the page.
         cells: Cells of the sweep.
-        provenance: Data, models, seeds and code that produced the numbers.
+        provenance: Description of the data, models, seeds and code that produced the numbers, by topic.
         seed: Seed of the bootstrap.
-        breakdown: Title of the breakdown, for a table by group; empty for none.
-        part: Table or figure of a paper, to be compared with our cells in the first tables.
-        filtered: Number of questions before and after the closed-book filter, or None without the filter.
+        breakdown: What the questions are grouped by, for a table of the first metric by group. If it is empty, there is no
+            such table.
+        part: Table or figure of a paper. If it is given, the first tables compare the cells with it.
+        filtered: Number of questions before and after the closed-book filter, or None if there is no filter.
 
     """
-    total = len(cells[0].samples)
-    gold = [cell.subset(_has_gold) for cell in _with_provenance(cells)]
-    caption = f"{total} questions; shares with Wilson's 95 % intervals, means and ratios with bootstrap ones"
-    tables = [metrics_table("All questions", caption, cells, seed)]
-    if gold and gold[0].samples:
-        count = len(gold[0].samples)
-        caption = f"the {count} of {total} questions with an annotated gold passage or an answer in the retrieved passages"
-        tables.append(metrics_table("Questions with a gold passage", caption, gold, seed))
-    spread = seeds_table(cells, seed)
-    tables += [spread] if spread else []
-    tables += comparison_tables(cells, seed)
+    num_questions = len(cells[0].samples)
+    gold_cells = [cell.filter_samples(_has_gold) for cell in _copy_provenance(cells)]
+    caption = (
+        f"{num_questions} questions. The 95 % intervals are Wilson's for shares, and bootstrap intervals for means and ratios."
+    )
+    tables = [build_metrics_table("All questions", caption, cells, seed)]
+    if gold_cells and gold_cells[0].samples:
+        num_gold = len(gold_cells[0].samples)
+        caption = (
+            f"{num_gold} of {num_questions} questions have an annotated gold passage or an answer in the retrieved passages."
+        )
+        tables.append(build_metrics_table("Questions with a gold passage", caption, gold_cells, seed))
+    spread_table = build_seeds_table(cells, seed)
+    if spread_table:
+        tables.append(spread_table)
+    tables += build_comparison_tables(cells, seed)
     if breakdown:
-        tables.append(breakdown_table(cells, breakdown, seed))
-    notes = reply_notes(cells, seed)
+        tables.append(build_breakdown_table(cells, breakdown, seed))
+    notes = build_reply_notes(cells, seed)
     if part:
-        covered = gold if part.gold_only and gold else cells
-        paper_tables, paper_notes = compare_with_paper(part, covered, seed, filtered)
+        covered_cells = gold_cells if part.gold_only and gold_cells else cells
+        paper_tables, paper_notes = compare_with_paper(part, covered_cells, seed, filtered)
         tables, notes = paper_tables + tables, paper_notes + notes
-    return Report(title, notes, tables, _plots(cells, gold, seed), provenance)
+    return Report(title, notes, tables, _draw_plots(cells, gold_cells, seed), provenance)
 
 
-def _plots(cells: Sequence[CellResult], gold: Sequence[CellResult], seed: int) -> list[str]:
+def _draw_plots(cells: Sequence[CellResult], gold_cells: Sequence[CellResult], seed: int) -> list[str]:
+    """Draw the plots of the metrics that all cells have.
+
+    Args:
+        cells: Cells of the sweep.
+        gold_cells: The same cells with only the questions that have a gold passage, or empty if all cells are closed-book.
+        seed: Seed of the bootstrap.
+
+    """
     with_passages = [cell for cell in cells if cell.labels.k]
-    available = {name for name in PLOTTED if all(cell.metric(name) for cell in cells)}
+    available = {name for name in PLOTTED_METRICS if all(cell.find_metric(name) for cell in cells)}
     placements = list(dict.fromkeys(cell.labels.gold for cell in with_passages))
     ks = sorted({cell.labels.k for cell in with_passages})
     plots = [
-        against_k(with_passages, name, placement, seed)
+        plot_against_k(with_passages, name, placement, seed)
         for placement in placements
         for name in ("em", "unk")
         if name in available
     ]
-    plots += [against_k(with_passages, "nm", placement, seed) for placement in placements if "nm" in available]
+    plots += [plot_against_k(with_passages, "nm", placement, seed) for placement in placements if "nm" in available]
     if "em" in available:
-        plots += [against_position(gold or with_passages, k, seed) for k in ks]
+        plots += [plot_against_position(gold_cells or with_passages, k, seed) for k in ks]
         if len({cell.labels.samples for cell in with_passages}) > 1:
-            plots += [against_samples(with_passages, k, seed) for k in ks]
-    return [*plots, tokens_by_strategy(cells, seed)] if "tokens" in available else plots
+            plots += [plot_against_samples(with_passages, k, seed) for k in ks]
+    return [*plots, plot_tokens_by_strategy(cells, seed)] if "tokens" in available else plots
 
 
 def _has_gold(sample: Sample) -> bool:
+    """Return whether the question of a sample has a gold passage."""
     return sample.prediction.provenance != "none"
 
 
-def _with_provenance(cells: Sequence[CellResult]) -> list[CellResult]:
-    """Copy the gold provenance of each question from the other cells to the closed-book cells.
+def _copy_provenance(cells: Sequence[CellResult]) -> list[CellResult]:
+    """Return the cells with the gold provenance of each question copied from the cells with passages to the closed-book cells.
 
-    The result is empty if all cells are closed-book.
+    The provenance says how the gold passage of a question was determined. Closed-book cells do not have it, because they have
+    no passages. The result is empty if all cells are closed-book.
     """
     provenances = {
         sample.question.question_id: sample.prediction.provenance for cell in cells if cell.labels.k for sample in cell.samples

@@ -1,4 +1,4 @@
-"""Plots of a report, as SVG text."""
+"""Functions that draw the plots of a report as SVG text."""
 
 import io
 from collections.abc import Callable, Mapping, Sequence
@@ -8,58 +8,83 @@ from winnow.metrics.intervals import Interval
 from winnow.reports.cells import CellResult
 
 _PLACEMENTS = ("gold_removed", "retrieved", "gold_inserted", "gold_first", "gold_random", "gold_last")
+"""Names of placements of the gold passage in the order in which they are plotted."""
 Points = list[tuple[float, Interval]]
+"""Points of a line: position on the x axis, and value with its 95 % interval."""
 
 
-def against_k(cells: Sequence[CellResult], metric: str, gold: str, seed: int) -> str:
-    """Plot a metric against k at one placement, a line per strategy, with 95 % intervals."""
-    selected = sorted((c for c in cells if c.labels.gold == gold and c.labels.k), key=lambda c: c.labels.k)
+def plot_against_k(cells: Sequence[CellResult], metric: str, gold: str, seed: int) -> str:
+    """Plot a metric with its 95 % intervals against k at one placement of the gold passage, with one line per strategy.
+
+    Args:
+        cells: Cells of the report. Those with another placement or without passages are not plotted.
+        metric: Name of the metric.
+        gold: Name of the placement.
+        seed: Seed of the bootstrap.
+
+    """
+    plotted = [cell for cell in cells if cell.labels.gold == gold and cell.labels.k]
+    selected = sorted(plotted, key=lambda cell: cell.labels.k)
     ticks = sorted({cell.labels.k for cell in selected})
     lines: dict[str, Points] = {}
-    for name in dict.fromkeys(cell.labels.line for cell in cells if cell.labels.gold == gold and cell.labels.k):
+    for name in dict.fromkeys(cell.labels.line for cell in plotted):
         lines[name] = [
-            (float(ticks.index(cell.labels.k)), cell.interval(metric, seed)) for cell in selected if cell.labels.line == name
+            (float(ticks.index(cell.labels.k)), cell.compute_interval(metric, seed))
+            for cell in selected
+            if cell.labels.line == name
         ]
-    title = f"{_title(cells, metric)} against k (gold: {gold})"
-    return _error_bars(title, "k", lines, [str(tick) for tick in ticks])
+    title = f"{_get_heading(cells, metric)} against k (gold: {gold})"
+    return _plot_error_bars(title, "k", lines, [str(tick) for tick in ticks])
 
 
-def against_position(cells: Sequence[CellResult], k: int, seed: int) -> str:
-    """Plot EM against the placement at one k, a line per strategy, with 95 % intervals."""
+def plot_against_position(cells: Sequence[CellResult], k: int, seed: int) -> str:
+    """Plot EM with its 95 % intervals against the placement of the gold passage at one k, with one line per strategy."""
     selected = [cell for cell in cells if cell.labels.k == k]
     placements = sorted({cell.labels.gold for cell in selected}, key=_placement_order)
     lines: dict[str, Points] = {}
     for cell in selected:
-        point = (float(placements.index(cell.labels.gold)), cell.interval("em", seed))
+        point = (float(placements.index(cell.labels.gold)), cell.compute_interval("em", seed))
         lines.setdefault(cell.labels.line, []).append(point)
-    ordered = {name: sorted(points, key=lambda point: point[0]) for name, points in lines.items()}
-    return _error_bars(f"EM against the gold passage's position (k = {k})", "gold passage", ordered, placements)
+    ordered_lines = {name: sorted(points, key=lambda point: point[0]) for name, points in lines.items()}
+    title = f"EM against the gold passage's position (k = {k})"
+    return _plot_error_bars(title, "gold passage", ordered_lines, placements)
 
 
-def against_samples(cells: Sequence[CellResult], k: int, seed: int) -> str:
-    """Plot EM against samples per prompt at one k, a line per strategy and placement, with 95 % intervals."""
+def plot_against_samples(cells: Sequence[CellResult], k: int, seed: int) -> str:
+    """Plot EM with its 95 % intervals against the number of samples per prompt at one k.
+
+    There is one line per strategy and placement of the gold passage.
+    """
     selected = sorted((cell for cell in cells if cell.labels.k == k), key=lambda cell: cell.labels.samples)
     ticks = sorted({cell.labels.samples for cell in selected})
     lines: dict[str, Points] = {}
     for cell in selected:
-        point = (float(ticks.index(cell.labels.samples)), cell.interval("em", seed))
+        point = (float(ticks.index(cell.labels.samples)), cell.compute_interval("em", seed))
         lines.setdefault(f"{cell.labels.strategy}, {cell.labels.gold}", []).append(point)
-    return _error_bars(f"EM against samples per prompt (k = {k})", "samples", lines, [str(tick) for tick in ticks])
+    return _plot_error_bars(f"EM against samples per prompt (k = {k})", "samples", lines, [str(tick) for tick in ticks])
 
 
-def tokens_by_strategy(cells: Sequence[CellResult], seed: int) -> str:
-    """Plot the tokens per question against the strategies, a line per k and placement, with 95 % intervals."""
+def plot_tokens_by_strategy(cells: Sequence[CellResult], seed: int) -> str:
+    """Plot the tokens per question with 95 % intervals by strategy, with one line per k and placement of the gold passage."""
     names = list(dict.fromkeys(cell.labels.line for cell in cells))
     lines: dict[str, Points] = {}
     for cell in cells:
         labels = cell.labels
-        point = (float(names.index(labels.line)), cell.interval("tokens", seed))
+        point = (float(names.index(labels.line)), cell.compute_interval("tokens", seed))
         lines.setdefault(f"k = {labels.k}, {labels.gold}" if labels.k else "no passages", []).append(point)
-    return _error_bars("Tokens per question, read and written", "strategy", lines, names, unit="tokens", scale=1)
+    return _plot_error_bars("Tokens per question, read and written", "strategy", lines, names, unit="tokens", scale=1)
 
 
-def curve(title: str, x_label: str, y_label: str, lines: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> str:
-    """Plot lines whose x and y values are shares between 0 and 1."""
+def plot_curves(title: str, x_label: str, y_label: str, lines: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> str:
+    """Plot lines whose x and y values are shares between 0 and 1.
+
+    Args:
+        title: Title of the plot.
+        x_label: Label of the x axis.
+        y_label: Label of the y axis.
+        lines: Values of x and y for each line, by the name of the line in the legend.
+
+    """
 
     def draw(axes: Any) -> None:
         for name, (x, y) in lines.items():
@@ -67,11 +92,12 @@ def curve(title: str, x_label: str, y_label: str, lines: Mapping[str, tuple[Sequ
         axes.set(title=title, xlabel=x_label, ylabel=y_label, xlim=(0, 1), ylim=(0, None))
         axes.grid(alpha=0.3)
 
-    return _svg(draw)
+    return _render_svg(draw)
 
 
-def _title(cells: Sequence[CellResult], name: str) -> str:
-    metric = cells[0].metric(name)
+def _get_heading(cells: Sequence[CellResult], name: str) -> str:
+    """Return the heading of a metric, or its name if the cells do not have it."""
+    metric = cells[0].find_metric(name)
     return name if metric is None else metric.heading
 
 
@@ -83,7 +109,7 @@ def _placement_order(name: str) -> tuple[int, int]:
     return len(_PLACEMENTS), int(number) if number.isdigit() else 0
 
 
-def _error_bars(
+def _plot_error_bars(
     title: str,
     x_label: str,
     lines: Mapping[str, Points],
@@ -91,6 +117,18 @@ def _error_bars(
     unit: str = "%",
     scale: int = 100,
 ) -> str:
+    """Plot lines whose points have error bars. The lines are shifted slightly so that their bars do not overlap.
+
+    Args:
+        title: Title of the plot.
+        x_label: Label of the x axis.
+        lines: Points of each line, by the name of the line in the legend.
+        ticks: Labels of the x positions 0, 1, 2 and so on.
+        unit: Label of the y axis.
+        scale: Factor that converts the values to the unit.
+
+    """
+
     def draw(axes: Any) -> None:
         for index, (name, points) in enumerate(lines.items()):
             offset = 0.05 * (index - (len(lines) - 1) / 2)
@@ -102,10 +140,16 @@ def _error_bars(
         axes.set(title=title, xlabel=x_label, ylabel=unit, xticks=range(len(ticks)), xticklabels=ticks, ylim=(0, None))
         axes.grid(axis="y", alpha=0.3)
 
-    return _svg(draw)
+    return _render_svg(draw)
 
 
-def _svg(draw: Callable[[Any], None]) -> str:
+def _render_svg(draw: Callable[[Any], None]) -> str:
+    """Render a figure as SVG text, which is the same in every run.
+
+    Args:
+        draw: Function that draws on the axes that it receives.
+
+    """
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
@@ -116,4 +160,5 @@ def _svg(draw: Callable[[Any], None]) -> str:
         axes.legend(fontsize="small")
         buffer = io.StringIO()
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    return buffer.getvalue()[buffer.getvalue().index("<svg") :]
+    svg = buffer.getvalue()
+    return svg[svg.index("<svg") :]  # leave out the XML declaration, because the text becomes part of an HTML page

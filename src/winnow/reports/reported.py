@@ -1,4 +1,7 @@
-"""What papers report: values, differences and numbers of questions (papers/<paper>.yaml, each value with its source)."""
+"""Values, differences and numbers of questions that papers report.
+
+They are stored in papers/<paper>.yaml, where a part of a paper is one of its tables or figures.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -8,11 +11,12 @@ from typing import Any
 
 import yaml
 
-from winnow.errors import ConfigError, nearest
+from winnow.errors import ConfigError, suggest_name
 from winnow.metrics.intervals import UNDEFINED
 from winnow.sweeps.labels import CellLabels
 
-_SELECTORS = ("strategy", "k", "gold", "samples", "rank_by", "weight_by")
+_LABELS = ("strategy", "k", "gold", "samples", "rank_by", "weight_by")
+"""Labels of cells that an entry of `reported` or `values` in the YAML file may state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +25,10 @@ class ReportedValue:
 
     Attributes:
         metric: Name of the metric.
-        low: The value, the lower end if the paper gives a range, or NaN if it prints a dash.
-        high: The upper end of the range; equal to `low` for a single value.
-        where: Labels of the cells that the value belongs to.
-        note: What the paper says about the value.
+        low: The value, or the lower end if the paper gives a range, or NaN if it prints a dash.
+        high: Upper end of the range. It is equal to `low` if the paper gives a single value.
+        where: Labels of the cells to which the value belongs, such as {"strategy": "post_fusion", "k": 5}.
+        note: Statement of the paper on the value.
 
     """
 
@@ -35,7 +39,7 @@ class ReportedValue:
     note: str = ""
 
     def format(self) -> str:
-        """Format the value or range, or return an en dash for a dash."""
+        """Format the value or the range, or return an en dash if the paper prints a dash."""
         if math.isnan(self.low):
             return UNDEFINED
         return f"{self.low:g}" if self.low == self.high else f"{self.low:g} to {self.high:g}"
@@ -48,10 +52,10 @@ class ReportedDifference:
     Attributes:
         metric: Name of the metric.
         of: Labels of the first cell.
-        less: Labels of the cell that is subtracted from the first.
+        less: Labels of the second cell, whose value is subtracted from that of the first.
         value: The difference, or None if the paper reports only its sign.
         sign: "+" or "-" if the paper reports only the sign, else empty.
-        note: What the paper says about the difference.
+        note: Statement of the paper on the difference.
 
     """
 
@@ -69,14 +73,14 @@ class PaperPart:
 
     Attributes:
         title: Title of the table or figure.
-        source: The paper and the part, for the title of our table.
-        at: Labels of the part's cells, unless a value states others.
-        metrics: Names of the metrics that the part reports.
-        reported: Values of the part.
-        differences: Differences between its cells that the paper reports.
-        others: Results of other systems, by their name.
-        questions: Number of questions before and after the paper's closed-book filter, or empty if not reported.
-        gold_only: Whether the part covers only questions with a gold passage.
+        source: Titles of the paper and of its table or figure, for the title of our table.
+        at: Labels that all cells of the table or figure share, unless a value states others.
+        metrics: Names of the metrics that the table or figure reports.
+        reported: Values of the table or figure.
+        differences: Differences between cells of the table or figure that the paper reports.
+        others: EM of other systems, by the name of the system.
+        questions: Number of questions before and after the paper's closed-book filter, or empty if it is not reported.
+        gold_only: Whether the table or figure covers only questions with a gold passage.
 
     """
 
@@ -86,28 +90,32 @@ class PaperPart:
     metrics: Sequence[str]
     reported: Sequence[ReportedValue]
     differences: Sequence[ReportedDifference]
-    others: Mapping[str, float]
+    other_systems: Mapping[str, float]
     questions: Sequence[int]
     gold_only: bool
 
 
-def load(paper: str, part: str, dataset: str, model: str) -> PaperPart:
+def load_paper_part(paper: str, part: str, dataset: str, model: str) -> PaperPart:
     """Load a table or figure from papers/<paper>.yaml.
 
+    Args:
+        paper: Name of the YAML file without its extension.
+        part: Key of the table or figure in the file, such as "table1".
+        dataset: Name of a data set of the table or figure.
+        model: Name of a model of the table or figure. It is ignored if the values are not given by model.
+
     Raises:
-        ConfigError: If there is no such paper, part, data set or model.
+        ConfigError: If there is no such paper, table or figure, data set or model.
 
     """
-    file = _lookup("paper", paper, {path.name.removesuffix(".yaml"): path for path in _paper_files()})
-    body = yaml.safe_load(file.read_text(encoding="utf-8"))
-    entry = _lookup(
-        "part", part, {key: value for key, value in body.items() if isinstance(value, Mapping) and "metrics" in value}
-    )
+    body = _read_paper(paper)
+    parts = {key: value for key, value in body.items() if isinstance(value, Mapping) and "metrics" in value}
+    entry = _look_up("part", part, parts)
     at = entry["at"]
     reported = [_parse_value(row, at) for row in entry.get("reported", ())]
     source = f"{body['title']}, {entry['title']}"
     if "values" in entry:
-        rows = _lookup("model", model, _lookup("dataset", dataset, entry["values"]))
+        rows = _look_up("model", model, _look_up("dataset", dataset, entry["values"]))
         source += f" ({dataset}, {model})"
         reported += [
             _parse_value({"metric": metric, "value": math.nan if value is None else value, "strategy": strategy}, at)
@@ -123,38 +131,51 @@ def load(paper: str, part: str, dataset: str, model: str) -> PaperPart:
     ]
     others = {system: values[dataset] for system, values in entry.get("others", {}).items() if dataset in values}
     differences = [_parse_difference(row, dataset) for row in entry.get("differences", ()) if _is_reported(row, dataset)]
-    differences += _differences_of_values(entry, rows) if "values" in entry else []
-    questions, gold_only = body.get("questions", {}).get(dataset, ()), bool(entry.get("gold_only"))
+    differences += _compute_differences(entry["metrics"][0], rows) if "values" in entry else []
+    questions = body.get("questions", {}).get(dataset, ())
+    gold_only = bool(entry.get("gold_only"))
     return PaperPart(entry["title"], source, at, entry["metrics"], reported, differences, others, questions, gold_only)
 
 
-def reported_questions(paper: str, dataset: str) -> Mapping[str, int]:
-    """Return the numbers of questions by split that a paper reports for a data set, or nothing if it reports none."""
-    file = _lookup("paper", paper, {path.name.removesuffix(".yaml"): path for path in _paper_files()})
-    splits: Mapping[str, int] = yaml.safe_load(file.read_text(encoding="utf-8")).get("splits", {}).get(dataset, {})
+def load_reported_question_counts(paper: str, dataset: str) -> Mapping[str, int]:
+    """Return the numbers of questions by split that a paper reports for a data set, or an empty mapping if it reports none."""
+    splits: Mapping[str, int] = _read_paper(paper).get("splits", {}).get(dataset, {})
     return splits
 
 
-def _paper_files() -> list[Any]:
-    return [path for path in (files("winnow.reports") / "papers").iterdir() if path.name.endswith(".yaml")]
+def _read_paper(paper: str) -> Any:
+    """Read papers/<paper>.yaml."""
+    paths = [path for path in (files("winnow.reports") / "papers").iterdir() if path.name.endswith(".yaml")]
+    path = _look_up("paper", paper, {path.name.removesuffix(".yaml"): path for path in paths})
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
-def _lookup(setting: str, name: str, entries: Mapping[str, Any]) -> Any:
+def _look_up(setting: str, name: str, entries: Mapping[str, Any]) -> Any:
+    """Return the entry that a setting of `report.paper` names; raise ConfigError if there is none."""
     if name not in entries:
-        raise ConfigError(f"report.paper.{setting}={name!r}: there are {', '.join(entries)}." + nearest(name, entries))
+        choices = ", ".join(entries)
+        raise ConfigError(
+            f"report.paper.{setting}={name!r} is unknown. Choose one of {choices}." + suggest_name(name, entries)
+        )
     return entries[name]
 
 
-def _differences_of_values(entry: Mapping[str, Any], rows: Mapping[str, Sequence[float | None]]) -> list[ReportedDifference]:
-    """Return the difference of each strategy of a table from the table's first, in the first metric."""
+def _compute_differences(metric: str, rows: Mapping[str, Sequence[float | None]]) -> list[ReportedDifference]:
+    """Compute how much each strategy of a table differs from the table's first strategy in the first metric.
+
+    Args:
+        metric: Name of the first metric of the table.
+        rows: Values of each strategy, in the order of the metrics.
+
+    """
     (first, baseline), *others = ((strategy, values[0]) for strategy, values in rows.items())
     return [
         ReportedDifference(
-            entry["metrics"][0],
+            metric,
             {"strategy": strategy},
             {"strategy": first},
             round(value - baseline, 1),
-            note="of the table's values",
+            note="computed from the table's values",
         )
         for strategy, value in others
         if value is not None and baseline is not None and value != baseline
@@ -162,28 +183,29 @@ def _differences_of_values(entry: Mapping[str, Any], rows: Mapping[str, Sequence
 
 
 def _is_reported(row: Mapping[str, Any], dataset: str) -> bool:
-    """Return whether a difference is reported for a data set; one without values by data set is."""
+    """Return whether a difference is reported for a data set, which is the case if its value is not given by data set."""
     value = row.get("value")
     return not isinstance(value, Mapping) or dataset in value
 
 
 def _parse_difference(row: Mapping[str, Any], dataset: str) -> ReportedDifference:
-    """Parse a difference, whose value may be given for each data set."""
+    """Parse a difference. Its value may be given by data set."""
     value = row.get("value")
     if not isinstance(value, Mapping):
         return ReportedDifference(**row)
-    others = {key: entry for key, entry in row.items() if key != "value"}
-    return ReportedDifference(**others, value=value[dataset])
+    other_fields = {key: entry for key, entry in row.items() if key != "value"}
+    return ReportedDifference(**other_fields, value=value[dataset])
 
 
 def _parse_value(entry: Mapping[str, Any], at: Mapping[str, Any]) -> ReportedValue:
-    where = {key: entry[key] for key in _SELECTORS if key in entry}
+    """Parse a value or a range. The labels that the entry states override those in `at`."""
+    where = {name: entry[name] for name in _LABELS if name in entry}
     low, high = entry.get("value", entry.get("low")), entry.get("value", entry.get("high"))
     assert low is not None
     assert high is not None
     return ReportedValue(entry["metric"], low, high, {**at, **where}, entry.get("note", ""))
 
 
-def matches(labels: CellLabels, where: Mapping[str, Any]) -> bool:
-    """Return whether a cell has the labels that a value or difference belongs to."""
+def has_labels(labels: CellLabels, where: Mapping[str, Any]) -> bool:
+    """Return whether the labels of a cell include all labels in `where`."""
     return all(getattr(labels, name) == value for name, value in where.items())

@@ -1,4 +1,4 @@
-"""The spread of a metric over training seeds, apart from its intervals over questions."""
+"""A table of how much the metrics vary between models that were trained with different seeds."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,48 +6,57 @@ from dataclasses import replace
 import numpy as np
 
 from winnow.metrics.intervals import UNDEFINED
-from winnow.reports.cells import CellResult, TableView, unit_scale
+from winnow.reports.cells import CellResult, TableView, get_unit_scale
+from winnow.sweeps.labels import CellLabels
 
 
-def seeds_table(cells: Sequence[CellResult], seed: int) -> TableView | None:
-    """Build a table of mean, standard deviation and range over training seeds, or return None if no cell has several.
+def build_seeds_table(cells: Sequence[CellResult], seed: int) -> TableView | None:
+    """Build a table of the mean, standard deviation and range of each metric over training seeds.
 
     Args:
-        cells: Cells; those that differ only in their training seed are one row.
-        seed: Seed of the intervals, as in the other tables.
+        cells: Cells of the report. Those that differ only in their training seed form one row.
+        seed: Seed of the bootstrap, which is not a training seed.
+
+    Returns:
+        Table, or None if there are no cells that differ only in their training seed.
 
     """
-    groups: dict[object, list[CellResult]] = {}
+    cells_by_labels: dict[CellLabels, list[CellResult]] = {}
     for cell in cells:
         if cell.labels.seed:
-            groups.setdefault(replace(cell.labels, seed="", code=""), []).append(cell)
-    trained = [_on_common_questions(group) for group in groups.values() if len({cell.labels.seed for cell in group}) > 1]
-    if not trained:
+            cells_by_labels.setdefault(replace(cell.labels, seed="", code=""), []).append(cell)
+    groups = [
+        _select_common_questions(group) for group in cells_by_labels.values() if len({cell.labels.seed for cell in group}) > 1
+    ]
+    if not groups:
         return None
     metrics = [metric for metric in cells[0].metrics if metric.unit == "percent"]
     rows = []
-    for group in trained:
+    for group in groups:
         labels = replace(group[0].labels, seed="")
         seeds = ", ".join(cell.labels.seed for cell in group)
         row = [labels.line, str(labels.k), labels.gold, seeds, str(len(group[0].samples))]
         for metric in metrics:
-            intervals = [cell.interval(metric.name, seed) for cell in group]
-            values = unit_scale(metric) * np.array([interval.mean for interval in intervals if interval.n])
-            row.append(_spread(values) if len(values) > 1 else UNDEFINED)
+            intervals = [cell.compute_interval(metric.name, seed) for cell in group]
+            values = get_unit_scale(metric) * np.array([interval.mean for interval in intervals if interval.n])
+            row.append(_format_spread(values) if len(values) > 1 else UNDEFINED)
         rows.append(row)
     caption = (
-        "mean, standard deviation and range over trainings of each training's value on the questions that all of them answer: "
-        "how much the seed matters. The intervals of the other tables are over questions, for one training each."
+        "Mean, standard deviation and range over the models that were trained with different seeds. All models of a row are "
+        "evaluated on the same questions. The intervals of the other tables are over questions, for one model each."
     )
     columns = ["strategy", "k", "gold", "training seeds", "questions", *(metric.heading for metric in metrics)]
     return TableView("Spread over training seeds", caption, columns, rows)
 
 
-def _on_common_questions(group: Sequence[CellResult]) -> list[CellResult]:
-    """Restrict the cells to the questions that all of them answer: a closed-book filter depends on the trained reader."""
-    common = set.intersection(*({sample.question.question_id for sample in cell.samples} for cell in group))
-    return [cell.subset(lambda sample: sample.question.question_id in common) for cell in group]
+def _select_common_questions(cells: Sequence[CellResult]) -> list[CellResult]:
+    """Restrict the cells to the questions that all of them have.
+
+    The questions can differ because the closed-book filter depends on the trained reader.
+    """
+    common_ids = set.intersection(*({sample.question.question_id for sample in cell.samples} for cell in cells))
+    return [cell.filter_samples(lambda sample: sample.question.question_id in common_ids) for cell in cells]
 
 
-def _spread(values: np.ndarray) -> str:
+def _format_spread(values: np.ndarray) -> str:
     return f"{values.mean():.1f} \N{PLUS-MINUS SIGN} {values.std(ddof=1):.1f} [{values.min():.1f}, {values.max():.1f}]"

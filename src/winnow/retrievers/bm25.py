@@ -1,9 +1,9 @@
-"""BM25 with bm25s: a memory-mapped sparse matrix of scores, searched on all CPU cores."""
+"""BM25 retrieval with the library bm25s, which searches a memory-mapped sparse matrix of scores on all CPU cores."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,7 +20,7 @@ class BM25:
     """Lucene's variant of BM25 over title and text, with stop words and Snowball stemming.
 
     Args:
-        k1: Saturation of term frequency.
+        k1: Saturation of the term frequency. A larger value increases the effect of repeated terms.
         b: Strength of the length normalisation, from 0 to 1.
         language: Language of the stop words and the stemmer.
 
@@ -33,36 +33,38 @@ class BM25:
     language: str = "english"
 
     def __post_init__(self) -> None:
-        """Validate the parameters."""
+        """Raise ConfigError if k1 or b is out of range."""
         if self.k1 <= 0 or not 0 <= self.b <= 1:
             raise ConfigError(f"BM25 needs k1 > 0 and 0 <= b <= 1; received k1={self.k1}, b={self.b}.")
 
     def build(self, passages: PassageSource, folder: Path) -> None:
-        """Index the corpus. Meanwhile, bm25s keeps all texts and tokens in memory, about 2 kB per passage."""
+        """Index the corpus. During indexing, bm25s keeps all texts and tokens in memory, about 2 kB per passage."""
         import bm25s
 
-        ids: list[str] = []
+        passage_ids: list[str] = []
 
-        def texts() -> Any:
+        def read_texts() -> Iterator[str]:
             for passage in passages():
-                ids.append(passage.passage_id)
+                passage_ids.append(passage.passage_id)
                 yield f"{passage.title} {passage.text}"
 
-        tokens = self._tokenise(list(texts()))
+        tokens = self._tokenise(list(read_texts()))
         index = bm25s.BM25(k1=self.k1, b=self.b)
         index.index(tokens, show_progress=False)
         folder.mkdir(parents=True, exist_ok=True)
         index.save(str(folder), show_progress=False)
-        (folder / "passage_ids.json").write_text(json.dumps(ids))
+        (folder / "passage_ids.json").write_text(json.dumps(passage_ids))
 
     def open(self, folder: Path) -> Searcher:
         """Open the index as a memory map."""
         import bm25s
 
         index = bm25s.BM25.load(str(folder), mmap=True)
-        return _BM25Searcher(self, index, json.loads((folder / "passage_ids.json").read_text()))
+        passage_ids = json.loads((folder / "passage_ids.json").read_text())
+        return _BM25Searcher(self, index, passage_ids)
 
     def _tokenise(self, texts: list[str]) -> Any:
+        """Split texts into stemmed tokens without stop words, in the representation of bm25s."""
         import bm25s
         import Stemmer
 
@@ -71,16 +73,22 @@ class BM25:
 
 @dataclass(frozen=True, slots=True)
 class _BM25Searcher:
-    settings: BM25
+    """An open BM25 index. The n-th row of the index is the passage `passage_ids[n]`."""
+
+    retriever: BM25
     index: Any
-    ids: list[str]
+    passage_ids: list[str]
 
     def search(self, questions: Sequence[Question], depth: int) -> list[list[Hit]]:
-        """Return up to `depth` passages per question, best first; passages without any term of the question are excluded."""
-        tokens = self.settings._tokenise([question.text for question in questions])
-        depth = min(depth, len(self.ids))
+        """Return up to `depth` passages per question, best first. Passages without any term of the question are excluded."""
+        tokens = self.retriever._tokenise([question.text for question in questions])
+        depth = min(depth, len(self.passage_ids))
         rows, scores = self.index.retrieve(tokens, k=depth, show_progress=False, n_threads=-1)
         return [
-            [Hit(self.ids[row], float(score)) for row, score in zip(question_rows, question_scores, strict=True) if score > 0]
+            [
+                Hit(self.passage_ids[row], float(score))
+                for row, score in zip(question_rows, question_scores, strict=True)
+                if score > 0
+            ]
             for question_rows, question_scores in zip(np.asarray(rows).tolist(), np.asarray(scores), strict=True)
         ]

@@ -12,11 +12,11 @@ from winnow.records import Hit, Question
 
 @dataclass(frozen=True, slots=True)
 class Hybrid:
-    """Combines retrievers: a passage's score is the sum of 1 / (rrf_k + rank) over the retrievers' rankings.
+    """A retriever that combines others: a passage's score is the sum of 1 / (rrf_k + rank) over their rankings.
 
     Args:
         members: Retrievers to combine, by name.
-        rrf_k: Constant added to the ranks. A larger one reduces the influence of the top ranks.
+        rrf_k: Constant that is added to the ranks. A larger value reduces the influence of the top ranks.
 
     """
 
@@ -26,12 +26,12 @@ class Hybrid:
     rrf_k: int = 60
 
     def __post_init__(self) -> None:
-        """Validate that there are two members or more."""
+        """Raise ConfigError if there are fewer than two members."""
         if len(self.members) < 2:
             raise ConfigError(f"retriever.members needs two or more retrievers; received {sorted(self.members)}.")
 
     def build(self, passages: PassageSource, folder: Path) -> None:
-        """Build each member's index in a folder of its own. Finished indexes are kept."""
+        """Build each member's index in its own subfolder. An index that is already finished is not built again."""
         for name, member in self.members.items():
             marker = folder / name / ".done"
             if not marker.exists():
@@ -45,19 +45,22 @@ class Hybrid:
 
 @dataclass(frozen=True, slots=True)
 class _HybridSearcher:
+    """The open indexes of all members."""
+
     searchers: Sequence[Searcher]
     rrf_k: int
 
     def search(self, questions: Sequence[Question], depth: int) -> list[list[Hit]]:
         """Return the best `depth` passages of the fused ranking."""
         rankings = [searcher.search(questions, depth) for searcher in self.searchers]
-        return [fuse(question_rankings, self.rrf_k)[:depth] for question_rankings in zip(*rankings, strict=True)]
+        return [fuse_rankings(question_rankings, self.rrf_k)[:depth] for question_rankings in zip(*rankings, strict=True)]
 
 
-def fuse(rankings: Sequence[Sequence[Hit]], rrf_k: int = 60) -> list[Hit]:
-    """Combine rankings of one question by reciprocal rank fusion. Ties are sorted by passage id."""
+def fuse_rankings(rankings: Sequence[Sequence[Hit]], rrf_k: int = 60) -> list[Hit]:
+    """Combine rankings of one question by reciprocal rank fusion, best first. Ties are sorted by passage id."""
     scores: dict[str, float] = {}
     for ranking in rankings:
         for rank, hit in enumerate(ranking, start=1):
             scores[hit.passage_id] = scores.get(hit.passage_id, 0.0) + 1 / (rrf_k + rank)
-    return [Hit(passage_id, score) for passage_id, score in sorted(scores.items(), key=lambda item: (-item[1], item[0]))]
+    best_first = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
+    return [Hit(passage_id, score) for passage_id, score in best_first]

@@ -1,4 +1,4 @@
-"""Existing retrieval results, read from a FiD JSON file."""
+"""A retriever that reads existing retrieval results from a file in FiD's JSON format."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,12 @@ from winnow.records import Hit, Question
 
 @dataclass(frozen=True, slots=True)
 class Provided:
-    """Returns the rankings of a FiD file instead of searching an index."""
+    """A retriever that returns the rankings of a FiD file instead of searching an index.
+
+    Args:
+        path: FiD file, or a folder with one file per split.
+
+    """
 
     revision: ClassVar[int] = 2
     input_files: ClassVar[tuple[str, ...]] = ("path",)
@@ -35,12 +40,17 @@ class Provided:
 
 @dataclass(frozen=True, slots=True)
 class _ProvidedSearcher:
+    """The rankings of the file at `path`, by question id."""
+
     path: str
     rankings: dict[str, list[Hit]]
 
     def search(self, questions: Sequence[Question], depth: int) -> list[list[Hit]]:
         """Return the first `depth` passages of each question's ranking."""
-        missing = [q.question_id for q in questions if q.question_id not in self.rankings]
-        if missing:
-            raise InputError(f"{self.path} has no contexts for question {missing[0]!r} (and {len(missing) - 1} more).")
-        return [self.rankings[q.question_id][:depth] for q in questions]
+        missing_ids = [question.question_id for question in questions if question.question_id not in self.rankings]
+        if missing_ids:
+            raise InputError(
+                f"{self.path} contains no contexts for question {missing_ids[0]!r} and {len(missing_ids) - 1} other "
+                "questions. Use a file that contains all questions, or a retriever that searches an index."
+            )
+        return [self.rankings[question.question_id][:depth] for question in questions]

@@ -1,4 +1,4 @@
-"""A search engine that serves Search requests from a local index and its corpus."""
+"""A search engine that serves the Search requests of strategies from a local index and its corpus."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,13 +11,13 @@ from winnow.records import Pages, Passage, Question, Request, Result, Search
 
 @dataclass
 class LocalSearch:
-    """Serves Search requests with the passages of a corpus.
+    """A search engine that serves Search requests with the passages of a corpus.
 
     Args:
-        searcher: Function that opens the index; called on first use.
-        passages: Function that opens the corpus, a mapping of passage ids to passages; called on first use.
-        identity: Identity of index and corpus, under which the ledger stores results.
-        capacity: Number of queries to search together.
+        searcher: Function that opens the index. It is called before the first search.
+        passages: Function that returns the passages of the corpus by id. It is called before the first search.
+        identity: Identity of index and corpus. The ledger, which is the store of finished model calls, uses it as a key.
+        capacity: Number of requests that are worth submitting at once.
 
     """
 
@@ -33,17 +33,17 @@ class LocalSearch:
 
     @property
     def serves(self) -> tuple[type[Request], ...]:
-        """Return the only kind of request that it serves, Search."""
+        """Return the only kind of request that is served, Search."""
         return (Search,)
 
-    def refusal(self, request: Request) -> str | None:
-        """Return why a request cannot be served, or None if it can. A search needs a query and an `n` of at least 1."""
+    def explain_refusal(self, request: Request) -> str | None:
+        """Return why a request cannot be served, or None if it can be."""
         if isinstance(request, Search) and (not request.query.strip() or request.n < 1):
-            return f"a search needs a query and n of 1 or more; received {request!r}."
+            return f"a search needs a query that is not empty and an n of at least 1; received {request!r}."
         return None
 
     def check(self) -> None:
-        """Check nothing, because the index is opened on first use."""
+        """Do nothing, because the index is only opened before the first search."""
 
     def close(self) -> None:
         """Release the index."""
@@ -53,16 +53,19 @@ class LocalSearch:
         """Return True, because the length of queries is not limited."""
         return True
 
-    def size(self, request: Request) -> int:
-        """Return the query's length in characters."""
-        return len(_search(request).query)
+    def count_tokens(self, request: Request) -> int:
+        """Return the length of the query in characters."""
+        return len(_require_search(request).query)
 
     def submit(self, requests: Sequence[Request]) -> None:
-        """Queue requests."""
-        self._pending += [_search(request) for request in requests]
+        """Queue requests until the next call of `collect`."""
+        self._pending += [_require_search(request) for request in requests]
 
     def collect(self, timeout: float) -> Sequence[tuple[Request, Result]]:  # noqa: ARG002 (the search runs in this process)
-        """Search for all pending queries. Those of equal `n` are searched together: a fused ranking depends on its depth."""
+        """Search for all pending queries.
+
+        Only queries with equal `n` are searched together, because the ranking of a hybrid retriever depends on its depth.
+        """
         batch, self._pending = self._pending, []
         if not batch:
             return []
@@ -72,13 +75,14 @@ class LocalSearch:
         results: list[tuple[Request, Result]] = []
         for n in sorted({request.n for request in batch}):
             requests = [request for request in batch if request.n == n]
-            queries = [Question(str(number), request.query, ("",)) for number, request in enumerate(requests)]
+            queries = [Question(str(index), request.query, ("",)) for index, request in enumerate(requests)]
             for request, hits in zip(requests, searcher.search(queries, n), strict=True):
                 results.append((request, Pages(tuple(passages[hit.passage_id] for hit in hits))))
         return results
 
 
-def _search(request: Request) -> Search:
+def _require_search(request: Request) -> Search:
+    """Return the request if it is a Search, else raise ConfigError."""
     if not isinstance(request, Search):
-        raise ConfigError(f"A search engine serves Search requests; received {type(request).__name__}.")
+        raise ConfigError(f"A search engine only serves Search requests; received a {type(request).__name__} request.")
     return request

@@ -1,4 +1,5 @@
-"""Strategies: plans without I/O, which yield requests and receive results.
+"""Prompting strategies, such as concatenation, Post-Fusion and answer marginalization.
 
-A new strategy is a module here and a YAML file in conf/strategy.
+The `plan` method of a strategy is a generator without I/O: it yields requests, receives their results and returns the answer.
+To add a strategy, add a module to this folder and a YAML file to conf/strategy.
 """

@@ -1,6 +1,6 @@
-"""Chain of thought over all passages: the pruning and summary prompts (Post-Fusion paper, figures 8 and 9).
+"""Chain of thought over all passages, with the pruning and summary prompts of the Post-Fusion paper (figures 8 and 9).
 
-Both prompts are implemented by the class below. Their templates are in conf/strategy/pruning.yaml and
+`ChainOfThought` implements both prompts. They differ only in their templates, which are in conf/strategy/pruning.yaml and
 conf/strategy/summary.yaml.
 """
 
@@ -12,21 +12,22 @@ from winnow.errors import ConfigError
 from winnow.records import Answer, Context, Decoding, Plan, Question
 from winnow.strategies.prompt import Prompt, build_request
 from winnow.strategies.replies import extract_reasoned_answer
-from winnow.strategies.sampling import request_pools
+from winnow.strategies.sampling import request_replies
 from winnow.strategies.vote import Vote
 
 
 @dataclass(frozen=True, slots=True)
 class ChainOfThought:
-    """Asks the reader for a rationale that ends in "Answer:", with all passages in one prompt.
+    """A strategy that asks the reader for a rationale ending in "Answer:", with all passages in one prompt.
 
-    If the decoding draws several samples, the answer is chosen by majority vote (self-consistency).
+    If the decoding draws several samples, a majority vote over them chooses the answer (self-consistency).
 
     Args:
         prompt: Prompt that formats the passages. Its instruction is replaced by `template`.
-        decoding: Generation settings. `max_new_tokens` replaces theirs, because a rationale is longer than an answer.
+        decoding: Generation settings, except for `max_new_tokens`.
         template: Instruction and demonstration, with the fields {contexts} and {question}.
-        max_new_tokens: Maximum number of tokens to generate for the rationale and the answer.
+        max_new_tokens: Maximum number of tokens to generate for the rationale and the answer. It replaces the limit of
+            `decoding`, because a rationale is longer than an answer.
         vote: Majority vote over the samples.
 
     """
@@ -46,12 +47,12 @@ class ChainOfThought:
             raise ConfigError(f"strategy.plan.max_new_tokens must be at least 1; received {self.max_new_tokens}.")
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
-        """Build one request with all contexts, and return the voted answer."""
+        """Request a rationale from one prompt with all contexts, and return the answer that the vote chooses."""
         decoding = replace(self.decoding, max_new_tokens=self.max_new_tokens)
-        requests = [build_request(self._build_prompt(), question, contexts, decoding)]
-        (pool,) = yield from request_pools(requests, extract_reasoned_answer)
-        return self.vote.choose(question, pool)
+        request = build_request(self._build_prompt(), question, contexts, decoding)
+        (replies,) = yield from request_replies([request], extract_reasoned_answer)
+        return self.vote.choose(question, replies)
 
     def _build_prompt(self) -> Prompt:
-        """Put the template in place of the prompt's instruction; the prompt checks its fields."""
+        """Return the prompt with `template` as its instruction; raise ConfigError if the template lacks a field."""
         return replace(self.prompt, with_contexts=self.template, shots=None)

@@ -6,13 +6,20 @@ from typing import ClassVar
 
 from winnow.records import Answer, Context, Decoding, Plan, Question
 from winnow.strategies.prompt import Prompt, build_request
-from winnow.strategies.sampling import request_pools
+from winnow.strategies.sampling import request_replies
 from winnow.strategies.vote import Vote
 
 
 @dataclass(frozen=True, slots=True)
 class ClosedBook:
-    """Prompts the reader with the question alone, to measure its parametric knowledge."""
+    """A strategy that prompts the reader with the question alone, to measure its parametric knowledge.
+
+    Args:
+        prompt: Templates of the prompt.
+        decoding: Generation settings.
+        vote: Majority vote, if the decoding draws several samples.
+
+    """
 
     revision: ClassVar[int] = 3
 
@@ -20,7 +27,8 @@ class ClosedBook:
     decoding: Decoding
     vote: Vote = Vote()
 
-    def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:  # noqa: ARG002 (the protocol)
+    def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:  # noqa: ARG002 (part of the protocol)
         """Request an answer to the question; the contexts are ignored."""
-        (pool,) = yield from request_pools([build_request(self.prompt, question, (), self.decoding)])
-        return self.vote.choose(question, pool)
+        request = build_request(self.prompt, question, (), self.decoding)
+        (replies,) = yield from request_replies([request])
+        return self.vote.choose(question, replies)

@@ -13,7 +13,14 @@ from winnow.strategies.vote import Vote
 
 @dataclass(frozen=True, slots=True)
 class ConcatPF:
-    """Concatenates all passages in one prompt. If the answer is "unknown", falls back to Post-Fusion."""
+    """A strategy that concatenates all passages in one prompt and falls back to Post-Fusion if the answer is "unknown".
+
+    Args:
+        prompt: Templates of the prompt, for both steps.
+        decoding: Generation settings.
+        vote: Majority vote over the samples of the first prompt, and over the answers of Post-Fusion.
+
+    """
 
     revision: ClassVar[int] = 3
 
@@ -22,7 +29,7 @@ class ConcatPF:
     vote: Vote = Vote()
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
-        """Request an answer from all contexts, and if it is "unknown", one from each of the k contexts."""
+        """Request an answer from all contexts together. If it is "unknown", request one from each context alone."""
         answer = yield from Concatenation(self.prompt, self.decoding, self.vote).plan(question, contexts)
         if not answer.unknown:
             return answer

@@ -6,13 +6,20 @@ from typing import ClassVar
 
 from winnow.records import Answer, Context, Decoding, Plan, Question
 from winnow.strategies.prompt import Prompt, build_request
-from winnow.strategies.sampling import request_pools
+from winnow.strategies.sampling import request_replies
 from winnow.strategies.vote import Vote
 
 
 @dataclass(frozen=True, slots=True)
 class Concatenation:
-    """Prompts the reader once with all passages. Several samples vote."""
+    """A strategy that prompts the reader once, with all passages.
+
+    Args:
+        prompt: Templates of the prompt.
+        decoding: Generation settings.
+        vote: Majority vote, if the decoding draws several samples.
+
+    """
 
     revision: ClassVar[int] = 3
 
@@ -21,6 +28,7 @@ class Concatenation:
     vote: Vote = Vote()
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
-        """Request an answer from all contexts."""
-        (pool,) = yield from request_pools([build_request(self.prompt, question, contexts, self.decoding)])
-        return self.vote.choose(question, pool)
+        """Request an answer from all contexts together."""
+        request = build_request(self.prompt, question, contexts, self.decoding)
+        (replies,) = yield from request_replies([request])
+        return self.vote.choose(question, replies)

@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from winnow.errors import ConfigError
-from winnow.metrics.ranking import shortest_contained_answer
+from winnow.metrics.ranking import find_shortest_answer
 from winnow.records import Context, Passage, Question
+
+_CANDIDATES_PER_DEMONSTRATION = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Demonstration:
-    """A question with a passage and the answer, as shown in a few-shot prompt."""
+    """A question, a passage and the answer that the passage contains, as shown in a few-shot prompt."""
 
     question_id: str
     question: str
@@ -24,12 +26,13 @@ class Demonstration:
 class Shots:
     """Selection of the demonstrations of a few-shot prompt.
 
-    All prompts show the same demonstrations. One more is drawn, which replaces a demonstration of the question itself.
+    All prompts show the same demonstrations. One spare demonstration is added to them. It is shown if the question being asked
+    is itself among the demonstrations, and replaces that one.
 
     Args:
-        count: Number of demonstrations in a prompt. The paper uses 8 for Natural Questions and 2 for TriviaQA.
+        count: Number of demonstrations in a prompt. RE-RAG uses 8 for Natural Questions and 2 for TriviaQA.
         split: Split from which the demonstrations are drawn.
-        seed: Seed of the draw.
+        seed: Seed of the random draw.
 
     """
 
@@ -42,33 +45,38 @@ class Shots:
     def __post_init__(self) -> None:
         """Validate the number of demonstrations."""
         if self.count < 1:
-            raise ConfigError(f"prompt.shots.count starts at 1 (prompt.shots=null shows none); received {self.count}.")
+            raise ConfigError(
+                f"prompt.shots.count must be at least 1; received {self.count}. Set prompt.shots=null for a prompt without "
+                "demonstrations."
+            )
 
-    def candidates(self, questions: Sequence[Question]) -> list[Question]:
-        """Draw up to 32 candidates per demonstration, because not every question has a passage with its answer."""
-        return random.Random(self.seed).sample(questions, min(len(questions), 32 * self.count))
+    def draw_candidates(self, questions: Sequence[Question]) -> list[Question]:
+        """Draw up to 32 candidate questions per demonstration, because many questions have no passage with their answer."""
+        num_candidates = min(len(questions), _CANDIDATES_PER_DEMONSTRATION * self.count)
+        return random.Random(self.seed).sample(questions, num_candidates)
 
-    def draw(self, ranked: Iterable[tuple[Question, Sequence[Context]]]) -> tuple[Demonstration, ...]:
-        """Build demonstrations from the first `count` + 1 questions that have a context with the answer.
+    def build_demonstrations(self, ranked: Iterable[tuple[Question, Sequence[Context]]]) -> tuple[Demonstration, ...]:
+        """Build `count` + 1 demonstrations from the first questions that have a retrieved context with the answer.
 
-        Each demonstration shows the best-ranked context with the answer.
+        Each demonstration shows the best-ranked context that contains the answer.
 
         Args:
-            ranked: Candidate questions with their contexts, best-ranked first.
+            ranked: Candidate questions, each with its contexts, best-ranked first.
 
         Raises:
-            ConfigError: If there are fewer such questions.
+            ConfigError: If fewer than `count` + 1 questions have such a context.
 
         """
         demonstrations: list[Demonstration] = []
         for question, contexts in ranked:
-            gold = next((context for context in contexts if context.rank and context.has_answer), None)
-            if gold is not None and len(demonstrations) <= self.count:
-                answer = shortest_contained_answer(gold.passage.text, question.answers)
-                demonstrations.append(Demonstration(question.question_id, question.text, gold.passage, answer))
+            best = next((context for context in contexts if context.rank and context.has_answer), None)
+            if best is not None and len(demonstrations) <= self.count:
+                answer = find_shortest_answer(best.passage.text, question.answers)
+                demonstrations.append(Demonstration(question.question_id, question.text, best.passage, answer))
         if len(demonstrations) <= self.count:
             raise ConfigError(
-                f"prompt.shots needs {self.count} demonstrations and one spare; of split {self.split!r} only "
-                f"{len(demonstrations)} questions have a retrieved passage with their answer. Use fewer, or another split."
+                f"prompt.shots needs {self.count} demonstrations and one spare, but only {len(demonstrations)} candidate "
+                f"questions in split {self.split!r} have a retrieved passage that contains their answer. Lower "
+                "prompt.shots.count, or set prompt.shots.split to another split."
             )
         return tuple(demonstrations)

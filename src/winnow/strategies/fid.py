@@ -6,15 +6,21 @@ from typing import ClassVar
 
 from winnow.records import Answer, Context, Decoding, FusedGenerate, Plan, Question
 from winnow.strategies.prompt import Prompt
-from winnow.strategies.sampling import request_pools
+from winnow.strategies.sampling import request_replies
 from winnow.strategies.vote import Vote
 
 
 @dataclass(frozen=True, slots=True)
 class FusionInDecoder:
-    """Sends one request with a message per passage.
+    """A strategy that sends one request with a message per passage.
 
-    Only `winnow.readers.fid.FidReader` serves it: other readers would read the messages as one text.
+    Only `winnow.readers.fid.FidReader` serves this request. Other readers would join the messages into one text.
+
+    Args:
+        prompt: Templates of the prompt, which is formatted once per passage.
+        decoding: Generation settings.
+        vote: Majority vote, if the decoding draws several samples.
+
     """
 
     revision: ClassVar[int] = 3
@@ -24,8 +30,8 @@ class FusionInDecoder:
     vote: Vote = Vote()
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
-        """Request an answer from all contexts."""
+        """Request an answer from all contexts together."""
         messages = tuple(message for context in contexts for message in self.prompt.render(question, [context]))
         passages = tuple(context.passage for context in contexts)
-        (pool,) = yield from request_pools([FusedGenerate(messages, self.decoding, passages=passages)])
-        return self.vote.choose(question, pool)
+        (replies,) = yield from request_replies([FusedGenerate(messages, self.decoding, passages=passages)])
+        return self.vote.choose(question, replies)

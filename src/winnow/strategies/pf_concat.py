@@ -8,15 +8,21 @@ from winnow.metrics.answer import UNKNOWN, normalise
 from winnow.records import Answer, Context, Decoding, Plan, Question
 from winnow.strategies.prompt import Prompt, build_request
 from winnow.strategies.replies import is_unknown
-from winnow.strategies.sampling import request_pools
+from winnow.strategies.sampling import request_replies
 from winnow.strategies.vote import Vote
 
 
 @dataclass(frozen=True, slots=True)
 class PFConcat:
-    """Answers from each passage alone, then prompts with the distinct candidates and their passages.
+    """A strategy that requests an answer from each passage alone, then one from a prompt with these candidates.
 
-    Passages whose replies are all "unknown" are dropped.
+    The second prompt lists each distinct candidate once. It omits the passages whose replies are all "unknown".
+
+    Args:
+        prompt: Templates of both prompts.
+        decoding: Generation settings.
+        vote: Majority vote over the samples of the second prompt.
+
     """
 
     revision: ClassVar[int] = 3
@@ -26,22 +32,25 @@ class PFConcat:
     vote: Vote = Vote()
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
-        """Request an answer from each context, then one from the contexts with candidates.
+        """Request an answer from each context alone, then one from the contexts that have candidates.
 
         If there are no candidates, the answer is "unknown".
         """
-        pools = yield from request_pools([build_request(self.prompt, question, [c], self.decoding) for c in contexts])
-        candidates_by_pool = [[answer for answer in pool.answers if not is_unknown(answer)] for pool in pools]
-        contexts_with_candidates = [context for context, answers in zip(contexts, candidates_by_pool, strict=True) if answers]
-        candidates = tuple(answer for answers in candidates_by_pool for answer in answers)
-        if not contexts_with_candidates:
-            reply, used = (pools[0].replies[0], pools[0].used) if pools else ("", ())
+        requests = [build_request(self.prompt, question, [context], self.decoding) for context in contexts]
+        replies_by_context = yield from request_replies(requests)
+        candidates_by_context = [
+            [answer for answer in replies.answers if not is_unknown(answer)] for replies in replies_by_context
+        ]
+        kept_contexts = [context for context, answers in zip(contexts, candidates_by_context, strict=True) if answers]
+        candidates = tuple(answer for answers in candidates_by_context for answer in answers)
+        if not kept_contexts:
+            first = replies_by_context[0] if replies_by_context else None
+            reply, used = (first.replies[0], first.used) if first else ("", ())
             return Answer(UNKNOWN, unknown=True, used=used, reply=reply, trace=("kept: 0",))
-        distinct: dict[str, str] = {}
+        distinct_candidates: dict[str, str] = {}
         for candidate in candidates:
-            distinct.setdefault(normalise(candidate), candidate)
-        (pool,) = yield from request_pools(
-            [build_request(self.prompt, question, contexts_with_candidates, self.decoding, tuple(distinct.values()))]
-        )
-        answer = self.vote.choose(question, pool)
-        return replace(answer, candidates=candidates, trace=(f"kept: {len(contexts_with_candidates)}", *answer.trace))
+            distinct_candidates.setdefault(normalise(candidate), candidate)
+        final_request = build_request(self.prompt, question, kept_contexts, self.decoding, tuple(distinct_candidates.values()))
+        (final_replies,) = yield from request_replies([final_request])
+        answer = self.vote.choose(question, final_replies)
+        return replace(answer, candidates=candidates, trace=(f"kept: {len(kept_contexts)}", *answer.trace))

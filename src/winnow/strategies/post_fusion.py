@@ -6,13 +6,22 @@ from typing import ClassVar
 
 from winnow.records import Answer, Context, Decoding, Plan, Question
 from winnow.strategies.prompt import Prompt, build_request
-from winnow.strategies.sampling import request_pools
+from winnow.strategies.sampling import request_replies
 from winnow.strategies.vote import Vote
 
 
 @dataclass(frozen=True, slots=True)
 class PostFusion:
-    """Prompts the reader with each passage alone. All answers vote: p samples for each of k passages are p * k votes."""
+    """A strategy that prompts the reader with each passage alone and lets all answers vote.
+
+    With p samples for each of k passages, there are p * k votes.
+
+    Args:
+        prompt: Templates of the prompt.
+        decoding: Generation settings.
+        vote: Majority vote over the answers from all passages.
+
+    """
 
     revision: ClassVar[int] = 3
 
@@ -21,6 +30,7 @@ class PostFusion:
     vote: Vote = Vote()
 
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
-        """Request an answer from each context."""
-        pools = yield from request_pools([build_request(self.prompt, question, [c], self.decoding) for c in contexts])
-        return self.vote.majority(question, contexts, pools)
+        """Request an answer from each context alone, and return the majority answer."""
+        requests = [build_request(self.prompt, question, [context], self.decoding) for context in contexts]
+        replies_by_context = yield from request_replies(requests)
+        return self.vote.choose_majority(question, contexts, replies_by_context)

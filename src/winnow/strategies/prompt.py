@@ -1,4 +1,4 @@
-"""The prompt that strategies share: instruction, numbered contexts and question (Post-Fusion paper, figures 7 to 9)."""
+"""Prompt templates, which all strategies share: instruction, contexts and question (Post-Fusion paper, figures 7 to 9)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,17 +12,17 @@ from winnow.strategies.demonstrations import Demonstration, Shots
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Templates of the prompt, with named fields.
+    """Templates of a prompt, with named fields in braces.
 
     Args:
         with_contexts: Template with {contexts} and {question}, and {demonstrations} in a few-shot prompt.
-        without_contexts: Closed-book template with {question}.
+        without_contexts: Template with {question}, for prompts without passages (closed book).
         with_candidates: Template with {contexts}, {candidates} and {question}, and {demonstrations} in a few-shot prompt.
         passage: Template of one passage, which may contain {number}, {title} and {text}.
         system: System message, or empty for none.
         demonstration: Template of one demonstration with {contexts}, {question} and {answer}, and optionally {number}.
         shots: Selection of the demonstrations of a few-shot prompt, or None for a zero-shot prompt.
-        demonstrations: Demonstrations that `shots` has drawn.
+        demonstrations: Demonstrations selected by `shots`. A few-shot prompt needs them before it can show passages.
 
     """
 
@@ -56,27 +56,45 @@ class Prompt:
                 )
 
     def render(self, question: Question, contexts: Sequence[Context], candidates: Sequence[str] = ()) -> tuple[Message, ...]:
-        """Build the chat prompt of a question with contexts, or the closed-book prompt if there are none."""
+        """Build the chat messages of a question and its contexts, or the closed-book prompt if there are no contexts.
+
+        Args:
+            question: Question to ask.
+            contexts: Contexts to show, in prompt order.
+            candidates: Answers among which the reader is asked to choose, if any.
+
+        """
         passages = self._format_passages([context.passage for context in contexts])
         template = self.with_candidates if candidates else self.with_contexts if contexts else self.without_contexts
         demonstrations = self._format_demonstrations(question) if contexts and self.shots else ""
         fields = {"question": question.text, "contexts": passages, "candidates": "; ".join(candidates)}
-        user = Message("user", template.format(**fields, demonstrations=demonstrations).strip())
-        return (Message("system", self.system), user) if self.system else (user,)
+        user_message = Message("user", template.format(**fields, demonstrations=demonstrations).strip())
+        return (Message("system", self.system), user_message) if self.system else (user_message,)
 
     def _format_passages(self, passages: Sequence[Passage]) -> str:
-        texts = [self.passage.format(number=n, title=p.title, text=p.text) for n, p in enumerate(passages, start=1)]
+        texts = [
+            self.passage.format(number=number, title=passage.title, text=passage.text)
+            for number, passage in enumerate(passages, start=1)
+        ]
         return "\n".join(texts)
 
     def _format_demonstrations(self, question: Question) -> str:
         if self.shots is None or not self.demonstrations:
-            raise ConfigError("A prompt with shots needs its demonstrations before it shows passages (Shots.draw).")
-        others = [d for d in self.demonstrations if d.question_id != question.question_id]
+            raise ConfigError(
+                "A prompt with `shots` needs its demonstrations before it can show passages. Build them with the methods of "
+                "`shots`, and pass them as `demonstrations`."
+            )
+        eligible = [
+            demonstration for demonstration in self.demonstrations if demonstration.question_id != question.question_id
+        ]
         texts = [
             self.demonstration.format(
-                number=n, contexts=self._format_passages([d.passage]), question=d.question, answer=d.answer
+                number=number,
+                contexts=self._format_passages([demonstration.passage]),
+                question=demonstration.question,
+                answer=demonstration.answer,
             )
-            for n, d in enumerate(others[: self.shots.count], start=1)
+            for number, demonstration in enumerate(eligible[: self.shots.count], start=1)
         ]
         return "\n".join(texts).strip()
 
@@ -84,27 +102,36 @@ class Prompt:
 def build_request(
     prompt: Prompt, question: Question, contexts: Sequence[Context], decoding: Decoding, candidates: Sequence[str] = ()
 ) -> Generate:
-    """Build the request for one prompt.
+    """Build the generation request for one prompt.
 
     If the prompt exceeds the reader's context length, passages are dropped: the lowest-ranked first, gold passages last.
+
+    Args:
+        prompt: Templates of the prompt.
+        question: Question to ask.
+        contexts: Contexts to show, in prompt order.
+        decoding: Generation settings.
+        candidates: Answers among which the reader is asked to choose, if any.
+
     """
     return Generate(
         prompt.render(question, contexts, candidates),
         decoding,
         passages=tuple(context.passage for context in contexts),
-        shorter=_shortener(prompt, question, contexts, decoding, candidates),
+        shorter=_create_shortener(prompt, question, contexts, decoding, candidates),
     )
 
 
-def _shortener(
+def _create_shortener(
     prompt: Prompt, question: Question, contexts: Sequence[Context], decoding: Decoding, candidates: Sequence[str]
 ) -> Callable[[], Generate | None]:
-    """Return a function that builds the request with one passage fewer, or None if a single passage is left."""
+    """Return a function that builds the request with one passage fewer. It returns None if only one passage is left."""
 
-    def shorter() -> Generate | None:
+    def shorten() -> Generate | None:
         if len(contexts) < 2:
             return None
-        dropped = max(contexts, key=lambda c: (not c.is_gold, c.rank))
-        return build_request(prompt, question, [c for c in contexts if c is not dropped], decoding, candidates)
+        dropped = max(contexts, key=lambda context: (not context.is_gold, context.rank))
+        remaining = [context for context in contexts if context is not dropped]
+        return build_request(prompt, question, remaining, decoding, candidates)
 
-    return shorter
+    return shorten

@@ -1,6 +1,6 @@
 """Extraction of the answer from a reply, and detection of "unknown" answers.
 
-The Post-Fusion paper does not specify these rules. Ours are documented in docs/rules.md, with those of the vote.
+The Post-Fusion paper specifies rules for neither. The rules implemented here are documented in docs/rules.md.
 """
 
 import re
@@ -22,13 +22,14 @@ def extract_answer(reply: str) -> str:
 
     Further examples or questions that the model writes after its answer are ignored.
     """
-    return _first_answer_line(_without_next_example(reply.lstrip()))
+    return _extract_answer_line(_remove_next_example(reply.lstrip()))
 
 
-def _without_next_example(text: str) -> str:
-    """Cut a text before the few-shot example that a model writes after its answer, in the format of conf/prompt/re_rag.yaml.
+def _remove_next_example(text: str) -> str:
+    """Remove the few-shot example that a model may write after its answer, and everything that follows.
 
-    It begins with a numbered example, a heading of the prompt or, after a blank line, a heading of a demonstration.
+    The example begins with a line of the format of conf/prompt/re_rag.yaml: "Example 9", a heading of the prompt such as
+    "### Question:" or, after a blank line, a heading of a demonstration such as "Question:".
     """
     lines = text.split("\n")
     for number in range(1, len(lines)):
@@ -41,15 +42,15 @@ def _without_next_example(text: str) -> str:
 def extract_reasoned_answer(reply: str) -> str:
     """Extract the answer from a chain of thought: the text after the last "Answer:", or else the last line.
 
-    A rationale without "Answer:" is usually truncated or the answer itself, so that its last line is the best guess.
+    A rationale without "Answer:" is usually truncated, or it is the answer itself. Its last line is then the best guess.
     """
     if _ANSWER_PREFIX.search(reply):
-        return _first_answer_line(reply)
+        return _extract_answer_line(reply)
     lines = [line.strip() for line in reply.splitlines() if line.strip()]
     return lines[-1] if lines else ""
 
 
-def _first_answer_line(text: str) -> str:
+def _extract_answer_line(text: str) -> str:
     """Extract the first line that is not blank, after the last "Answer:" if there is one."""
     prefixes = list(_ANSWER_PREFIX.finditer(text))
     lines = text[prefixes[-1].end() :].splitlines() if prefixes else text.splitlines()

@@ -13,13 +13,13 @@ from winnow.strategies.replies import extract_answer
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
-    """All replies to one prompt.
+class PromptReplies:
+    """The replies to one prompt, with the answer extracted from each.
 
     Attributes:
         answers: Answer extracted from each reply.
         replies: Replies as the model wrote them.
-        used: Passages that the prompt showed.
+        used: Passages in the prompt, without those that were dropped to make it fit.
 
     """
 
@@ -28,28 +28,25 @@ class Pool:
     used: tuple[Passage, ...] = ()
 
 
-def request_pools(requests: Sequence[Generate], read: Callable[[str], str] = extract_answer) -> Plan[list[Pool]]:
-    """Request as many samples of each prompt as its decoding specifies, and return one pool per prompt.
+def request_replies(requests: Sequence[Generate], extract: Callable[[str], str] = extract_answer) -> Plan[list[PromptReplies]]:
+    """Request as many samples of each prompt as its decoding specifies, and return the replies to each prompt.
 
     Args:
         requests: Requests, one per prompt.
-        read: Function that extracts the answer from a reply.
+        extract: Function that extracts the answer from a reply.
 
     """
-    counts = [request.decoding.samples for request in requests]
-    replies = iter(
-        (
-            yield [
-                replace(request, sample=n) if n else request
-                for request, count in zip(requests, counts, strict=True)
-                for n in range(count)
-            ]
-        )
-    )
-    pools = []
-    for request, count in zip(requests, counts, strict=True):
-        samples = [next(replies) for _ in range(count)]
+    sample_counts = [request.decoding.samples for request in requests]
+    numbered_requests = [
+        replace(request, sample=number) if number else request
+        for request, count in zip(requests, sample_counts, strict=True)
+        for number in range(count)
+    ]
+    generations = iter((yield numbered_requests))
+    replies_by_prompt = []
+    for request, count in zip(requests, sample_counts, strict=True):
+        samples = [next(generations) for _ in range(count)]
         used = samples[0].passages if samples[0].dropped else request.passages
         texts = tuple(sample.text for sample in samples)
-        pools.append(Pool(tuple(read(text) for text in texts), texts, used))
-    return pools
+        replies_by_prompt.append(PromptReplies(tuple(extract(text) for text in texts), texts, used))
+    return replies_by_prompt

@@ -1,4 +1,7 @@
-"""Supervision of an estimator by a frozen generator: likelihoods of an accepted answer, and scored replies (RE-RAG)."""
+"""Supervision of a relevance estimator by a frozen generator (RE-RAG).
+
+The generator computes the likelihood of an accepted answer given each context, and answers from each context itself.
+"""
 
 import math
 from collections.abc import Sequence
@@ -7,12 +10,12 @@ from dataclasses import dataclass
 from winnow.records import Context, Decoding, Likelihood, Plan, Question
 from winnow.strategies.prompt import Prompt, build_request
 from winnow.strategies.replies import extract_answer, is_unknown
-from winnow.targets import targets
+from winnow.targets import select_targets
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredReply:
-    """An answer from one context, with its log-probability in nats."""
+    """The answer in a reply to one context, with its log-probability in nats."""
 
     text: str
     log_p: float
@@ -20,28 +23,37 @@ class ScoredReply:
 
 @dataclass(frozen=True, slots=True)
 class Teacher:
-    """Plans that request likelihoods and answers of a frozen generator, from each context alone."""
+    """A frozen generator that supervises a relevance estimator.
+
+    Each method is a generator function that yields requests and receives their results (see `winnow.records.Plan`).
+
+    Args:
+        prompt: Templates of the prompt, which contains one context at a time.
+        decoding: Generation settings of the generator's own answers.
+
+    """
 
     prompt: Prompt
     decoding: Decoding
 
-    def likelihoods(self, question: Question, contexts: Sequence[Context]) -> Plan[tuple[float, ...]]:
-        """Request log P(first target | question, context) for every context."""
-        answer = targets(question)[0]
+    def request_likelihoods(self, question: Question, contexts: Sequence[Context]) -> Plan[tuple[float, ...]]:
+        """Request log P(answer | question, context) for every context, where the answer is the first training target."""
+        answer = select_targets(question)[0]
         scores = yield [Likelihood(self.prompt.render(question, [context]), answer) for context in contexts]
         return tuple(score.value for score in scores)
 
-    def replies(self, question: Question, contexts: Sequence[Context]) -> Plan[tuple[ScoredReply, ...]]:
-        """Request the generator's answer from every context, then its log-probability.
+    def request_scored_replies(self, question: Question, contexts: Sequence[Context]) -> Plan[tuple[ScoredReply, ...]]:
+        """Request the generator's answer from every context, then the log-probability of each answer.
 
-        An "unknown" gets the log-probability -inf, so that it has no weight, as in `winnow.strategies.marginal`.
+        An "unknown" answer gets the log-probability -inf, so that it has no weight, as in `winnow.strategies.marginal`.
         """
         generations = yield [build_request(self.prompt, question, [context], self.decoding) for context in contexts]
-        texts = [extract_answer(generation.text) for generation in generations]
+        answers = [extract_answer(generation.text) for generation in generations]
         scores = yield [
-            Likelihood(self.prompt.render(question, [context]), text) for context, text in zip(contexts, texts, strict=True)
+            Likelihood(self.prompt.render(question, [context]), answer)
+            for context, answer in zip(contexts, answers, strict=True)
         ]
         return tuple(
-            ScoredReply(text, -math.inf if is_unknown(text) else score.value)
-            for text, score in zip(texts, scores, strict=True)
+            ScoredReply(answer, -math.inf if is_unknown(answer) else score.value)
+            for answer, score in zip(answers, scores, strict=True)
         )

@@ -1,1 +1,1 @@
-"""Sweeps: specifying cells, running many of them on one driver, and reading back their samples."""
+"""Sweeps: the specification, the run and the stored samples of cells. A cell is one setting of a sweep."""

@@ -1,4 +1,4 @@
-"""The labels of cells."""
+"""The labels of cells. A cell is one setting of a sweep: a strategy, a number of contexts, a placement, and so on."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ class CellLabels:
 
     Attributes:
         strategy: Name of the strategy.
-        k: Number of contexts that a prompt shows; 0 without passages.
+        k: Number of contexts per question; 0 for a strategy without passages.
         gold: Name of the placement.
         setting: Other settings that distinguish the cell, such as "retriever=dense".
         samples: Number of replies per prompt.
@@ -17,9 +17,9 @@ class CellLabels:
         weight_by: Source of the context weights, "none", "retriever" or "estimator".
         questions: Identifier of the question selection. Cells with different selections are never compared, even if they
             share question ids.
-        seed: Training seed, if several are compared; otherwise empty.
-        code: Revision of the code and versions of the libraries that made the cell, in a table of cells made by different
-            ones; otherwise empty.
+        seed: Training seed, if cells with several seeds are compared; otherwise empty.
+        code: Revision of the code and versions of the libraries that computed the cell, if they differ between the cells of
+            a table; otherwise empty.
 
     """
 

@@ -1,18 +1,29 @@
-"""Replays a plan from the ledger, without a model, and records the prompts and replies of each round and the result."""
+"""Replay of a plan with the results in the ledger, without a model.
+
+A plan is a generator that yields the requests of one question, round by round, and returns a result. The ledger stores the
+result of every finished call.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
 from winnow.errors import LedgerError
-from winnow.keys import request_key
+from winnow.keys import compute_request_key
 from winnow.protocols import CallStore
 from winnow.records import Generate, Plan, Request, Result, Role, T
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request as it was served, with its result. `dropped` is the number of passages that were left out of the prompt."""
+    """A request with its result.
+
+    Attributes:
+        request: Request as it was served.
+        result: Stored result of the request.
+        dropped: Number of passages that were dropped from the prompt to fit the context length.
+
+    """
 
     request: Request
     result: Result
@@ -21,18 +32,24 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Replay(Generic[T]):
-    """The result of a finished plan, with its calls by round."""
+    """A plan that was run to its end.
+
+    Attributes:
+        rounds: Calls of each round. The requests of a round are served together.
+        result: Result of the plan.
+
+    """
 
     rounds: Sequence[Sequence[Call]]
     result: T
 
 
-def replay(plan: Plan[T], identities: Mapping[Role, str], ledger: CallStore) -> Replay[T]:
-    """Run a plan to its end with stored results.
+def replay_plan(plan: Plan[T], identities: Mapping[Role, str], ledger: CallStore) -> Replay[T]:
+    """Run a plan to its end with stored results, and record its calls.
 
     Args:
         plan: Plan that has not been started.
-        identities: Identity of the engine of each role.
+        identities: Identity under which the ledger stores the results of each role.
         ledger: Open store.
 
     Raises:
@@ -46,21 +63,24 @@ def replay(plan: Plan[T], identities: Mapping[Role, str], ledger: CallStore) -> 
             requests = next(plan) if results is None else plan.send(results)
         except StopIteration as stop:
             return Replay(rounds, stop.value)
-        rounds.append([_find(request, identities, ledger, len(rounds) + 1) for request in requests])
+        rounds.append([_find_call(request, identities, ledger, len(rounds) + 1) for request in requests])
         results = [call.result for call in rounds[-1]]
 
 
-def _find(request: Request, identities: Mapping[Role, str], ledger: CallStore, round_number: int) -> Call:
-    """Find the stored call of a request or, because the driver shortens long prompts, of its longest shortened version."""
+def _find_call(request: Request, identities: Mapping[Role, str], ledger: CallStore, round_number: int) -> Call:
+    """Find the stored call of a request or, if there is none, of its longest shortened version.
+
+    The ledger stores a shortened version if the prompt exceeded the context length.
+    """
     identity = identities.get(request.role, "")
     candidate: Request | None = request
     dropped = 0
     while candidate is not None:
-        key = request_key(identity, candidate)
+        key = compute_request_key(identity, candidate)
         results = ledger.get([key])
         if results:
             return Call(candidate, results[key], dropped)
-        candidate = candidate.shortened() if isinstance(candidate, Generate) else None
+        candidate = candidate.drop_passage() if isinstance(candidate, Generate) else None
         dropped += 1
     raise LedgerError(
         f"The ledger lacks a call of round {round_number} ({type(request).__name__}, role {request.role!r}, engine "

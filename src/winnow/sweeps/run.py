@@ -1,4 +1,8 @@
-"""Runs the cells of a sweep (one configuration each), and writes the predictions of a cell when it is complete."""
+"""Runs the cells of a sweep, and writes the predictions of each cell when all its questions are answered.
+
+A cell is one setting of a sweep. For each of its questions, a strategy starts a plan: a generator that yields requests and
+returns the answer. The driver runs the plans of all cells together, and yields an outcome (answer and usage) for each.
+"""
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -6,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from winnow.artifacts import contracts
-from winnow.artifacts.parquet import Appender
+from winnow.artifacts.parquet import ArtifactWriter
 from winnow.artifacts.rankings import Rankings, read_rankings
-from winnow.artifacts.tables import prediction_row
-from winnow.contexts.build import ranked_contexts
+from winnow.artifacts.tables import build_prediction_row
+from winnow.contexts.build import build_ranked_contexts
 from winnow.driver import Job
 from winnow.errors import ArtifactError
 from winnow.protocols import Strategy
@@ -17,7 +21,7 @@ from winnow.records import Answer, Outcome, PlacedContexts, Prediction, Question
 from winnow.sweeps.spec import CellSpec
 
 RunJobs = Callable[[Iterable[Job[Answer]], int], Iterable[Outcome[Answer]]]
-"""Runs jobs and yields their outcomes. The second argument is the number of jobs, for a progress bar."""
+"""Function that runs jobs and yields their outcomes. Its second argument is the number of jobs, for a progress bar."""
 
 
 @dataclass
@@ -29,8 +33,8 @@ class LoadedCell:
         strategy: Strategy that answers the questions.
         questions: Questions to be answered.
         rankings: Rankings that cover the questions.
-        num_short_rankings: Number of questions with fewer than k retrieved contexts, for which all of them are used.
-        placed: Placed contexts of the questions whose plans are active, by question id.
+        num_short_rankings: Number of questions with fewer than k retrieved contexts. All their contexts are used.
+        placed: Placed contexts of the questions whose plans have started but not finished, by question id.
 
     """
 
@@ -42,9 +46,14 @@ class LoadedCell:
     placed: dict[str, PlacedContexts] = field(default_factory=dict)
 
     def place(self, question: Question) -> PlacedContexts:
-        """Build the weighted contexts of a question in prompt order."""
+        """Build the weighted contexts of a question in prompt order.
+
+        Raises:
+            ArtifactError: If a context lacks the score by which it is weighted.
+
+        """
         spec = self.spec
-        contexts = ranked_contexts(self.rankings, question, spec.rank_by) if spec.labels.k else ()
+        contexts = build_ranked_contexts(self.rankings, question, spec.rank_by) if spec.labels.k else ()
         placed = spec.placement.place(question, contexts, spec.labels.k)
         try:
             return replace(placed, contexts=spec.weighting.apply(placed.contexts))
@@ -52,14 +61,14 @@ class LoadedCell:
             raise ArtifactError(f"{spec.retrieval}, question {question.question_id!r}: {error}") from error
 
     def start(self, question: Question) -> Job[Answer]:
-        """Place a question's contexts and start its plan."""
+        """Place the contexts of a question, and return the job that answers it."""
         placed = self.place(question)
         self.placed[question.question_id] = placed
         return Job((self.spec.key, question.question_id), self.strategy.plan(question, placed.contexts))
 
 
 def load_cells(specs: Iterable[CellSpec]) -> list[LoadedCell]:
-    """Read the inputs of the cells. Cells that share questions or rankings share one copy; equal cells are opened once."""
+    """Read the inputs of cells. Inputs that several cells share are read once, and cells with the same key are loaded once."""
     questions: dict[object, list[Question]] = {}
     rankings: dict[object, Rankings] = {}
     cells: dict[str, LoadedCell] = {}
@@ -70,15 +79,15 @@ def load_cells(specs: Iterable[CellSpec]) -> list[LoadedCell]:
         inputs = (spec.questions, spec.retrieval, spec.relevance)
         if inputs not in rankings:
             rankings[inputs] = read_rankings(spec.retrieval, selected, spec.relevance)
-        num_short_rankings = rankings[inputs].shorter_than(spec.labels.k)
+        num_short_rankings = rankings[inputs].count_short_rankings(spec.labels.k)
         cells.setdefault(spec.key, LoadedCell(spec, spec.strategy(), selected, rankings[inputs], num_short_rankings))
     return list(cells.values())
 
 
 def iter_jobs(cells: Sequence[LoadedCell]) -> Iterator[Job[Answer]]:
-    """Start the plans of all cells question by question, so that plans that issue the same calls run concurrently."""
-    for questions in itertools.zip_longest(*(cell.questions for cell in cells)):
-        for cell, question in zip(cells, questions, strict=True):
+    """Yield the jobs of all cells question by question, so that plans with equal requests run at the same time."""
+    for question_per_cell in itertools.zip_longest(*(cell.questions for cell in cells)):
+        for cell, question in zip(cells, question_per_cell, strict=True):
             if question is not None:
                 yield cell.start(question)
 
@@ -88,26 +97,34 @@ def run_cells(cells: Sequence[LoadedCell], run_jobs: RunJobs, on_finished: Calla
 
     Args:
         cells: Cells to run.
-        run_jobs: Function that runs the jobs on the driver.
-        on_finished: Callback that receives the specification of each finished cell and its number of rows.
+        run_jobs: Function that runs the jobs of all cells on the driver.
+        on_finished: Callback that receives the specification of each finished cell and its number of predictions.
 
     """
-    by_key = {cell.spec.key: cell for cell in cells}
-    questions = {key: {q.question_id: q for q in cell.questions} for key, cell in by_key.items()}
-    writers = {key: Appender(cell.spec.predictions, contracts.PREDICTIONS) for key, cell in by_key.items()}
-    remaining = {key: len(cell.questions) for key, cell in by_key.items()}
-    for outcome in run_jobs(iter_jobs(cells), sum(remaining.values())):
+    cells_by_key = {cell.spec.key: cell for cell in cells}
+    questions = {key: {question.question_id: question for question in cell.questions} for key, cell in cells_by_key.items()}
+    writers = {key: ArtifactWriter(cell.spec.predictions, contracts.PREDICTIONS) for key, cell in cells_by_key.items()}
+    num_remaining = {key: len(cell.questions) for key, cell in cells_by_key.items()}
+    for outcome in run_jobs(iter_jobs(cells), sum(num_remaining.values())):
         key, question_id = cast("tuple[str, str]", outcome.tag)
-        cell = by_key[key]
-        record = build_prediction(questions[key][question_id], cell.placed.pop(question_id), outcome)
-        writers[key].add(prediction_row(record))
-        remaining[key] -= 1
-        if not remaining[key]:
-            on_finished(cell.spec, writers[key].finish([question.question_id for question in cell.questions]))
+        cell = cells_by_key[key]
+        prediction = build_prediction(questions[key][question_id], cell.placed.pop(question_id), outcome)
+        writers[key].add(build_prediction_row(prediction))
+        num_remaining[key] -= 1
+        if not num_remaining[key]:
+            num_predictions = writers[key].finish([question.question_id for question in cell.questions])
+            on_finished(cell.spec, num_predictions)
 
 
 def build_prediction(question: Question, placed: PlacedContexts, outcome: Outcome[Answer]) -> Prediction:
-    """Convert the outcome of a question to a prediction record."""
+    """Build the prediction for a question.
+
+    Args:
+        question: Question to which the answer belongs.
+        placed: Contexts from which the question was answered.
+        outcome: Answer and usage of the question's plan.
+
+    """
     answer = outcome.result
     return Prediction(
         question_id=question.question_id,

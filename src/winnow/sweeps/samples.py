@@ -1,4 +1,7 @@
-"""Load the samples of finished cells: questions, predictions and, if a metric needs them, contexts."""
+"""Loading of the samples of finished cells. A cell is one setting of a sweep.
+
+A sample is the input of a metric for one question: the question, its prediction and, if the metric needs them, its contexts.
+"""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -6,7 +9,7 @@ from typing import Any
 from winnow.artifacts.provenance import check_content
 from winnow.artifacts.rankings import read_rankings
 from winnow.artifacts.tables import read_predictions, read_questions
-from winnow.contexts.build import ranked_contexts
+from winnow.contexts.build import build_ranked_contexts
 from winnow.driver import Job
 from winnow.errors import ArtifactError
 from winnow.metrics.base import Input, JudgedMetric, Metric, Row, Sample
@@ -15,7 +18,11 @@ from winnow.sweeps.spec import CellSpec
 
 
 def read_samples(spec: CellSpec, inputs: Collection[Input] = ()) -> list[Sample]:
-    """Load the samples of a finished cell, including any additional inputs that metrics or breakdowns need.
+    """Load the samples of a finished cell in the order of its predictions.
+
+    Args:
+        spec: Specification of the cell.
+        inputs: Additional inputs that metrics or breakdowns need, "contexts" or "ranking".
 
     Raises:
         ArtifactError: If the predictions were changed after they were written, or if they answer an unknown question.
@@ -23,36 +30,58 @@ def read_samples(spec: CellSpec, inputs: Collection[Input] = ()) -> list[Sample]
     """
     check_content(spec.folder)
     predictions = read_predictions(spec.predictions)
-    questions = {q.question_id: q for q in read_questions(spec.questions.path, [spec.questions.split])}
-    missing = next((p.question_id for p in predictions if p.question_id not in questions), None)
-    if missing is not None:
-        raise ArtifactError(f"{spec.predictions} answers question {missing!r}, which {spec.questions.path} lacks.")
-    answered = [questions[p.question_id] for p in predictions]
+    stored_questions = read_questions(spec.questions.path, [spec.questions.split])
+    questions = {question.question_id: question for question in stored_questions}
+    question_ids = [prediction.question_id for prediction in predictions]
+    unknown_id = next((question_id for question_id in question_ids if question_id not in questions), None)
+    if unknown_id is not None:
+        raise ArtifactError(
+            f"{spec.predictions} answers question {unknown_id!r}, which {spec.questions.path} lacks. Remove the folder "
+            f"{spec.folder} and run `python -m flows.sweep` again."
+        )
+    answered = [questions[question_id] for question_id in question_ids]
     contexts = _read_placed_contexts(spec, answered) if "contexts" in inputs and spec.labels.k else {}
     rankings = _read_ranked_contexts(spec, answered) if "ranking" in inputs else {}
     return [
-        Sample(question, p, contexts.get(p.question_id, ()), spec.prices, rankings.get(p.question_id, ()))
-        for question, p in zip(answered, predictions, strict=True)
+        Sample(
+            question,
+            prediction,
+            contexts.get(question.question_id, ()),
+            spec.prices,
+            rankings.get(question.question_id, ()),
+        )
+        for question, prediction in zip(answered, predictions, strict=True)
     ]
 
 
 def _read_ranked_contexts(spec: CellSpec, questions: Sequence[Question]) -> Mapping[str, Sequence[Context]]:
+    """Read all stored contexts of each question by question id, in the order of the retriever."""
     rankings = read_rankings(spec.retrieval, questions)
-    return {question.question_id: ranked_contexts(rankings, question) for question in questions}
+    return {question.question_id: build_ranked_contexts(rankings, question) for question in questions}
 
 
 def _read_placed_contexts(spec: CellSpec, questions: Sequence[Question]) -> Mapping[str, Sequence[Context]]:
+    """Build the contexts that the cell placed in the prompt of each question, by question id."""
     rankings = read_rankings(spec.retrieval, questions, spec.relevance)
     return {
         question.question_id: spec.placement.place(
-            question, ranked_contexts(rankings, question, spec.rank_by), spec.labels.k
+            question, build_ranked_contexts(rankings, question, spec.rank_by), spec.labels.k
         ).contexts
         for question in questions
     }
 
 
-def judge_jobs(metrics: Iterable[Metric], samples: Mapping[str, Sequence[Sample]]) -> list[Job[float | None]]:
-    """Build one job per judged metric and sample. Each tag is (metric name, cell key, sample index)."""
+def build_judge_jobs(metrics: Iterable[Metric], samples: Mapping[str, Sequence[Sample]]) -> list[Job[float | None]]:
+    """Build one job per judged metric and sample. A judged metric is computed by a model.
+
+    Args:
+        metrics: Metrics of any kind.
+        samples: Samples by cell key.
+
+    Returns:
+        Jobs whose tags are (metric name, cell key, sample index).
+
+    """
     return [
         Job((metric.name, key, index), metric.plan(sample))
         for metric in metrics
@@ -62,10 +91,19 @@ def judge_jobs(metrics: Iterable[Metric], samples: Mapping[str, Sequence[Sample]
     ]
 
 
-def judged_rows(
+def collect_judged_rows(
     outcomes: Iterable[Outcome[float | None]], samples: Mapping[str, Sequence[Sample]]
 ) -> dict[str, dict[str, list[Row | None]]]:
-    """Collect the rows of judged metrics by cell key and metric name; a sample without a verdict has no row."""
+    """Collect the rows of judged metrics by cell key and metric name.
+
+    Args:
+        outcomes: Outcomes of the jobs from `build_judge_jobs`, in any order.
+        samples: Samples by cell key.
+
+    Returns:
+        One row per sample, or None if the judge gave no score.
+
+    """
     rows: dict[str, dict[str, list[Row | None]]] = {key: {} for key in samples}
     for outcome in outcomes:
         tag: Any = outcome.tag

@@ -1,6 +1,6 @@
-"""The specification of a cell: everything that later stages need from the configuration, resolved once.
+"""The specification of a cell, which is one setting of a sweep: all that later stages need from its configuration.
 
-The sweep, the manifest, MLflow, the report and `flows.show` all use the same specification.
+The sweep, the manifest, MLflow, the report and `flows.show` use the same specification.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,12 +22,12 @@ from winnow.sweeps.labels import CellLabels
 
 @dataclass(frozen=True, slots=True)
 class EngineSpec:
-    """How to open the engine of one role. Roles with the same key share one engine.
+    """The engine of one role, which is a model or server that serves requests. Roles with the same key share one engine.
 
     Attributes:
         role: Role whose requests the engine serves.
         key: Identifier of the engine and its settings.
-        open: Function that opens the engine. With False it checks nothing, for dry runs.
+        open: Function that opens the engine. Its argument is whether to check that the engine can be used; dry runs do not.
         price: Price of the model.
 
     """
@@ -40,7 +40,17 @@ class EngineSpec:
 
 @dataclass(frozen=True, slots=True)
 class QuestionSelection:
-    """Selects the questions of a cell: the first `limit` questions of a split, after the closed-book filter if one is set."""
+    """The questions that a cell answers.
+
+    The closed-book filter keeps only questions that the reader does not answer correctly without passages.
+
+    Attributes:
+        path: File of the questions artifact.
+        split: Split from which the questions are taken.
+        limit: Maximum number of questions, or None for all.
+        closed_book: File of the closed-book artifact, or None to skip the filter.
+
+    """
 
     path: Path
     split: str
@@ -58,10 +68,13 @@ class QuestionSelection:
         if self.closed_book is not None:
             questions = self._filter(questions, self.closed_book)
         if not questions:
-            raise ConfigError(f"No question of split {self.split!r} is left to sweep.")
+            raise ConfigError(
+                f"{self.path} contains no question of split {self.split!r} that the sweep could answer. Check sweep.split and "
+                "sweep.closed_book_filter."
+            )
         return questions[: self.limit]
 
-    def counts(self) -> tuple[int, int] | None:
+    def count_questions(self) -> tuple[int, int] | None:
         """Count the questions before and after the closed-book filter, or return None without a filter."""
         if self.closed_book is None:
             return None
@@ -69,15 +82,16 @@ class QuestionSelection:
         return len(flags), sum(flags)
 
     def _filter(self, questions: Sequence[Question], path: Path) -> list[Question]:
+        """Apply the closed-book filter, whose artifact is the file `path`."""
         rows = parquet.read(path, contracts.CLOSED_BOOK, columns=["question_id", "kept"]).to_pylist()
         is_kept = {row["question_id"]: row["kept"] for row in rows}
         kept = [question for question in questions if is_kept.get(question.question_id)]
-        missing = sum(question.question_id not in is_kept for question in questions)
-        if missing and (self.limit is None or len(kept) < self.limit):
+        num_missing = sum(question.question_id not in is_kept for question in questions)
+        if num_missing and (self.limit is None or len(kept) < self.limit):
             raise ConfigError(
-                f"sweep.limit={self.limit} needs more questions than the closed-book filter covers: it kept {len(kept)}, "
-                f"{missing} of split {self.split!r} have no closed-book answer. Raise closed_book.limit (null means all), set "
-                "closed_book.split to the same split, or switch the filter off with sweep.closed_book_filter=false."
+                f"sweep.limit={self.limit} needs more questions than the closed-book filter covers: it kept {len(kept)}, and "
+                f"{num_missing} of split {self.split!r} have no closed-book answer. Raise closed_book.limit (null means all), "
+                "set closed_book.split to the same split, or switch the filter off with sweep.closed_book_filter=false."
             )
         return kept
 
@@ -90,13 +104,13 @@ class CellSpec:
         key: Identifier of the predictions.
         folder: Folder of the predictions.
         labels: Labels that identify the cell in tables and MLflow.
-        settings: Settings that tables show if the cells differ in them.
+        settings: Settings that tables name if the cells differ in them.
         questions: Selection of the questions to answer.
         retrieval: Folder of the rankings.
         relevance: File of the estimator's log-odds, or None if the cell does not use them.
         placement: Placement of the contexts.
         weighting: Weighting of the contexts.
-        strategy: Function that builds the strategy; called only if plans are run.
+        strategy: Function that builds the strategy. It is called only if the cell is run or replayed.
         engines: Specifications of the engines, one per role.
         config: Composed settings as plain values, stored for reference.
         identity: Settings and inputs from which the key is computed.
@@ -119,7 +133,7 @@ class CellSpec:
 
     @property
     def rank_by(self) -> RankBy:
-        """Return the source of the ranking."""
+        """Return the component that ranks the contexts."""
         return "estimator" if self.labels.rank_by == "estimator" else "retriever"
 
     @property
@@ -129,7 +143,7 @@ class CellSpec:
 
     @property
     def is_finished(self) -> bool:
-        """Return whether the predictions exist; a file that was removed or cut since is made again."""
+        """Return whether the cell is finished and its predictions file is complete. Otherwise the cell is run again."""
         return is_done(self.folder, self.key) and parquet.is_complete(self.predictions)
 
     @property
@@ -138,21 +152,28 @@ class CellSpec:
         return {engine.role: engine.price for engine in self.engines if engine.price != Price()}
 
 
-def varying_settings(cells: Sequence[CellSpec]) -> list[str]:
-    """Return for each cell the settings that vary between cells, such as "retriever=dense", or "" if none vary."""
-    names = [name for name in cells[0].settings if len({cell.settings[name] for cell in cells}) > 1] if cells else []
-    texts = [", ".join(f"{name}={cell.settings[name]}" for name in names) for cell in cells]
+def describe_varying_settings(cells: Sequence[CellSpec]) -> list[str]:
+    """Describe the settings of each cell that vary between cells, such as "retriever=dense", or "" if none vary.
+
+    Cells that still cannot be distinguished are compared by all settings of their configurations.
+    """
+    if not cells:
+        return []
+    names = [name for name in cells[0].settings if len({cell.settings[name] for cell in cells}) > 1]
+    descriptions = [", ".join(f"{name}={cell.settings[name]}" for name in names) for cell in cells]
     groups: dict[object, list[int]] = {}
-    for index, (cell, text) in enumerate(zip(cells, texts, strict=True)):
-        groups.setdefault((cell.labels, text), []).append(index)
+    for index, (cell, description) in enumerate(zip(cells, descriptions, strict=True)):
+        groups.setdefault((cell.labels, description), []).append(index)
     for indices in groups.values():
-        for index, difference in zip(indices, _differences([cells[index].config for index in indices]), strict=True):
-            texts[index] = ", ".join(part for part in (texts[index], difference) if part)
-    return texts
+        differences = _describe_differences([cells[index].config for index in indices])
+        for index, difference in zip(indices, differences, strict=True):
+            descriptions[index] = ", ".join(part for part in (descriptions[index], difference) if part)
+    return descriptions
 
 
-_LONGEST_VALUE = 40
-_NO_RESULT = (
+_MAX_VALUE_CHARS = 40
+"""Number of characters to which the value of a setting is shortened."""
+_IGNORED_GROUPS = (
     "report",
     "metric",
     "breakdown",
@@ -165,17 +186,18 @@ _NO_RESULT = (
     "seeds",
     "sweep",
 )
-"""Groups of settings that do not distinguish cells."""
+"""Groups of settings that do not distinguish cells, because they do not change predictions."""
 
 
-def _differences(configs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Name for each configuration the settings in which it differs from the others, such as "weighting.scale=0.1"."""
-    flat = [flatten({name: node for name, node in config.items() if name not in _NO_RESULT}) for config in configs]
+def _describe_differences(configs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Describe the settings in which each configuration differs from the others, such as "weighting.scale=0.1"."""
+    flat = [flatten({name: node for name, node in config.items() if name not in _IGNORED_GROUPS}) for config in configs]
     names = dict.fromkeys(name for settings in flat for name in settings)
     varying = [name for name in names if len({repr(settings.get(name)) for settings in flat}) > 1]
-    return [", ".join(f"{name}={_shortened(settings.get(name))}" for name in varying) for settings in flat]
+    return [", ".join(f"{name}={_shorten(settings.get(name))}" for name in varying) for settings in flat]
 
 
-def _shortened(value: object) -> str:
+def _shorten(value: object) -> str:
+    """Format a value on one line of at most 40 characters."""
     text = " ".join(str(value).split())
-    return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 3] + "..."
+    return text if len(text) <= _MAX_VALUE_CHARS else text[: _MAX_VALUE_CHARS - 3] + "..."

@@ -1,8 +1,9 @@
-"""A synthetic world of facts from templates, small enough to validate a method from random weights in minutes.
+"""A synthetic world of facts that is small enough to train a model on it from random weights in minutes.
 
-Each person has one value per relation, and each passage states one such fact. The contexts of a question are one relevant
-passage and several distractors: other facts about the same person, and the same relation of other people. Neither the
-name nor the relation alone therefore identifies the relevant passage. The people of the splits are disjoint.
+A fact is a person, a relation and a value, such as a person and the instrument that this person plays. Each person has one
+value per relation, and each passage states one fact by a template. The contexts of a question are one relevant passage and
+several distractors, which are other facts about the same person or the same relation of other people. Therefore, neither the
+name nor the relation alone identifies the relevant passage. The splits have no people in common.
 """
 
 import random
@@ -21,23 +22,24 @@ RELATIONS = {
     "animal": ("at home {name} keeps a {value}", "which pet does {name} have"),
     "colour": ("{name} always wears {value}", "what colour are the clothes of {name}"),
 }
+"""Templates of each relation: the sentence of a passage, and the question."""
 _ONSETS = list("bdfgklmnprstvz")
 _RIMES = [*"aeiou", "ar", "el", "in", "or", "un"]
 
 
 @dataclass(frozen=True, slots=True)
 class FactsSettings:
-    """Size of the world.
+    """Size and seed of a world of facts.
 
     Attributes:
         train: Number of training questions.
         dev: Number of development questions.
         test: Number of test questions.
-        contexts: Contexts per question, one of which is relevant.
+        contexts: Number of contexts per question, one of which is relevant.
         values: Number of possible values of each relation.
         first_names: Number of first names.
-        last_names: Number of last names; each pair of a first and a last name is a person.
-        seed: Seed of the world.
+        last_names: Number of last names. Each pair of a first and a last name is a person.
+        seed: Seed of all random choices.
 
     """
 
@@ -53,16 +55,25 @@ class FactsSettings:
     seed: int = 13
 
     def __post_init__(self) -> None:
-        """Validate that there are distractors of both kinds, and enough people."""
+        """Validate that there are questions, distractors of both kinds, and enough people."""
         if self.contexts < 3 or min(self.train, self.dev, self.test) < 1 or self.values < 2:
-            raise ConfigError(f"facts: contexts starts at 3, values at 2, each split at 1; received {self}.")
+            raise ConfigError(
+                "facts.world needs at least 3 contexts per question, 2 values per relation, and 1 question in each of train, "
+                f"dev and test; received {self}."
+            )
         if self.first_names * self.last_names < 40:
-            raise ConfigError(f"facts: first_names times last_names must be at least 40 people; received {self}.")
+            raise ConfigError(f"facts.world needs first_names times last_names to be at least 40 people; received {self}.")
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A question with its contexts in random order. All contexts have the score 0."""
+    """A question with its contexts.
+
+    Attributes:
+        question: Question with its only accepted answer.
+        contexts: Contexts in random order, all of which have the retriever score 0.
+
+    """
 
     question: Question
     contexts: tuple[Context, ...]
@@ -70,7 +81,14 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Cloze:
-    """A fact with its value masked, as a question, with the passage that states it and the masked value as the answer."""
+    """A cloze question, which is a fact whose value is masked.
+
+    Attributes:
+        question: Sentence of the fact with the token "<mask>" instead of the value.
+        passage: Passage that states the fact.
+        answer: Masked value.
+
+    """
 
     question: str
     passage: Passage
@@ -78,60 +96,93 @@ class Cloze:
 
 
 class Facts:
-    """A world of people and their facts, generated from a seed."""
+    """A world of people and their facts, which is generated from a seed.
+
+    Attributes:
+        settings: Size and seed of the world.
+        rng: Random number generator from which all questions are drawn.
+        values: Possible values of each relation.
+        people: Names of the people of each split.
+        facts: Value of each relation, by the name of the person.
+
+    """
 
     def __init__(self, settings: FactsSettings) -> None:
         """Draw the names, the values, and the facts of every person."""
         self.settings = settings
         self.rng = random.Random(settings.seed)
-        words = self._words(len(RELATIONS) * settings.values + settings.first_names + settings.last_names)
+        words = self._draw_words(len(RELATIONS) * settings.values + settings.first_names + settings.last_names)
         self.values = {relation: [next(words) for _ in range(settings.values)] for relation in RELATIONS}
         first_names = [next(words) for _ in range(settings.first_names)]
         last_names = [next(words) for _ in range(settings.last_names)]
         people = [f"{first} {last}" for first in first_names for last in last_names]
         self.rng.shuffle(people)
-        held_out = max(10, len(people) // 5)
-        self.people = {"train": people[2 * held_out :], "dev": people[:held_out], "test": people[held_out : 2 * held_out]}
-        self.facts = {name: {r: self.rng.choice(self.values[r]) for r in RELATIONS} for name in people}
+        num_held_out = max(10, len(people) // 5)
+        self.people = {
+            "train": people[2 * num_held_out :],
+            "dev": people[:num_held_out],
+            "test": people[num_held_out : 2 * num_held_out],
+        }
+        self.facts = {name: {relation: self.rng.choice(self.values[relation]) for relation in RELATIONS} for name in people}
 
-    def _words(self, count: int) -> Iterator[str]:
+    def _draw_words(self, num_words: int) -> Iterator[str]:
         """Draw distinct words of two syllables."""
-        words = [a + b + c + d for a in _ONSETS for b in _RIMES for c in _ONSETS for d in _RIMES]
+        syllables = [onset + rime for onset in _ONSETS for rime in _RIMES]
+        words = [first + second for first in syllables for second in syllables]
         self.rng.shuffle(words)
-        return iter(words[:count])
+        return iter(words[:num_words])
 
-    def split(self, name: str) -> Iterator[Case]:
-        """Generate the questions of a split with their contexts."""
+    def generate_cases(self, name: str) -> Iterator[Case]:
+        """Generate the questions of a split with their contexts.
+
+        Args:
+            name: Name of the split, "train", "dev" or "test".
+
+        """
         people = self.people[name]
-        for number in range(getattr(self.settings, name)):
-            person, relation = people[number % len(people)], self.rng.choice(list(RELATIONS))
-            yield self._case(f"{name}-{number}", person, relation, people)
+        for index in range(getattr(self.settings, name)):
+            person, relation = people[index % len(people)], self.rng.choice(list(RELATIONS))
+            yield self._generate_case(f"{name}-{index}", person, relation, people)
 
-    def cloze(self, count: int) -> Iterator[Cloze]:
-        """Generate masked facts of the training people with their passages, for a warm-up without questions."""
+    def generate_clozes(self, count: int) -> Iterator[Cloze]:
+        """Generate cloze questions about the people of the training split, to train a model before it sees questions.
+
+        Args:
+            count: Number of cloze questions.
+
+        """
         people = self.people["train"]
-        for number in range(count):
+        for index in range(count):
             person, relation = self.rng.choice(people), self.rng.choice(list(RELATIONS))
-            passage = self._passage(f"cloze-{number}", person, relation, people)
-            fact = RELATIONS[relation][0].format(name=person, value="<mask>")
-            yield Cloze(fact, passage, self.facts[person][relation])
+            passage = self._build_passage(f"cloze-{index}", person, relation, people)
+            masked_fact = RELATIONS[relation][0].format(name=person, value="<mask>")
+            yield Cloze(masked_fact, passage, self.facts[person][relation])
 
-    def texts(self) -> list[str]:
-        """Return texts that together contain every word of the world, to build a tokenizer's vocabulary."""
+    def list_vocabulary_texts(self) -> list[str]:
+        """Return texts that contain every word of the world, from which the vocabulary of a tokenizer is built."""
         values = [" ".join(values) for values in self.values.values()]
         phrases = [template.format(name="", value="") for templates in RELATIONS.values() for template in templates]
         return [*values, *phrases, *self.facts, "question: title: context: true false"]
 
-    def _case(self, question_id: str, person: str, relation: str, people: Sequence[str]) -> Case:
-        """Generate a question about a person's relation, with its relevant passage and distractors."""
+    def _generate_case(self, question_id: str, person: str, relation: str, people: Sequence[str]) -> Case:
+        """Generate a question about one fact of a person, with its relevant passage and its distractors.
+
+        Args:
+            question_id: Id of the question.
+            person: Person that the question is about.
+            relation: Relation that the question is about.
+            people: People of the split, from whom the distractors are drawn.
+
+        """
         answer = self.facts[person][relation]
-        passages = [self._passage(f"{question_id}-0", person, relation, people)]
+        passages = [self._build_passage(f"{question_id}-0", person, relation, people)]
         other_relations = [other for other in RELATIONS if other != relation]
-        for n in range(1, self.settings.contexts):
-            same_person = n % 2 == 1  # odd: another fact of this person; even: this relation of another person
-            subject = person if same_person else self._other_person(people, person)
-            passage_relation = self.rng.choice(other_relations) if same_person else relation
-            passages.append(self._passage(f"{question_id}-{n}", subject, passage_relation, people, answer))
+        for index in range(1, self.settings.contexts):
+            # Distractors with an odd index state another fact of this person, the others this relation of another person.
+            is_same_person = index % 2 == 1
+            subject = person if is_same_person else self._draw_other_person(people, person)
+            passage_relation = self.rng.choice(other_relations) if is_same_person else relation
+            passages.append(self._build_passage(f"{question_id}-{index}", subject, passage_relation, people, answer))
         self.rng.shuffle(passages)
         contexts = tuple(
             Context(passage, rank, 0.0, answer in passage.text.split()) for rank, passage in enumerate(passages, start=1)
@@ -139,13 +190,18 @@ class Facts:
         text = RELATIONS[relation][1].format(name=person)
         return Case(Question(question_id, text, (answer,)), contexts)
 
-    def _passage(
+    def _build_passage(
         self, passage_id: str, person: str, relation: str, people: Sequence[str], excluded_value: str = ""
     ) -> Passage:
-        """Build a passage with a fact of the person, or of another person if the value of this one is excluded."""
-        while self.facts[person][relation] == excluded_value:
-            person = self._other_person(people, person)
-        return Passage(passage_id, "facts", RELATIONS[relation][0].format(name=person, value=self.facts[person][relation]))
+        """Build a passage that states a fact of the person.
 
-    def _other_person(self, people: Sequence[str], person: str) -> str:
+        If the value of the fact is `excluded_value`, which is the answer to the question, the passage is about another person.
+        """
+        while self.facts[person][relation] == excluded_value:
+            person = self._draw_other_person(people, person)
+        text = RELATIONS[relation][0].format(name=person, value=self.facts[person][relation])
+        return Passage(passage_id, "facts", text)
+
+    def _draw_other_person(self, people: Sequence[str], person: str) -> str:
+        """Draw a person other than the given one."""
         return self.rng.choice([name for name in self.rng.sample(people, 2) if name != person])

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-SPECIAL = ("<pad>", "</s>", "<unk>", "<mask>")
+_SPECIAL_TOKENS = ("<pad>", "</s>", "<unk>", "<mask>")
+"""Special tokens in the order of their ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,7 @@ class ScratchT5:
     Attributes:
         d_model: Width of the model.
         d_ff: Width of the feed-forward layers.
-        layers: Number of layers in the encoder, and in the decoder.
+        layers: Number of encoder layers, which is also the number of decoder layers.
         heads: Number of attention heads.
         dropout: Dropout probability.
 
@@ -32,29 +33,40 @@ class ScratchT5:
     dropout: float = 0.0
 
 
-def word_tokenizer(texts: Iterable[str]) -> Any:
-    """Build a word-level tokenizer whose vocabulary is the words of the texts."""
+def build_word_tokenizer(texts: Iterable[str]) -> Any:
+    """Build a tokenizer that splits at whitespace and whose vocabulary consists of the words of the texts."""
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
     words = dict.fromkeys(word for text in texts for word in text.split())
-    vocabulary = {word: n for n, word in enumerate([*SPECIAL, *(w for w in words if w not in SPECIAL)])}
-    backend = Tokenizer(models.WordLevel(vocabulary, unk_token=SPECIAL[2]))
+    tokens = [*_SPECIAL_TOKENS, *(word for word in words if word not in _SPECIAL_TOKENS)]
+    vocabulary = {token: token_id for token_id, token in enumerate(tokens)}
+    backend = Tokenizer(models.WordLevel(vocabulary, unk_token=_SPECIAL_TOKENS[2]))
     backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    tokenizer: Any = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
-        tokenizer_object=backend, **dict(zip(("pad_token", "eos_token", "unk_token", "mask_token"), SPECIAL, strict=True))
-    )
+    special_tokens = dict(zip(("pad_token", "eos_token", "unk_token", "mask_token"), _SPECIAL_TOKENS, strict=True))
+    tokenizer: Any = PreTrainedTokenizerFast(tokenizer_object=backend, **special_tokens)  # type: ignore[no-untyped-call]
     return tokenizer
 
 
 def make_t5(folder: Path, texts: Iterable[str], size: ScratchT5, seed: int) -> Path:
-    """Save a T5 with random weights and a word-level tokenizer to a folder."""
+    """Save a T5 with random weights and a word-level tokenizer to a folder.
+
+    Args:
+        folder: Folder to write.
+        texts: Texts whose words are the vocabulary.
+        size: Size of the model.
+        seed: Seed of the weights.
+
+    Returns:
+        The folder.
+
+    """
     import torch
     from transformers import T5Config, T5ForConditionalGeneration
 
     torch.manual_seed(seed)
-    tokenizer = word_tokenizer(texts)
-    config = T5Config(  # type: ignore[call-arg]  # every config takes a start token
+    tokenizer = build_word_tokenizer(texts)
+    config = T5Config(  # type: ignore[call-arg]  # every config accepts decoder_start_token_id
         vocab_size=len(tokenizer), d_model=size.d_model, d_kv=size.d_model // size.heads, d_ff=size.d_ff,
         num_layers=size.layers, num_decoder_layers=size.layers, num_heads=size.heads, dropout_rate=size.dropout,
         pad_token_id=0, eos_token_id=1, decoder_start_token_id=0,

@@ -1,20 +1,29 @@
-"""Fakes for tests: a scripted reader, plans with scripted replies, tiny models, and a chat server with injected faults."""
+"""Test utilities: a reader with scripted replies, a function that runs plans, tiny models, and a chat server with faults."""
 
-from winnow.testing.fakes import METRICS, PASSAGES, ScriptedReader, cell_result, context, play, question, sample
-from winnow.testing.tiny_models import tiny_causal_lm, tiny_dpr, tiny_encoder, tiny_t5, tiny_tokenizer
+from winnow.testing.fakes import (
+    METRICS,
+    PASSAGES,
+    ScriptedReader,
+    make_cell_result,
+    make_context,
+    make_question,
+    make_sample,
+    run_scripted_plan,
+)
+from winnow.testing.tiny_models import make_tiny_causal_lm, make_tiny_dpr, make_tiny_encoder, make_tiny_t5, make_tiny_tokenizer
 
 __all__ = [
     "METRICS",
     "PASSAGES",
     "ScriptedReader",
-    "cell_result",
-    "context",
-    "play",
-    "question",
-    "sample",
-    "tiny_causal_lm",
-    "tiny_dpr",
-    "tiny_encoder",
-    "tiny_t5",
-    "tiny_tokenizer",
+    "make_cell_result",
+    "make_context",
+    "make_question",
+    "make_sample",
+    "make_tiny_causal_lm",
+    "make_tiny_dpr",
+    "make_tiny_encoder",
+    "make_tiny_t5",
+    "make_tiny_tokenizer",
+    "run_scripted_plan",
 ]

@@ -1,7 +1,9 @@
-"""A chat server on 127.0.0.1 that replies by a function, with a given latency and injected faults.
+"""A chat server with the OpenAI API for tests of readers and for benchmarks.
 
-It is used in tests of readers and in benchmarks. It implements HTTP itself, so that it can close a connection in the middle
-of a body. As a separate process: python -m winnow.testing.chat_server --latency 0.02
+The server listens on 127.0.0.1. A function computes its replies, and latency and faults can be injected. It implements HTTP
+itself, so that it can close a connection in the middle of a body.
+
+Run it as a separate process with `python -m winnow.testing.chat_server --latency 0.02`.
 """
 
 import argparse
@@ -36,11 +38,16 @@ Fault = Literal[
     "compressed",
     "other model",
 ]
-FaultRule = Callable[[str, int], Fault | None]
-"""Returns the fault of a prompt that arrives for the n-th time (from 1), or None for a normal reply."""
+"""Names of the faults.
 
-_FINISH = {"filter": "content_filter", "length": "length"}
-_ERRORS: dict[str, tuple[int, str, dict[str, str]]] = {
+Those in `_ERROR_RESPONSES` are HTTP errors, and those in `_FINISH_REASONS` are replies with another finish reason. The others
+break the connection ("close", "stall"), the body ("malformed", "huge", "compressed") or the reply ("empty", "other model").
+"""
+FaultRule = Callable[[str, int], Fault | None]
+"""Function that returns the fault for a prompt and the number of times it has arrived (from 1), or None for a normal reply."""
+
+_FINISH_REASONS = {"filter": "content_filter", "length": "length"}
+_ERROR_RESPONSES: dict[str, tuple[int, str, dict[str, str]]] = {
     "429": (429, "rate_limit_exceeded", {}),
     "429 after": (429, "rate_limit_exceeded", {"Retry-After": "0.05"}),
     "500": (500, "server_error", {}),
@@ -51,24 +58,25 @@ _ERRORS: dict[str, tuple[int, str, dict[str, str]]] = {
     "too long": (400, "context_length_exceeded", {}),
     "wait a day": (429, "rate_limit_exceeded", {"Retry-After": "86400"}),
 }
+"""Status, error code and additional headers of each fault that is an HTTP error."""
 
 
 @dataclass
 class ChatServer:
-    """Serves /v1/chat/completions, /v1/files and /v1/batches.
+    """A chat server that serves /v1/chat/completions, /v1/files and /v1/batches.
 
     Attributes:
-        reply: Function from a prompt, the text of the last message, to the reply.
+        reply: Function that returns the reply to a prompt, which is the text of the last message.
         latency: Seconds before each reply.
         fault_rule: Function that chooses the fault of a prompt.
-        extra_latency: Function that returns additional seconds for a prompt.
-        max_choices: Maximum number of choices in a reply, whatever `n` is.
+        extra_latency: Function that returns the additional seconds before the reply to a prompt.
+        max_choices: Maximum number of choices in a reply, even if the request asks for more by `n`.
         polls: Number of times that a batch is reported as "in_progress" before it is completed.
         received: Number of times that each prompt arrived.
         answered: Number of complete replies to each prompt.
-        keys: Authorization headers received.
-        calls: Number of chat calls.
-        max_concurrency: Maximum number of chat calls served at the same time.
+        keys: Authorization headers of all requests so far.
+        calls: Number of chat calls so far.
+        max_concurrency: Largest number of chat calls so far that were served at the same time.
 
     """
 
@@ -77,10 +85,10 @@ class ChatServer:
     fault_rule: FaultRule = lambda _prompt, _time: None
     extra_latency: Callable[[str], float] = lambda _prompt: 0.0
     max_choices: int = 1000
-    polls: int = 1
+    num_polls: int = 1
     received: Counter[str] = field(default_factory=Counter)
     answered: Counter[str] = field(default_factory=Counter)
-    keys: set[str] = field(default_factory=set)
+    authorization_headers: set[str] = field(default_factory=set)
     calls: int = 0
     max_concurrency: int = 0
     _concurrent: int = 0
@@ -88,8 +96,8 @@ class ChatServer:
     _batches: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @contextmanager
-    def serving(self) -> Iterator[str]:
-        """Serve from a separate thread, and yield the base URL."""
+    def serve(self) -> Iterator[str]:
+        """Run the server in a separate thread while the context is open, and yield its base URL."""
         loop = asyncio.new_event_loop()
         threading.Thread(target=loop.run_forever, daemon=True).start()
         server = asyncio.run_coroutine_threadsafe(self.start(), loop).result()
@@ -100,22 +108,23 @@ class ChatServer:
             loop.call_soon_threadsafe(loop.stop)
 
     async def start(self, port: int = 0) -> asyncio.Server:
-        """Start listening on 127.0.0.1; port 0 chooses a free port."""
-        return await asyncio.start_server(self._connection, "127.0.0.1", port, backlog=512)
+        """Start the server on a port of 127.0.0.1. Port 0 chooses a free port."""
+        return await asyncio.start_server(self._handle_connection, "127.0.0.1", port, backlog=512)
 
     async def _stop(self, server: asyncio.Server) -> None:
         server.close()
         for task in asyncio.all_tasks() - {asyncio.current_task()}:
             task.cancel()
 
-    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _handle_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Respond to the requests of a connection until either side closes it."""
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 request_line, _, header_text = head.decode("latin-1").partition("\r\n")
                 header_fields = [line.partition(":") for line in header_text.splitlines() if line]
                 headers = {name.strip().lower(): value.strip() for name, _, value in header_fields}
                 body = await reader.readexactly(int(headers.get("content-length", 0)))
-                self.keys.add(headers.get("authorization", ""))
+                self.authorization_headers.add(headers.get("authorization", ""))
                 method, path, _ = request_line.split(" ")
                 if not await self._serve(writer, method, path.partition("?")[0], headers, body):
                     return
@@ -125,9 +134,9 @@ class ChatServer:
             writer.close()
 
     async def _serve(self, writer: asyncio.StreamWriter, method: str, path: str, headers: dict[str, str], body: bytes) -> bool:
-        """Respond to one request; return whether the connection stays open."""
+        """Respond to one request, and return whether the connection stays open."""
         if path == "/v1/chat/completions":
-            return await self._chat(writer, json.loads(body))
+            return await self._serve_chat(writer, json.loads(body))
         if path == "/v1/files":
             multipart: Any = message_from_bytes(b"Content-Type: " + headers["content-type"].encode() + b"\r\n\r\n" + body)
             content = next(part.get_payload(decode=True) for part in multipart.get_payload() if part.get_filename())
@@ -141,9 +150,10 @@ class ChatServer:
             return self._send(writer, 200, self._poll_batch(path.rpartition("/")[2]))
         if path.startswith("/v1/files/"):
             return self._send(writer, 200, self._files[path.split("/")[3]])
-        return self._send(writer, 404, {"error": {"message": f"no {path} here"}})
+        return self._send(writer, 404, {"error": {"message": f"The path {path} does not exist on this server."}})
 
-    async def _chat(self, writer: asyncio.StreamWriter, body: dict[str, Any]) -> bool:
+    async def _serve_chat(self, writer: asyncio.StreamWriter, body: dict[str, Any]) -> bool:
+        """Respond to a chat request after the latency, and return whether the connection stays open."""
         prompt = body["messages"][-1]["content"]
         self.calls += 1
         self.received[prompt] += 1
@@ -152,10 +162,11 @@ class ChatServer:
         try:
             await asyncio.sleep(self.latency + self.extra_latency(prompt))
             fault = self.fault_rule(prompt, self.received[prompt])
-            if fault in _ERRORS:
-                status, code, headers = _ERRORS[fault]
-                key = " ".join(self.keys)
-                return self._send(writer, status, {"error": {"message": f"{code} ({key})", "code": code}}, headers)
+            if fault in _ERROR_RESPONSES:
+                status, code, headers = _ERROR_RESPONSES[fault]
+                keys = " ".join(self.authorization_headers)  # servers repeat them, but they must not appear in our errors
+                message = f"{code} ({keys})"
+                return self._send(writer, status, {"error": {"message": message, "code": code}}, headers)
             if fault == "malformed":
                 return self._send(writer, 200, b'{"choices": [{"message"')
             if fault == "huge":
@@ -174,22 +185,27 @@ class ChatServer:
             self._concurrent -= 1
 
     def completion(self, body: dict[str, Any], fault: str | None = None) -> dict[str, Any]:
-        """Build the response to a chat request."""
+        """Build the body of the response to a chat request.
+
+        Args:
+            body: Body of the request.
+            fault: Fault that changes the reply, or None for a normal reply.
+
+        """
         prompt = body["messages"][-1]["content"]
-        texts = ["" if fault == "filter" else self.reply(prompt)] * (
-            0 if fault == "empty" else min(self.max_choices, body.get("n", 1))
-        )
+        num_choices = 0 if fault == "empty" else min(self.max_choices, body.get("n", 1))
+        texts = ["" if fault == "filter" else self.reply(prompt)] * num_choices
         logprobs = {"content": [{"token": "x", "logprob": -0.5}]} if body.get("logprobs") else None
         choices = [
             {
-                "index": n,
+                "index": index,
                 "message": {"role": "assistant", "content": text or None},
-                "finish_reason": _FINISH.get(fault or "", "stop"),
+                "finish_reason": _FINISH_REASONS.get(fault or "", "stop"),
                 "logprobs": logprobs,
             }
-            for n, text in enumerate(texts)
+            for index, text in enumerate(texts)
         ]
-        usage = {"prompt_tokens": len(prompt.split()), "completion_tokens": sum(len(t.split()) for t in texts)}
+        usage = {"prompt_tokens": len(prompt.split()), "completion_tokens": sum(len(text.split()) for text in texts)}
         return {
             "id": "x",
             "object": "chat.completion",
@@ -200,33 +216,34 @@ class ChatServer:
         }
 
     def _create_batch(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Store a new batch and return it."""
         batch = {
             "id": f"batch-{len(self._batches)}", "object": "batch", "endpoint": body["endpoint"], "status": "in_progress",
             "input_file_id": body["input_file_id"], "completion_window": "24h", "created_at": 0,
-            "metadata": body.get("metadata"), "polls": self.polls,
+            "metadata": body.get("metadata"), "polls": self.num_polls,
         }  # fmt: skip
         self._batches[batch["id"]] = batch
         return batch
 
     def _poll_batch(self, batch_id: str) -> dict[str, Any]:
-        """Return a batch, whose requests are answered after `polls` polls."""
+        """Return a batch. Its requests are answered once it has been reported as "in_progress" `polls` times."""
         batch = self._batches[batch_id]
         batch["polls"] -= 1
         if batch["polls"] < 0 and batch["status"] == "in_progress":
-            results = [self._batch_result(json.loads(line)) for line in self._files[batch["input_file_id"]].splitlines()]
+            results = [self._build_batch_result(json.loads(line)) for line in self._files[batch["input_file_id"]].splitlines()]
             self._files[f"{batch_id}-out"] = "\n".join(json.dumps(result) for result in results if result).encode()
             batch |= {"status": "completed", "output_file_id": f"{batch_id}-out"}
         return batch
 
-    def _batch_result(self, row: dict[str, Any]) -> dict[str, Any] | None:
-        """Build the result of one request of a batch, or None if its fault is a stall."""
+    def _build_batch_result(self, row: dict[str, Any]) -> dict[str, Any] | None:
+        """Build the result of one request of a batch, or return None if its fault is "stall"."""
         prompt = row["body"]["messages"][-1]["content"]
         self.received[prompt] += 1
         fault = self.fault_rule(prompt, self.received[prompt])
         if fault == "stall":
             return None
-        if fault in _ERRORS:
-            status, code, _ = _ERRORS[fault]
+        if fault in _ERROR_RESPONSES:
+            status, code, _ = _ERROR_RESPONSES[fault]
             return {"custom_id": row["custom_id"], "response": {"status_code": status, "body": {"error": {"code": code}}}}
         self.answered[prompt] += 1
         return {
@@ -236,6 +253,7 @@ class ChatServer:
         }
 
     def _send(self, writer: asyncio.StreamWriter, status: int, body: Any, headers: dict[str, str] | None = None) -> bool:
+        """Send a response, and return True because the connection stays open. A body that is not bytes is sent as JSON."""
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         lines = [f"HTTP/1.1 {status} X", "Content-Type: application/json", f"Content-Length: {len(content)}"]
         lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
@@ -243,7 +261,8 @@ class ChatServer:
         return True
 
 
-async def _run(latency: float) -> None:
+async def _run_server(latency: float) -> None:
+    """Start a server that always gives the same answer, print its base URL, and serve until the process is stopped."""
     server = await ChatServer(reply=lambda _: "an answer", latency=latency).start()
     print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", flush=True)
     await server.serve_forever()
@@ -252,4 +271,4 @@ async def _run(latency: float) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--latency", type=float, default=0.0, help="seconds before each reply")
-    asyncio.run(_run(parser.parse_args().latency))
+    asyncio.run(_run_server(parser.parse_args().latency))

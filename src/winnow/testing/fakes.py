@@ -1,4 +1,7 @@
-"""Fakes for tests: a scripted reader, plans with scripted replies, and small records."""
+"""Test utilities without a model: a reader with scripted replies, a function that runs plans, and small records.
+
+A plan is a generator that yields requests to a model and receives the replies. Strategies answer questions by plans.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -27,19 +30,20 @@ from winnow.reports.cells import CellResult
 from winnow.sweeps.labels import CellLabels
 
 Reply = Callable[[str], str]
+"""Function that returns the reply to a prompt."""
 
 
 @dataclass
 class ScriptedReader:
-    """An engine that replies by a function and records the prompts that it receives.
+    """A reader that replies with the result of a function and records the prompts that it receives.
 
-    Args:
-        reply: Function from a prompt, the text of the last message, to the reply.
-        identity: Identity under which the ledger stores results.
-        capacity: Number of requests to submit at once.
-        batch: Number of results that `collect` returns at once.
-        context_length: Context length in characters.
-        prompts: Prompts received so far.
+    Attributes:
+        reply: Function that returns the reply to a prompt, which is the text of the last message.
+        identity: Name under which the ledger stores results.
+        capacity: Number of requests that the driver submits at once.
+        batch: Maximum number of results that `collect` returns.
+        context_length: Maximum length of a prompt in characters.
+        prompts: Prompts that the reader has replied to, in order.
 
     """
 
@@ -48,56 +52,61 @@ class ScriptedReader:
     reply: Reply = lambda _: "unknown"
     identity: str = "scripted"
     capacity: int = 64
-    batch: int = 8
+    batch_size: int = 8
     context_length: int = 1_000_000
     prompts: list[str] = field(default_factory=list)
     _pending: list[Generate] = field(default_factory=list)
 
     @property
     def serves(self) -> tuple[type[Request], ...]:
-        """Return the only kind of request that it serves, Generate."""
+        """Return the types of requests that the reader serves, which is only `Generate`."""
         return (Generate,)
 
-    def refusal(self, request: Request) -> str | None:
-        """Return why a request cannot be served, or None if it can. Log-probabilities are not supported."""
+    def explain_refusal(self, request: Request) -> str | None:
+        """Return why the reader cannot serve a request, or None if it can. Log-probabilities are not supported."""
         return "no log-probabilities" if isinstance(request, Generate) and request.token_logprobs else None
 
     def check(self) -> None:
-        """Check nothing, because nothing can be missing."""
+        """Do nothing, because the reader needs no model or server."""
 
     def close(self) -> None:
-        """Close nothing, because nothing is open."""
+        """Do nothing, because the reader holds no resources."""
 
     def fits(self, request: Request) -> bool:
         """Return whether the prompt fits into the context length."""
-        return self.size(request) <= self.context_length
+        return self.count_tokens(request) <= self.context_length
 
-    def size(self, request: Request) -> int:
-        """Return the prompt's length in characters."""
-        return sum(len(m.content) for m in request.messages) if isinstance(request, Generate) else 0
+    def count_tokens(self, request: Request) -> int:
+        """Return the length of the prompt in characters."""
+        return sum(len(message.content) for message in request.messages) if isinstance(request, Generate) else 0
 
     def submit(self, requests: Sequence[Request]) -> None:
-        """Queue requests."""
+        """Add requests to the queue."""
         self._pending += [request for request in requests if isinstance(request, Generate)]
 
-    def collect(self, timeout: float = 0.0) -> Sequence[tuple[Request, Result]]:  # noqa: ARG002 (replies are computed at once)
-        """Reply to up to `batch` requests."""
-        batch, self._pending = self._pending[: self.batch], self._pending[self.batch :]
-        return [(request, self._answer(request)) for request in batch]
+    def collect(self, timeout: float = 0.0) -> Sequence[tuple[Request, Result]]:  # noqa: ARG002 (replies are immediate)
+        """Return the replies to the next `batch` requests of the queue."""
+        batch, self._pending = self._pending[: self.batch_size], self._pending[self.batch_size :]
+        return [(request, self._generate(request)) for request in batch]
 
-    def _answer(self, request: Generate) -> Generation:
+    def _generate(self, request: Generate) -> Generation:
         prompt = request.messages[-1].content
         self.prompts.append(prompt)
         text = self.reply(prompt)
         return Generation(text, usage=Usage(len(prompt.split()), len(text.split())))
 
 
-def play(plan: Plan[T], replies: Sequence[Sequence[str]]) -> tuple[T, list[list[str]]]:
-    """Run a plan with scripted replies; return its result and the prompts of each round.
+def run_scripted_plan(plan: Plan[T], replies: Sequence[Sequence[str]]) -> tuple[T, list[list[str]]]:
+    """Run a plan with scripted replies.
+
+    A round is one list of requests that the plan yields.
 
     Args:
         plan: Plan to run.
         replies: Replies of each round, in the order of the requests.
+
+    Returns:
+        Result of the plan, and the prompts of each round.
 
     """
     prompts: list[list[str]] = []
@@ -111,14 +120,27 @@ def play(plan: Plan[T], replies: Sequence[Sequence[str]]) -> tuple[T, list[list[
         return stop.value, prompts
 
 
-def context(number: int, text: str, *, has_answer: bool = False, is_gold: bool = False, rank: int | None = None) -> Context:
-    """Build a context with the passage id "p<number>" and the number as its default rank."""
+def make_context(
+    number: int, text: str, *, has_answer: bool = False, is_gold: bool = False, rank: int | None = None
+) -> Context:
+    """Build a context for a test.
+
+    Args:
+        number: Number of the passage. Its id is "p<number>", and its retriever score decreases with the number.
+        text: Text of the passage.
+        has_answer: Whether the passage contains an answer.
+        is_gold: Whether the passage is the gold passage.
+        rank: Rank of the passage, or None for its number.
+
+    """
     passage = Passage(f"p{number}", f"Title {number}", text)
     return Context(passage, number if rank is None else rank, 1.0 / max(number, 1), has_answer, is_gold)
 
 
-def question(text: str = "Who wrote Emma?", answers: Sequence[str] = ("Jane Austen",), question_id: str = "q1") -> Question:
-    """Build a question."""
+def make_question(
+    text: str = "Who wrote Emma?", answers: Sequence[str] = ("Jane Austen",), question_id: str = "q1"
+) -> Question:
+    """Build a question for a test."""
     return Question(question_id, text, tuple(answers))
 
 
@@ -128,23 +150,23 @@ PASSAGES = (
     Passage("c", "Seine", "The Seine is a river that flows through France."),
     Passage("d", "Dogs", "Dogs bark and cats meow."),
 )
-"""A corpus of four passages, for tests of retrievers."""
+"""A corpus of four passages for tests of retrievers."""
 
 
-def sample(answer: str, number: int = 0, answers: Sequence[str] = ("x",), **fields: Any) -> Sample:
-    """Build a question with its prediction.
+def make_sample(answer: str, number: int = 0, answers: Sequence[str] = ("x",), **fields: Any) -> Sample:
+    """Build a question with its prediction for a test.
 
     Args:
         answer: Predicted answer.
-        number: Number of the question, from which its id is built.
+        number: Number of the question, whose id is "q<number>".
         answers: Accepted answers.
-        fields: Further fields of the prediction, and `calls`, `tokens_in` and `tokens_out` of the reader's usage.
+        fields: Other fields of the prediction, and `calls`, `tokens_in` and `tokens_out` of the usage of the reader.
 
     """
     question_id = f"q{number}"
     usage = (RoleUsage("reader", fields.pop("calls", 1), fields.pop("tokens_in", 100), fields.pop("tokens_out", 2), 0.5),)
     prediction = Prediction(question_id, answer, fields.pop("unknown", False), usage=usage, **fields)
-    return Sample(question(answers=answers, question_id=question_id), prediction)
+    return Sample(make_question(answers=answers, question_id=question_id), prediction)
 
 
 METRICS = (
@@ -155,16 +177,25 @@ METRICS = (
     Consumption("tokens_in", "tokens in", "number", 0, of="tokens_in"),
     Consumption("tokens", "tokens", "number", 1, of="tokens"),
 )
-"""The metrics of `cell_result`."""
+"""Metrics of the cells that `make_cell_result` builds."""
 
 
-def cell_result(strategy: str, k: int, gold: str, ems: Sequence[float]) -> CellResult:
-    """Build a cell with the given exact matches. Every second question has a gold passage, unless k is 0."""
+def make_cell_result(strategy: str, k: int, gold: str, ems: Sequence[float]) -> CellResult:
+    """Build a cell for a test. Every second question has a gold passage, unless k is 0.
+
+    Args:
+        strategy: Name of the strategy.
+        k: Number of contexts, or 0 for a closed-book cell.
+        gold: Name of the placement of the gold passage.
+        ems: Exact match of each question, 0.0 or 1.0.
+
+    """
     samples = []
-    for n, em in enumerate(ems):
+    for number, em in enumerate(ems):
         candidate = "x" if em else "y"
         candidates = (candidate,) if strategy == "post_fusion" else ()
-        provenance = "distant" if n % 2 and k else "none"
+        provenance = "distant" if number % 2 and k else "none"
         fields: dict[str, Any] = {"unknown": not em, "candidates": candidates, "provenance": provenance}
-        samples.append(sample("x" if em else "unknown", n, tokens_in=100 + n, calls=k or 1, **fields))
+        answer = "x" if em else "unknown"
+        samples.append(make_sample(answer, number, tokens_in=100 + number, calls=k or 1, **fields))
     return CellResult(CellLabels(strategy, k, gold), samples, METRICS)

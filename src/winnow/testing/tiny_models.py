@@ -1,12 +1,12 @@
-"""Tiny models of real architectures with random weights, for tests."""
+"""Functions that save tiny models of real architectures with random weights, for tests."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 
-def tiny_tokenizer(texts: Iterable[str]) -> Any:
-    """Train a byte-level BPE tokenizer with up to 400 tokens on the texts, and give it a chat template."""
+def make_tiny_tokenizer(texts: Iterable[str]) -> Any:
+    """Train a byte-level BPE tokenizer with a vocabulary of up to 400 tokens and a chat template."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -28,8 +28,8 @@ def tiny_tokenizer(texts: Iterable[str]) -> Any:
     return tokenizer
 
 
-def _save(folder: Path, tokenizer: Any, build_model: Callable[[], Any], seed: int) -> Path:
-    """Build a model with random weights from the seed, and save it with its tokenizer to a folder."""
+def _save_model(folder: Path, tokenizer: Any, build_model: Callable[[], Any], seed: int) -> Path:
+    """Build a model with random weights, save it with its tokenizer to a folder, and return the folder."""
     import torch
 
     torch.manual_seed(seed)
@@ -38,49 +38,59 @@ def _save(folder: Path, tokenizer: Any, build_model: Callable[[], Any], seed: in
     return folder
 
 
-def tiny_causal_lm(folder: Path, texts: Iterable[str], *, seed: int = 0, context_length: int = 2048) -> Path:
-    """Save a two-layer Llama with random weights and a tokenizer to a folder. Its replies are gibberish, but reproducible."""
+def make_tiny_causal_lm(folder: Path, texts: Iterable[str], *, seed: int = 0, context_length: int = 2048) -> Path:
+    """Save a two-layer Llama with random weights and a tokenizer to a folder, and return the folder.
+
+    The replies of the model are meaningless, but the same seed always gives the same replies.
+
+    Args:
+        folder: Folder to write.
+        texts: Texts on which the tokenizer is trained.
+        seed: Seed of the weights.
+        context_length: Context length in tokens.
+
+    """
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    tokenizer = tiny_tokenizer(texts)
+    tokenizer = make_tiny_tokenizer(texts)
     config = LlamaConfig(
         vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
         num_key_value_heads=2, max_position_embeddings=context_length, eos_token_id=1, bos_token_id=2, pad_token_id=0,
     )  # fmt: skip
-    return _save(folder, tokenizer, lambda: LlamaForCausalLM(config), seed)
+    return _save_model(folder, tokenizer, lambda: LlamaForCausalLM(config), seed)
 
 
-def tiny_t5(folder: Path, texts: Iterable[str], *, seed: int = 0) -> Path:
-    """Save a T5 with random weights, two encoder and two decoder layers, and a tokenizer to a folder."""
+def make_tiny_t5(folder: Path, texts: Iterable[str], *, seed: int = 0) -> Path:
+    """Save a T5 with two encoder and two decoder layers, random weights and a tokenizer to a folder, and return the folder."""
     from transformers import T5Config, T5ForConditionalGeneration
 
-    tokenizer = tiny_tokenizer(texts)
-    config = T5Config(  # type: ignore[call-arg]  # every config takes a start token
+    tokenizer = make_tiny_tokenizer(texts)
+    config = T5Config(  # type: ignore[call-arg]  # every config accepts decoder_start_token_id
         vocab_size=len(tokenizer), d_model=32, d_kv=8, d_ff=64, num_layers=2, num_decoder_layers=2, num_heads=4,
         pad_token_id=0, eos_token_id=1, decoder_start_token_id=0,
     )  # fmt: skip
-    return _save(folder, tokenizer, lambda: T5ForConditionalGeneration(config), seed)
+    return _save_model(folder, tokenizer, lambda: T5ForConditionalGeneration(config), seed)
 
 
-def tiny_encoder(folder: Path, texts: Iterable[str], *, seed: int = 0) -> Path:
-    """Save a two-layer BERT with random weights and a tokenizer to a folder."""
+def make_tiny_encoder(folder: Path, texts: Iterable[str], *, seed: int = 0) -> Path:
+    """Save a two-layer BERT with random weights and a tokenizer to a folder, and return the folder."""
     from transformers import BertConfig, BertModel
 
-    tokenizer = tiny_tokenizer(texts)
+    tokenizer = make_tiny_tokenizer(texts)
     config = BertConfig(
         vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
         max_position_embeddings=512, pad_token_id=0,
     )  # fmt: skip
-    return _save(folder, tokenizer, lambda: BertModel(config), seed)
+    return _save_model(folder, tokenizer, lambda: BertModel(config), seed)
 
 
-def tiny_dpr(folder: Path, texts: Iterable[str]) -> tuple[Path, Path]:
-    """Save DPR's question and context encoders with random weights to two folders below `folder`; return both folders."""
+def make_tiny_dpr(folder: Path, texts: Iterable[str]) -> tuple[Path, Path]:
+    """Save a question encoder and a context encoder of DPR with random weights, and return their folders below `folder`."""
     import torch
     from transformers import DPRConfig, DPRContextEncoder, DPRQuestionEncoder
 
     torch.manual_seed(0)
-    tokenizer = tiny_tokenizer(texts)
+    tokenizer = make_tiny_tokenizer(texts)
     config = DPRConfig(
         vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
         max_position_embeddings=512, pad_token_id=0,

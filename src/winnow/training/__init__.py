@@ -1,1 +1,1 @@
-"""Training: supervised fine-tuning of readers, and joint training of relevance estimators and generators."""
+"""Supervised fine-tuning of readers, and joint training of relevance estimators and generators."""

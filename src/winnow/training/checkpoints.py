@@ -1,8 +1,8 @@
 """Save and restore training checkpoints, so that interrupted runs can resume.
 
-A checkpoint is replaced only by a complete one, so that a run can be killed at any moment. It records the run that it
-belongs to, and another run cannot load it. accelerate's `save_state` does not record the run, and it pickles random states;
-here, every file loads from safetensors or with `weights_only=True`.
+A checkpoint is replaced only when the next one is complete, so that a run can be killed at any moment. It contains a
+fingerprint of its run: the settings and data that another run must share to load it. accelerate's `save_state` has no such
+fingerprint, and it pickles random states. Here, every file is a safetensors file or loads with `weights_only=True`.
 """
 
 import shutil
@@ -19,19 +19,19 @@ from safetensors.torch import load_model, save_model
 from winnow.errors import ConfigError
 from winnow.training.method import Method
 
-_STATE = "state.pt"
+_STATE_FILE = "state.pt"
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A run's checkpoint: weights, optimizer, scheduler, the method's state, progress, and every process's random state.
+    """The checkpoint of a run: weights, optimizer, scheduler, progress, the method's state and all processes' random states.
 
     Attributes:
         folder: Folder of the checkpoint.
         modules: Trained modules by the name of their weights file.
         optimizer: Optimizer of the run.
         scheduler: Learning rate scheduler of the run.
-        processes: Processes of the run; only the main process writes.
+        processes: Processes of the run. Only the main process writes the checkpoint.
         method: Training method, whose `state_dict` is saved too.
 
     """
@@ -44,25 +44,25 @@ class Checkpoint:
     method: Method[Any]
 
     @property
-    def _previous(self) -> Path:
+    def _previous_folder(self) -> Path:
         return self.folder.with_name(self.folder.name + ".old")
 
     def save(self, fingerprint: Mapping[str, Any], progress: Mapping[str, Any]) -> None:
         """Write a new checkpoint, then replace the previous one with it.
 
         Args:
-            fingerprint: Settings and data that identify the run.
-            progress: How far the run has come.
+            fingerprint: Settings and data that identify the run, as plain values.
+            progress: Progress of the run as plain values, such as the number of finished steps.
 
         """
         random_state = [torch.get_rng_state(), torch.cuda.get_rng_state() if torch.cuda.is_available() else None]
         random_states = gather_object([random_state]) if self.processes.num_processes > 1 else [random_state]
         if self.processes.is_main_process:
-            partial = self.folder.with_name(self.folder.name + ".partial")
-            shutil.rmtree(partial, ignore_errors=True)
-            partial.mkdir()
+            partial_folder = self.folder.with_name(self.folder.name + ".partial")
+            shutil.rmtree(partial_folder, ignore_errors=True)
+            partial_folder.mkdir()
             for name, module in self.modules.items():
-                save_model(module, str(partial / f"{name}.safetensors"))
+                save_model(module, str(partial_folder / f"{name}.safetensors"))
             state = {
                 "fingerprint": dict(fingerprint),
                 "progress": dict(progress),
@@ -71,27 +71,33 @@ class Checkpoint:
                 "random": random_states,
                 "method": self.method.state_dict(),
             }
-            torch.save(state, partial / _STATE)
-            shutil.rmtree(self._previous, ignore_errors=True)
+            torch.save(state, partial_folder / _STATE_FILE)
+            shutil.rmtree(self._previous_folder, ignore_errors=True)
             if self.folder.exists():
-                self.folder.rename(self._previous)
-            partial.rename(self.folder)
-            shutil.rmtree(self._previous, ignore_errors=True)
+                self.folder.rename(self._previous_folder)
+            partial_folder.rename(self.folder)
+            shutil.rmtree(self._previous_folder, ignore_errors=True)
         self.processes.wait_for_everyone()
 
     def load(self, fingerprint: Mapping[str, Any]) -> dict[str, Any]:
-        """Restore the run from its checkpoint and return the saved progress, or an empty dict if there is no checkpoint.
+        """Restore the run from its checkpoint.
+
+        Args:
+            fingerprint: Settings and data that identify the run.
+
+        Returns:
+            The saved progress, or an empty dict if there is no checkpoint.
 
         Raises:
             ConfigError: If the checkpoint belongs to another run. The message lists every difference.
 
         """
-        if self.processes.is_main_process and self._previous.exists() and not self.folder.exists():
-            self._previous.rename(self.folder)  # the run was killed between the two renames of `save`
-        exists = broadcast_object_list([(self.folder / _STATE).is_file()])[0]
+        if self.processes.is_main_process and self._previous_folder.exists() and not self.folder.exists():
+            self._previous_folder.rename(self.folder)  # the run was killed between the two renames of `save`
+        exists = broadcast_object_list([(self.folder / _STATE_FILE).is_file()])[0]
         if not exists:
             return {}
-        state = torch.load(self.folder / _STATE, map_location="cpu", weights_only=True)
+        state = torch.load(self.folder / _STATE_FILE, map_location="cpu", weights_only=True)
         saved_fingerprint = state["fingerprint"]
         differences = [
             f"{name}: {saved_fingerprint.get(name)!r} in the checkpoint, {fingerprint.get(name)!r} now"
@@ -101,7 +107,7 @@ class Checkpoint:
         if differences:
             raise ConfigError(
                 f"The checkpoint {self.folder} belongs to another run ({'; '.join(differences)}). "
-                "Train with its settings, or remove the folder to start again."
+                "Train with the settings of that run, or remove the folder to start training from the beginning."
             )
         for name, module in self.modules.items():
             load_model(module, str(self.folder / f"{name}.safetensors"))
@@ -115,6 +121,6 @@ class Checkpoint:
         return dict(state["progress"])
 
     def remove(self) -> None:
-        """Remove the checkpoint, once the run is complete."""
-        for folder in (self.folder, self._previous):
+        """Remove the checkpoint after the run is complete."""
+        for folder in (self.folder, self._previous_folder):
             shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,7 @@
-"""Chunks: rows of a batch that run through the models together, within a token budget."""
+"""Chunks: rows of a batch that run through the models together, because they fit into a token budget.
+
+A row is what a training method computes values for: a pair of a question and one of its contexts, or a whole question.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,28 +13,39 @@ from winnow.training.groups import Group
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Rows of a batch, and the function that computes their values.
+    """Some rows of a batch, and the function that computes their values.
 
     Attributes:
         rows: Positions of the rows in the batch.
-        run: Function that computes the values as a float32 tensor (rows, columns), with gradients.
-        tokens: Number of tokens in the rows, without padding.
+        run: Function that computes the values as a float32 tensor (rows, columns), with gradients. The training method
+            defines what the columns are.
+        num_tokens: Number of tokens in the rows, without padding.
 
     """
 
     rows: Sequence[int]
     run: Callable[[], torch.Tensor]
-    tokens: int
+    num_tokens: int
 
 
-def spread(groups: Sequence[Group], values: torch.Tensor, fill: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """Reshape one value per pair to (questions, contexts), padded with `fill`; return it with the mask of real contexts."""
+def pad_by_question(groups: Sequence[Group], values: torch.Tensor, padding_value: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """Arrange one value per question-context pair as a matrix with one row per question.
+
+    Args:
+        groups: Questions with their contexts.
+        values: Values of the pairs, (pairs,), in the order of `list_pairs`.
+        padding_value: Value of the positions where a question has no context.
+
+    Returns:
+        The matrix (questions, contexts), and a mask that is True where a question has a context.
+
+    """
     counts = [len(group.contexts) for group in groups]
-    padded = torch.nn.utils.rnn.pad_sequence(list(torch.split(values, counts)), batch_first=True, padding_value=fill)
+    padded = torch.nn.utils.rnn.pad_sequence(list(torch.split(values, counts)), batch_first=True, padding_value=padding_value)
     mask = torch.arange(padded.shape[1], device=padded.device) < torch.tensor(counts, device=padded.device)[:, None]
     return padded, mask
 
 
 def list_pairs(groups: Sequence[Group]) -> Iterator[tuple[Group, int]]:
-    """Yield (group, position of the context) for every pair of a question and one of its contexts."""
+    """Yield every pair of a question and one of its contexts, as the group and the position of the context in it."""
     return ((group, position) for group in groups for position in range(len(group.contexts)))

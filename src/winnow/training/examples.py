@@ -1,4 +1,7 @@
-"""Training examples of a reader: a question with passages as the prompt, the short answer or "unknown" as the reply."""
+"""Training examples for the supervised fine-tuning of a reader.
+
+The prompt of an example is a question with one or more passages. Its reply is the short answer or "unknown".
+"""
 
 import random
 from collections.abc import Callable, Sequence
@@ -7,18 +10,27 @@ from typing import ClassVar
 
 from winnow.errors import ConfigError
 from winnow.metrics.answer import UNKNOWN
-from winnow.metrics.ranking import shortest_contained_answer
+from winnow.metrics.ranking import find_shortest_answer
 from winnow.records import Context, Message, Question
-from winnow.targets import targets, writable_answers
+from winnow.targets import select_targets, select_writable_answers
 
 _UNKNOWN_RANKS = 5
-"""Number of best-ranked contexts without the answer from which an "unknown" example is drawn."""
+"""Number of best-ranked contexts without the answer from which the passage of an "unknown" example is drawn."""
+
 Render = Callable[[Question, Sequence[Context]], tuple[Message, ...]]
+"""Function that builds the chat prompt of a question with its contexts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One training example: a chat prompt and the target reply."""
+    """A chat prompt with the reply that the reader learns.
+
+    Attributes:
+        example_id: Id of the question and kind of the example, such as "q1/answered".
+        messages: Messages of the prompt.
+        completion: Reply that follows the prompt.
+
+    """
 
     example_id: str
     messages: tuple[Message, ...]
@@ -30,12 +42,13 @@ class Mix:
     """Maximum number of training examples of each kind.
 
     Attributes:
-        answered: Examples with the best-ranked passage that contains the answer.
-        unknown: Examples with a top-ranked passage that lacks the answer, and the reply "unknown".
-        crowded: Examples with a passage that contains the answer among distractors, in random order.
-        distractors: Number of distractors in a crowded example.
-        retrieved: Examples with the first `depth` passages as retrieved. The reply is the answer, whether or not the
-            passages contain it. This is the only kind that does not read `has_answer`.
+        answered: Number of examples with the best-ranked passage that contains the answer.
+        unknown: Number of examples with a top-ranked passage that lacks the answer, and the reply "unknown".
+        crowded: Number of examples with a passage that contains the answer and some distractors, in random order. A
+            distractor is a retrieved passage that lacks the answer.
+        distractors: Maximum number of distractors in a crowded example.
+        retrieved: Number of examples with the first `depth` passages in retrieved order. The reply is the answer, whether or
+            not the passages contain it. This is the only kind that does not read `has_answer`.
         depth: Number of passages in a retrieved example.
 
     """
@@ -54,80 +67,97 @@ class Mix:
         counts = (self.answered, self.unknown, self.crowded, self.distractors, self.retrieved)
         if min(counts) < 0 or self.depth < 1 or max(self.answered, self.retrieved) < 1:
             raise ConfigError(
-                "training.mix needs counts of 0 or more, a depth of 1 or more, and at least one answered or retrieved pair; "
-                f"received {self}."
+                "The counts in training.mix must be at least 0, its depth must be at least 1, and it must ask for "
+                f"at least one answered or retrieved example; received {self}."
             )
 
 
 def build_examples(
     questions: Sequence[tuple[Question, Sequence[Context]]], mix: Mix, render: Render, seed: int
 ) -> list[Example]:
-    """Draw the training examples in random order.
+    """Draw training examples from the questions and return them in random order.
 
-    `retrieved` examples are drawn from all questions that have an answer. The other kinds are drawn from the questions
-    with contexts of both sorts: some that contain the answer, and some that do not.
+    "Retrieved" examples are drawn from all questions that have an answer. The other kinds are drawn from the questions that
+    have both a context with the answer and a context without it.
 
     Args:
         questions: Training questions with their contexts, best-ranked first.
-        mix: Number of examples of each kind.
+        mix: Maximum number of examples of each kind.
         render: Function that builds the prompt.
-        seed: Seed of the draw.
+        seed: Seed of the random choices.
+
+    Raises:
+        ConfigError: If `mix` asks for other kinds than "retrieved", and no question has contexts of both sorts.
 
     """
     rng = random.Random(seed)
-    candidates = [(q, [c for c in contexts if c.rank][: mix.depth]) for q, contexts in questions if targets(q)]
+    candidates = []
+    for question, contexts in questions:
+        if select_targets(question):
+            retrieved_contexts = [context for context in contexts if context.rank]
+            candidates.append((question, retrieved_contexts[: mix.depth]))
     sample = rng.sample(candidates, min(mix.retrieved, len(candidates)))
-    examples = [_retrieved_example(q, contexts, render) for q, contexts in sample]
+    examples = [_build_retrieved_example(question, contexts, render) for question, contexts in sample]
     if mix.answered or mix.unknown or mix.crowded:
-        examples += _labelled_examples(questions, mix, render, rng)
+        examples += _build_labelled_examples(questions, mix, render, rng)
     rng.shuffle(examples)
     return examples
 
 
-def _labelled_examples(
+def _build_labelled_examples(
     questions: Sequence[tuple[Question, Sequence[Context]]], mix: Mix, render: Render, rng: random.Random
 ) -> list[Example]:
-    usable = [(q, cs) for q, cs in questions if any(c.has_answer for c in cs) and any(not c.has_answer for c in cs)]
+    """Build the answered, unknown and crowded examples. "Unknown" examples start with questions not used as "answered"."""
+    usable = []
+    for question, contexts in questions:
+        labels = [context.has_answer for context in contexts]
+        if any(labels) and not all(labels):
+            usable.append((question, contexts))
     if not usable:
         raise ConfigError(
-            "No training question has both a context with its answer and one without: check corpus and train split."
+            "No training question has both a context with its answer and a context without it. "
+            "Check the corpus and the training split."
         )
     rng.shuffle(usable)
-    cycle = usable * 2
+    repeated = usable * 2
     answered = usable[: mix.answered]
-    unknown = cycle[len(answered) % len(usable) :][: min(mix.unknown, len(usable))]
+    unknown = repeated[len(answered) % len(usable) :][: min(mix.unknown, len(usable))]
     crowded = usable[-mix.crowded :] if mix.crowded else []
-    examples = [_answered_example(q, c, render) for q, c in answered]
-    examples += [_unknown_example(q, c, render, rng) for q, c in unknown]
-    return examples + [_crowded_example(q, c, mix.distractors, render, rng) for q, c in crowded]
+    examples = [_build_answered_example(question, contexts, render) for question, contexts in answered]
+    examples += [_build_unknown_example(question, contexts, render, rng) for question, contexts in unknown]
+    return examples + [
+        _build_crowded_example(question, contexts, mix.distractors, render, rng) for question, contexts in crowded
+    ]
 
 
-def _retrieved_example(question: Question, contexts: Sequence[Context], render: Render) -> Example:
-    return Example(f"{question.question_id}/retrieved", render(question, contexts), targets(question)[0])
+def _build_retrieved_example(question: Question, contexts: Sequence[Context], render: Render) -> Example:
+    return Example(f"{question.question_id}/retrieved", render(question, contexts), select_targets(question)[0])
 
 
-def _answered_example(question: Question, contexts: Sequence[Context], render: Render) -> Example:
-    context = next(c for c in contexts if c.has_answer)
+def _build_answered_example(question: Question, contexts: Sequence[Context], render: Render) -> Example:
+    context = next(context for context in contexts if context.has_answer)
     return Example(
         f"{question.question_id}/answered",
         render(question, [context]),
-        shortest_contained_answer(context.passage.text, writable_answers(question)),
+        find_shortest_answer(context.passage.text, select_writable_answers(question)),
     )
 
 
-def _unknown_example(question: Question, contexts: Sequence[Context], render: Render, rng: random.Random) -> Example:
-    negatives = [c for c in contexts if not c.has_answer][:_UNKNOWN_RANKS]
-    return Example(f"{question.question_id}/unknown", render(question, [rng.choice(negatives)]), UNKNOWN)
+def _build_unknown_example(question: Question, contexts: Sequence[Context], render: Render, rng: random.Random) -> Example:
+    negatives = [context for context in contexts if not context.has_answer]
+    negative = rng.choice(negatives[:_UNKNOWN_RANKS])
+    return Example(f"{question.question_id}/unknown", render(question, [negative]), UNKNOWN)
 
 
-def _crowded_example(
-    question: Question, contexts: Sequence[Context], distractors: int, render: Render, rng: random.Random
+def _build_crowded_example(
+    question: Question, contexts: Sequence[Context], num_distractors: int, render: Render, rng: random.Random
 ) -> Example:
-    context = next(c for c in contexts if c.has_answer)
-    passages = [context, *[c for c in contexts if not c.has_answer][:distractors]]
-    rng.shuffle(passages)
+    gold_context = next(context for context in contexts if context.has_answer)
+    distractors = [context for context in contexts if not context.has_answer][:num_distractors]
+    shown_contexts = [gold_context, *distractors]
+    rng.shuffle(shown_contexts)
     return Example(
         f"{question.question_id}/crowded",
-        render(question, passages),
-        shortest_contained_answer(context.passage.text, writable_answers(question)),
+        render(question, shown_contexts),
+        find_shortest_answer(gold_context.passage.text, select_writable_answers(question)),
     )

@@ -1,32 +1,33 @@
-"""Fusion-in-decoder (Izacard and Grave 2021), a baseline of RE-RAG.
+"""Training of fusion-in-decoder (FiD, Izacard and Grave 2021), a baseline of RE-RAG.
 
-The encoder reads each context separately, and the decoder attends to all of them.
+The encoder reads the question with each context separately, and the decoder attends to all contexts at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import torch
 
 from winnow.metrics.answer import exact_match
-from winnow.modeling.fid import fuse, generate_fused
+from winnow.modeling.fid import fuse_contexts, generate_fused
 from winnow.modeling.pair_model import PairModel
 from winnow.training.chunks import Chunk
-from winnow.training.generators import Seq2SeqGenerator, decoded_log_likelihood
+from winnow.training.generators import Seq2SeqGenerator, compute_seq2seq_log_likelihood
 from winnow.training.groups import Group
 from winnow.training.method import Method
 
 
 @dataclass
 class Fid(Method[Sequence[Group]]):
-    """Trains an encoder-decoder generator on all contexts of a question at once.
+    """A training method for an encoder-decoder generator that reads all contexts of a question at once.
 
     Args:
         generator: T5-like generator to train.
-        top: Number of contexts, in retrieved order, from which evaluation answers.
+        top: Number of contexts per question in evaluation, in retrieved order. Training uses all contexts of a group.
 
     """
 
@@ -36,36 +37,39 @@ class Fid(Method[Sequence[Group]]):
     top: int = 10
 
     @property
-    def parts(self) -> Mapping[str, PairModel]:
-        """Return the generator, the only trained model."""
+    def components(self) -> Mapping[str, PairModel]:
+        """Return the generator, which is the only trained model."""
         return {"generator": self.generator}
 
-    def chunks(self, batch: Sequence[Group], seed: int, epoch: int, budget: int) -> list[Chunk]:
-        """Divide the questions into chunks of similar length; the only column is log P(answer | all contexts)."""
+    def chunks(self, batch: Sequence[Group], seed: int, epoch: int, max_tokens: int) -> list[Chunk]:
+        """Divide the questions into chunks of similar length.
+
+        A row is a question with all of its contexts. The only column is log P(answer | question, all contexts).
+        """
         inputs = [self._encode_contexts(group, len(group.contexts)) for group in batch]
-        targets = [self.generator.target(group.sample_target(seed, epoch)) for group in batch]
+        targets = [self.generator.encode_answer(group.sample_target(seed, epoch)) for group in batch]
         lengths = [sum(map(len, contexts)) for contexts in inputs]
 
-        def run(rows: Sequence[int]) -> torch.Tensor:
-            return self._log_likelihood([inputs[n] for n in rows], [targets[n] for n in rows])[:, None]
+        def compute_values(rows: Sequence[int]) -> torch.Tensor:
+            return self._compute_log_likelihood([inputs[row] for row in rows], [targets[row] for row in rows])[:, None]
+
+        def count_tokens(rows: Sequence[int]) -> int:
+            return sum(lengths[row] + len(targets[row]) for row in rows)
 
         row_batches: list[list[int]] = []
-        for n in sorted(range(len(batch)), key=lambda n: -lengths[n]):
-            if row_batches and (len(row_batches[-1]) + 1) * lengths[row_batches[-1][0]] <= budget:
-                row_batches[-1].append(n)
+        for row in sorted(range(len(batch)), key=lambda row: -lengths[row]):
+            if row_batches and (len(row_batches[-1]) + 1) * lengths[row_batches[-1][0]] <= max_tokens:
+                row_batches[-1].append(row)
             else:
-                row_batches.append([n])
-        return [
-            Chunk(rows, lambda rows=rows: run(rows), sum(lengths[n] + len(targets[n]) for n in rows))  # type: ignore[misc]
-            for rows in row_batches
-        ]
+                row_batches.append([row])
+        return [Chunk(rows, partial(compute_values, rows), count_tokens(rows)) for rows in row_batches]
 
-    def loss(self, values: torch.Tensor, batch: Sequence[Group]) -> Mapping[str, torch.Tensor]:  # noqa: ARG002 (a Method's signature)
+    def loss(self, values: torch.Tensor, batch: Sequence[Group]) -> Mapping[str, torch.Tensor]:  # noqa: ARG002 (the signature of Method.loss)
         """Compute the mean negative log-likelihood of the target answers, in nats."""
         return {"loss": -values[:, 0].mean()}
 
     def evaluate(self, groups: Sequence[Group]) -> list[dict[str, float]]:
-        """Answer from the first `top` contexts and compute exact match."""
+        """Answer each question from its first `top` contexts and compute exact match."""
         metrics = []
         for group in groups:
             inputs = [self._encode_contexts(group, self.top)]
@@ -73,9 +77,13 @@ class Fid(Method[Sequence[Group]]):
             metrics.append({"em": exact_match(answer, group.question.answers)})
         return metrics
 
-    def _encode_contexts(self, group: Group, count: int) -> list[list[int]]:
-        """Tokenise the question with each of its first `count` contexts."""
-        return [self.generator.tokens.encode(group.question.text, context.passage) for context in group.contexts[:count]]
+    def _encode_contexts(self, group: Group, num_contexts: int) -> list[list[int]]:
+        """Tokenise the question with each of its first `num_contexts` contexts."""
+        contexts = group.contexts[:num_contexts]
+        return [self.generator.tokens.encode(group.question.text, context.passage) for context in contexts]
 
-    def _log_likelihood(self, inputs: Sequence[Sequence[Sequence[int]]], targets: Sequence[Sequence[int]]) -> torch.Tensor:
-        return decoded_log_likelihood(self.generator.lm, fuse(self.generator.lm, inputs), targets)
+    def _compute_log_likelihood(
+        self, inputs: Sequence[Sequence[Sequence[int]]], targets: Sequence[Sequence[int]]
+    ) -> torch.Tensor:
+        """Compute log P(target | inputs) of each question, (questions,); `inputs` has the token ids of each context."""
+        return compute_seq2seq_log_likelihood(self.generator.lm, fuse_contexts(self.generator.lm, inputs), targets)

@@ -1,4 +1,7 @@
-"""Trainable generators: log P_G(answer | question, context) with gradients, and greedy answers for evaluation."""
+"""Trainable generators, which answer a question from one context.
+
+They compute log P_G(answer | question, context) with gradients for training, and greedy answers for evaluation.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,8 @@ from typing import Any, ClassVar
 import torch
 
 from winnow.modeling.loading import LanguageModel, load_causal_lm, load_seq2seq
-from winnow.modeling.pair_inputs import PairTemplate, PairTokens, padded
-from winnow.modeling.pair_model import PairModel, causal_tokens, seq2seq_tokens
+from winnow.modeling.pair_inputs import PairTemplate, PairTokenizer, pad_rows
+from winnow.modeling.pair_model import PairModel, build_causal_tokenizer, build_seq2seq_tokenizer
 from winnow.strategies.teaching import ScoredReply
 
 
@@ -20,7 +23,7 @@ class Generator(PairModel):
     """A language model that answers a question from one passage.
 
     Attributes:
-        dtype: Type of the weights.
+        dtype: Data type of the weights. Training needs "float32".
         max_answer: Maximum number of tokens in an answer, including the end token.
 
     """
@@ -28,49 +31,69 @@ class Generator(PairModel):
     dtype: str = "float32"
     max_answer: int = 32
 
-    def target(self, answer: str) -> list[int]:
-        """Tokenise an answer, cut to `max_answer` tokens including the end token."""
+    def encode_answer(self, answer: str) -> list[int]:
+        """Tokenise an answer and append the end token. Longer answers are truncated to `max_answer` tokens in all."""
         tokenizer = self.lm.tokenizer
-        ids: list[int] = tokenizer(self.separator() + answer, add_special_tokens=False)["input_ids"]
+        ids: list[int] = tokenizer(self.get_answer_prefix() + answer, add_special_tokens=False)["input_ids"]
         return [*ids[: self.max_answer - 1], int(tokenizer.eos_token_id)]
 
-    def separator(self) -> str:
-        """Return the text between the prompt and the answer."""
+    def get_answer_prefix(self) -> str:
+        """Return the text between the prompt and the answer, which is tokenised with the answer."""
         return ""
 
     @abstractmethod
     def log_likelihood(self, rows: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> torch.Tensor:
-        """Compute log P(target | row) in nats, summed over the target's tokens, as a tensor (rows,) with gradients."""
+        """Compute log P(target | row) in nats with gradients.
+
+        Args:
+            rows: Token ids of the question-passage pairs.
+            targets: Token ids of the answer to each pair, including the end token.
+
+        Returns:
+            Sum of the log-probabilities of each target's tokens, (rows,).
+
+        """
 
     def generate(self, rows: Sequence[Sequence[int]]) -> list[ScoredReply]:
-        """Decode an answer to each row greedily."""
-        ids, mask = padded(rows, int(self.lm.tokenizer.pad_token_id), left=not self.lm.model.config.is_encoder_decoder)
+        """Generate a greedy answer from each row of token ids."""
+        ids, mask = pad_rows(rows, int(self.lm.tokenizer.pad_token_id), left=not self.lm.model.config.is_encoder_decoder)
         with torch.inference_mode():
             output = self.lm.model.generate(  # type: ignore[operator]  # transformers types it as Tensor | Module
                 input_ids=ids.to(self.lm.device), attention_mask=mask.to(self.lm.device), max_new_tokens=self.max_answer,
                 do_sample=False, num_beams=1, return_dict_in_generate=True, output_logits=True,
                 pad_token_id=self.lm.tokenizer.pad_token_id,
             )  # fmt: skip
-        return decode_replies(self.lm, output, self.lm.prompt_width(ids))
+        return decode_replies(self.lm, output, self.lm.get_prompt_width(ids))
 
 
 def decode_replies(lm: LanguageModel, output: object, start: int) -> list[ScoredReply]:
-    """Decode the output of `generate` from column `start` into texts with their log-probabilities."""
+    """Decode the output of transformers' `generate` into texts with their log-probabilities.
+
+    Args:
+        lm: Model that generated the output.
+        output: Output with its sequences and logits.
+        start: Column of the sequences in which the replies start.
+
+    """
     sequences, logits = output.sequences[:, start:], output.logits  # type: ignore[attr-defined]
-    log_probs = torch.stack([step.float().log_softmax(dim=-1) for step in logits], dim=1)
+    log_probs = torch.stack([step_logits.float().log_softmax(dim=-1) for step_logits in logits], dim=1)
     token_log_probs = log_probs.gather(2, sequences[:, : log_probs.shape[1], None]).squeeze(2)
     replies = []
-    for ids, values in zip(sequences.tolist(), token_log_probs.tolist(), strict=True):
-        end = next((n for n, token in enumerate(ids) if token in lm.end_token_ids), len(ids))
+    for ids, reply_log_probs in zip(sequences.tolist(), token_log_probs.tolist(), strict=True):
+        end = next((position for position, token_id in enumerate(ids) if token_id in lm.end_token_ids), len(ids))
         text = str(lm.tokenizer.decode(ids[:end], skip_special_tokens=True)).strip()
-        replies.append(ScoredReply(text, sum(values[: end + 1])))
+        replies.append(ScoredReply(text, sum(reply_log_probs[: end + 1])))
     return replies
 
 
-def target_log_likelihood(logits_BTV: torch.Tensor, targets_BT: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
-    """Sum the log-probabilities of the targets where the mask is 1; the result is (B,).
+def sum_target_log_probs(logits_BTV: torch.Tensor, targets_BT: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
+    """Sum the log-probabilities of each row's targets, (B,).
 
-    The logits at position t predict the target at position t: callers shift them.
+    Args:
+        logits_BTV: Logits, shifted so that those at position t predict the target at position t.
+        targets_BT: Token ids of the targets.
+        mask_BT: Mask that is 1 for tokens of a target and 0 for padding.
+
     """
     losses = torch.nn.functional.cross_entropy(
         logits_BTV.float().reshape(-1, logits_BTV.shape[-1]), targets_BT.reshape(-1), reduction="none"
@@ -78,15 +101,21 @@ def target_log_likelihood(logits_BTV: torch.Tensor, targets_BT: torch.Tensor, ma
     return -(losses.view(targets_BT.shape) * mask_BT).sum(dim=1)
 
 
-def decoded_log_likelihood(lm: LanguageModel, inputs: Mapping[str, Any], targets: Sequence[Sequence[int]]) -> torch.Tensor:
-    """Compute log P(target | inputs) of an encoder-decoder as a tensor (rows,).
+def compute_seq2seq_log_likelihood(
+    lm: LanguageModel, inputs: Mapping[str, Any], targets: Sequence[Sequence[int]]
+) -> torch.Tensor:
+    """Compute log P(target | inputs) of an encoder-decoder in nats, (rows,).
 
-    `inputs` are either the inputs of the encoder or its outputs.
+    Args:
+        lm: Encoder-decoder model.
+        inputs: Keyword arguments of the model: either the inputs of the encoder or its outputs.
+        targets: Token ids of the target of each row.
+
     """
-    ids, mask = (tensor.to(lm.device) for tensor in padded(targets, int(lm.tokenizer.pad_token_id)))
-    start = torch.full((len(targets), 1), int(lm.model.config.decoder_start_token_id), device=lm.device)
-    output = lm.model(**inputs, decoder_input_ids=torch.cat([start, ids[:, :-1]], dim=1), use_cache=False)
-    return target_log_likelihood(output.logits, ids, mask)
+    ids, mask = (tensor.to(lm.device) for tensor in pad_rows(targets, int(lm.tokenizer.pad_token_id)))
+    start_ids = torch.full((len(targets), 1), int(lm.model.config.decoder_start_token_id), device=lm.device)
+    output = lm.model(**inputs, decoder_input_ids=torch.cat([start_ids, ids[:, :-1]], dim=1), use_cache=False)
+    return sum_target_log_probs(output.logits, ids, mask)
 
 
 @dataclass
@@ -99,15 +128,15 @@ class Seq2SeqGenerator(Generator):
         """Load the model and its tokenizer."""
         return load_seq2seq(self.path, self.dtype, self.device)
 
-    def pair_tokenizer(self) -> PairTokens:
+    def build_pair_tokenizer(self) -> PairTokenizer:
         """Build a tokenizer that ends each pair with the end token."""
-        return seq2seq_tokens(self)
+        return build_seq2seq_tokenizer(self)
 
     def log_likelihood(self, rows: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> torch.Tensor:
-        """Compute log P(target | row): the encoder reads the pairs, the decoder the answers."""
-        ids, mask = padded(rows, int(self.lm.tokenizer.pad_token_id))
+        """Compute log P(target | row) in nats. The encoder reads the pairs, and the decoder reads the answers."""
+        ids, mask = pad_rows(rows, int(self.lm.tokenizer.pad_token_id))
         inputs = {"input_ids": ids.to(self.lm.device), "attention_mask": mask.to(self.lm.device)}
-        return decoded_log_likelihood(self.lm, inputs, targets)
+        return compute_seq2seq_log_likelihood(self.lm, inputs, targets)
 
 
 @dataclass
@@ -115,7 +144,7 @@ class CausalGenerator(Generator):
     """A decoder-only generator.
 
     Attributes:
-        template: Templates of question and passage, with a suffix that prompts for the answer.
+        template: Templates of the question and the passage, with a suffix that prompts for the answer.
 
     """
 
@@ -127,19 +156,22 @@ class CausalGenerator(Generator):
         """Load the model and its tokenizer."""
         return load_causal_lm(self.path, self.dtype, self.device)
 
-    def separator(self) -> str:
+    def get_answer_prefix(self) -> str:
         """Return a space, which byte-level tokenizers expect before a word."""
         return " "
 
-    def pair_tokenizer(self) -> PairTokens:
-        """Build a tokenizer that ends each pair with the suffix of `form`."""
-        return causal_tokens(self)
+    def build_pair_tokenizer(self) -> PairTokenizer:
+        """Build a tokenizer that ends each pair with the suffix of `template`."""
+        return build_causal_tokenizer(self)
 
     def log_likelihood(self, rows: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> torch.Tensor:
-        """Compute log P(target | row); left padding aligns the answers, so that only their logits are computed."""
+        """Compute log P(target | row) in nats.
+
+        Padding on the left aligns the ends of the answers, so that logits are computed only for the last columns.
+        """
         pad_id, device = int(self.lm.tokenizer.pad_token_id), self.lm.device
-        ids, mask = padded([[*row, *target] for row, target in zip(rows, targets, strict=True)], pad_id, left=True)
-        target_ids, target_mask = padded(targets, pad_id, left=True)
+        ids, mask = pad_rows([[*row, *target] for row, target in zip(rows, targets, strict=True)], pad_id, left=True)
+        target_ids, target_mask = pad_rows(targets, pad_id, left=True)
         output = self.lm.model(
             input_ids=ids.to(device),
             attention_mask=mask.to(device),
@@ -147,4 +179,4 @@ class CausalGenerator(Generator):
             logits_to_keep=target_ids.shape[1] + 1,
             use_cache=False,
         )
-        return target_log_likelihood(output.logits[:, :-1], target_ids.to(device), target_mask.to(device))
+        return sum_target_log_probs(output.logits[:, :-1], target_ids.to(device), target_mask.to(device))

@@ -1,4 +1,4 @@
-"""Training examples of joint methods: a question with its answers and its retrieved contexts."""
+"""Training examples of the joint methods (RE-RAG, RAG, fusion-in-decoder): questions with their retrieved contexts."""
 
 import random
 from collections.abc import Sequence
@@ -7,19 +7,21 @@ from dataclasses import dataclass
 from winnow.errors import InputError
 from winnow.records import Context, Question
 from winnow.strategies.teaching import ScoredReply
-from winnow.targets import targets
+from winnow.targets import select_targets
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A question with its retrieved contexts. Relevance labels are not used in training.
+    """A question with its retrieved contexts: one training example of a joint method.
+
+    Training does not read the relevance labels of the contexts (`has_answer`).
 
     Attributes:
         question: Question with every accepted answer.
         contexts: Retrieved contexts, at least one.
-        answer_log_probs: Log-probability of the first answer given each context, under a frozen generator. Empty if none is
-            used.
-        replies: Answer of a frozen generator given each context, for evaluation. Empty if none is used.
+        answer_log_probs: Log-probability in nats of the first answer given each context, under a frozen generator. Empty if
+            no frozen generator is used.
+        replies: Answer of a frozen generator given each context, for evaluation. Empty if no frozen generator is used.
 
     """
 
@@ -35,24 +37,32 @@ class Group:
             raise InputError(
                 f"Question {question_id!r} has no contexts. Retrieve contexts for it, or remove it from the split."
             )
-        if not targets(self.question):
-            raise InputError(f"Question {question_id!r} has only blank answers. Correct the data set, or remove the question.")
+        if not select_targets(self.question):
+            raise InputError(
+                f"Question {question_id!r} has only blank answers. Correct the data set, or remove the question from it."
+            )
         for field, values in (("answer_log_probs", self.answer_log_probs), ("replies", self.replies)):
             if values and len(values) != len(self.contexts):
-                raise InputError(f"Question {question_id!r} has {len(values)} {field} but {len(self.contexts)} contexts.")
+                raise InputError(
+                    f"Question {question_id!r} has {len(values)} {field} but {len(self.contexts)} contexts. "
+                    "Provide one value for each context."
+                )
 
     def sample_target(self, seed: int, epoch: int) -> str:
-        """Choose one of the question's answers at random as the target of an epoch, as in FiD."""
-        return random.Random(f"{seed}/{epoch}/{self.question.question_id}").choice(targets(self.question))
+        """Choose one of the question's answers as the target of an epoch, as in FiD.
+
+        The choice depends only on the seed, the epoch and the id of the question.
+        """
+        return random.Random(f"{seed}/{epoch}/{self.question.question_id}").choice(select_targets(self.question))
 
 
-def shuffled_indices(num_groups: int, seed: int, epoch: int) -> list[int]:
+def shuffle_indices(num_groups: int, seed: int, epoch: int) -> list[int]:
     """Return the indices of the groups in an order that depends only on their number, the seed and the epoch."""
     order = list(range(num_groups))
     random.Random(f"{seed}/{epoch}").shuffle(order)
     return order
 
 
-def question_ids(groups: Sequence[Group]) -> list[str]:
+def list_question_ids(groups: Sequence[Group]) -> list[str]:
     """Return the ids of the groups' questions."""
     return [group.question.question_id for group in groups]

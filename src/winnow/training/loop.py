@@ -1,10 +1,10 @@
-"""The training loop of RE-RAG, RAG and fusion-in-decoder.
+"""The training loop of the joint methods: RE-RAG, RAG and fusion-in-decoder.
 
-A method defines the loss of a batch of questions. The loop accumulates gradients, evaluates every epoch, saves checkpoints
-and keeps the models of the best epoch. It runs on one CPU or GPU, or on several (torchrun).
+A method (`winnow.training.method.Method`) defines the loss of a batch of questions. The loop accumulates gradients, evaluates
+after every epoch, saves checkpoints and keeps the models of the best epoch. With torchrun, it runs on several devices.
 
-transformers' Trainer does not fit, because the loss may need two models' outputs for all contexts of a question at once.
-Here, pairs are sorted by length across questions, run in chunks within a token budget, and put back in order for the loss.
+transformers' Trainer cannot be used, because the loss may need two models' outputs for all contexts of a question at once.
+Here, question-context pairs are sorted by length, run in chunks within a token budget, and put back in order for the loss.
 """
 
 from __future__ import annotations
@@ -27,20 +27,24 @@ from accelerate.utils import gather_object, set_seed
 from winnow.artifacts.files import check_free_space
 from winnow.artifacts.provenance import compute_key
 from winnow.errors import ConfigError, WinnowError
-from winnow.identity import speed_only
+from winnow.identity import get_speed_only_settings
 from winnow.modeling.loading import keep_freed_memory, pick_device, resolve_dtype
-from winnow.training.backward import Precision, backward
+from winnow.training.backward import Autocast, accumulate_gradients
 from winnow.training.checkpoints import Checkpoint
-from winnow.training.groups import Group, question_ids, shuffled_indices
-from winnow.training.memory import peak_memory
+from winnow.training.groups import Group, list_question_ids, shuffle_indices
+from winnow.training.memory import measure_peak_memory
 from winnow.training.method import Method
 from winnow.training.settings import LoopSettings
 
 Log = Callable[[Mapping[str, float], int], None]
+"""Function that records metrics, by name, at an optimizer step."""
+
 Advance = Callable[[int, str], None]
-"""Callback for a progress bar: receives the number of new steps and a text about the last one."""
-REPORT = "training.json"
+"""Callback for a progress bar, which receives the number of new optimizer steps and a text about the last one."""
+
+_REPORT_FILE = "training.json"
 _BYTES_PER_PARAMETER = 20
+"""Disk space that must be free before training, per trained parameter: for checkpoints and saved models."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +56,9 @@ class LoopReport:
         seconds: Training time in seconds, without evaluation.
         tokens_per_second: Training throughput in tokens, without padding.
         peak_memory: Peak memory in bytes.
-        best_epoch: Epoch whose models were saved, from 1.
-        history: Development metrics of each epoch.
-        truncated: Number of pairs cut to the context length by the first process since its last resume.
+        best_epoch: Epoch whose models were saved, counted from 1.
+        history: Mean metrics on the development questions after each epoch.
+        truncated: Number of pairs that the first process truncated to a model's maximum length since it last started.
 
     """
 
@@ -69,12 +73,23 @@ class LoopReport:
 
 @dataclass
 class _Progress:
-    """Progress of a run, as saved in its checkpoint."""
+    """The progress of a run, as saved in its checkpoint.
+
+    Attributes:
+        step: Number of finished optimizer steps.
+        epoch: Number of finished epochs.
+        batch: Number of batches that this process has finished in the current epoch.
+        seconds: Training time in seconds, without evaluation.
+        tokens: Number of tokens that all processes have trained on, without padding.
+        best: Highest mean exact match on the development questions so far.
+        best_epoch: Epoch that reached `best`, counted from 1.
+        history: Mean metrics on the development questions after each epoch.
+
+    """
 
     step: int = 0
     epoch: int = 0
     batch: int = 0
-    """Number of batches that this process has finished in the current epoch."""
     seconds: float = 0.0
     tokens: int = 0
     best: float = -math.inf
@@ -82,16 +97,16 @@ class _Progress:
     history: list[dict[str, float]] = field(default_factory=list)
 
 
-def total_steps(questions: int, settings: LoopSettings, updates: int = 1) -> int:
+def count_optimizer_steps(num_questions: int, settings: LoopSettings, updates: int = 1) -> int:
     """Compute the number of optimizer steps of a complete run on one device.
 
     Args:
-        questions: Number of training questions.
-        settings: Settings of the loop.
+        num_questions: Number of training questions.
+        settings: Settings of the training.
         updates: Number of optimizer steps on each prepared batch, as in `Method.updates`.
 
     """
-    batches = math.ceil(questions / settings.batch_questions)
+    batches = math.ceil(num_questions / settings.batch_questions)
     return settings.epochs * math.ceil(batches / settings.accumulation) * updates
 
 
@@ -106,33 +121,34 @@ def fit(
 ) -> LoopReport:
     """Train a method's models and save those of the best epoch.
 
-    The run resumes from the checkpoint in `out`.checkpoint, if it exists. `out` is written when the run is complete. If it
-    exists already, its report is returned without training.
+    The run resumes from the checkpoint in the folder `<out>.checkpoint`, if there is one. The folder `out` is created when the
+    run is complete. If it already contains a report, the function returns this report without training.
 
     Args:
         method: Training method with its models.
         train: Training questions.
-        dev: Development questions. Without any, the models of the last epoch are saved.
-        settings: Settings of the loop.
-        out: Folder to which the models are saved, each in a folder of its own.
-        log: Function that records metrics at a step.
-        advance: Function that receives the progress.
+        dev: Development questions. If there are none, the models of the last epoch are saved.
+        settings: Settings of the training.
+        out: Folder to which the models are saved, each in a subfolder of its own.
+        log: Function that records metrics at an optimizer step.
+        advance: Callback for a progress bar.
 
     Raises:
-        ConfigError: If there are no training questions, or if the processes cannot share an optimizer step.
+        ConfigError: If there are no training questions, or if `accumulation` is not a multiple of the number of processes.
         WinnowError: If the loss or the gradient is not finite. The message names the questions.
 
     """
-    if (out / REPORT).is_file():
-        return LoopReport(**json.loads((out / REPORT).read_text()))
+    report_file = out / _REPORT_FILE
+    if report_file.is_file():
+        return LoopReport(**json.loads(report_file.read_text()))
     if not train:
-        raise ConfigError("There is no training question; check the split and the retrieval's file.")
+        raise ConfigError("There are no training questions. Check the training split and the file of retrieved contexts.")
     device = pick_device(settings.device)
     processes = PartialState(cpu=device.type == "cpu")
     if settings.accumulation % processes.num_processes:
         raise ConfigError(
-            f"training.accumulation={settings.accumulation} batches per step cannot be shared by "
-            f"{processes.num_processes} processes; use a multiple of that."
+            f"accumulation={settings.accumulation} batches per optimizer step cannot be divided equally among "
+            f"{processes.num_processes} processes. Set accumulation to a multiple of {processes.num_processes}."
         )
     modules = _load_modules(method, settings, device, processes)
     return _Loop(method, train, dev, settings, out, log, advance, device, processes, modules).run()
@@ -141,10 +157,10 @@ def fit(
 def _load_modules(
     method: Method[Any], settings: LoopSettings, device: torch.device, processes: PartialState
 ) -> dict[str, Any]:
-    """Load the method's models and set them up for training."""
-    set_seed(settings.seed)  # new classifier layers get the same weights in all processes, but dropout differs
+    """Load the models of a method and prepare them for training."""
+    set_seed(settings.seed)  # so that new classifier layers get the same weights in all processes
     modules: dict[str, Any] = {name: lm.model for name, lm in method.models.items()}
-    set_seed(settings.seed + processes.process_index)
+    set_seed(settings.seed + processes.process_index)  # so that dropout differs between processes
     if device.type == "cpu":
         keep_freed_memory()
     for module in modules.values():
@@ -168,7 +184,7 @@ def set_dropout(model: torch.nn.Module, probability: float) -> None:
 
 
 class _Loop:
-    """One training run over loaded models, with its optimizer, progress and checkpoint."""
+    """A training run of loaded models, with its optimizer, progress and checkpoint."""
 
     def __init__(
         self,
@@ -187,124 +203,127 @@ class _Loop:
         self.method, self.train, self.dev, self.settings = method, train, dev, settings
         self.out, self.log, self.advance = out, log, advance
         self.processes, self.modules = processes, modules
-        bfloat16 = resolve_dtype(settings.precision, settings.device) == "bfloat16"
-        self.precision: Precision = partial(torch.autocast, device.type, torch.bfloat16, enabled=bfloat16)
-        self.accumulation = settings.accumulation // processes.num_processes
-        self.parameters = [p for module in modules.values() for p in module.parameters() if p.requires_grad]
+        use_bfloat16 = resolve_dtype(settings.precision, settings.device) == "bfloat16"
+        self.autocast: Autocast = partial(torch.autocast, device.type, torch.bfloat16, enabled=use_bfloat16)
+        self.batches_per_step = settings.accumulation // processes.num_processes
+        parameters = [parameter for module in modules.values() for parameter in module.parameters()]
+        self.parameters = [parameter for parameter in parameters if parameter.requires_grad]
         self.optimizer = torch.optim.AdamW(self.parameters, lr=settings.learning_rate, weight_decay=settings.weight_decay)
-        warmup = max(1, settings.warmup_steps)
-        self.scheduler = torch.optim.lr_scheduler.LambdaLR(self.optimizer, lambda step: min(1.0, (step + 1) / warmup))
+        warmup_steps = max(1, settings.warmup_steps)
+        self.scheduler = torch.optim.lr_scheduler.LambdaLR(self.optimizer, lambda step: min(1.0, (step + 1) / warmup_steps))
         self.progress = _Progress()
         self.best_folder = out.with_name(out.name + ".best")
-        folder = out.with_name(out.name + ".checkpoint")
-        self.checkpoint = Checkpoint(folder, modules, self.optimizer, self.scheduler, processes, method)
-        self.fingerprint = self._fingerprint()  # before training, which may change the method's attributes
+        checkpoint_folder = out.with_name(out.name + ".checkpoint")
+        self.checkpoint = Checkpoint(checkpoint_folder, modules, self.optimizer, self.scheduler, processes, method)
+        self.fingerprint = self._build_fingerprint()  # before training, which may change the method's attributes
 
     def run(self) -> LoopReport:
         """Train the remaining epochs, then move the best models to `out`."""
         self.out.parent.mkdir(parents=True, exist_ok=True)
-        check_free_space(self.out.parent, _BYTES_PER_PARAMETER * sum(p.numel() for p in self.parameters))
+        check_free_space(self.out.parent, _BYTES_PER_PARAMETER * sum(parameter.numel() for parameter in self.parameters))
         self.progress = _Progress(**self.checkpoint.load(self.fingerprint))
         self.advance(self.progress.step, "")
         while self.progress.epoch < self.settings.epochs:
             self._train_epoch()
             self._finish_epoch()
-        report = self._report()
+        report = self._build_report()
         if self.processes.is_main_process:
-            (self.best_folder / REPORT).write_text(json.dumps(asdict(report)))
+            (self.best_folder / _REPORT_FILE).write_text(json.dumps(asdict(report)))
             shutil.rmtree(self.out, ignore_errors=True)
             self.best_folder.rename(self.out)
             self.checkpoint.remove()
         self.processes.wait_for_everyone()
         return report
 
-    def _report(self) -> LoopReport:
+    def _build_report(self) -> LoopReport:
         progress = self.progress
         return LoopReport(
             progress.step,
             progress.seconds,
-            self._tokens_per_second(),
-            peak_memory(),
+            self._compute_tokens_per_second(),
+            measure_peak_memory(),
             progress.best_epoch,
             progress.history,
             self.method.truncated,
         )
 
-    def _tokens_per_second(self) -> float:
+    def _compute_tokens_per_second(self) -> float:
         return self.progress.tokens / max(self.progress.seconds, 1e-9)
 
     def _train_epoch(self) -> None:
-        batches = self._batches()
-        steps = math.ceil(len(batches) / self.accumulation)
+        """Train on the remaining batches of the epoch, in rounds of the batches that one optimizer step accumulates."""
+        batches = self._build_batches()
+        num_rounds = math.ceil(len(batches) / self.batches_per_step)
         progress = self.progress
-        for number in range(progress.batch // self.accumulation, steps):
-            start = time.monotonic()
-            first = number * self.accumulation
-            step_batches = batches[first : first + self.accumulation]
-            terms = self._step(step_batches)
-            progress.batch = first + len(step_batches)
-            progress.seconds += time.monotonic() - start
+        for round_index in range(progress.batch // self.batches_per_step, num_rounds):
+            start_time = time.monotonic()
+            first_batch = round_index * self.batches_per_step
+            round_batches = batches[first_batch : first_batch + self.batches_per_step]
+            terms = self._train_on_batches(round_batches)
+            progress.batch = first_batch + len(round_batches)
+            progress.seconds += time.monotonic() - start_time
             updates = self.method.updates
             self.advance(updates, f"loss {terms['loss']:.3f}, epoch {progress.epoch + 1} of {self.settings.epochs}")
-            if self._is_due(self.settings.logging_steps) or number + 1 == steps:
+            is_last_round = round_index + 1 == num_rounds
+            if self._is_due(self.settings.logging_steps) or is_last_round:
                 self._log_step(terms)
-            if self._is_due(self.settings.save_steps) and number + 1 < steps:
+            if self._is_due(self.settings.save_steps) and not is_last_round:
                 self.checkpoint.save(self.fingerprint, asdict(progress))
 
-    def _is_due(self, interval: int) -> bool:
-        """Return whether the last updates reached a multiple of the interval."""
-        return self.progress.step % interval < self.method.updates
+    def _is_due(self, interval_steps: int) -> bool:
+        """Return whether the last updates reached a multiple of `interval_steps` optimizer steps."""
+        return self.progress.step % interval_steps < self.method.updates
 
-    def _batches(self) -> list[list[Group]]:
-        """Build this process's batches of the epoch; every process has the same number."""
+    def _build_batches(self) -> list[list[Group]]:
+        """Build this process's batches of the epoch. Some questions are repeated, so that all processes have equally many."""
         world_size, rank = self.processes.num_processes, self.processes.process_index
-        order = shuffled_indices(len(self.train), self.settings.seed, self.progress.epoch)
+        order = shuffle_indices(len(self.train), self.settings.seed, self.progress.epoch)
         order += itertools.islice(itertools.cycle(tuple(order)), -len(order) % world_size)
-        groups = [self.train[n] for n in order[rank::world_size]]
-        size = self.settings.batch_questions
-        return [groups[start : start + size] for start in range(0, len(groups), size)]
+        groups = [self.train[index] for index in order[rank::world_size]]
+        batch_size = self.settings.batch_questions
+        return [groups[start : start + batch_size] for start in range(0, len(groups), batch_size)]
 
-    def _step(self, group_batches: Sequence[Sequence[Group]]) -> dict[str, float]:
-        """Prepare the batches of a step without gradients, then take the method's updates on them."""
+    def _train_on_batches(self, group_batches: Sequence[Sequence[Group]]) -> dict[str, float]:
+        """Prepare the batches without gradients, then take the method's optimizer steps on them; return the last terms."""
         for module in self.modules.values():
             module.eval()
-        with torch.no_grad(), self.precision():
+        with torch.no_grad(), self.autocast():
             batches = [self.method.prepare(groups, self.settings.seed, self.progress.epoch) for groups in group_batches]
         terms: dict[str, float] = {}
         for _ in range(self.method.updates):
-            terms = self._update(group_batches, batches)
+            terms = self._update_weights(group_batches, batches)
             self.progress.step += 1
         return terms
 
-    def _update(self, group_batches: Sequence[Sequence[Group]], batches: Sequence[Any]) -> dict[str, float]:
-        """Take one optimizer step on the batches, each weighted by its number of questions."""
+    def _update_weights(self, group_batches: Sequence[Sequence[Group]], batches: Sequence[Any]) -> dict[str, float]:
+        """Take one optimizer step on the batches, each weighted by its number of questions; return the loss terms."""
         for module in self.modules.values():
             module.train()
         self.optimizer.zero_grad(set_to_none=True)
-        questions = sum(map(len, group_batches))
+        num_questions = sum(map(len, group_batches))
         totals: dict[str, float] = {}
         for batch, groups in zip(batches, group_batches, strict=True):
-            scale = len(groups) / questions
-            terms, tokens = backward(
-                self.method, batch, groups, self.settings, self.progress.epoch, scale=scale, precision=self.precision
+            scale = len(groups) / num_questions
+            terms, num_tokens = accumulate_gradients(
+                self.method, batch, groups, self.settings, self.progress.epoch, scale=scale, autocast=self.autocast
             )
-            self.progress.tokens += tokens * self.processes.num_processes
+            self.progress.tokens += num_tokens * self.processes.num_processes
             for name, value in terms.items():
                 totals[name] = totals.get(name, 0.0) + scale * value
         self._average_gradients()
-        norm = torch.nn.utils.clip_grad_norm_(self.parameters, self.settings.max_grad_norm or math.inf)
-        if not torch.isfinite(norm):
-            ids = [question_id for groups in group_batches for question_id in question_ids(groups)]
+        grad_norm = torch.nn.utils.clip_grad_norm_(self.parameters, self.settings.max_grad_norm or math.inf)
+        if not torch.isfinite(grad_norm):
+            step_question_ids = [question_id for groups in group_batches for question_id in list_question_ids(groups)]
             raise WinnowError(
-                f"The gradient became {norm.item()} in step {self.progress.step} on {ids}; "
-                "lower the learning rate, or train in float32."
+                f"The gradient norm became {grad_norm.item()} in step {self.progress.step} on the questions "
+                f"{step_question_ids}. Lower the learning rate, or train in float32."
             )
         self.optimizer.step()
         self.scheduler.step()
-        return {**totals, "grad_norm": float(norm)}
+        return {**totals, "grad_norm": float(grad_norm)}
 
     def _average_gradients(self) -> None:
-        """Average the gradients over the processes, once per step regardless of the number of backward passes."""
+        """Average the gradients over the processes, once per optimizer step."""
         if self.processes.num_processes == 1:
             return
         for parameter in self.parameters:
@@ -314,6 +333,7 @@ class _Loop:
             parameter.grad /= self.processes.num_processes
 
     def _finish_epoch(self) -> None:
+        """Evaluate, save the models if they are the best so far, and save a checkpoint."""
         rows = self._evaluate()
         progress = self.progress
         progress.epoch += 1
@@ -329,10 +349,11 @@ class _Loop:
         self.checkpoint.save(self.fingerprint, asdict(progress))
 
     def _evaluate(self) -> list[dict[str, float]]:
+        """Compute the metrics of each development question, collected from all processes."""
         for module in self.modules.values():
             module.eval()
         groups = self.dev[self.processes.process_index :: self.processes.num_processes]
-        with self.precision(), torch.inference_mode():
+        with self.autocast(), torch.inference_mode():
             rows = self.method.evaluate(groups) if groups else []
         return list(gather_object(rows)) if self.processes.num_processes > 1 else rows
 
@@ -342,8 +363,8 @@ class _Loop:
         metrics = {
             **terms,
             "learning_rate": float(self.scheduler.get_last_lr()[0]),
-            "tokens_per_second": self._tokens_per_second(),
-            "memory_gb": peak_memory() / 1e9,
+            "tokens_per_second": self._compute_tokens_per_second(),
+            "memory_gb": measure_peak_memory() / 1e9,
             "epoch": self.progress.epoch,
         }
         self.log(metrics, self.progress.step)
@@ -357,16 +378,16 @@ class _Loop:
         shutil.rmtree(folder, ignore_errors=True)
         partial_folder.rename(folder)
 
-    def _fingerprint(self) -> dict[str, Any]:
-        """Build what must agree between a checkpoint and the run that resumes from it: method, settings, data, models."""
-        ignored = speed_only(LoopSettings)
-        settings = {name: value for name, value in asdict(self.settings).items() if name not in ignored}
+    def _build_fingerprint(self) -> dict[str, Any]:
+        """Build the values by which a checkpoint identifies its run: method, settings, data and models."""
+        ignored_settings = get_speed_only_settings(LoopSettings)
+        settings = {name: value for name, value in asdict(self.settings).items() if name not in ignored_settings}
         method_settings = {name: value for name, value in vars(self.method).items() if isinstance(value, str | int | float)}
         return {
             "method": type(self.method).__name__,
             **{f"method.{name}": value for name, value in method_settings.items()},
             **settings,
-            "questions": compute_key([question_ids(self.train), question_ids(self.dev)]),
+            "questions": compute_key([list_question_ids(self.train), list_question_ids(self.dev)]),
             "processes": self.processes.num_processes,
             **{f"{name}.parameters": sum(p.numel() for p in module.parameters()) for name, module in self.modules.items()},
             **{f"{name}.class": type(module).__name__ for name, module in self.modules.items()},

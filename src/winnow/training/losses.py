@@ -1,7 +1,11 @@
-"""RE-RAG's losses as pure functions of the models' outputs (section 2.3 of the paper).
+"""Losses of RE-RAG as pure functions of the models' outputs (section 2.3 of the paper).
 
-Dimensions: Q questions, C contexts per question. `mask_QC` is True where a question has a context; values elsewhere
-are ignored. As in the paper's equations, losses are summed over the contexts of a question. They are averaged over questions.
+P_RE(context | question) is the relevance estimator's probability of a context, and P_G(answer | question, context) is the
+generator's probability of the answer.
+
+The suffix of a tensor's name gives its dimensions: Q questions, C contexts per question. `mask_QC` is True where a question
+has a context, and values at other positions are ignored. As in the paper's equations, the loss of a question is the sum over
+its contexts. The loss of a batch is the mean over its questions.
 """
 
 from dataclasses import dataclass
@@ -13,23 +17,24 @@ from torch.nn.functional import log_softmax
 from winnow.errors import ConfigError
 
 Objective = Literal["paper", "marginal"]
+"""Form of the generation loss; see `generation_loss`."""
 
 
 def check_objective(objective: str) -> None:
     """Raise ConfigError for an unknown objective."""
     if objective not in get_args(Objective):
-        raise ConfigError(f"objective must be paper or marginal; received {objective!r}.")
+        raise ConfigError(f"The setting objective must be paper or marginal; received {objective!r}.")
 
 
 @dataclass(frozen=True, slots=True)
-class Joint:
-    """RE-RAG's loss (eq. 12).
+class JointLoss:
+    """The loss of RE-RAG (eq. 12) with its three terms, each averaged over questions.
 
     Attributes:
         total: Weighted sum of the three terms.
         generation: Loss L_gen of the generator.
         estimation: Loss L_re of the relevance estimator.
-        token: Loss L_tok of the estimator's probability for other tokens.
+        token: Loss L_tok, the estimator's probability of all tokens but "true" and "false".
 
     """
 
@@ -39,23 +44,23 @@ class Joint:
     token: torch.Tensor
 
 
-def log_weights(scores_QC: torch.Tensor, mask_QC: torch.Tensor) -> torch.Tensor:
-    """Normalise scores to log-probabilities over each question's contexts.
+def normalise_scores(scores_QC: torch.Tensor, mask_QC: torch.Tensor) -> torch.Tensor:
+    """Normalise scores to log-probabilities over the contexts of each question.
 
-    This is eq. 1 for a retriever's scores, and eqs. 4 and 5 for an estimator's log-odds.
+    This computes eq. 1 from a retriever's scores, and eqs. 4 and 5 from an estimator's log-odds.
     """
-    log_p = log_softmax(scores_QC.masked_fill(~mask_QC, -torch.inf), dim=-1)
-    return log_p.masked_fill(~mask_QC, 0.0)
+    log_probs = log_softmax(scores_QC.masked_fill(~mask_QC, -torch.inf), dim=-1)
+    return log_probs.masked_fill(~mask_QC, 0.0)
 
 
 def generation_loss(
     log_weights_QC: torch.Tensor, log_answer_QC: torch.Tensor, mask_QC: torch.Tensor, objective: Objective
 ) -> torch.Tensor:
-    """Compute L_gen of each question, (Q,).
+    """Compute the loss L_gen of each question, (Q,).
 
-    The objective "paper" is eq. 7 as printed, the sum of -log(P_RE * P_G) over the contexts. Its minimum with respect to
-    P_RE is the uniform distribution. "marginal" is -log of the sum of P_RE * P_G over the contexts, the negative
-    log-likelihood of eq. 2, as in RAG-sequence.
+    The objective "paper" is eq. 7 as printed: the sum of -log(P_RE * P_G) over the contexts. Its minimum with respect to
+    P_RE is the uniform distribution. The objective "marginal" is -log of the sum of P_RE * P_G over the contexts: the
+    negative log-likelihood of eq. 2, as in RAG-sequence.
     """
     log_joint = log_weights_QC + log_answer_QC
     if objective == "paper":
@@ -64,14 +69,17 @@ def generation_loss(
 
 
 def estimation_loss(log_weights_QC: torch.Tensor, log_answer_QC: torch.Tensor, mask_QC: torch.Tensor) -> torch.Tensor:
-    """Compute L_re = KL(P_RE || Q_G) of each question, (Q,) (eqs. 8 to 10). No gradient flows into the target Q_G."""
-    log_target = log_weights(log_answer_QC.detach(), mask_QC)
-    terms = log_weights_QC.exp() * (log_weights_QC - log_target)
-    return terms.masked_fill(~mask_QC, 0.0).sum(dim=-1)
+    """Compute the loss L_re = KL(P_RE || Q_G) of each question, (Q,) (eqs. 8 to 10).
+
+    The target Q_G is P_G normalised over the contexts of the question. No gradient flows into it.
+    """
+    log_target = normalise_scores(log_answer_QC.detach(), mask_QC)
+    divergence = log_weights_QC.exp() * (log_weights_QC - log_target)
+    return divergence.masked_fill(~mask_QC, 0.0).sum(dim=-1)
 
 
 def token_loss(other_QC: torch.Tensor, mask_QC: torch.Tensor) -> torch.Tensor:
-    """Compute L_tok of each question, (Q,): the probability of all tokens but "true" and "false" (eq. 11)."""
+    """Compute the loss L_tok of each question, (Q,): the estimator's probability of tokens but "true" and "false" (eq. 11)."""
     return other_QC.masked_fill(~mask_QC, 0.0).sum(dim=-1)
 
 
@@ -84,21 +92,22 @@ def joint_loss(
     objective: Objective = "paper",
     alpha_re: float = 1.0,
     alpha_tok: float = 1.0,
-) -> Joint:
+) -> JointLoss:
     """Compute L_gen + alpha_re * L_re + alpha_tok * L_tok (eq. 12), averaged over questions.
 
     Args:
         log_odds_QC: Relevance log-odds of the estimator.
-        other_QC: Probability of the estimator for all tokens but "true" and "false".
-        log_answer_QC: log P_G(answer | question, context) in nats.
+        other_QC: Total probability that the estimator gives to all tokens but "true" and "false".
+        log_answer_QC: Log-probability log P_G(answer | question, context) in nats.
         mask_QC: Mask of the positions that have a context.
         objective: Form of L_gen; see `generation_loss`.
         alpha_re: Weight of L_re.
         alpha_tok: Weight of L_tok.
 
     """
-    log_p = log_weights(log_odds_QC, mask_QC)
-    generation = generation_loss(log_p, log_answer_QC, mask_QC, objective).mean()
-    estimation = estimation_loss(log_p, log_answer_QC, mask_QC).mean()
+    log_probs = normalise_scores(log_odds_QC, mask_QC)
+    generation = generation_loss(log_probs, log_answer_QC, mask_QC, objective).mean()
+    estimation = estimation_loss(log_probs, log_answer_QC, mask_QC).mean()
     token = token_loss(other_QC, mask_QC).mean()
-    return Joint(generation + alpha_re * estimation + alpha_tok * token, generation, estimation, token)
+    total = generation + alpha_re * estimation + alpha_tok * token
+    return JointLoss(total, generation, estimation, token)

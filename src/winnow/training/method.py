@@ -1,4 +1,9 @@
-"""Interface of training methods: trained models, values of a batch, loss, and evaluation."""
+"""Interface of a training method, which defines the trained models, the loss of a batch, and the evaluation.
+
+The training loop and the methods share these terms: a group is a question with its retrieved contexts, and a chunk is a set
+of rows of a batch that run through the models together. The values of a batch are a tensor (rows, columns) that the method
+computes chunk by chunk, such as log-likelihoods. The loss is a function of the values of the whole batch.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +24,13 @@ Batch = TypeVar("Batch")
 
 
 class Method(ABC, Generic[Batch]):
-    """Base class of training methods. `Batch` is the type that `prepare` returns, by default the questions themselves.
+    """Base class of training methods.
 
-    A method with rollouts draws and scores its samples in `prepare`, without gradients. It stores their log-probabilities in
-    the batch and takes `updates` optimizer steps on it. State that changes during training belongs in `state_dict`.
+    `Batch` is the type that `prepare` returns. By default, it is the sequence of groups.
+
+    A reinforcement learning method draws answers (rollouts) from its model and scores them in `prepare`, without gradients. It
+    stores their log-probabilities in the batch, on which the loop takes `updates` optimizer steps. State that changes during
+    training must be returned by `state_dict`, so that checkpoints contain it.
     """
 
     updates: int = 1
@@ -30,39 +38,58 @@ class Method(ABC, Generic[Batch]):
 
     @property
     @abstractmethod
-    def parts(self) -> Mapping[str, PairModel]:
-        """Return the trained components by the name of the folder to which each is saved."""
+    def components(self) -> Mapping[str, PairModel]:
+        """Return the trained models with their tokenizers, by the name of the folder to which each is saved."""
 
     @property
     def models(self) -> Mapping[str, LanguageModel]:
-        """Return the language models of the trained components, by the same names."""
-        return {name: component.lm for name, component in self.parts.items()}
+        """Return the language models of `components`, by the same names."""
+        return {name: component.lm for name, component in self.components.items()}
 
     @property
     def truncated(self) -> int:
-        """Return the number of pairs that were cut to a model's context length so far."""
-        return sum(component.truncated for component in self.parts.values())
+        """Return the number of question-passage pairs that have been truncated to a model's maximum length so far."""
+        return sum(component.truncated for component in self.components.values())
 
-    def prepare(self, groups: Sequence[Group], seed: int, epoch: int) -> Batch:  # noqa: ARG002 (methods with rollouts use them)
-        """Prepare a batch of questions. It is called once before the updates, without gradients or dropout."""
+    def prepare(self, groups: Sequence[Group], seed: int, epoch: int) -> Batch:  # noqa: ARG002 (subclasses use seed and epoch)
+        """Prepare a batch of questions.
+
+        The loop calls this once before the updates on the batch, without gradients or dropout.
+        """
         batch: Any = groups
         return batch  # type: ignore[no-any-return]  # the default Batch is Sequence[Group]
 
     @abstractmethod
-    def chunks(self, batch: Batch, seed: int, epoch: int, budget: int) -> list[Chunk]:
-        """Divide a batch into chunks of at most `budget` tokens, including padding."""
+    def chunks(self, batch: Batch, seed: int, epoch: int, max_tokens: int) -> list[Chunk]:
+        """Divide a batch into chunks.
+
+        Args:
+            batch: Batch that `prepare` returned.
+            seed: Seed of the choice of target answers.
+            epoch: Epoch, which also seeds this choice.
+            max_tokens: Maximum number of tokens in a chunk, including padding. A longer row forms a chunk of its own.
+
+        """
 
     @abstractmethod
     def loss(self, values: torch.Tensor, batch: Batch) -> Mapping[str, torch.Tensor]:
-        """Compute the loss of a batch from its values (rows, columns); return it as "loss", with its terms."""
+        """Compute the loss of a batch from its values (rows, columns).
+
+        Returns:
+            The loss under the name "loss", and any terms to be logged under names of their own.
+
+        """
 
     @abstractmethod
     def evaluate(self, groups: Sequence[Group]) -> list[dict[str, float]]:
-        """Compute the metrics of each question. The best epoch has the highest mean "em"; if several tie, it is the latest."""
+        """Compute the metrics of each question, such as "em" (exact match).
+
+        The loop keeps the models of the epoch with the highest mean "em". If several epochs tie, it keeps the latest.
+        """
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state that a checkpoint stores besides models and optimizer, as plain values and tensors."""
+        """Return the state that a checkpoint stores besides the models and the optimizer, as plain values and tensors."""
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore the state from a checkpoint."""
+        """Restore the state that `state_dict` returned when the checkpoint was saved."""

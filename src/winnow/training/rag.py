@@ -1,34 +1,38 @@
-"""RAG-sequence with weights from the retriever's scores: only the generator is trained (RE-RAG, ablation of table 7)."""
+"""Training of RAG-sequence, in which the retriever's scores weight the contexts and only the generator is trained.
+
+This is the baseline of RE-RAG's ablation (table 7). Numbers of equations are those of the RE-RAG paper.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import torch
 
 from winnow.contexts import marginalization
 from winnow.metrics.answer import exact_match
-from winnow.modeling.pair_inputs import budget_batches
+from winnow.modeling.pair_inputs import group_by_token_budget
 from winnow.modeling.pair_model import PairModel
-from winnow.training.chunks import Chunk, list_pairs, spread
+from winnow.training.chunks import Chunk, list_pairs, pad_by_question
 from winnow.training.generators import Generator
 from winnow.training.groups import Group
-from winnow.training.losses import Objective, check_objective, generation_loss, log_weights
+from winnow.training.losses import Objective, check_objective, generation_loss, normalise_scores
 from winnow.training.method import Method
-from winnow.training.re_rag import generate_all
+from winnow.training.re_rag import generate_replies
 
 
 @dataclass
 class Rag(Method[Sequence[Group]]):
-    """Trains a generator with fixed context weights.
+    """A training method for a generator with fixed weights of the contexts, which come from the retriever's scores.
 
     Args:
         generator: Generator to train.
-        objective: "marginal" is the likelihood of eq. 2 (RAG-sequence). "paper" sums -log P_G over the contexts.
-        scale: Factor of the retriever's scores in eq. 1; 0 gives uniform weights.
-        top: Number of contexts, in retrieved order, from which evaluation answers.
+        objective: "marginal" for the likelihood of eq. 2 (RAG-sequence), or "paper" for the sum of -log P_G over the contexts.
+        scale: Factor of the retriever's scores in eq. 1. The value 0 gives uniform weights.
+        top: Number of contexts per question in evaluation, in retrieved order. Training uses all contexts of a group.
 
     """
 
@@ -44,42 +48,45 @@ class Rag(Method[Sequence[Group]]):
         check_objective(self.objective)
 
     @property
-    def parts(self) -> Mapping[str, PairModel]:
-        """Return the generator, the only trained model."""
+    def components(self) -> Mapping[str, PairModel]:
+        """Return the generator, which is the only trained model."""
         return {"generator": self.generator}
 
-    def chunks(self, batch: Sequence[Group], seed: int, epoch: int, budget: int) -> list[Chunk]:
-        """Divide the pairs of all questions into chunks of similar length; the only column is log P_G(answer)."""
-        pairs = [(group.question.text, group.contexts[n].passage) for group, n in list_pairs(batch)]
+    def chunks(self, batch: Sequence[Group], seed: int, epoch: int, max_tokens: int) -> list[Chunk]:
+        """Divide the pairs of all questions into chunks of similar length.
+
+        A row is a pair of a question and one of its contexts. The only column is log P_G(answer | question, context).
+        """
+        pairs = [(group.question.text, group.contexts[position].passage) for group, position in list_pairs(batch)]
         self.generator.tokens.prepare(pairs)
         inputs = [self.generator.tokens.encode(*pair) for pair in pairs]
-        answers = [self.generator.target(group.sample_target(seed, epoch)) for group in batch]
-        targets = [answers[i] for i, group in enumerate(batch) for _ in group.contexts]
+        answers = [self.generator.encode_answer(group.sample_target(seed, epoch)) for group in batch]
+        targets = [answer for answer, group in zip(answers, batch, strict=True) for _ in group.contexts]
 
-        def run(rows: Sequence[int]) -> torch.Tensor:
-            return self.generator.log_likelihood([inputs[n] for n in rows], [targets[n] for n in rows])[:, None]
+        def compute_values(rows: Sequence[int]) -> torch.Tensor:
+            return self.generator.log_likelihood([inputs[row] for row in rows], [targets[row] for row in rows])[:, None]
 
-        return [
-            Chunk(rows, lambda rows=rows: run(rows), sum(len(inputs[n]) + len(targets[n]) for n in rows))  # type: ignore[misc]
-            for rows in budget_batches([len(ids) for ids in inputs], budget)
-        ]
+        def count_tokens(rows: Sequence[int]) -> int:
+            return sum(len(inputs[row]) + len(targets[row]) for row in rows)
+
+        row_batches = group_by_token_budget([len(ids) for ids in inputs], max_tokens)
+        return [Chunk(rows, partial(compute_values, rows), count_tokens(rows)) for rows in row_batches]
 
     def loss(self, values: torch.Tensor, batch: Sequence[Group]) -> Mapping[str, torch.Tensor]:
-        """Compute the generation loss under the context weights."""
-        answer_log_probs, mask = spread(batch, values[:, 0], 0.0)
-        scores = torch.tensor(
-            [self.scale * c.retriever_score() for group in batch for c in group.contexts], device=values.device
-        )
-        log_p = log_weights(spread(batch, scores, 0.0)[0], mask)
-        return {"loss": generation_loss(log_p, answer_log_probs, mask, self.objective).mean()}
+        """Compute the generation loss with the contexts weighted by the retriever's scores."""
+        answer_log_probs, mask = pad_by_question(batch, values[:, 0], 0.0)
+        scaled_scores = [self.scale * context.get_retriever_score() for group in batch for context in group.contexts]
+        scores, _ = pad_by_question(batch, torch.tensor(scaled_scores, device=values.device), 0.0)
+        context_log_weights = normalise_scores(scores, mask)
+        return {"loss": generation_loss(context_log_weights, answer_log_probs, mask, self.objective).mean()}
 
     def evaluate(self, groups: Sequence[Group]) -> list[dict[str, float]]:
-        """Answer by marginalization over the first `top` contexts and compute exact match."""
+        """Answer each question by marginalization over its first `top` contexts and compute exact match."""
         positions = [range(min(self.top, len(group.contexts))) for group in groups]
         metrics = []
-        for group, replies in zip(groups, generate_all(self.generator, groups, positions), strict=True):
+        for group, replies in zip(groups, generate_replies(self.generator, groups, positions), strict=True):
             answers = [reply.text for reply in replies]
-            scores = [self.scale * context.retriever_score() for context in group.contexts[: self.top]]
-            answer = marginalization.most_probable_answer(answers, [reply.log_p for reply in replies], scores)
+            scores = [self.scale * context.get_retriever_score() for context in group.contexts[: self.top]]
+            answer = marginalization.select_most_probable_answer(answers, [reply.log_p for reply in replies], scores)
             metrics.append({"em": exact_match(answer, group.question.answers)})
         return metrics

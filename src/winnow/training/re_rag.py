@@ -1,9 +1,13 @@
-"""RE-RAG (section 2.3): a relevance estimator learns from a generator's likelihoods, without relevance labels."""
+"""Training of RE-RAG: a relevance estimator learns from a generator's likelihoods, without relevance labels.
+
+Numbers of sections, equations and tables are those of the RE-RAG paper, which describes the training in section 2.3.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import torch
@@ -12,29 +16,35 @@ from winnow.contexts import marginalization
 from winnow.errors import ConfigError
 from winnow.estimators.pair import PairEstimator
 from winnow.metrics.answer import exact_match
-from winnow.modeling.pair_inputs import budget_batches
+from winnow.modeling.pair_inputs import group_by_token_budget
 from winnow.modeling.pair_model import PairModel
 from winnow.strategies.teaching import ScoredReply
-from winnow.training.chunks import Chunk, list_pairs, spread
+from winnow.training.chunks import Chunk, list_pairs, pad_by_question
 from winnow.training.generators import Generator
 from winnow.training.groups import Group
 from winnow.training.losses import Objective, check_objective, joint_loss
 from winnow.training.method import Method
 
 _EVALUATION_TOKENS = 8192
+"""Maximum number of tokens, including padding, in a batch of the generator in evaluation."""
+
+_Ranking = list[tuple[float, int]]
+"""A question's contexts as (score, position in the group), best first."""
 
 
 @dataclass
 class ReRag(Method[Sequence[Group]]):
-    """Trains a relevance estimator, alone or jointly with a generator.
+    """A training method for a relevance estimator, alone or jointly with a generator.
 
     Args:
         estimator: Estimator to train. Its kind and size may differ from the generator's ("mixed" in the paper's table 1).
-        generator: Generator to train jointly, or None for a frozen generator, whose log-likelihoods are in the groups.
-        objective: Form of L_gen: "paper" for eq. 7 as printed, or "marginal"; see `winnow.training.losses`.
-        alpha_re: Weight of L_re.
-        alpha_tok: Weight of L_tok.
-        top: Number of contexts, ranked by the estimator, from which evaluation answers (appendix B).
+        generator: Generator to train jointly. If it is None, the estimator learns from a frozen generator, whose
+            log-likelihoods and replies are in the groups.
+        objective: Form of the generation loss L_gen: "paper" for eq. 7 as printed, or "marginal" for the negative
+            log-likelihood of eq. 2; see `winnow.training.losses`.
+        alpha_re: Weight of the estimator's loss L_re.
+        alpha_tok: Weight of L_tok, the loss of the estimator's probability for tokens but "true" and "false".
+        top: Number of contexts per question in evaluation, ranked by the estimator (appendix B).
 
     """
 
@@ -48,70 +58,75 @@ class ReRag(Method[Sequence[Group]]):
     top: int = 10
 
     def __post_init__(self) -> None:
-        """Validate the objective."""
+        """Raise ConfigError for an unknown objective."""
         check_objective(self.objective)
 
     @property
-    def parts(self) -> Mapping[str, PairModel]:
+    def components(self) -> Mapping[str, PairModel]:
         """Return the estimator, and the generator if it is trained."""
         generator_part = {} if self.generator is None else {"generator": self.generator}
         return {"estimator": self.estimator, **generator_part}
 
-    def chunks(self, batch: Sequence[Group], seed: int, epoch: int, budget: int) -> list[Chunk]:
+    def chunks(self, batch: Sequence[Group], seed: int, epoch: int, max_tokens: int) -> list[Chunk]:
         """Divide the pairs of all questions into chunks of similar length.
 
-        The columns are the log-odds, the probability of other tokens, and log P_G(answer).
+        A row is a pair of a question and one of its contexts. The columns are the estimator's log-odds, its probability of
+        all tokens but "true" and "false", and log P_G(answer | question, context).
 
         Raises:
-            ConfigError: If the estimator's runtime is not "torch": other runtimes keep the weights of their first call.
+            ConfigError: If the estimator's runtime is not "torch", because other runtimes keep the weights of their first
+                call.
 
         """
         if self.estimator.runtime != "torch":
-            raise ConfigError(f"An estimator trains with runtime=torch; received {self.estimator.runtime!r}.")
-        pairs = [(group.question.text, group.contexts[n].passage) for group, n in list_pairs(batch)]
+            raise ConfigError(f"An estimator can be trained only with runtime=torch; received {self.estimator.runtime!r}.")
+        pairs = [(group.question.text, group.contexts[position].passage) for group, position in list_pairs(batch)]
         tokens = self.estimator.tokens
         tokens.prepare(pairs)
         estimator_rows = [tokens.encode(*pair) for pair in pairs]
-        passage_starts = [tokens.passage_start(question) for question, _ in pairs]
-        frozen_log_answer = torch.tensor(
-            [group.answer_log_probs[n] for group, n in list_pairs(batch)] if self.generator is None else []
+        passage_starts = [tokens.get_passage_start(question) for question, _ in pairs]
+        frozen_log_probs = torch.tensor(
+            [group.answer_log_probs[position] for group, position in list_pairs(batch)] if self.generator is None else []
         )
-        generator_rows, targets = self._generator_inputs(batch, pairs, seed, epoch)
+        generator_rows, targets = self._encode_generator_inputs(batch, pairs, seed, epoch)
 
-        def run(rows: Sequence[int]) -> torch.Tensor:
-            scores = self.estimator.estimate([estimator_rows[n] for n in rows], [passage_starts[n] for n in rows])
+        def compute_values(rows: Sequence[int]) -> torch.Tensor:
+            scores = self.estimator.estimate([estimator_rows[row] for row in rows], [passage_starts[row] for row in rows])
             if self.generator is None:
-                answer_log_probs = frozen_log_answer[list(rows)].to(scores.log_odds.device)
+                answer_log_probs = frozen_log_probs[list(rows)].to(scores.log_odds.device)
             else:
-                answer_log_probs = self.generator.log_likelihood([generator_rows[n] for n in rows], [targets[n] for n in rows])
-            return torch.stack([scores.log_odds, scores.other, answer_log_probs], dim=1)
+                chunk_inputs, chunk_targets = [generator_rows[row] for row in rows], [targets[row] for row in rows]
+                answer_log_probs = self.generator.log_likelihood(chunk_inputs, chunk_targets)
+            return torch.stack([scores.log_odds, scores.other_probability, answer_log_probs], dim=1)
 
         def count_tokens(rows: Sequence[int]) -> int:
-            count = sum(len(estimator_rows[n]) for n in rows)
-            return count if self.generator is None else count + sum(len(generator_rows[n]) + len(targets[n]) for n in rows)
+            estimator_tokens = sum(len(estimator_rows[row]) for row in rows)
+            if self.generator is None:
+                return estimator_tokens
+            return estimator_tokens + sum(len(generator_rows[row]) + len(targets[row]) for row in rows)
 
-        lengths = [len(row) for row in estimator_rows]
+        lengths = [len(ids) for ids in estimator_rows]
         if self.generator is not None:
-            lengths = [max(length, len(row)) for length, row in zip(lengths, generator_rows, strict=True)]
-        return [
-            Chunk(rows, lambda rows=rows: run(rows), count_tokens(rows))  # type: ignore[misc]
-            for rows in budget_batches(lengths, budget)
-        ]
+            lengths = [max(length, len(ids)) for length, ids in zip(lengths, generator_rows, strict=True)]
+        row_batches = group_by_token_budget(lengths, max_tokens)
+        return [Chunk(rows, partial(compute_values, rows), count_tokens(rows)) for rows in row_batches]
 
-    def _generator_inputs(
+    def _encode_generator_inputs(
         self, batch: Sequence[Group], pairs: Sequence[tuple[str, Any]], seed: int, epoch: int
     ) -> tuple[list[list[int]], list[list[int]]]:
-        """Tokenise the generator's inputs and targets, one of each per pair; both are empty for a frozen generator."""
+        """Tokenise the generator's input and target for each pair; return two empty lists if the generator is frozen."""
         if self.generator is None:
             return [], []
         self.generator.tokens.prepare(pairs)
-        answers = [self.generator.target(group.sample_target(seed, epoch)) for group in batch]
-        targets = [answers[i] for i, group in enumerate(batch) for _ in group.contexts]
+        answers = [self.generator.encode_answer(group.sample_target(seed, epoch)) for group in batch]
+        targets = [answer for answer, group in zip(answers, batch, strict=True) for _ in group.contexts]
         return [self.generator.tokens.encode(*pair) for pair in pairs], targets
 
     def loss(self, values: torch.Tensor, batch: Sequence[Group]) -> Mapping[str, torch.Tensor]:
         """Compute the joint loss (eq. 12) and its terms."""
-        (log_odds, mask), (other, _), (answer_log_probs, _) = (spread(batch, values[:, n], 0.0) for n in range(3))
+        log_odds, mask = pad_by_question(batch, values[:, 0], 0.0)
+        other, _ = pad_by_question(batch, values[:, 1], 0.0)
+        answer_log_probs, _ = pad_by_question(batch, values[:, 2], 0.0)
         loss = joint_loss(
             log_odds, other, answer_log_probs, mask, objective=self.objective, alpha_re=self.alpha_re, alpha_tok=self.alpha_tok
         )
@@ -120,46 +135,64 @@ class ReRag(Method[Sequence[Group]]):
     def evaluate(self, groups: Sequence[Group]) -> list[dict[str, float]]:
         """Compute recall@1 of the estimator's ranking, and exact match by marginalization over its best `top` contexts.
 
-        "em" weights the contexts by the estimator, "em_uniform" weights them equally.
+        The metric "em" weights the contexts by the estimator's log-odds, and "em_uniform" weights them equally.
         """
-        pairs = [(group.question.text, group.contexts[n].passage) for group, n in list_pairs(groups)]
+        pairs = [(group.question.text, group.contexts[position].passage) for group, position in list_pairs(groups)]
         scores = iter(self.estimator.score(pairs).tolist())
-        rankings: list[list[tuple[float, int]]] = []
+        rankings: list[_Ranking] = []
         for group in groups:
-            scored = [(next(scores), n) for n in range(len(group.contexts))]
-            rankings.append(sorted(scored, key=lambda pair: -pair[0])[: self.top])
-        replies = self._replies(groups, rankings)
-        return [_metrics(*arguments) for arguments in zip(groups, rankings, replies, strict=True)]
+            scored_positions = [(next(scores), position) for position in range(len(group.contexts))]
+            rankings.append(sorted(scored_positions, key=lambda pair: -pair[0])[: self.top])
+        replies = self._collect_replies(groups, rankings)
+        return [_compute_metrics(*arguments) for arguments in zip(groups, rankings, replies, strict=True)]
 
-    def _replies(self, groups: Sequence[Group], rankings: Sequence[Sequence[tuple[float, int]]]) -> list[list[ScoredReply]]:
-        if self.generator is None:
-            return [[group.replies[n] for _, n in ranking] for group, ranking in zip(groups, rankings, strict=True)]
-        return generate_all(self.generator, groups, [[n for _, n in ranking] for ranking in rankings])
+    def _collect_replies(self, groups: Sequence[Group], rankings: Sequence[_Ranking]) -> list[list[ScoredReply]]:
+        """Return the reply from each ranked context: the stored one of a frozen generator, or a new one of the trained one."""
+        positions = [[position for _, position in ranking] for ranking in rankings]
+        if self.generator is not None:
+            return generate_replies(self.generator, groups, positions)
+        return [
+            [group.replies[position] for position in group_positions]
+            for group, group_positions in zip(groups, positions, strict=True)
+        ]
 
 
-def _metrics(group: Group, ranking: Sequence[tuple[float, int]], replies: Sequence[ScoredReply]) -> dict[str, float]:
-    answers, log_p = [reply.text for reply in replies], [reply.log_p for reply in replies]
-    metrics = {"recall_at_1": float(group.contexts[ranking[0][1]].has_answer)}
-    for name, scores in (("em", [score for score, _ in ranking]), ("em_uniform", [0.0] * len(ranking))):
-        metrics[name] = exact_match(marginalization.most_probable_answer(answers, log_p, scores), group.question.answers)
+def _compute_metrics(group: Group, ranking: _Ranking, replies: Sequence[ScoredReply]) -> dict[str, float]:
+    """Compute the metrics of one question from the replies to its ranked contexts."""
+    answers = [reply.text for reply in replies]
+    answer_log_probs = [reply.log_p for reply in replies]
+    _, best_position = ranking[0]
+    metrics = {"recall_at_1": float(group.contexts[best_position].has_answer)}
+    estimator_scores = [score for score, _ in ranking]
+    for name, scores in (("em", estimator_scores), ("em_uniform", [0.0] * len(ranking))):
+        answer = marginalization.select_most_probable_answer(answers, answer_log_probs, scores)
+        metrics[name] = exact_match(answer, group.question.answers)
     return metrics
 
 
-def generate_all(generator: Generator, groups: Sequence[Group], positions: Sequence[Sequence[int]]) -> list[list[ScoredReply]]:
-    """Decode answers greedily, in batches of similar length.
+def generate_replies(
+    generator: Generator, groups: Sequence[Group], positions: Sequence[Sequence[int]]
+) -> list[list[ScoredReply]]:
+    """Generate a greedy answer from each of the given contexts, in batches of similar length.
 
     Args:
         generator: Generator of the answers.
         groups: Questions with their contexts.
-        positions: For each question, the positions of the contexts to answer from.
+        positions: For each question, the positions of the contexts from which to answer.
+
+    Returns:
+        For each question, one reply per position, in the order of `positions`.
 
     """
     model: Any = generator.lm.model
     model.eval()
-    pairs = [(group, n) for group, numbers in zip(groups, positions, strict=True) for n in numbers]
-    inputs = [generator.tokens.encode(group.question.text, group.contexts[n].passage) for group, n in pairs]
-    reply_of_row: dict[int, ScoredReply] = {}
-    for rows in budget_batches([len(ids) for ids in inputs], _EVALUATION_TOKENS):
-        reply_of_row.update(zip(rows, generator.generate([inputs[n] for n in rows]), strict=True))
-    replies = iter(reply_of_row[n] for n in range(len(inputs)))
-    return [[next(replies) for _ in numbers] for numbers in positions]
+    inputs = [
+        generator.tokens.encode(group.question.text, group.contexts[position].passage)
+        for group, group_positions in zip(groups, positions, strict=True)
+        for position in group_positions
+    ]
+    reply_by_row: dict[int, ScoredReply] = {}
+    for rows in group_by_token_budget([len(ids) for ids in inputs], _EVALUATION_TOKENS):
+        reply_by_row.update(zip(rows, generator.generate([inputs[row] for row in rows]), strict=True))
+    replies = iter(reply_by_row[row] for row in range(len(inputs)))
+    return [[next(replies) for _ in group_positions] for group_positions in positions]

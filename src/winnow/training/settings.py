@@ -1,4 +1,7 @@
-"""Settings of training runs. This module imports no model code, so that artifact keys can be computed without it."""
+"""Settings of the two kinds of training: supervised fine-tuning and joint training.
+
+This module imports no model code, so that the keys of artifacts can be computed without PyTorch.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,17 +19,17 @@ class SftSettings:
 
     Attributes:
         epochs: Number of passes over the examples.
-        learning_rate: Peak learning rate, after which it decays linearly.
-        warmup_ratio: Fraction of the steps over which the learning rate rises.
+        learning_rate: Peak learning rate. After the warm-up, the learning rate decays linearly to 0.
+        warmup_ratio: Fraction of the optimizer steps over which the learning rate rises linearly.
         weight_decay: Weight decay of AdamW.
-        batch_size: Examples per device in a micro-batch.
-        accumulation: Micro-batches per optimizer step.
+        batch_size: Number of examples per device in a micro-batch.
+        accumulation: Number of micro-batches per optimizer step.
         max_length: Maximum number of tokens in an example. Longer examples are skipped and counted.
         lora_rank: Rank of the LoRA adapters, or 0 to train all weights.
         precision: "bfloat16" (with float32 master weights), "float32", or "auto" for bfloat16 if the hardware supports it.
         device: "auto", "cpu" or "cuda".
-        save_steps: Steps between checkpoints.
-        logging_steps: Steps between log entries.
+        save_steps: Number of optimizer steps between checkpoints.
+        logging_steps: Number of optimizer steps between log entries.
         seed: Seed of shuffling and dropout.
 
     """
@@ -55,7 +58,10 @@ class SftSettings:
     def __post_init__(self) -> None:
         """Validate the settings."""
         if min(self.batch_size, self.accumulation, self.max_length, self.save_steps, self.logging_steps) < 1:
-            raise ConfigError(f"training: batch_size, accumulation, max_length and *_steps start at 1; received {self}.")
+            raise ConfigError(
+                "The settings batch_size, accumulation, max_length, save_steps and logging_steps must be at least 1; "
+                f"received {self}."
+            )
         _check_precision(self.precision)
 
     @classmethod
@@ -66,26 +72,28 @@ class SftSettings:
 
 @dataclass(frozen=True, slots=True)
 class LoopSettings:
-    """Settings of the joint training loop. Optimiser, rate and effective batch of 64 questions are RE-RAG's (appendix B).
+    """Settings of joint training.
+
+    The optimizer, the learning rate and the effective batch of 64 questions are those of RE-RAG (appendix B).
 
     Attributes:
         epochs: Number of passes over the training questions.
-        learning_rate: Learning rate after the warm-up; it stays constant.
+        learning_rate: Learning rate, which is constant after the warm-up.
         weight_decay: Weight decay of AdamW.
-        warmup_steps: Steps over which the learning rate rises linearly.
-        batch_questions: Questions per device in a batch.
-        accumulation: Batches per optimizer step, over all devices.
-        chunk_tokens: Maximum number of tokens, including padding, that run through a model at once.
-        gradient_caching: Whether to run each chunk twice instead of keeping its activations.
+        warmup_steps: Number of optimizer steps over which the learning rate rises linearly.
+        batch_questions: Number of questions per device in a batch.
+        accumulation: Number of batches per optimizer step, summed over all devices.
+        chunk_tokens: Maximum number of tokens, including padding, in a chunk: the rows that run through a model at once.
+        gradient_caching: Whether to run each chunk twice instead of keeping its activations in memory.
         gradient_checkpointing: Whether the models keep only the inputs of their layers and recompute other activations.
-        dropout: Dropout probability of all layers, or None for the models' own. On a CPU, its random numbers take a
-            third of the training time.
+        dropout: Dropout probability of all layers, or None for the models' own probabilities. On a CPU, drawing the random
+            numbers of dropout takes a third of the training time.
         max_grad_norm: Norm to which gradients are clipped, or 0 for no clipping.
-        max_loss: Loss above which the run stops, as it does at a loss that is not finite.
+        max_loss: Loss above which the run stops with an error. A loss that is not finite always stops the run.
         precision: "bfloat16" (autocast with float32 weights), "float32", or "auto" for bfloat16 if the hardware supports it.
         device: "auto", "cpu" or "cuda".
-        save_steps: Steps between checkpoints.
-        logging_steps: Steps between log entries.
+        save_steps: Number of optimizer steps between checkpoints.
+        logging_steps: Number of optimizer steps between log entries.
         seed: Seed of shuffling, dropout and newly initialised weights.
 
     """
@@ -123,7 +131,11 @@ class LoopSettings:
         """Validate the settings."""
         counts = (self.epochs, self.batch_questions, self.accumulation, self.chunk_tokens, self.save_steps, self.logging_steps)
         if min(counts) < 1 or min(self.learning_rate, self.max_loss) <= 0 or self.warmup_steps < 0:
-            raise ConfigError(f"training: counts start at 1, rates above 0; received {self}.")
+            raise ConfigError(
+                "The settings epochs, batch_questions, accumulation, chunk_tokens, save_steps and logging_steps "
+                "must be at least 1, learning_rate and max_loss must be above 0, and warmup_steps must be at least 0; "
+                f"received {self}."
+            )
         _check_precision(self.precision)
 
     @classmethod
@@ -133,10 +145,12 @@ class LoopSettings:
 
 
 def _check_precision(precision: str) -> None:
+    """Raise ConfigError for an unknown precision."""
     if precision not in PRECISIONS:
-        raise ConfigError(f"training.precision must be one of {', '.join(PRECISIONS)}; received {precision!r}.")
+        raise ConfigError(f"The setting precision must be one of {', '.join(PRECISIONS)}; received {precision!r}.")
 
 
 def _resolve_precision(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Replace the precision "auto" by the one that training uses on this machine."""
     precision = resolve_dtype(str(settings.get("precision", "auto")), str(settings.get("device", "auto")))
     return {**settings, "precision": precision}

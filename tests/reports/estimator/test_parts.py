@@ -6,28 +6,28 @@ import pytest
 
 from winnow.errors import ConfigError
 from winnow.metrics.intervals import UNDEFINED
-from winnow.reports.estimator.calibration import calibration_table
+from winnow.reports.estimator.calibration import build_calibration_table
 from winnow.reports.estimator.evaluation import Evaluation
 from winnow.reports.estimator.parts import choose_parts
 from winnow.reports.estimator.scores import ScoredQuestion
 from winnow.reports.estimator.tables import (
-    abstention_table,
-    detection_table,
-    examples_table,
-    reported,
-    share_table,
-    top_k_table,
+    build_abstention_table,
+    build_detection_table,
+    build_examples_table,
+    build_share_table,
+    build_top_k_table,
+    load_paper_table,
 )
-from winnow.testing import context, question
+from winnow.testing import make_context, make_question
 
 
 def scored(number: int, odds: list[float], answers: list[bool], em: float | None = None) -> ScoredQuestion:
     """A question whose contexts, in the retriever's order, have these log-odds and answers."""
     contexts = [
-        replace(context(n, f"text {n}", has_answer=flag), log_odds=value, score=10.0 - n)
+        replace(make_context(n, f"text {n}", has_answer=flag), log_odds=value, score=10.0 - n)
         for n, (value, flag) in enumerate(zip(odds, answers, strict=True), start=1)
     ]
-    return ScoredQuestion(question(question_id=f"q{number}"), contexts, em)
+    return ScoredQuestion(make_question(question_id=f"q{number}"), contexts, em)
 
 
 TEST = [
@@ -50,7 +50,7 @@ def plots(test: list[ScoredQuestion], *names: str) -> list[str]:
 
 def test_recall_of_both_rankings() -> None:
     """The retriever finds one of four at 1, the estimator two; at 5 both find two."""
-    table = top_k_table(evaluation())
+    table = build_top_k_table(evaluation())
     assert [row[1].partition(" ")[0] for row in table.rows[:3]] == ["25.0", "50.0", "+25.0"]
     assert table.rows[0][2] == table.rows[1][2]
     assert table.rows[-1] == ["RE-RAG large (paper, NQ)", "61.9", "79.4", "83.6", "86.4"]
@@ -58,30 +58,30 @@ def test_recall_of_both_rankings() -> None:
 
 def test_sets_without_an_answer_and_abstaining_on_them() -> None:
     """At 0.5 the estimator calls both sets without an answer and no other; accuracy on the rest stays."""
-    sets = detection_table(evaluation(dataset="TQA"))
+    sets = build_detection_table(evaluation(dataset="TQA"))
     assert [row[0] for row in sets.rows[2:4]] == ["estimator calibrated on dev, 0.5 to 0.9", "estimator, any log-odds"]
     assert sets.rows[2][2:] == sets.rows[1][2:]
     assert [cell.partition(" ")[0] for cell in sets.rows[1]] == ["estimator,", "0.5", "100.0", "100.0", "100.0"]
     assert [cell.partition(" ")[0] for cell in sets.rows[4]] == ["every", UNDEFINED, "100.0", "50.0", "66.7"]
     assert sets.rows[-1][0] == "RE-RAG large (paper, TQA)"
-    withheld = abstention_table(evaluation())
+    withheld = build_abstention_table(evaluation())
     assert [cell.partition(" ")[0] for cell in withheld.rows[1]] == ["estimator,", "0.5", "100.0", "100.0", "100.0"]
 
 
 def test_examples_and_calibration() -> None:
     """Extremes of each kind; without answers there is no risk to draw."""
-    kinds = [row[0] for row in examples_table(evaluation()).rows]
+    kinds = [row[0] for row in build_examples_table(evaluation()).rows]
     assert kinds == ["true, no answer string"] * 2 + ["false, answer string there"] * 2 + ["true, answer string there"] * 2
-    assert len(calibration_table(evaluation()).rows) == 7
+    assert len(build_calibration_table(evaluation()).rows) == 7
     unanswered = [replace(one, em=None) for one in TEST]
-    assert len(calibration_table(evaluation(unanswered)).rows) == 4
+    assert len(build_calibration_table(evaluation(unanswered)).rows) == 4
     assert (len(plots(TEST)), len(plots(unanswered))) == (3, 1)
     assert all(svg.startswith("<svg") for svg in plots(TEST))
 
 
 def test_accuracy_by_the_share_of_relevant_contexts() -> None:
     """By the estimator two sets have no relevant context of two and no right answer, two have one and are right."""
-    rows = [[*row[:3], row[3].partition(" ")[0]] for row in share_table(evaluation()).rows if row[0] == "estimator"]
+    rows = [[*row[:3], row[3].partition(" ")[0]] for row in build_share_table(evaluation()).rows if row[0] == "estimator"]
     assert rows == [["estimator", "0.0 to 0.2", "2", "0.0"], ["estimator", "0.4 to 0.6", "2", "100.0"]]
 
 
@@ -98,9 +98,9 @@ def test_a_part_alone_can_be_shown() -> None:
     assert titles(TEST, "figure4") == titles(TEST, "figure3", "figure4") == ["EM by the share of relevant contexts"]
     half = [*TEST[:2], *unanswered[2:]]
     assert len(titles(half)) == 6
-    shares = share_table(evaluation(half))
+    shares = build_share_table(evaluation(half))
     assert sum(int(row[2]) for row in shares.rows if row[0] == "estimator") == 2
-    assert abstention_table(evaluation(half[:2])).rows == abstention_table(evaluation(half)).rows
+    assert build_abstention_table(evaluation(half[:2])).rows == build_abstention_table(evaluation(half)).rows
     assert titles(TEST, "table4", "table2") == [
         "Top-k accuracy before and after reranking, there called recall@k",
         "Sets without an answer",
@@ -109,12 +109,16 @@ def test_a_part_alone_can_be_shown() -> None:
     assert counts == [1, 2, 0]
     with pytest.raises(ConfigError, match=r"show=\[table5\] needs answers, and the cell of these settings is missing"):
         titles(unanswered, "table5")
-    with pytest.raises(ConfigError, match=r"evaluate_estimator\.show='table1': there are table2, .* Did you mean"):
+    with pytest.raises(
+        ConfigError, match=r"evaluate_estimator\.show='table1' is unknown\. Choose from table2, .* Did you mean"
+    ):
         titles(TEST, "table1")
 
 
 def test_an_unknown_data_set_is_refused() -> None:
     """With those that the paper has."""
-    assert reported("table8", "NQ")[1] == {"paper": [79168, 8757, 3610]}
-    with pytest.raises(ConfigError, match=r"evaluate_estimator\.paper='nq': RE-RAG has NQ, TQA"):
-        reported("table2", "nq")
+    assert load_paper_table("table8", "NQ")[1] == {"paper": [79168, 8757, 3610]}
+    with pytest.raises(
+        ConfigError, match=r"evaluate_estimator\.paper='nq' is not a data set of RE-RAG\. Choose one of NQ, TQA"
+    ):
+        load_paper_table("table2", "nq")

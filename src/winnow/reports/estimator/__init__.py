@@ -1,1 +1,1 @@
-"""The evaluation of an estimator: tables 2 to 5 and figures 3 and 4 of RE-RAG, and calibration curves, which are ours."""
+"""The report on a relevance estimator: tables 2 to 5 and figures 3 and 4 of RE-RAG, and calibration measures of our own."""

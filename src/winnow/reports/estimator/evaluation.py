@@ -1,4 +1,7 @@
-"""The questions of an evaluation with their score sources, which are computed once for all tables and plots."""
+"""The data of an estimator's report, which are computed once for all of its tables and plots.
+
+A score source is a way to score contexts: the scores of the retriever or those of the relevance estimator.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,11 +14,11 @@ from winnow.records import Context
 from winnow.reports.estimator.scores import (
     ScoredQuestion,
     ScoreSource,
-    answered,
-    by_estimator,
-    exact_matches,
-    median_score,
-    score_sources,
+    build_score_sources,
+    compute_median_score,
+    get_exact_matches,
+    rank_by_estimator,
+    select_answered,
 )
 
 
@@ -24,11 +27,11 @@ class Evaluation:
     """The questions and settings with which an estimator is evaluated.
 
     Attributes:
-        dev: Questions on which thresholds and calibration are fitted.
-        test: Questions on which they are evaluated.
-        k: Number of contexts per set.
-        dataset: Data set of the paper whose values are printed beside ours.
-        examples: Number of contexts that table 3 shows.
+        dev: Development questions, on which thresholds and calibration are fitted.
+        test: Test questions, on which thresholds and calibration are evaluated.
+        k: Number of contexts in the set of each question.
+        dataset: Data set of the paper whose values are shown beside ours, such as "NQ".
+        examples: Number of example contexts in table 3.
         seed: Seed of the bootstrap.
 
     """
@@ -41,31 +44,33 @@ class Evaluation:
     seed: int = 0
 
     @cached_property
-    def answered(self) -> Sequence[ScoredQuestion]:
-        """Return the test questions that a cell answered."""
-        return answered(self.test)
+    def answered_questions(self) -> Sequence[ScoredQuestion]:
+        """Return the test questions that have a predicted answer."""
+        return select_answered(self.test)
 
     @cached_property
     def sources(self) -> tuple[ScoreSource, ...]:
-        """Return the score sources: the retriever first, the estimator's log-odds last."""
-        return score_sources(self.dev, median_score(self.answered or self.test, self.k))
+        """Return the score sources, of which the first is the retriever and the last is the log-odds of the estimator."""
+        return build_score_sources(self.dev, compute_median_score(self.answered_questions or self.test, self.k))
 
-    def top_contexts(self) -> list[Context]:
-        """Return the estimator's top k contexts of every test question."""
-        return [context for question in self.test for context in by_estimator(question)[: self.k]]
+    def select_top_contexts(self) -> list[Context]:
+        """Return the top k contexts of every test question, as ranked by the estimator."""
+        return [context for question in self.test for context in rank_by_estimator(question)[: self.k]]
 
-    def by_share(self) -> Iterator[tuple[str, int, Floats]]:
+    def group_by_share(self) -> Iterator[tuple[str, int, Floats]]:
         """Group the answered questions by the share of relevant contexts among their top k, for each score source.
 
+        The share is divided into fifths, so that fifth 0 covers the shares from 0 to 0.2. Empty fifths are skipped.
+
         Yields:
-            Name of the score source, fifth of the share (0 to 4), and EMs of the questions in it; empty fifths are skipped.
+            Name of the score source, number of the fifth (0 to 4), and EM of each question in it.
 
         """
-        ems = exact_matches(self.answered)
+        ems = get_exact_matches(self.answered_questions)
         names = ("retriever", "estimator", "estimator calibrated on dev")
         for name, source in zip(names, self.sources, strict=False):
-            top_contexts = [source.ranking(question)[: self.k] for question in self.answered]
-            shares = np.array([np.mean([source.is_relevant(c) for c in contexts]) for contexts in top_contexts])
+            top_contexts = [source.rank(question)[: self.k] for question in self.answered_questions]
+            shares = np.array([np.mean([source.is_relevant(context) for context in contexts]) for contexts in top_contexts])
             fifths = np.minimum((shares * 5).astype(int), 4)
             for fifth in range(5):
                 if (fifths == fifth).any():

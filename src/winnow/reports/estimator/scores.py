@@ -1,4 +1,8 @@
-"""Score sources: the scores to which thresholds are applied. The retriever's scores are the baseline of every table."""
+"""Score sources, which are the ways to score contexts that an estimator's report compares.
+
+A threshold on the scores decides whether a question can be answered from its top k contexts, which are called its set. The
+scores of the retriever are the baseline of every table.
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -7,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from winnow.metrics.calibration import Calibration, Floats, calibrate, probability
-from winnow.metrics.unanswerable import Labels, best_threshold
+from winnow.metrics.calibration import Calibration, Floats, compute_probability, fit_platt_scaling
+from winnow.metrics.unanswerable import Labels, select_threshold
 from winnow.records import Context, Question
 
 PAPER_THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
@@ -22,7 +26,7 @@ class ScoredQuestion:
     Attributes:
         question: Question with its accepted answers.
         contexts: Contexts in the order of the retriever, each with log-odds.
-        em: Exact match of the answer, or None if no cell answered the question.
+        em: Exact match of the predicted answer, or None if the question has no prediction.
 
     """
 
@@ -33,127 +37,151 @@ class ScoredQuestion:
 
 @dataclass(frozen=True, slots=True)
 class ScoreSource:
-    """A way to score contexts, with its ranking and its candidate thresholds.
+    """A way to score and rank contexts, with the thresholds to try on the scores.
 
     Attributes:
         name: Name of the source in the tables.
         score: Function that scores a context, on the scale of the thresholds.
         ranking: Function that ranks the contexts of a question, best first.
-        candidates: Function that returns the thresholds to try, given the best scores of the development questions.
-        format: Function that formats a threshold.
-        is_relevant: Function that tells whether a context counts as relevant in figures 3 and 4.
+        candidates: Function that returns the thresholds to try, given the best score of each development question.
+        format: Function that formats a threshold as text.
+        is_relevant: Function that returns whether a context counts as relevant in figures 3 and 4.
 
     """
 
     name: str
     score: Callable[[Context], float]
-    ranking: Callable[[ScoredQuestion], list[Context]]
-    candidates: Callable[[Floats], Sequence[float]]
-    format: Callable[[float], str]
+    rank: Callable[[ScoredQuestion], list[Context]]
+    propose_thresholds: Callable[[Floats], Sequence[float]]
+    format_threshold: Callable[[float], str]
     is_relevant: Callable[[Context], bool]
 
-    def sets(self, questions: Sequence[ScoredQuestion], k: int) -> tuple[Floats, Labels]:
-        """Compute the best score among each question's top k contexts, and whether any of them contains an answer."""
-        sets = [self.ranking(question)[:k] for question in questions]
-        best_scores = np.array([max(self.score(c) for c in contexts) for contexts in sets], dtype=np.float64)
-        return best_scores, np.array([any(c.has_answer for c in contexts) for contexts in sets])
+    def score_sets(self, questions: Sequence[ScoredQuestion], k: int) -> tuple[Floats, Labels]:
+        """Score the top k contexts of each question as a set.
 
-    def threshold(self, dev: Sequence[ScoredQuestion], k: int) -> float:
-        """Choose the candidate threshold with the best F1 on the development questions."""
-        best_scores, answerable = self.sets(dev, k)
-        return best_threshold(best_scores, answerable, self.candidates(best_scores))
+        Returns:
+            best_scores: (questions,) Highest score in each set.
+            answerable: (questions,) Whether any context of the set contains an answer.
+
+        """
+        sets = [self.rank(question)[:k] for question in questions]
+        best_scores = np.array([max(self.score(context) for context in contexts) for contexts in sets], dtype=np.float64)
+        answerable = np.array([any(context.has_answer for context in contexts) for contexts in sets])
+        return best_scores, answerable
+
+    def choose_threshold(self, dev: Sequence[ScoredQuestion], k: int) -> float:
+        """Choose the candidate threshold with the best F1 on the sets of the development questions."""
+        best_scores, answerable = self.score_sets(dev, k)
+        return select_threshold(best_scores, answerable, self.propose_thresholds(best_scores))
 
 
-def log_odds(context: Context) -> float:
+def get_log_odds(context: Context) -> float:
     """Return the log-odds of a scored context."""
     assert context.log_odds is not None
     return context.log_odds
 
 
-def by_retriever(question: ScoredQuestion) -> list[Context]:
-    """Return the contexts in the order of the retriever."""
+def rank_by_retriever(question: ScoredQuestion) -> list[Context]:
+    """Return the contexts of a question in the order of the retriever."""
     return list(question.contexts)
 
 
-def by_estimator(question: ScoredQuestion) -> list[Context]:
-    """Return the contexts in the order of their log-odds, best first."""
-    return sorted(question.contexts, key=lambda context: -log_odds(context))
+def rank_by_estimator(question: ScoredQuestion) -> list[Context]:
+    """Return the contexts of a question sorted by their log-odds, best first."""
+    return sorted(question.contexts, key=lambda context: -get_log_odds(context))
 
 
 def fit_calibration(dev: Sequence[ScoredQuestion]) -> Calibration:
     """Fit Platt scaling on every scored context of the development questions."""
     contexts = [context for question in dev for context in question.contexts]
-    return calibrate(np.array([log_odds(c) for c in contexts]), np.array([c.has_answer for c in contexts]))
+    labels = np.array([context.has_answer for context in contexts])
+    return fit_platt_scaling(np.array([get_log_odds(context) for context in contexts]), labels)
 
 
-def score_sources(dev: Sequence[ScoredQuestion], median: float) -> tuple[ScoreSource, ScoreSource, ScoreSource, ScoreSource]:
+def build_score_sources(
+    dev: Sequence[ScoredQuestion], median: float
+) -> tuple[ScoreSource, ScoreSource, ScoreSource, ScoreSource]:
     """Build the score sources: the retriever, and the estimator with three kinds of thresholds.
 
-    The thresholds of the estimator are the paper's probabilities, the same probabilities after calibration, and quantiles of
-    the log-odds. RE-RAG's loss only distinguishes the contexts of one question, so that it does not determine the offset
-    that all log-odds share. If the offset is far from 0, no probability from 0.5 to 0.9 is a useful threshold without
-    calibration.
+    The thresholds of the estimator are the probabilities of the paper, the same probabilities after calibration, and
+    quantiles of the log-odds. The loss of RE-RAG only compares the contexts of one question, so it does not determine the
+    offset that all log-odds share. If the offset is far from 0, the probabilities from 0.5 to 0.9 are useful thresholds only
+    after calibration.
 
     Args:
         dev: Questions on which the calibration is fitted.
-        median: Retriever score above which a context counts as relevant.
+        median: Median score of the retriever. A context counts as relevant for the retriever if its score is higher.
 
     """
     calibration = fit_calibration(dev)
 
-    def calibrated(context: Context) -> float:
-        return float(calibration(np.array(log_odds(context))))
+    def calibrate_context(context: Context) -> float:
+        return float(calibration(np.array(get_log_odds(context))))
 
     return (
         ScoreSource(
             "retriever",
-            Context.retriever_score,
-            by_retriever,
-            _quantiles,
+            Context.get_retriever_score,
+            rank_by_retriever,
+            _quantile_thresholds,
             _format_number,
-            lambda c: c.retriever_score() > median,
+            lambda context: context.get_retriever_score() > median,
         ),
         ScoreSource(
-            "estimator, 0.5 to 0.9", log_odds, by_estimator, _paper_log_odds, _format_probability, lambda c: log_odds(c) > 0
+            "estimator, 0.5 to 0.9",
+            get_log_odds,
+            rank_by_estimator,
+            _paper_thresholds,
+            _format_probability,
+            lambda context: get_log_odds(context) > 0,
         ),
         ScoreSource(
             "estimator calibrated on dev, 0.5 to 0.9",
-            calibrated,
-            by_estimator,
-            _paper_log_odds,
+            calibrate_context,
+            rank_by_estimator,
+            _paper_thresholds,
             _format_probability,
-            lambda c: calibrated(c) > 0,
+            lambda context: calibrate_context(context) > 0,
         ),
-        ScoreSource("estimator, any log-odds", log_odds, by_estimator, _quantiles, _format_number, lambda c: log_odds(c) > 0),
+        ScoreSource(
+            "estimator, any log-odds",
+            get_log_odds,
+            rank_by_estimator,
+            _quantile_thresholds,
+            _format_number,
+            lambda context: get_log_odds(context) > 0,
+        ),
     )
 
 
-def median_score(questions: Sequence[ScoredQuestion], k: int) -> float:
-    """Compute the median retriever score of the top k contexts."""
-    return float(np.median([c.retriever_score() for question in questions for c in question.contexts[:k]]))
+def compute_median_score(questions: Sequence[ScoredQuestion], k: int) -> float:
+    """Compute the median retriever score over the retriever's top k contexts of all questions."""
+    return float(np.median([context.get_retriever_score() for question in questions for context in question.contexts[:k]]))
 
 
-def probabilities(contexts: Sequence[Context], calibration: Calibration) -> Floats:
+def compute_probabilities(contexts: Sequence[Context], calibration: Calibration) -> Floats:
     """Compute P("true") of contexts from their calibrated log-odds."""
-    calibrated: NDArray[np.float64] = calibration(np.array([log_odds(c) for c in contexts]))
-    return probability(calibrated.astype(np.float32)).astype(np.float64)
+    calibrated_log_odds: NDArray[np.float64] = calibration(np.array([get_log_odds(context) for context in contexts]))
+    return compute_probability(calibrated_log_odds.astype(np.float32)).astype(np.float64)
 
 
-def exact_matches(questions: Sequence[ScoredQuestion]) -> Floats:
-    """Return the EM of each answered question."""
+def get_exact_matches(questions: Sequence[ScoredQuestion]) -> Floats:
+    """Return the EM of each question. All questions must have a predicted answer."""
     return np.array([question.em or 0.0 for question in questions])
 
 
-def answered(questions: Sequence[ScoredQuestion]) -> list[ScoredQuestion]:
-    """Return the questions that a cell answered."""
+def select_answered(questions: Sequence[ScoredQuestion]) -> list[ScoredQuestion]:
+    """Return the questions that have a predicted answer."""
     return [question for question in questions if question.em is not None]
 
 
-def _paper_log_odds(best_scores: Floats) -> Sequence[float]:  # noqa: ARG001 (a ScoreSource's signature)
+def _paper_thresholds(best_scores: Floats) -> Sequence[float]:  # noqa: ARG001 (signature of ScoreSource.candidates)
+    """Return the probabilities that RE-RAG tries as thresholds, as log-odds."""
     return [math.log(p / (1 - p)) for p in PAPER_THRESHOLDS]
 
 
-def _quantiles(best_scores: Floats) -> Sequence[float]:
+def _quantile_thresholds(best_scores: Floats) -> Sequence[float]:
+    """Return the quantiles of the scores in steps of 5 %."""
     return [float(quantile) for quantile in np.quantile(best_scores, np.linspace(0.05, 0.95, 19))]
 
 
@@ -162,4 +190,5 @@ def _format_number(threshold: float) -> str:
 
 
 def _format_probability(threshold: float) -> str:
+    """Format log-odds as a probability."""
     return f"{1 / (1 + math.exp(-threshold)):.3g}"

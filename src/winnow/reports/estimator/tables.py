@@ -1,4 +1,7 @@
-"""The tables of an estimator's evaluation. Thresholds are chosen on development questions and evaluated on test questions."""
+"""The tables of an estimator's report, most of which reproduce a table of RE-RAG.
+
+Thresholds are chosen on development questions and evaluated on test questions. A set is the top k contexts of a question.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -6,70 +9,99 @@ from importlib.resources import files
 
 import yaml
 
-from winnow.errors import ConfigError, nearest
+from winnow.errors import ConfigError, suggest_name
 from winnow.metrics.calibration import Calibration
-from winnow.metrics.comparisons import compare, format_p, holm
-from winnow.metrics.intervals import UNDEFINED, mean_interval
+from winnow.metrics.comparisons import adjust_p_values, compare, format_p
+from winnow.metrics.intervals import UNDEFINED, compute_mean_interval
 from winnow.metrics.retrieval import top_k_accuracy
-from winnow.metrics.unanswerable import abstain, detect_unanswerable
+from winnow.metrics.unanswerable import evaluate_abstention, evaluate_detection
 from winnow.records import Context
 from winnow.reports.cells import TableView
 from winnow.reports.estimator.evaluation import Evaluation
 from winnow.reports.estimator.scores import (
     ScoredQuestion,
-    by_estimator,
-    exact_matches,
-    log_odds,
-    probabilities,
+    compute_probabilities,
+    get_exact_matches,
+    get_log_odds,
+    rank_by_estimator,
 )
 
-KS = (1, 5, 10, 20)
+_REPORTED_KS = (1, 5, 10, 20)
+"""Values of k in table 2."""
+_MAX_PASSAGE_CHARACTERS = 240
+"""Maximum number of characters of an example passage. The text of longer passages is cut."""
 
 
-def reported(part: str, dataset: str) -> tuple[Sequence[str], Mapping[str, Sequence[float]]]:
-    """Load the column names and rows that a table of RE-RAG reports for a data set."""
+def load_paper_table(part: str, dataset: str) -> tuple[Sequence[str], Mapping[str, Sequence[float]]]:
+    """Load the values that a table of RE-RAG reports for a data set.
+
+    Args:
+        part: Key of the table in papers/re_rag.yaml, such as "table2".
+        dataset: Name of the data set.
+
+    Returns:
+        Column names, and the values of each model by its name.
+
+    Raises:
+        ConfigError: If the table has no values for the data set.
+
+    """
     body = yaml.safe_load((files("winnow.reports") / "papers" / "re_rag.yaml").read_text(encoding="utf-8"))
     table = body[part]["estimator"]
     datasets = [name for name in table if name != "columns"]
     if dataset not in datasets:
         raise ConfigError(
-            f"evaluate_estimator.paper={dataset!r}: RE-RAG has {', '.join(datasets)}." + nearest(dataset, datasets)
+            f"evaluate_estimator.paper={dataset!r} is not a data set of RE-RAG. Choose one of {', '.join(datasets)}."
+            + suggest_name(dataset, datasets)
         )
     return table["columns"], table[dataset]
 
 
-def top_k_table(e: Evaluation) -> TableView:
-    """Build a table of the top-k accuracy of both rankings, which RE-RAG calls recall@k, with a paired test (table 2)."""
-    flags = {
-        "retriever": [[c.has_answer for c in question.contexts] for question in e.test],
-        "estimator": [[c.has_answer for c in by_estimator(question)] for question in e.test],
+def build_top_k_table(evaluation: Evaluation) -> TableView:
+    """Build a table of the top-k accuracy of retriever and estimator with a paired test (table 2).
+
+    RE-RAG calls this metric recall@k.
+    """
+    has_answer_flags = {
+        "retriever": [[context.has_answer for context in question.contexts] for question in evaluation.test],
+        "estimator": [[context.has_answer for context in rank_by_estimator(question)] for question in evaluation.test],
     }
+    accuracies = {name: [top_k_accuracy(flags, k) for k in _REPORTED_KS] for name, flags in has_answer_flags.items()}
     rows = [
-        [name, *(mean_interval(top_k_accuracy(ranked, k), seed=e.seed).percent() for k in KS)]
-        for name, ranked in flags.items()
+        [name, *(compute_mean_interval(accuracy, seed=evaluation.seed).format_percent() for accuracy in accuracies_by_k)]
+        for name, accuracies_by_k in accuracies.items()
     ]
     comparisons = [
-        compare(top_k_accuracy(flags["estimator"], k), top_k_accuracy(flags["retriever"], k), seed=e.seed) for k in KS
+        compare(estimator, retriever, seed=evaluation.seed)
+        for estimator, retriever in zip(accuracies["estimator"], accuracies["retriever"], strict=True)
     ]
-    adjusted = holm([comparison.p_value for comparison in comparisons])
-    texts = [f"{c.signed()} ({c.p_text}; {format_p(p)})" for c, p in zip(comparisons, adjusted, strict=True)]
-    rows.append(["difference (p; Holm)", *texts])
-    depth = max(len(question.contexts) for question in e.test)
-    caption = f"{len(e.test)} questions, the first {depth} contexts of each"
-    columns = ["", *(f"top-{k}" for k in KS)]
-    return _with_paper_rows(
-        "table2", e.dataset, "Top-k accuracy before and after reranking, there called recall@k", caption, columns, rows
+    adjusted_p_values = adjust_p_values([comparison.p_value for comparison in comparisons])
+    differences = [
+        f"{comparison.format_difference()} ({comparison.p_text}; {format_p(adjusted_p_value)})"
+        for comparison, adjusted_p_value in zip(comparisons, adjusted_p_values, strict=True)
+    ]
+    rows.append(["difference (p; Holm)", *differences])
+    depth = max(len(question.contexts) for question in evaluation.test)
+    caption = f"{len(evaluation.test)} questions, with up to {depth} contexts each"
+    columns = ["", *(f"top-{k}" for k in _REPORTED_KS)]
+    return _build_table_with_paper(
+        "table2",
+        evaluation.dataset,
+        "Top-k accuracy before and after reranking, there called recall@k",
+        caption,
+        columns,
+        rows,
     )
 
 
-def examples_table(e: Evaluation) -> TableView:
-    """Build a table of example contexts (table 3), mostly those for which estimator and answer matching disagree most.
+def build_examples_table(evaluation: Evaluation) -> TableView:
+    """Build a table of example contexts (table 3), most of which are those where estimator and answer matching disagree most.
 
-    A context with a high probability but without an accepted answer may be relevant in other words. One with a low
-    probability but with an accepted answer may be a chance match.
+    A context with a high probability but without an accepted answer may state the answer in other words. A context with a low
+    probability but with an accepted answer may contain the answer by chance.
     """
-    estimator_top = [(question, c) for question in e.test for c in by_estimator(question)[:3]]
-    retriever_top = [(question, c) for question in e.test for c in question.contexts[:10]]
+    estimator_top = [(question, context) for question in evaluation.test for context in rank_by_estimator(question)[:3]]
+    retriever_top = [(question, context) for question in evaluation.test for context in question.contexts[:10]]
     kinds = (
         ("true, no answer string", [pair for pair in estimator_top if not pair[1].has_answer], -1),
         ("false, answer string there", [pair for pair in retriever_top if pair[1].has_answer], 1),
@@ -77,70 +109,96 @@ def examples_table(e: Evaluation) -> TableView:
     )
     rows = []
     for kind, pairs, sign in kinds:
-        extreme = sorted(pairs, key=lambda pair: sign * log_odds(pair[1]))[: max(1, e.examples // 3)]
-        rows += [[kind, *_example_row(question, context)] for question, context in extreme]
+        most_extreme = sorted(pairs, key=lambda pair: sign * get_log_odds(pair[1]))[: max(1, evaluation.examples // 3)]
+        rows += [[kind, *_format_example(question, context)] for question, context in most_extreme]
     columns = ["kind", 'P("true")', "question", "answers", "context"]
-    return TableView("Scored contexts (as RE-RAG's table 3)", "the most extreme of each kind", columns, rows)
+    return TableView("Scored contexts (as RE-RAG's table 3)", "The most extreme contexts of each kind.", columns, rows)
 
 
-def _example_row(scored: ScoredQuestion, context: Context) -> list[str]:
-    passage = context.passage
-    text = passage.text if len(passage.text) <= 240 else passage.text[:237] + "..."
-    probability = float(probabilities([context], Calibration())[0])
-    return [f"{probability:.3f}", scored.question.text, "; ".join(scored.question.answers), f"{passage.title}: {text}"]
+def _format_example(scored: ScoredQuestion, context: Context) -> list[str]:
+    """Format a scored context as a row: its probability, its question with the accepted answers, and its passage."""
+    question, passage = scored.question, context.passage
+    is_short = len(passage.text) <= _MAX_PASSAGE_CHARACTERS
+    text = passage.text if is_short else passage.text[: _MAX_PASSAGE_CHARACTERS - 3] + "..."
+    probability = float(compute_probabilities([context], Calibration())[0])
+    return [f"{probability:.3f}", question.text, "; ".join(question.answers), f"{passage.title}: {text}"]
 
 
-def detection_table(e: Evaluation) -> TableView:
+def build_detection_table(evaluation: Evaluation) -> TableView:
     """Build a table of how well thresholds detect sets without an answer (table 4)."""
     rows = []
-    for source in e.sources:
-        threshold = source.threshold(e.dev, e.k)
-        scores = detect_unanswerable(*source.sets(e.test, e.k), threshold, seed=e.seed)
+    for source in evaluation.sources:
+        threshold = source.choose_threshold(evaluation.dev, evaluation.k)
+        scores = evaluate_detection(*source.score_sets(evaluation.test, evaluation.k), threshold, seed=evaluation.seed)
         intervals = (scores.recall, scores.precision, scores.f1)
-        rows.append([source.name, source.format(threshold), *(interval.percent() for interval in intervals)])
-    best_scores, answerable = e.sources[-1].sets(e.test, e.k)
-    all_flagged = detect_unanswerable(best_scores, answerable, math.inf, seed=e.seed)
+        rows.append([source.name, source.format_threshold(threshold), *(interval.format_percent() for interval in intervals)])
+    best_scores, answerable = evaluation.sources[-1].score_sets(evaluation.test, evaluation.k)
+    all_flagged = evaluate_detection(best_scores, answerable, math.inf, seed=evaluation.seed)
     intervals = (all_flagged.recall, all_flagged.precision, all_flagged.f1)
-    rows.append(["every set flagged", UNDEFINED, *(interval.percent() for interval in intervals)])
-    unanswerable = int((~answerable).sum())
-    caption = f"{unanswerable} of {len(e.test)} sets of {e.k} have no answer; thresholds by F1 on {len(e.dev)} dev questions"
+    rows.append(["every set flagged", UNDEFINED, *(interval.format_percent() for interval in intervals)])
+    num_unanswerable = int((~answerable).sum())
+    caption = (
+        f"{num_unanswerable} of {len(evaluation.test)} sets of {evaluation.k} contexts have no answer; the thresholds have "
+        f"the best F1 on {len(evaluation.dev)} dev questions"
+    )
     columns = ["score", "threshold", "recall", "precision", "F1"]
-    return _with_paper_rows("table4", e.dataset, "Sets without an answer", caption, columns, rows, blank=1)
+    return _build_table_with_paper("table4", evaluation.dataset, "Sets without an answer", caption, columns, rows, blank=1)
 
 
-def abstention_table(e: Evaluation) -> TableView:
+def build_abstention_table(evaluation: Evaluation) -> TableView:
     """Build a table of the effect of abstaining on sets that are classified as unanswerable (table 5)."""
-    rows, correct = [], exact_matches(e.answered)
-    for source in e.sources:
-        threshold = source.threshold(e.dev, e.k)
-        abstention = abstain(*source.sets(e.answered, e.k), correct, threshold, seed=e.seed)
-        intervals = (abstention.before, abstention.after, abstention.abstained)
-        rows.append([source.name, source.format(threshold), *(interval.percent() for interval in intervals)])
+    rows, ems = [], get_exact_matches(evaluation.answered_questions)
+    for source in evaluation.sources:
+        threshold = source.choose_threshold(evaluation.dev, evaluation.k)
+        abstention = evaluate_abstention(
+            *source.score_sets(evaluation.answered_questions, evaluation.k), ems, threshold, seed=evaluation.seed
+        )
+        intervals = (abstention.accuracy_before, abstention.accuracy_after, abstention.abstention_rate)
+        rows.append([source.name, source.format_threshold(threshold), *(interval.format_percent() for interval in intervals)])
     columns = ["score", "threshold", "before", "after", "abstained"]
-    caption = f"{len(e.answered)} sets of {e.k}"
-    return _with_paper_rows("table5", e.dataset, "Abstaining on sets without an answer", caption, columns, rows, blank=1)
+    caption = f"{len(evaluation.answered_questions)} sets of {evaluation.k} contexts"
+    return _build_table_with_paper(
+        "table5", evaluation.dataset, "Abstaining on sets without an answer", caption, columns, rows, blank=1
+    )
 
 
-def share_table(e: Evaluation) -> TableView:
-    """Build a table of EM by the share of relevant contexts (figures 3 and 4)."""
+def build_share_table(evaluation: Evaluation) -> TableView:
+    """Build a table of EM by the share of relevant contexts among the top k (figures 3 and 4)."""
     rows = [
-        [name, f"{0.2 * fifth:.1f} to {0.2 * fifth + 0.2:.1f}", str(len(ems)), mean_interval(ems, seed=e.seed).percent()]
-        for name, fifth, ems in e.by_share()
+        [
+            name,
+            f"{0.2 * fifth:.1f} to {0.2 * fifth + 0.2:.1f}",
+            str(len(ems)),
+            compute_mean_interval(ems, seed=evaluation.seed).format_percent(),
+        ]
+        for name, fifth, ems in evaluation.group_by_share()
     ]
     caption = (
-        f'share of the top {e.k} contexts with P("true") over 0.5, or for the retriever with a score over its median; the '
-        "paper draws curves without values: accuracy rises with the estimator's share, and drops if no context is relevant"
+        f'The share is that of the top {evaluation.k} contexts that count as relevant: those with P("true") over 0.5, or, for '
+        "the retriever, with a score over its median. The paper draws curves without values: the accuracy rises with the "
+        "estimator's share, and drops if no context is relevant."
     )
     title = "EM by the share of relevant contexts (RE-RAG, figures 3 and 4)"
     return TableView(title, caption, ["score", "share", "n", "EM"], rows)
 
 
-def _with_paper_rows(
+def _build_table_with_paper(
     part: str, dataset: str, title: str, caption: str, columns: Sequence[str], rows: list[list[str]], blank: int = 0
 ) -> TableView:
-    """Build a table of our rows and the paper's, which have no value in the first `blank` columns after the name."""
-    paper_columns, paper_rows = reported(part, dataset)
+    """Build a table of our rows, followed by the rows of the paper.
+
+    Args:
+        part: Table of the paper, such as "table2".
+        dataset: Data set of the paper.
+        title: Title of the table.
+        caption: Explanation of what the table covers.
+        columns: Column names.
+        rows: Our rows.
+        blank: Number of columns after the first in which the rows of the paper have no value.
+
+    """
+    paper_columns, paper_rows = load_paper_table(part, dataset)
     assert len(paper_columns) == len(columns) - 1 - blank
     for model, values in paper_rows.items():
         rows.append([f"{model} (paper, {dataset})", *[UNDEFINED] * blank, *(f"{value:g}" for value in values)])
-    return TableView(f"{title} (RE-RAG, {part})", f"{caption}; % with 95 % intervals", columns, rows)
+    return TableView(f"{title} (RE-RAG, {part})", f"{caption}; values in % with 95 % intervals", columns, rows)
