@@ -51,7 +51,7 @@ Case = tuple[Question, PlacedContexts]
 class StatelessReader(ScriptedReader):
     """A reader that answers at once and does not record the requests."""
 
-    def _answer(self, request: Generate) -> Generation:
+    def _generate(self, request: Generate) -> Generation:
         prompt = request.messages[-1].content
         return Generation(("unknown", "a", "b", "c")[zlib.crc32(prompt.encode()) % 4], usage=Usage(100, 2))
 
@@ -87,10 +87,10 @@ def measure_sharing(folder: Path) -> None:
             samples = [Sample(cases[outcome.tag][0], build_prediction(*cases[outcome.tag], outcome)) for outcome in outcomes]
             compute_rows(METRICS, samples)
             metric_seconds = time.perf_counter() - started
-            tally = driver.stats
+            stats = driver.stats
             print(
-                f"{label}, {QUESTIONS} questions: {tally.requests} calls without sharing, {tally.executed} made "
-                f"({100 * tally.executed / tally.requests:.0f} %); {tally.requests / driver_seconds:.0f} results/s, "
+                f"{label}, {QUESTIONS} questions: {stats.requests} calls without sharing, {stats.executed} made "
+                f"({100 * stats.executed / stats.requests:.0f} %); {stats.requests / driver_seconds:.0f} results/s, "
                 f"driver {driver_seconds:.2f} s, metrics {metric_seconds:.2f} s"
             )
 

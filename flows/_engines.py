@@ -147,7 +147,7 @@ def open_engines(specs: Iterable[EngineSpec], *, check: bool = True) -> Engines:
 
 
 def iter_outcomes(
-    engines: Engines, ledger: CallStore, jobs: Iterable[Job[T]], total: int, label: str, tally: RunStats | None = None
+    engines: Engines, ledger: CallStore, jobs: Iterable[Job[T]], total: int, label: str, stats: RunStats | None = None
 ) -> Iterator[Outcome[T]]:
     """Run jobs and yield their outcomes, with a progress bar; the engines are closed at the end.
 
@@ -157,7 +157,7 @@ def iter_outcomes(
         jobs: Jobs to run; they are consumed lazily.
         total: Number of jobs, for the progress bar.
         label: Text beside the progress bar.
-        tally: Counts of calls to update, if the caller needs them.
+        stats: Counts of calls to update, if the caller needs them.
 
     """
     distinct = list({id(engine): engine for engine in engines.values()}.values())
@@ -165,14 +165,14 @@ def iter_outcomes(
     with progress(label, total) as advance:
         done = 0
 
-        def tick(counts: RunStats) -> None:
+        def show_counts(counts: RunStats) -> None:
             nonlocal done
             advance(counts.plans - done, f"{counts.executed} calls made, {counts.ledger_hits + counts.merged} shared")
             done = counts.plans
 
-        driver = Driver(engines, ledger, max_active=max_active, tick=tick)
-        if tally is not None:
-            driver.stats = tally
+        driver = Driver(engines, ledger, max_active=max_active, on_progress=show_counts)
+        if stats is not None:
+            driver.stats = stats
         try:
             yield from driver.run(jobs)
         finally:
@@ -212,13 +212,13 @@ def _format_range(bounds: Sequence[int]) -> str:
     return f"{low}" if low == high else f"{low} to {high}"
 
 
-def describe_usage(tally: RunStats, prices: Mapping[Role, Price]) -> str:
+def describe_usage(stats: RunStats, prices: Mapping[Role, Price]) -> str:
     """Describe the calls of a run in one sentence, and the tokens and cost of each role in another."""
     lines = [
-        f"{tally.requests} calls requested: {tally.executed} made, {tally.merged} merged in flight, {tally.ledger_hits} from "
-        f"the ledger, {tally.external} by other processes; {100 * tally.shared:.0f} % cost nothing."
+        f"{stats.requests} calls requested: {stats.executed} made, {stats.merged} merged in flight, {stats.ledger_hits} from "
+        f"the ledger, {stats.external} by other processes; {100 * stats.shared:.0f} % cost nothing."
     ]
-    for role, usage in tally.usage.items():
+    for role, usage in stats.usage.items():
         price = prices.get(role, Price())
         cost = f", {price.compute_cost(usage.tokens_in, usage.tokens_out):.4f} dollars" if price != Price() else ""
         lines.append(f"The {role} read {usage.tokens_in} tokens and wrote {usage.tokens_out}{cost}.")

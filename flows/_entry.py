@@ -1,12 +1,14 @@
 """Command-line interface that all stages share: `--params FILE`, Hydra overrides, `-m` multiruns and `--help`."""
 
 import functools
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from flows._conf import CONF, check_choices, compose, list_groups, list_options
 from flows._hub import use_recorded_commits
@@ -84,13 +86,22 @@ def _check_configs(stage: Stage) -> Stage:
     @functools.wraps(stage)
     def checked(configs: Sequence[DictConfig]) -> Summary:
         for cfg in configs:
+            plain = _resolve_settings(cfg)
             check_choices(cfg)
             check_settings(cfg)
-            plain = OmegaConf.to_container(cfg, resolve=True)
             check_secrets((name, str(value)) for name, value in flatten(plain).items())
         return stage(configs)
 
     return checked
+
+
+def _resolve_settings(cfg: DictConfig) -> Any:
+    """Return all settings as plain values; raise ConfigError if one refers to another that does not exist, or has no value."""
+    try:
+        return OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
+    except OmegaConfBaseException as error:
+        message = str(error.msg or error).splitlines()[0]
+        raise ConfigError(f"{error.full_key or 'settings'}: {message}. Set a value, or correct the reference.") from error
 
 
 def _pin_commits(stage: Stage) -> Stage:
@@ -157,12 +168,27 @@ def _run_hydra(stage: Stage, name: str, retries: int) -> None:
     """Let Hydra compose the configuration of each job, and run the stage."""
     import hydra
 
-    def task(cfg: DictConfig) -> None:
-        run_flow(stage, name, retries, [cfg])
+    is_composed = False
 
-    guarded = _with_short_errors(task)
-    guarded.run_all = _with_short_errors(functools.partial(run_flow, stage, name, retries))  # type: ignore[attr-defined]  # called by winnow_launcher
-    hydra.main(config_path=str(CONF), config_name="config", version_base="1.3")(guarded)()
+    def run(configs: Sequence[DictConfig]) -> None:
+        nonlocal is_composed
+        is_composed = True
+        run_flow(stage, name, retries, configs)
+
+    def run_one(cfg: DictConfig) -> None:
+        run([cfg])
+
+    guarded = _with_short_errors(run_one)
+    guarded.run_all = _with_short_errors(run)  # type: ignore[attr-defined]  # called by winnow_launcher
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra then raises its errors instead of printing them with a stack trace
+    try:
+        hydra.main(config_path=str(CONF), config_name="config", version_base="1.3")(guarded)()
+    except Exception as error:
+        if is_composed:
+            raise
+        raise ConfigError(
+            f"The settings cannot be composed: {error} `--help` lists the settings and their options."
+        ) from error
 
 
 Configs = TypeVar("Configs", DictConfig, Sequence[DictConfig])

@@ -27,9 +27,9 @@ from winnow.reports.cells import CellResult
 from winnow.sweeps.run import LoadedCell, iter_jobs, load_cells, run_cells
 from winnow.sweeps.spec import CellSpec
 
-_UNFILTERED = "The closed-book filter has not run yet, so the first questions of the split are counted without it."
-_RETRIED = "sweep.retry_empty: replies without text are counted as stored here, but a run requests them again."
-_NOTHING_TO_DO = "Every cell was finished already; no call was made."
+_FILTER_PENDING_NOTE = "The closed-book filter has not run yet, so the first questions of the split are counted without it."
+_RETRY_NOTE = "sweep.retry_empty: replies without text are counted as stored here, but a run requests them again."
+_ALL_FINISHED_NOTE = "Every cell was finished already; no call was made."
 
 
 def sweep(configs: Sequence[DictConfig]) -> Summary:
@@ -39,15 +39,15 @@ def sweep(configs: Sequence[DictConfig]) -> Summary:
     groups = list(_group_by_engines(cells))
     if configs[0].dry_run:
         rows = [row for group in groups for row in _dry_run(configs[0], group)]
-        notes = [_UNFILTERED] * is_filter_pending(configs[0]) + [_RETRIED] * bool(configs[0].sweep.retry_empty)
-        return Summary("Dry run: no call was made", rows, "\n".join(notes))
+        reminders = {_FILTER_PENDING_NOTE: is_filter_pending(configs[0]), _RETRY_NOTE: configs[0].sweep.retry_empty}
+        return Summary("Dry run: no call was made", rows, "\n".join(note for note, applies in reminders.items() if applies))
     unfinished = [_select_unfinished(configs[0], group) for group in groups]
     print_equivalent_cell(configs)
     notes = [_run_cells(configs[0], group) for group in unfinished if group]
     results = read_results(configs[0], specs)
-    _log(configs[0], cells, results)
+    _log_to_mlflow(configs[0], cells, results)
     rows = [_build_row(cell, result) for cell, result in zip(cells, results, strict=True)]
-    return Summary(f"Sweep {configs[0].sweep.name}, 95 % intervals", rows, "\n".join(notes) or _NOTHING_TO_DO)
+    return Summary(f"Sweep {configs[0].sweep.name}, 95 % intervals", rows, "\n".join(notes) or _ALL_FINISHED_NOTE)
 
 
 def _group_by_engines(cells: Sequence[LoadedCell]) -> Iterator[list[LoadedCell]]:
@@ -69,7 +69,7 @@ def _has_empty_replies(spec: CellSpec) -> bool:
 
 def _run_cells(cfg: DictConfig, cells: Sequence[LoadedCell]) -> str:
     """Run cells with the same engines, and return a summary of the calls and their cost."""
-    specs, tally = cells[0].spec.engines, RunStats()
+    specs, stats = cells[0].spec.engines, RunStats()
     engines = open_engines(specs)
     with open_ledger(cfg) as ledger:
         if cfg.sweep.retry_empty:
@@ -77,21 +77,26 @@ def _run_cells(cfg: DictConfig, cells: Sequence[LoadedCell]) -> str:
                 (cell.spec.folder / MANIFEST).unlink(missing_ok=True)  # so that they count as unfinished if the run is killed
             for identity in {get_ledger_identity(engine) for engine in engines.values()}:
                 ledger.delete_empty_replies(identity)
-        run_cells(cells, lambda jobs, total: iter_outcomes(engines, ledger, jobs, total, "sweeping", tally), _finish)
-    return describe_usage(tally, {spec.role: spec.price for spec in specs})
+        run_cells(cells, lambda jobs, total: iter_outcomes(engines, ledger, jobs, total, "sweeping", stats), _finish_cell)
+    return describe_usage(stats, {spec.role: spec.price for spec in specs})
 
 
-def _finish(spec: CellSpec, rows: int) -> None:
+def _finish_cell(spec: CellSpec, rows: int) -> None:
+    """Write the manifest of a cell, which marks it as finished."""
     write_manifest(spec.folder, key=spec.key, settings={**spec.identity, "config": spec.config}, rows=rows)
 
 
-def _log(cfg: DictConfig, cells: Sequence[LoadedCell], results: Sequence[CellResult]) -> None:
+def _log_to_mlflow(cfg: DictConfig, cells: Sequence[LoadedCell], results: Sequence[CellResult]) -> None:
     runs, metrics = open_tracker(cfg), compute_metrics_digest(cfg)
     for cell, result in zip(cells, results, strict=True):
         log_cell(runs, cell, result, metrics)
 
 
 def _build_row(cell: LoadedCell, result: CellResult) -> dict[str, Any]:
+    """Build the table row of a cell.
+
+    "dropped" counts the passages that did not fit into a prompt, "short" the questions with fewer than k retrieved passages.
+    """
     labels = cell.spec.labels
     return {
         "strategy": labels.strategy,

@@ -140,7 +140,7 @@ def test_a_failed_search_is_a_result_and_is_recorded(tmp_path: Path) -> None:
 class Censored(ScriptedReader):
     """Refuses every call."""
 
-    def _answer(self, request: Generate) -> Generation:
+    def _generate(self, request: Generate) -> Generation:
         return Failed("content filter.")  # type: ignore[return-value]
 
 

@@ -163,8 +163,8 @@ def test_every_plan_ends_and_no_call_is_made_twice(
     outcomes, driver = run(folder, [Job(n, ask(*rounds)) for n, rounds in enumerate(plans)], reader, window)
     assert sorted(outcomes) == list(range(len(plans)))
     assert len(reader.prompts) == len(set(reader.prompts)) == driver.stats.executed
-    tally = driver.stats
-    assert tally.requests == tally.executed + tally.merged + tally.ledger_hits
+    stats = driver.stats
+    assert stats.requests == stats.executed + stats.merged + stats.ledger_hits
 
 
 class Unordered(ScriptedReader):
@@ -192,7 +192,7 @@ def test_unsolicited_repeated_and_reordered_results_are_stored_and_used(
     import os
 
     folder = tmp_path / os.urandom(6).hex()
-    reader = Unordered(str.upper, batch=2, capacity=2)
+    reader = Unordered(str.upper, batch_size=2, capacity=2)
     reader.extra = extra
     outcomes, _ = run(folder, [Job(n, ask(texts)) for n, texts in enumerate(plans)], reader)
     assert {n: outcome.result.text for n, outcome in outcomes.items()} == {n: t[-1].upper() for n, t in enumerate(plans)}

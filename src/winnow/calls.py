@@ -88,7 +88,7 @@ class Call:
         key: Key of the request in the ledger.
         request: Request that is submitted to the engine.
         length: Number of characters, by which the queue is sorted.
-        lane: Queue of the engine that serves the request.
+        queue: Queue of the engine that serves the request.
         waiters: Requests of plans that wait for the result.
         state: State of the call.
 

@@ -87,25 +87,27 @@ class RunStats:
         return 1 - self.executed / self.requests if self.requests else 0.0
 
 
-Tick = Callable[[RunStats], None]
+ProgressCallback = Callable[[RunStats], None]
 """A function that is called with the counts of the run after each finished plan and each finished call."""
 
 
 class Driver:
     """Runs plans. Their requests are served from the ledger or by engines, which are chosen by kind of request and role."""
 
-    def __init__(self, engines: Engines, ledger: CallStore, *, max_active: int = MAX_ACTIVE, tick: Tick | None = None) -> None:
+    def __init__(
+        self, engines: Engines, ledger: CallStore, *, max_active: int = MAX_ACTIVE, on_progress: ProgressCallback | None = None
+    ) -> None:
         """Create a driver.
 
         Args:
             engines: Engines by kind of request and role.
             ledger: Open store of finished calls.
             max_active: Maximum number of plans in memory at once.
-            tick: Function that is called with the counts of the run after each finished plan and call.
+            on_progress: Function that is called with the counts of the run after each finished plan and call.
 
         """
         self.engines, self.ledger, self.max_active = engines, ledger, max_active
-        self.tick = tick or (lambda _: None)
+        self.on_progress = on_progress or (lambda _: None)
         self.stats = RunStats()
         self._open_calls: dict[bytes, Call] = {}
         self._new_waiters: list[Waiter] = []
@@ -134,13 +136,13 @@ class Driver:
             while self._outcomes:
                 self._active_count -= 1
                 self.stats.plans += 1
-                self.tick(self.stats)
+                self.on_progress(self.stats)
                 yield self._outcomes.popleft()
             if self._new_waiters or (not exhausted and self._active_count < self.max_active):
                 continue
             if not self._active_count:
-                for lane in self._queues.values():
-                    lane.engine.collect(0.0)  # nothing is pending: the call confirms that all results are stored
+                for queue in self._queues.values():
+                    queue.engine.collect(0.0)  # nothing is pending: the call confirms that all results are stored
                 return
             self._run_round()
 
@@ -172,10 +174,10 @@ class Driver:
             batch, self._new_waiters = self._new_waiters, []
             keyed: list[tuple[EngineQueue, bytes, Waiter]] = []
             for waiter in batch:
-                lane = self._find_queue(waiter.request)
-                keyed.append((lane, compute_request_key(lane.identity, waiter.request), waiter))
+                queue = self._find_queue(waiter.request)
+                keyed.append((queue, compute_request_key(queue.identity, waiter.request), waiter))
             stored = self.ledger.get(list({key for _, key, _ in keyed} - self._open_calls.keys()))
-            for lane, key, waiter in keyed:
+            for queue, key, waiter in keyed:
                 if key in stored:
                     self.stats.ledger_hits += 1
                     self._deliver(waiter, stored[key])
@@ -183,18 +185,18 @@ class Driver:
                     self.stats.merged += 1
                     self._open_calls[key].waiters.append(waiter)
                 else:
-                    self._enqueue(lane, key, waiter)
+                    self._enqueue(queue, key, waiter)
 
-    def _enqueue(self, lane: EngineQueue, key: bytes, waiter: Waiter) -> None:
+    def _enqueue(self, queue: EngineQueue, key: bytes, waiter: Waiter) -> None:
         """Queue a request as a new call; drop a passage first if its prompt exceeds the model's context length."""
         request = waiter.request
-        if (reason := lane.engine.explain_refusal(request)) is not None:
-            raise ConfigError(f"{lane.identity} cannot serve {waiter.active.tag}: {reason}")
-        if not lane.engine.fits(request):
-            self._drop_passage(waiter, f"{lane.engine.count_tokens(request)} tokens")
+        if (reason := queue.engine.explain_refusal(request)) is not None:
+            raise ConfigError(f"{queue.identity} cannot serve {waiter.active.tag}: {reason}")
+        if not queue.engine.fits(request):
+            self._drop_passage(waiter, f"{queue.engine.count_tokens(request)} tokens")
             return
-        self._open_calls[key] = call = Call(key, request, _count_characters(request), lane, [waiter])
-        lane.add(call)
+        self._open_calls[key] = call = Call(key, request, _count_characters(request), queue, [waiter])
+        queue.add(call)
 
     def _drop_passage(self, waiter: Waiter, reason: str) -> None:
         """Replace a request that is too long by the same request with one passage fewer."""
@@ -239,18 +241,18 @@ class Driver:
     def _drain(self) -> None:
         """Collect the results of calls that are in flight on servers, for at most `_DRAIN_SECONDS`."""
         deadline = time.monotonic() + _DRAIN_SECONDS
-        for lane in self._queues.values():
+        for queue in self._queues.values():
             with suppress(Exception):  # the run ends with the first error
-                while lane.remote and lane.in_flight and not lane.failed and time.monotonic() < deadline:
-                    self._collect(lane, _WAIT_SECONDS)
+                while queue.remote and queue.in_flight and not queue.failed and time.monotonic() < deadline:
+                    self._collect(queue, _WAIT_SECONDS)
 
     def _submit_and_collect(self) -> None:
         """Submit calls, collect finished results, and wait only if nothing else can be done."""
-        for lane in self._queues.values():
-            self._submit(lane)
-        busy = [lane for lane in self._queues.values() if lane.in_flight]
+        for queue in self._queues.values():
+            self._submit(queue)
+        busy = [queue for queue in self._queues.values() if queue.in_flight]
         alone = len(busy) == 1 and not self._calls_elsewhere
-        progress = [self._collect(lane, _WAIT_SECONDS if alone else 0.0) for lane in busy]
+        progress = [self._collect(queue, _WAIT_SECONDS if alone else 0.0) for queue in busy]
         if not any(progress) and not alone:
             if busy:
                 self._collect(busy[0], _POLL_SECONDS)
@@ -259,9 +261,9 @@ class Driver:
         if self._calls_elsewhere:
             self._poll_elsewhere()
 
-    def _submit(self, lane: EngineQueue) -> None:
+    def _submit(self, queue: EngineQueue) -> None:
         """Claim the next calls of a queue, and submit those that no other process has claimed."""
-        batch = lane.take()
+        batch = queue.take()
         if not batch:
             return
         claimed = self.ledger.claim([call.key for call in batch])
@@ -269,31 +271,31 @@ class Driver:
             call.state = CallState.SUBMITTED if call.key in claimed else CallState.ELSEWHERE
         self._calls_elsewhere.extend(call for call in batch if call.state is CallState.ELSEWHERE)
         requests = [call.request for call in batch if call.state is CallState.SUBMITTED]
-        idle = not lane.in_flight
-        lane.in_flight += len(requests)
-        lane.engine.submit(requests)
+        idle = not queue.in_flight
+        queue.in_flight += len(requests)
+        queue.engine.submit(requests)
         if idle:
-            lane.since = time.monotonic()
+            queue.since = time.monotonic()
 
-    def _collect(self, lane: EngineQueue, timeout: float) -> bool:
+    def _collect(self, queue: EngineQueue, timeout: float) -> bool:
         """Store all finished results of an engine and deliver the requested ones; return whether there were any."""
         start = time.monotonic()
         try:
-            results = lane.engine.collect(timeout)
+            results = queue.engine.collect(timeout)
         except Exception:
-            lane.failed = True
+            queue.failed = True
             raise
         if not results:
             return False
         now = time.monotonic()
-        began = lane.since if lane.remote else start
-        seconds_per_call, lane.since = (now - began) / len(results), now
+        began = queue.since if queue.remote else start
+        seconds_per_call, queue.since = (now - began) / len(results), now
         keyed = [
-            (compute_request_key(lane.identity, request), request, _add_time(result, seconds_per_call))
+            (compute_request_key(queue.identity, request), request, _add_time(result, seconds_per_call))
             for request, result in results
         ]
         rows = [(key, request, result, seconds_per_call) for key, request, result in keyed if not isinstance(result, TooLong)]
-        self.ledger.put(lane.identity, rows)
+        self.ledger.put(queue.identity, rows)
         too_long: list[bytes] = []
         for key, _, result in keyed:
             call = self._open_calls.pop(key, None)
@@ -340,7 +342,7 @@ class Driver:
         """Deliver a result to every plan that waits for the call."""
         for waiter in call.waiters:
             self._deliver(waiter, result)
-        self.tick(self.stats)
+        self.on_progress(self.stats)
 
     def _find_queue(self, request: Request) -> EngineQueue:
         """Return the queue of the engine that serves a request; raise ConfigError if there is none."""

@@ -22,22 +22,26 @@ class InputError(WinnowError, ValueError):
     """Raised when an input file violates its format."""
 
     @classmethod
-    def from_line(cls, path: object, line: int, *, received: str, expected: str) -> "InputError":
-        """Build the error for a malformed line of a file.
+    def from_line(cls, path: object, line: int, *, received: str, expected: str, unit: str = "line") -> "InputError":
+        """Build the error for a malformed line or record of a file.
 
         Args:
             path: File that contains the line.
-            line: Number of the line, starting at 1.
+            line: Number of the line or record, starting at 1.
             received: Content that is malformed. The message shows its first characters.
             expected: Description of valid content.
+            unit: What the number counts: "line", or "record" for the objects of a JSON array.
 
         """
         excerpt = received if len(received) <= 120 else received[:117] + "..."
-        return cls(f"{path}, line {line}: expected {expected}; received {excerpt!r}. Correct that line or remove it.")
+        return cls(f"{path}, {unit} {line}: expected {expected}; received {excerpt!r}. Correct that {unit} or remove it.")
 
 
 class ArtifactError(WinnowError, ValueError):
-    """Raised when an artifact has a missing column, a duplicate id, a null, a NaN or a reference to an unknown passage id."""
+    """Raised when an artifact, the output of a stage, violates its contract.
+
+    Examples are a missing column, a duplicate id, a null, a NaN or a reference to an unknown passage id.
+    """
 
 
 class MissingArtifactError(WinnowError, FileNotFoundError):
@@ -45,7 +49,7 @@ class MissingArtifactError(WinnowError, FileNotFoundError):
 
 
 class AssetError(WinnowError, OSError):
-    """Raised when an asset cannot be downloaded, is truncated or does not match its SHA-256."""
+    """Raised when an asset, a file to download, is not available, is truncated or does not match its SHA-256."""
 
 
 class ModelError(WinnowError, ValueError):
@@ -57,11 +61,11 @@ class PromptTooLongError(WinnowError, ValueError):
 
 
 class ReaderError(WinnowError, RuntimeError):
-    """Raised when a model server refuses every call, fails repeatedly or sends unreadable replies."""
+    """Raised when the model server of a reader refuses every call, fails repeatedly or sends unreadable replies."""
 
 
 class CallRefusedError(ReaderError):
-    """Raised when a server permanently refuses a request, for example by moderation, and the request lacks `may_fail`."""
+    """Raised when a server permanently refuses a request, for example by moderation, and the strategy needs its result."""
 
 
 class BudgetError(WinnowError, RuntimeError):

@@ -42,5 +42,5 @@ def test_odd_rows_are_named(tmp_path: Path, row: object, message: str) -> None:
     """A string of aliases is no list of letters."""
     path = tmp_path / "t.json"
     path.write_text(json.dumps({"Data": [row]}))
-    with pytest.raises(InputError, match=f"line 1: expected .*{message}"):
+    with pytest.raises(InputError, match=f"record 1: expected .*{message}"):
         list(TriviaQa(str(path)))

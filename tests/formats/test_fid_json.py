@@ -57,7 +57,7 @@ def test_answers_are_a_list_of_texts(tmp_path: Path, answers: object) -> None:
     """A string is no list of letters, and null is no answer "None"."""
     path = tmp_path / "f.json"
     path.write_text(json.dumps([{"question": "a?", "answers": answers, "ctxs": [{"text": "t"}]}]))
-    with pytest.raises(InputError, match="line 1: expected a list of answers, each a string or a number"):
+    with pytest.raises(InputError, match="record 1: expected a list of answers, each a string or a number"):
         list(read_fid(path))
 
 
@@ -65,7 +65,7 @@ def test_bad_rows_are_named(tmp_path: Path) -> None:
     """A question without contexts, and an empty passage."""
     path = tmp_path / "f.json"
     path.write_text(json.dumps([{"question": "a?", "answers": ["a"], "ctxs": []}]))
-    with pytest.raises(InputError, match="line 1: expected at least one context"):
+    with pytest.raises(InputError, match="record 1: expected at least one context"):
         list(read_fid(path))
     path.write_text(json.dumps([{"question": "a?", "answers": ["a"], "ctxs": [{"text": " "}]}]))
     with pytest.raises(InputError, match="non-empty text of context 0"):

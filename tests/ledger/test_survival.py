@@ -19,7 +19,7 @@ IN_FLIGHT = 4 * 8
 SWEEP = """
 import sys
 from winnow.driver import Driver, Job
-from winnow.protocols import engines_for
+from winnow.protocols import build_engine_map
 from winnow.ledger.sqlite import SqliteStore
 from winnow.readers.openai_chat import OpenAIReader
 from winnow.readers.pacing import Pacing
@@ -35,11 +35,11 @@ def plan(number):
 url, ledger, table, count = sys.argv[1:]
 reader = OpenAIReader("m", "m", url, pacing=Pacing(max_concurrency=8))
 with SqliteStore(ledger) as opened:
-    driver = Driver(engines_for(reader), opened, max_active=100)
+    driver = Driver(build_engine_map(reader), opened, max_active=100)
     found = driver.run(Job(n, plan(n)) for n in range(int(count)))
     rows = sorted((o.tag, o.result.text, o.usage[0].calls, o.usage[0].tokens_in) for o in found)
 open(table, "w").write(repr(rows))
-print(driver.tally.executed, driver.tally.external)
+print(driver.stats.executed, driver.stats.external)
 """
 
 

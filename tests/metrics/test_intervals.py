@@ -89,3 +89,10 @@ def test_a_ratio_may_exceed_one() -> None:
     ratio = compute_ratio_interval([5, 3, 1], [2, 2, 2])
     assert (ratio.mean, ratio.low < 1.5 < ratio.high) == (1.5, True)
     assert (compute_ratio_interval([4.0], [2.0]).low, compute_ratio_interval([4.0], [2.0]).high) == (2.0, 2.0)
+
+
+def test_a_ratio_above_one_is_no_share() -> None:
+    """Two questions of one hit each, of which only one counts in the denominator: the ratio is 2, by the bootstrap."""
+    interval = compute_ratio_interval([1, 1], [1, 0])
+    assert (interval.mean, interval.n) == (2.0, 1)
+    assert interval.low <= 2.0 <= interval.high

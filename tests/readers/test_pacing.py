@@ -21,7 +21,7 @@ def test_the_gate_halves_once_a_burst_and_widens_by_one_a_round() -> None:
         gate.raise_limit()
     assert gate.limit == 16
     for _ in range(9):
-        gate._narrowed = -1.0
+        gate._last_halved = -1.0
         gate.halve_limit()
     assert gate.limit == 1
 

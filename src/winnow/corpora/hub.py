@@ -46,5 +46,5 @@ class HubCorpus:
                     f"{self.path}, row {row_number}: there is no column {', '.join(sorted(missing))}; the row has "
                     f"{sorted(row)}. Correct the column names in corpus.parser."
                 )
-            text = require_text(row[self.text_column], Path(self.path), row_number, "passage")
+            text = require_text(row[self.text_column], Path(self.path), row_number, "passage", unit="row")
             yield Passage(str(row[self.id_column]), str(row[self.title_column]), text)

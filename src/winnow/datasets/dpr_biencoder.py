@@ -42,17 +42,21 @@ class DprBiencoder:
         for position, row in enumerate(rows, start=1):
             positives = row.get("positive_ctxs") if isinstance(row, dict) else None
             if not isinstance(positives, list):
-                raise InputError.from_line(path, position, received=str(row), expected="an object with a list `positive_ctxs`")
+                raise InputError.from_line(
+                    path, position, received=str(row), expected="an object with a list `positive_ctxs`", unit="record"
+                )
             if not positives:
                 continue
             gold = positives[0]
             gold_id = gold.get("passage_id", gold.get("psg_id")) if isinstance(gold, dict) else None
             if gold_id is None:
-                raise InputError.from_line(path, position, received=str(gold), expected="a positive passage with an id")
+                raise InputError.from_line(
+                    path, position, received=str(gold), expected="a positive passage with an id", unit="record"
+                )
             yield Question(
                 str(position),
-                require_text(row.get("question"), path, position, "question"),
-                parse_answers(row.get("answers") or [], path, position),
+                require_text(row.get("question"), path, position, "question", unit="record"),
+                parse_answers(row.get("answers") or [], path, position, unit="record"),
                 (str(gold_id),) if self.gold else (),
                 meta=json.dumps({"title": gold.get("title", "")}),
             )

@@ -45,9 +45,9 @@ class HubQuestions:
         for row_number, row in enumerate(rows, start=1):
             text = self._get_field(row, self.question_column, row_number)
             value = self._get_field(row, self.answers_column, row_number)
-            answers = parse_answers(value if isinstance(value, list) else [value], Path(self.path), row_number)
+            answers = parse_answers(value if isinstance(value, list) else [value], Path(self.path), row_number, unit="row")
             question_id = str(self._get_field(row, self.id_column, row_number)) if self.id_column else str(row_number)
-            yield Question(question_id, require_text(text, Path(self.path), row_number, "question"), answers)
+            yield Question(question_id, require_text(text, Path(self.path), row_number, "question", unit="row"), answers)
 
     def _get_field(self, row: dict[str, Any], column: str, row_number: int) -> Any:
         """Return the value of a column, which may be nested; raise InputError if the row does not have it."""

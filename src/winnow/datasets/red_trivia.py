@@ -57,6 +57,6 @@ class RedTrivia:
                     )
                 seen.add(question)
                 meta = json.dumps({"list": name})
-                question_text = require_text(question, path, entry_number, "question")
-                parsed_answers = parse_answers(answers, path, entry_number)
+                question_text = require_text(question, path, entry_number, "question", unit="record")
+                parsed_answers = parse_answers(answers, path, entry_number, unit="record")
                 yield Question(f"{name}-{entry_number}", question_text, parsed_answers, meta=meta)

@@ -37,7 +37,9 @@ class Squad:
                 meta = json.dumps({"title": article.get("title", "")})
             except (KeyError, TypeError, AttributeError) as error:
                 expected = f"an article with paragraphs, qas, id, question and answers ({type(error).__name__}: {error})"
-                raise InputError.from_line(path, article_number, received=str(article), expected=expected) from error
+                raise InputError.from_line(
+                    path, article_number, received=str(article), expected=expected, unit="record"
+                ) from error
             for question_id, question, answers in fields:
-                text = require_text(question, path, article_number, "question")
-                yield Question(question_id, text, parse_answers(answers, path, article_number), meta=meta)
+                text = require_text(question, path, article_number, "question", unit="record")
+                yield Question(question_id, text, parse_answers(answers, path, article_number, unit="record"), meta=meta)

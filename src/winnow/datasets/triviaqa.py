@@ -33,12 +33,14 @@ class TriviaQa:
             )
         for position, row in enumerate(content["Data"], start=1):
             if not isinstance(row, dict) or not {"QuestionId", "Question", "Answer"} <= row.keys():
-                raise InputError.from_line(path, position, received=str(row), expected="QuestionId, Question and Answer")
+                raise InputError.from_line(
+                    path, position, received=str(row), expected="QuestionId, Question and Answer", unit="record"
+                )
             answer = row["Answer"]
             if not isinstance(answer, dict) or not isinstance(answer.get("Aliases", []), list):
                 expected = "an Answer with Value and a list of Aliases"
-                raise InputError.from_line(path, position, received=str(answer), expected=expected)
+                raise InputError.from_line(path, position, received=str(answer), expected=expected, unit="record")
             answers = [answer.get("Value", ""), *answer.get("Aliases", [])]
-            text = require_text(row["Question"], path, position, "question")
-            parsed_answers = parse_answers(answers, path, position)
+            text = require_text(row["Question"], path, position, "question", unit="record")
+            parsed_answers = parse_answers(answers, path, position, unit="record")
             yield Question(str(row["QuestionId"]), text, parsed_answers, target=str(answers[0]).strip())

@@ -68,20 +68,22 @@ def _with_split(row: FidRow, split: str) -> FidRow:
 def _parse_row(path: Path, row_number: int, row: Any) -> FidRow:
     """Parse one row. Its number is that of the line or, in a JSON list, of the entry; both start at 1."""
     if not isinstance(row, dict) or not isinstance(row.get("ctxs"), list) or "question" not in row:
-        raise InputError.from_line(path, row_number, received=str(row), expected="an object with question, answers and ctxs")
+        raise InputError.from_line(
+            path, row_number, received=str(row), expected="an object with question, answers and ctxs", unit="record"
+        )
     target = str(row.get("target") or "").strip()
-    answers = parse_answers(row.get("answers") or [target], path, row_number)
+    answers = parse_answers(row.get("answers") or [target], path, row_number, unit="record")
     question_id = str(row.get("id", row_number - 1))
-    question_text = require_text(row["question"], path, row_number, "question")
+    question_text = require_text(row["question"], path, row_number, "question", unit="record")
     question = Question(question_id, question_text, answers, target=target)
     if not row["ctxs"]:
-        raise InputError.from_line(path, row_number, received=str(row), expected="at least one context in ctxs")
+        raise InputError.from_line(path, row_number, received=str(row), expected="at least one context in ctxs", unit="record")
     contexts = []
     for index, entry in enumerate(row["ctxs"]):
         if not isinstance(entry, dict):
             expected = f"context {index} as an object with title and text"
-            raise InputError.from_line(path, row_number, received=str(entry), expected=expected)
-        text = require_text(entry.get("text", ""), path, row_number, f"text of context {index}")
+            raise InputError.from_line(path, row_number, received=str(entry), expected=expected, unit="record")
+        text = require_text(entry.get("text", ""), path, row_number, f"text of context {index}", unit="record")
         passage = Passage(str(entry.get("id", f"{question_id}-{index}")), str(entry.get("title", "")), text)
         contexts.append((passage, _parse_score(entry.get("score"), path, row_number, index)))
     return FidRow(question, tuple(contexts))
@@ -97,7 +99,7 @@ def _parse_score(value: Any, path: Path, row_number: int, index: int) -> float |
         score = math.nan
     if math.isnan(score):
         expected = f"a number as the score of context {index}, or none"
-        raise InputError.from_line(path, row_number, received=repr(value), expected=expected)
+        raise InputError.from_line(path, row_number, received=repr(value), expected=expected, unit="record")
     return score
 
 

@@ -191,29 +191,37 @@ def parse_string_list(text: str, path: Path, line: int) -> list[str]:
     return [str(item) for item in value]
 
 
-def parse_answers(values: object, path: Path, line: int) -> tuple[str, ...]:
+def parse_answers(values: object, path: Path, line: int, *, unit: str = "line") -> tuple[str, ...]:
     """Strip the answers, and remove empty ones and duplicates. The order is kept.
+
+    Args:
+        values: Accepted answers.
+        path: File that contains the answers, for the error message.
+        line: Number of their line or record, for the error message.
+        unit: What the number counts; see `InputError.from_line`.
 
     Raises:
         InputError: If the answers are not a list of strings or numbers, or if all of them are empty.
 
     """
     if not isinstance(values, list | tuple) or not all(isinstance(value, str | int | float) for value in values):
-        raise InputError.from_line(path, line, received=repr(values), expected="a list of answers, each a string or a number")
+        expected = "a list of answers, each a string or a number"
+        raise InputError.from_line(path, line, received=repr(values), expected=expected, unit=unit)
     answers = dict.fromkeys(text for value in values if (text := str(value).strip()))
     if not answers:
-        raise InputError.from_line(path, line, received=str(list(values)), expected="at least one non-empty answer")
+        raise InputError.from_line(path, line, received=str(list(values)), expected="at least one non-empty answer", unit=unit)
     return tuple(answers)
 
 
-def require_text(value: object, path: Path, line: int, field_name: str) -> str:
+def require_text(value: object, path: Path, line: int, field_name: str, *, unit: str = "line") -> str:
     """Return a string or number as stripped text.
 
     Args:
         value: Value of the field.
         path: File that contains the field, for the error message.
-        line: Number of its line, for the error message.
+        line: Number of its line or record, for the error message.
         field_name: Name of the field, for the error message.
+        unit: What the number counts; see `InputError.from_line`.
 
     Raises:
         InputError: If the text is empty, or if the value has another type.
@@ -221,5 +229,5 @@ def require_text(value: object, path: Path, line: int, field_name: str) -> str:
     """
     text = str(value).strip() if isinstance(value, str | int | float) else ""
     if not text:
-        raise InputError.from_line(path, line, received=str(value), expected=f"a non-empty {field_name}")
+        raise InputError.from_line(path, line, received=str(value), expected=f"a non-empty {field_name}", unit=unit)
     return text

@@ -76,7 +76,7 @@ class ConcurrencyLimit:
         """Start with a limit of `max_concurrency`."""
         self.max_concurrency = max_concurrency
         self.limit = float(max_concurrency)
-        self._narrowed = -1.0
+        self._last_halved = -1.0
 
     def raise_limit(self) -> None:
         """Raise the limit after a reply. As many replies as the limit raise it by about one call."""
@@ -85,8 +85,8 @@ class ConcurrencyLimit:
     def halve_limit(self) -> None:
         """Halve the limit after a throttled call, but at most once a second, because throttling comes in bursts."""
         now = time.monotonic()
-        if now - self._narrowed >= 1.0:
-            self.limit, self._narrowed = max(1.0, self.limit / 2), now
+        if now - self._last_halved >= 1.0:
+            self.limit, self._last_halved = max(1.0, self.limit / 2), now
 
 
 class CircuitBreaker:

@@ -8,7 +8,7 @@ from winnow.testing import ScriptedReader
 
 
 def build_queue(capacity: int, in_flight: int = 0) -> EngineQueue:
-    """A lane with ten calls of the lengths 1 to 10, in mixed order."""
+    """A queue with ten calls of the lengths 1 to 10, in mixed order."""
     one = EngineQueue(ScriptedReader(capacity=capacity), "x", in_flight=in_flight)
     for length in (2, 5, 1, 4, 3, 6, 9, 8, 7, 10):
         one.add(Call(bytes([length]), Search("q", length), length, one, []))
