@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from flows import _models
 from flows._artifacts import Project
@@ -61,7 +61,8 @@ def resolve_reader_spec(project: Project, reader: DictConfig, prompt: DictConfig
     def open_engine(check: bool) -> Engine:
         return open_reader(reader, _models.resolve_reader_path(project, reader, prompt), price=price, check=check)
 
-    return EngineSpec(role, key, open_engine, price)
+    budget: Any = OmegaConf.to_container(reader.engine.budget) if "budget" in reader.engine else None
+    return EngineSpec(role, key, open_engine, price, budget)
 
 
 def open_reader(reader: DictConfig, path: str, *, price: Price, name: str | None = None, check: bool = True) -> Engine:
@@ -136,13 +137,24 @@ def open_ledger(cfg: DictConfig) -> CallStore:
 
 
 def open_engines(specs: Iterable[EngineSpec], *, check: bool = True) -> Engines:
-    """Open one engine per key, which all roles with this key share."""
-    by_key: dict[str, Engine] = {}
+    """Open one engine per key, which all roles with this key share.
+
+    Raises:
+        ConfigError: If two roles share a model and have different budgets, since the model has only one.
+
+    """
+    by_key: dict[str, tuple[EngineSpec, Engine]] = {}
     engines: dict[tuple[type, Role], Engine] = {}
     for spec in specs:
         if spec.key not in by_key:
-            by_key[spec.key] = spec.open(check)
-        engines |= build_engine_map(by_key[spec.key], spec.role)
+            by_key[spec.key] = spec, spec.open(check)
+        first, engine = by_key[spec.key]
+        if spec.budget != first.budget:
+            raise ConfigError(
+                f"The roles {first.role} and {spec.role} use the same model, which has one budget, but their budgets are "
+                f"{first.budget} and {spec.budget}. Set {spec.role}.engine.budget and {first.role}.engine.budget alike."
+            )
+        engines |= build_engine_map(engine, spec.role)
     return engines
 
 
@@ -181,12 +193,23 @@ def iter_outcomes(
 
 
 def build_dry_run_rows(
-    cfg: DictConfig, specs: Sequence[EngineSpec], jobs: Callable[[], Iterable[Job[Any]]]
+    cfg: DictConfig,
+    specs: Sequence[EngineSpec],
+    jobs: Callable[[], Iterable[Job[Any]]],
+    counted: set[bytes] | None = None,
 ) -> list[dict[str, Any]]:
-    """Estimate the calls, cost and time of the jobs, one row per role. Neither API keys nor weights are needed."""
+    """Estimate the calls, cost and time of the jobs, one row per role. Neither API keys nor weights are needed.
+
+    Args:
+        cfg: Settings, which name the ledger.
+        specs: Engines that serve the jobs.
+        jobs: Function that creates the jobs anew.
+        counted: Keys of calls that earlier rows counted; see `estimate_cost`.
+
+    """
     engines = open_engines(specs, check=False)
     with open_ledger(cfg) as ledger:
-        estimates = estimate_cost(jobs, engines, ledger, {spec.role: spec.price for spec in specs})
+        estimates = estimate_cost(jobs, engines, ledger, {spec.role: spec.price for spec in specs}, counted)
     identities = {role: get_ledger_identity(engine) for (_, role), engine in engines.items()}
     return [_build_cost_row(role, identities[role], estimate) for role, estimate in estimates.items()]
 

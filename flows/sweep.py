@@ -38,7 +38,8 @@ def sweep(configs: Sequence[DictConfig]) -> Summary:
     cells = load_cells(specs)
     groups = list(_group_by_engines(cells))
     if configs[0].dry_run:
-        rows = [row for group in groups for row in _dry_run(configs[0], group)]
+        counted: set[bytes] = set()
+        rows = [row for group in groups for row in _dry_run(configs[0], group, counted)]
         reminders = {_FILTER_PENDING_NOTE: is_filter_pending(configs[0]), _RETRY_NOTE: configs[0].sweep.retry_empty}
         return Summary("Dry run: no call was made", rows, "\n".join(note for note, applies in reminders.items() if applies))
     unfinished = [_select_unfinished(configs[0], group) for group in groups]
@@ -110,11 +111,11 @@ def _build_row(cell: LoadedCell, result: CellResult) -> dict[str, Any]:
     }
 
 
-def _dry_run(cfg: DictConfig, cells: Sequence[LoadedCell]) -> list[dict[str, Any]]:
-    """Return the estimated calls and costs of a group of cells, one row per role."""
+def _dry_run(cfg: DictConfig, cells: Sequence[LoadedCell], counted: set[bytes]) -> list[dict[str, Any]]:
+    """Return the estimated calls and costs of a group of cells, one row per role, without calls that other groups counted."""
     unfinished = _select_unfinished(cfg, cells)
     counts = {"cells": len(cells), "finished": len(cells) - len(unfinished)}
-    rows = build_dry_run_rows(cfg, cells[0].spec.engines, lambda: iter_jobs(unfinished) if unfinished else ())
+    rows = build_dry_run_rows(cfg, cells[0].spec.engines, lambda: iter_jobs(unfinished) if unfinished else (), counted)
     return [counts | row for row in rows]
 
 

@@ -112,3 +112,14 @@ def test_answers_marginalised_by_their_own_tokens_are_estimated_too(tmp_path: Pa
         engines = build_engine_map(ScriptedReader())
         estimate = estimate_cost(lambda: [Job(1, plan.plan(make_question(), CONTEXTS))], engines, ledger)["reader"]
     assert estimate.requests == (3, 3)
+
+
+def test_calls_that_an_earlier_estimate_counted_are_not_counted_again(tmp_path: Path) -> None:
+    """Two groups of cells share the concatenation's call: the second counts its other three calls, and all its requests."""
+    counted: set[bytes] = set()
+    with SqliteStore(tmp_path / "l.sqlite") as ledger:
+        first = estimate_cost(lambda: jobs()[:1], build_engine_map(ScriptedReader()), ledger, counted=counted)["reader"]
+        second = estimate_cost(lambda: jobs()[1:], build_engine_map(ScriptedReader()), ledger, counted=counted)["reader"]
+    assert (first.requests, first.missing) == ((1, 1), (1, 1))
+    assert (second.requests, second.missing) == ((1, 4), (0, 3))
+    assert len(counted) == 4

@@ -5,7 +5,7 @@ The dry run therefore runs all plans several times. It uses the results in the l
 time another placeholder in place of the replies that are missing. This gives bounds on the number of calls.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,12 +63,18 @@ class _SimulatedRun:
     missing: dict[bytes, tuple[Role, Result, Usage]] = field(default_factory=dict)
     open_roles: set[Role] = field(default_factory=set)
 
+    def leave_out(self, keys: Set[bytes]) -> None:
+        """Remove calls that were counted elsewhere. Requests stay, because they count what would be called without sharing."""
+        self.stored = {key: call for key, call in self.stored.items() if key not in keys}
+        self.missing = {key: call for key, call in self.missing.items() if key not in keys}
+
 
 def estimate_cost(
     jobs: Callable[[], Iterable[Job[Any]]],
     engines: Engines,
     ledger: CallStore,
     prices: Mapping[Role, Price] | None = None,
+    counted: set[bytes] | None = None,
 ) -> dict[Role, CostEstimate]:
     """Estimate the calls, tokens, cost and time of a sweep.
 
@@ -77,6 +83,8 @@ def estimate_cost(
         engines: Engines by kind of request and role. They are not run.
         ledger: Open store of finished calls.
         prices: Price of the model of each role. Roles without a price cost nothing.
+        counted: Keys of calls that an earlier estimate of the same sweep counted. They are left out here, and those of this
+            estimate are added.
 
     Returns:
         The estimate of each role.
@@ -86,9 +94,14 @@ def estimate_cost(
 
     """
     runs = [_simulate(jobs(), engines, ledger, placeholder) for placeholder in _PLACEHOLDERS]
+    earlier = set() if counted is None else set(counted)
     roles = dict.fromkeys(role for run in runs for requests in run.requests for role in requests)
     by_role = {role: engine for (_, role), engine in engines.items()}
     roles = roles or dict.fromkeys(by_role)
+    if counted is not None:
+        counted.update(*(run.stored.keys() | run.missing.keys() for run in runs))
+    for run in runs:
+        run.leave_out(earlier)
     return {role: _compute_bounds(role, runs, (prices or {}).get(role, Price()), by_role[role], ledger) for role in roles}
 
 
@@ -103,16 +116,14 @@ def _compute_bounds(
     possible = {key: usage for keys in missing for key, usage in keys.items()}
     tokens = [sum(possible[key].tokens_in for key in keys) for keys in (certain, possible)]
     max_reply_tokens = sum(usage.tokens_out for usage in possible.values())
-    compute_mean_seconds = ledger.compute_mean_seconds(get_ledger_identity(engine))
+    mean_seconds = ledger.compute_mean_seconds(get_ledger_identity(engine))
     return CostEstimate(
         requests=(sum(map(min, counts)), sum(map(max, counts))),
         stored=(min(stored), max(stored)),
         missing=(len(certain), len(possible)),
         tokens=(tokens[0], tokens[1]),
         money=(price.compute_cost(tokens[0], 0), price.compute_cost(tokens[1], max_reply_tokens)),
-        seconds=None
-        if compute_mean_seconds is None
-        else (compute_mean_seconds * len(certain), compute_mean_seconds * len(possible)),
+        seconds=None if mean_seconds is None else (mean_seconds * len(certain), mean_seconds * len(possible)),
         is_open=any(role in run.open_roles for run in runs),
     )
 

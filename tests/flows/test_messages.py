@@ -7,10 +7,13 @@ import pytest
 from conftest import Run
 from omegaconf import DictConfig, OmegaConf
 
+from flows._artifacts import Project
 from flows._build import build
 from flows._conf import compose
+from flows._engines import open_engines, resolve_engine_spec
 from flows._entry import _with_short_errors
 from winnow.errors import ConfigError
+from winnow.records import Generate
 
 
 @pytest.mark.parametrize(
@@ -66,3 +69,18 @@ def test_a_page_of_one_training_refuses_several_seeds(run: Run) -> None:
     """It would show one of them under the names of all."""
     done = run("show", "question=x", "seeds=[1,2]", check=False)
     assert "seeds=[1, 2]: flows.show shows one training. Name one, such as seeds=[1]." in done.stderr
+
+
+def test_roles_that_share_a_model_share_its_budget() -> None:
+    """Two budgets for one model would leave one of them without effect."""
+    words = [
+        "reader=openai", "reader.base=m", "reader@judge=openai", "judge.base=m",
+        "reader.engine.budget.tokens=1", "judge.engine.budget.tokens=2",
+    ]  # fmt: skip
+    project = Project(compose(words))
+    specs = [resolve_engine_spec(project, role) for role in ("reader", "judge")]
+    with pytest.raises(ConfigError, match=r"The roles reader and judge use the same model, which has one budget"):
+        open_engines(specs, check=False)
+    same = Project(compose([*words, "judge.engine.budget.tokens=1"]))
+    engines = open_engines([resolve_engine_spec(same, role) for role in ("reader", "judge")], check=False)
+    assert engines[Generate, "reader"] is engines[Generate, "judge"]

@@ -29,6 +29,7 @@ class EngineSpec:
         key: Identifier of the engine and its settings.
         open: Function that opens the engine. Its argument is whether to check that the engine can be used; dry runs do not.
         price: Price of the model.
+        budget: Settings of the budget for the model, or None if it has none.
 
     """
 
@@ -36,6 +37,7 @@ class EngineSpec:
     key: str
     open: Callable[[bool], Engine] = field(compare=False)
     price: Price = Price()
+    budget: Mapping[str, Any] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
