@@ -2,13 +2,16 @@
 
 import hashlib
 import http.server
+import json
+import os
 import subprocess
 import sys
 import threading
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -136,6 +139,89 @@ def test_members_of_an_archive(tmp_path: Path) -> None:
     with pytest.raises(AssetError, match="no file that matches"):
         fetch_asset(Asset(f"file:{archive}", str(tmp_path / "c"), members=["none/*"], size=len(BODY)), tmp_path / "d")
     assert archive.exists()
+    folder = tmp_path / "unpacked"
+    (folder / "pkg" / "model").mkdir(parents=True)
+    (folder / "pkg" / "model" / "config.json").write_text("{}")
+    (folder / "pkg" / "code.py").write_text("raise SystemExit")
+    assert fetch_asset(Asset(f"file:{folder}", str(tmp_path / "e"), members=["pkg/model/*"], size=len(BODY)), tmp_path / "d")
+    assert sorted(path.name for path in (tmp_path / "e").rglob("*")) == [".asset.json", "config.json"]
+    with pytest.raises(AssetError, match="is larger than 1 bytes"):
+        fetch_asset(Asset(f"file:{folder}", str(tmp_path / "f"), size=1), tmp_path / "d")
+
+
+def test_a_link_in_an_archive_is_skipped(tmp_path: Path) -> None:
+    """Its content would be the name of a file outside."""
+    link = zipfile.ZipInfo("link")
+    link.external_attr = 0o120777 << 16
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as out:
+        out.writestr(link, "/etc/passwd")
+        out.writestr("file", "text")
+    fetch_asset(Asset(f"file:{tmp_path / 'x.zip'}", str(tmp_path / "a"), size=len(BODY)), tmp_path / "d")
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == [".asset.json", "file"]
+
+
+class _Hub(http.server.BaseHTTPRequestHandler):
+    """The hub's answers for a repository of two files."""
+
+    files: ClassVar[dict[str, bytes]] = {"config.json": b"{}", "model.safetensors": b"weights " * 100, "evil.bin": b"pickle"}
+    downloads: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        """Describe the repository, or send a file."""
+        if self.path.startswith("/api/models/"):
+            tree = [
+                {"type": "file", "path": name, "rfilename": name, "size": len(body), "oid": "0" * 40}
+                for name, body in self.files.items()
+            ]
+            info = {"id": "owner/name", "sha": COMMIT, "siblings": tree}
+            self._send(json.dumps(tree if "/tree/" in self.path else info).encode())
+        else:
+            name = self.path.rpartition("/")[2]
+            if self.command == "GET":
+                self.downloads.append(name)
+            self._send(self.files[name], {"ETag": f'"{name}"', "X-Repo-Commit": COMMIT})
+
+    do_HEAD = do_GET  # noqa: N815 (the base class calls it so)
+
+    def _send(self, body: bytes, headers: Mapping[str, str] | None = None) -> None:
+        self.send_response(200)
+        for name, value in {"Content-Length": str(len(body)), **(headers or {})}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the base class names it so)
+        """Stay quiet."""
+
+
+COMMIT = "c" * 40
+
+
+def test_a_snapshot_of_the_hub_is_fetched_without_unsafe_files_and_within_its_size(
+    tmp_path: Path,
+) -> None:
+    """A local server gives the hub's answers. What is too large is refused before a byte of it is sent."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Hub)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    endpoint = f"http://127.0.0.1:{server.server_port}"
+    script = (
+        "import sys; from pathlib import Path; from winnow.assets import Asset, fetch_asset\n"
+        f"asset = Asset('hf:owner/name@{COMMIT}', sys.argv[1], size=int(sys.argv[2]))\n"
+        "fetch_asset(asset, Path(sys.argv[1]).parent / 'd')"
+    )
+    environment = {**os.environ, "HF_ENDPOINT": endpoint, "HF_HOME": str(tmp_path / "hub"), "HF_HUB_OFFLINE": "0"}
+
+    def fetch_in_new_process(folder: str, size: int) -> "subprocess.CompletedProcess[str]":
+        command = [sys.executable, "-c", script, str(tmp_path / folder), str(size)]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+    assert "is larger than 100 bytes" in fetch_in_new_process("small", 100).stderr
+    assert _Hub.downloads == []
+    done = fetch_in_new_process("a", 10_000)
+    server.shutdown()
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == [".asset.json", "config.json", "model.safetensors"]
 
 
 def test_a_package_is_fetched_by_pip_and_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

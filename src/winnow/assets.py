@@ -13,6 +13,7 @@ import fnmatch
 import hashlib
 import json
 import shutil
+import stat
 import subprocess
 import sys
 import tarfile
@@ -306,27 +307,39 @@ def _save_version(headers: Mapping[str, str], file: Path) -> None:
 
 
 def _download_snapshot(asset: Asset, downloads: Path) -> Path:
-    """Download a snapshot of a hub repository at its pinned revision. Files of an interrupted download are reused."""
+    """Download a snapshot of a hub repository at its pinned revision. Files of an interrupted download are reused.
+
+    Raises:
+        AssetError: Before anything is downloaded, if the files are larger than the asset's maximum size; or if they cannot be
+            downloaded.
+
+    """
     from huggingface_hub import snapshot_download
 
     name, _, revision = asset.location.partition("@")
     patterns = list(asset.members) or ["*.safetensors", "*.json", "*.txt", "*.model", "*.jinja", "*.gguf"]
     try:
         folder = downloads / f"{name.replace('/', '--')}@{revision}"
+        files = snapshot_download(name, revision=revision, local_dir=folder, allow_patterns=patterns, dry_run=True)
+        if sum(file.file_size or 0 for file in files) > asset.size:
+            raise AssetError(_describe_excess_size(asset))
         snapshot_download(name, revision=revision, local_dir=folder, allow_patterns=patterns)
+    except AssetError:
+        raise
     except Exception as error:
         raise AssetError(f"{asset.address} could not be downloaded from the hub: {error}. Run the command again.") from error
     return folder
 
 
 def _unpack(file: Path, asset: Asset, folder: Path) -> None:
-    """Extract the selected members of an archive, or copy a plain file or folder. Links in archives are skipped."""
+    """Copy the selected members of an archive or folder, or a plain file. Links in archives are skipped."""
     if file.is_dir():
-        shutil.copytree(file, folder, dirs_exist_ok=True)
-        return
-    if zipfile.is_zipfile(file):
+        paths = (path for path in sorted(file.rglob("*")) if path.is_file())
+        _copy_members(((path.relative_to(file).as_posix(), partial(_open_binary, path)) for path in paths), asset, folder)
+    elif zipfile.is_zipfile(file):
         with zipfile.ZipFile(file) as archive:
-            _copy_members(((name, partial(archive.open, name)) for name in archive.namelist()), asset, folder)
+            entries = [entry for entry in archive.infolist() if not stat.S_ISLNK(entry.external_attr >> 16)]
+            _copy_members(((entry.filename, partial(archive.open, entry)) for entry in entries), asset, folder)
     elif tarfile.is_tarfile(file):
         with tarfile.open(file) as tar:
             files = [member for member in tar.getmembers() if member.isreg()]
@@ -334,6 +347,10 @@ def _unpack(file: Path, asset: Asset, folder: Path) -> None:
     else:
         name = PurePosixPath(asset.location.split("?")[0]).name if asset.scheme in ("http", "https") else file.name
         shutil.copy(file, folder / name)
+
+
+def _open_binary(path: Path) -> IO[bytes]:
+    return path.open("rb")
 
 
 def _copy_members(members: Iterator[tuple[str, Callable[[], IO[bytes] | None]]], asset: Asset, folder: Path) -> None:

@@ -3,7 +3,6 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -270,17 +269,17 @@ def test_an_odd_line_loses_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     server = ChatServer()
     with server.serve() as url:
         engine = reader(url, tmp_path)
-        content = engine._client.files.content
+        download = engine._download
         seen: list[str] = []
 
-        def odd_content(file_id: str) -> Any:
-            lines = content(file_id).text.strip().split("\n")
+        def odd_content(file_id: str) -> str:
+            lines = download(file_id).strip().split("\n")
             if not seen:
                 lines = [odd, lines[0], odd, *lines[2:]]  # the second line is replaced
             seen.append(file_id)
-            return SimpleNamespace(text="\n".join(lines))
+            return "\n".join(lines)
 
-        monkeypatch.setattr(engine._client.files, "content", odd_content)
+        monkeypatch.setattr(engine, "_download", odd_content)
         outcomes, _ = sweep(engine, tmp_path, [plan(p) for p in "abc"])
     assert {o.result.text for o in outcomes.values()} == {"A", "B", "C"}
     assert sorted(server.received.values()) == [1, 1, 2]
@@ -292,11 +291,24 @@ def test_half_a_character_in_a_batch_is_replaced(tmp_path: Path, monkeypatch: py
     server = ChatServer()
     with server.serve() as url:
         engine = reader(url, tmp_path)
-        content = engine._client.files.content
-        monkeypatch.setattr(
-            engine._client.files, "content", lambda i: SimpleNamespace(text=content(i).text.replace('"A"', '"A\\ud800"'))
-        )
+        download = engine._download
+        monkeypatch.setattr(engine, "_download", lambda i: download(i).replace('"A"', '"A\\ud800"'))
         outcomes, _ = sweep(engine, tmp_path, [plan("a")])
         again, driver = sweep(reader(url, tmp_path), tmp_path, [plan("a")])
     assert outcomes[0].result.text == again[0].result.text == "A\N{REPLACEMENT CHARACTER}"
     assert driver.stats.executed == 0
+
+
+def test_a_result_file_that_would_fill_the_memory_stops_the_run_and_stays_on_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next run, with a larger limit, reads the same batch: it is not paid again."""
+    server = ChatServer()
+    with server.serve() as url:
+        with monkeypatch.context() as patch:
+            patch.setattr("winnow.readers.reply_limit.MAX_FILE_BYTES", 20)
+            with pytest.raises(ReaderError, match=r"The result file batch-0-out is larger than 0 MiB"):
+                sweep(reader(url, tmp_path), tmp_path, [plan("a")])
+        outcomes, _ = sweep(reader(url, tmp_path), tmp_path, [plan("a")])
+    assert outcomes[0].result.text == "A"
+    assert len(server._batches) == 1

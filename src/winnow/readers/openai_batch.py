@@ -23,6 +23,7 @@ from winnow.errors import CallRefusedError, ConfigError, ReaderError
 from winnow.keys import compute_request_key
 from winnow.readers.openai_engine import OpenAIEngine, require_generate
 from winnow.readers.openai_protocol import ModelMismatchError, RetryableError
+from winnow.readers.reply_limit import read_limited
 from winnow.records import Decoding, Failed, Generate, Generation, Message, Request, Result, TooLong, Usage
 
 if TYPE_CHECKING:
@@ -263,7 +264,7 @@ class OpenAIBatchReader(OpenAIEngine):
         A line without a result, or in an unknown format, is skipped, and its request is sent again. A permanent refusal
         stops the reader after all results are returned.
         """
-        for line in self._with_retries(lambda: self._client.files.content(file_id).text).split("\n"):
+        for line in self._with_retries(lambda: self._download(file_id)).split("\n"):
             if not line.strip():
                 continue
             try:
@@ -278,6 +279,11 @@ class OpenAIBatchReader(OpenAIEngine):
                 continue
             if result is not None:
                 yield key, result
+
+    def _download(self, file_id: str) -> str:
+        """Return the text of a result file."""
+        with self._client.files.with_streaming_response.content(file_id) as response:
+            return read_limited(response.iter_bytes(), file_id)
 
     def _convert_line(self, key: str, row: Mapping[str, Any]) -> BatchResult | None:
         """Convert a line to its result.

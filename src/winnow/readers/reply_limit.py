@@ -1,10 +1,13 @@
-"""A limit on the size of a server's reply, which protects the process against running out of memory."""
+"""Limits on the size of a server's replies, which protect the process against running out of memory."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from winnow.errors import ReaderError
 
 MAX_REPLY_BYTES = 64 * 2**20
+MAX_FILE_BYTES = 2**30
+"""Maximum size of a result file of the Batch API, which contains up to 50,000 replies."""
 
 
 async def limit_reply(reply: Any) -> None:
@@ -28,3 +31,25 @@ async def limit_reply(reply: Any) -> None:
                 "reply of a language model. Check the address in reader.engine.base_url."
             )
     reply._content = bytes(body)  # the client returns this attribute instead of reading the body a second time
+
+
+def read_limited(chunks: Iterable[bytes], name: str) -> str:
+    """Read a result file as text. Bytes that are not UTF-8 are replaced, so that they spoil only their own line.
+
+    Args:
+        chunks: Decompressed content of the file.
+        name: Name of the file, for the error message.
+
+    Raises:
+        ReaderError: If the file is larger than `MAX_FILE_BYTES`.
+
+    """
+    content = bytearray()
+    for chunk in chunks:
+        content += chunk
+        if len(content) > MAX_FILE_BYTES:
+            raise ReaderError(
+                f"The result file {name} is larger than {MAX_FILE_BYTES // 2**20} MiB, which is too large for the replies of "
+                "a batch. Check the address in reader.engine.base_url, or send smaller batches (reader.engine.capacity)."
+            )
+    return content.decode(errors="replace")
