@@ -4,6 +4,8 @@ Artifacts of different settings exist side by side. A finished artifact is recog
 only artifacts that depend on a changed setting get a new key. A `Project` is created once per configuration.
 """
 
+import glob
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -50,10 +52,16 @@ class Artifact:
         if not self.is_finished:
             raise MissingArtifactError(
                 f"{self.folder} does not exist or is not finished. Run `python -m flows.{self.stage}` with the same settings "
-                "first (`dvc repro` runs every stage that is out of date)."
+                "first (`python -m flows.pipeline` runs every stage that they need).",
+                self.stage,
             )
         check_content(self.folder)
         return self.folder
+
+    def remove_leftovers(self) -> None:
+        """Remove the checkpoints and partial folders that a killed training left beside its finished artifact."""
+        for path in self.folder.parent.glob(f"{glob.escape(self.folder.name)}.*"):
+            shutil.rmtree(path, ignore_errors=True)
 
     @property
     def identity(self) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,12 @@ def check_choices(cfg: DictConfig) -> None:
         ConfigError: If a key is missing. The message names the group and the missing keys.
 
     """
+    missing_groups = [group for group in _list_default_keys() if group not in cfg]
+    if missing_groups:
+        raise ConfigError(
+            f"The settings lack {', '.join(missing_groups)}. Remove the override that leaves them out, or choose an option of "
+            "each (`--help` lists them)."
+        )
     for group, keys in REQUIRED.items():
         if group in cfg and (missing := [key for key in keys if key not in cfg[group]]):
             chosen = cfg[group].get("name", "unnamed")
@@ -62,6 +69,12 @@ def check_choices(cfg: DictConfig) -> None:
                 f"conf/metric/: {name!r} is no metric. The first line of a metric's YAML is `# @package metric.<name>`; "
                 f"received {node!r}."
             )
+
+
+@cache
+def _list_default_keys() -> tuple[str, ...]:
+    """Return the top-level keys of the default configuration."""
+    return tuple(str(key) for key in compose([]) if key != "hydra")
 
 
 def copy_unresolved(cfg: DictConfig) -> DictConfig:

@@ -97,6 +97,17 @@ def resolve_trained_reader(project: Project, reader: DictConfig, prompt: DictCon
     return project.resolve_artifact("train_reader", "reader", reader.name, inputs, root="models")
 
 
+def check_training_split(cfg: DictConfig, reader: DictConfig) -> None:
+    """Raise ConfigError if a reader is fine-tuned on another split than the only one that the data set has."""
+    only_split = cfg.dataset.split.get("all")
+    if reader.tuned and only_split and only_split != cfg.training.split:
+        raise ConfigError(
+            f"reader={reader.name} is fine-tuned on the split {cfg.training.split!r}, but dataset={cfg.dataset.name} has only "
+            f"the split {only_split!r} (dataset.split.all). Add reader=smollm2 to use the model as it is, or split the data "
+            "set, as in dataset.split.all='' +dataset.split.test=100 +dataset.split.dev=50 +dataset.split.seed=13."
+        )
+
+
 def identify_reader_weights(project: Project, reader: DictConfig, prompt: DictConfig) -> str:
     """Return the identity of a reader's weights: that of its training, or its asset, digest or name on a server."""
     if reader.get("joint"):

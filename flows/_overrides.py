@@ -5,7 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError
 
 from flows._conf import compose, is_group, list_groups, list_keys, list_options
 from flows._grid import collect_axes
@@ -91,12 +93,23 @@ def load_params(path: Path, overrides: Sequence[str], *, grid: bool = True) -> D
             )
         if OmegaConf.select(cfg, key, default=OmegaConf) is OmegaConf:
             raise ConfigError(_describe_unknown_key(key, list_keys(cfg)))
-        value = OmegaConf.create(f"v: {text}").v
-        OmegaConf.update(cfg, key, value, merge=not isinstance(value, ListConfig))
+        value = _parse_value(override, text)
+        OmegaConf.update(cfg, key, value, merge=not isinstance(value, list))
         changed += _list_leaf_keys(key, value)
     if grid:
         check_grid([key for key in changed if key.partition(".")[0] != "grid"], cfg.get("grid"))
     return cfg
+
+
+def _parse_value(override: str, text: str) -> Any:
+    """Parse the value of an override of a composed file as YAML, in which `${name}` refers to another setting."""
+    try:
+        return OmegaConf.to_container(OmegaConf.create(f"value: {text}"), resolve=False)["value"]  # type: ignore[call-overload, index]
+    except (YAMLError, OmegaConfBaseException) as error:
+        reason = " ".join(str(error).split())
+        raise ConfigError(
+            f"{override!r} is not key=value with a value in YAML ({reason}). Quote texts, as in name='a: b'."
+        ) from error
 
 
 def _check_keys(parsed: Sequence["Override"]) -> None:

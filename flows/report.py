@@ -63,7 +63,8 @@ def _require_finished(specs: Sequence[CellSpec]) -> None:
     if missing:
         raise MissingArtifactError(
             f"{len(missing)} of {len(specs)} cells are not finished, such as {missing[0].folder}. Run `python -m flows.sweep` "
-            "with the same settings first."
+            "with the same settings first.",
+            "sweep",
         )
 
 

@@ -27,7 +27,7 @@ from winnow.contexts.build import build_ranked_contexts
 from winnow.driver import Job
 from winnow.estimators.engine import EstimatorEngine
 from winnow.metrics.comparisons import adjust_p_values, compare, format_p
-from winnow.metrics.intervals import compute_mean_interval
+from winnow.metrics.intervals import Interval, compute_mean_interval
 from winnow.metrics.retrieval import top_k_accuracy
 from winnow.protocols import build_engine_map
 from winnow.records import Context, Question
@@ -66,7 +66,7 @@ def score(configs: Sequence[DictConfig]) -> Summary:
 
 
 def _format_intervals(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value.percent() if hasattr(value, "percent") else value for name, value in row.items()}
+    return {name: value.format_percent() if isinstance(value, Interval) else value for name, value in row.items()}
 
 
 def _write_scores(project: Project, artifact: Artifact, questions: Sequence[Question]) -> int:

@@ -39,6 +39,7 @@ def train_joint(configs: Sequence[DictConfig]) -> Summary:
         project = Project(cfg)
         artifact = _models.resolve_joint_models(project)
         if artifact.is_finished:
+            artifact.remove_leftovers()
             notes.append(f"{artifact.folder} is already trained; training was skipped.")
         else:
             print_equivalent(artifact)

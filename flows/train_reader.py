@@ -50,8 +50,10 @@ def train_reader(configs: Sequence[DictConfig]) -> Summary:
         if not cfg.reader.tuned:
             rows.append({"reader": cfg.reader.name, "": "reader.tuned is false: nothing to train"})
         elif artifact.is_finished:
+            artifact.remove_leftovers()
             rows.append({"reader": artifact.folder, "": "finished already"})
         else:
+            _models.check_training_split(cfg, cfg.reader)
             print_equivalent(artifact)
             rows += _train(project, artifact)
     return Summary("Reader on held-out questions, % [95 % interval]", rows)

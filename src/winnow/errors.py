@@ -45,7 +45,17 @@ class ArtifactError(WinnowError, ValueError):
 
 
 class MissingArtifactError(WinnowError, FileNotFoundError):
-    """Raised when a stage is run before the stage that it depends on."""
+    """Raised when a stage is run before the stage that it depends on.
+
+    Attributes:
+        stage: Name of the stage that writes the missing artifact, or "" if it is not known.
+
+    """
+
+    def __init__(self, message: str, stage: str = "") -> None:
+        """Store the message and the stage."""
+        super().__init__(message)
+        self.stage = stage
 
 
 class AssetError(WinnowError, OSError):

@@ -1,5 +1,6 @@
 """Every YAML of conf/ composes, and what it describes can be built."""
 
+import inspect
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from omegaconf import DictConfig, OmegaConf
 from flows._build import build
 from flows._conf import CONF, check_choices, compose, list_groups, list_keys, list_options
 from flows._grid import expand_grid
+from flows._identity import import_component_class
 from flows._overrides import check_overrides, load_params
 from flows._renames import replace_former_names
 from flows._schema import check_settings
@@ -35,7 +37,7 @@ def _objects(cfg: DictConfig, target: str) -> dict[str, object]:
     name = target.rpartition(".")[2]
     if ".strategies." in target and name != "Prompt":
         return {"prompt": build(cfg.prompt), "decoding": build(cfg.decoding)}
-    if ".readers." in target and name.endswith("Reader"):
+    if ".readers." in target and {"path", "name"} <= inspect.signature(import_component_class(target)).parameters.keys():
         return {"path": "somewhere", "name": "x"}
     if ".estimators." in target:
         return {"path": "somewhere"} if "base" in cfg.estimator else {}

@@ -26,7 +26,7 @@ def test_an_estimator_from_a_frozen_reader_is_plugged_in_and_evaluated(prepared:
     frozen = [*FROZEN, f"joint.teacher.reader.base={world}/lm"]
     output = prepared("train_joint", *frozen).stdout
     assert "1 of 1" in output
-    prepared("score", *frozen)
+    assert "Interval(" not in prepared("score", *frozen).stdout
     words = ["experiment=re_rag/table7", *frozen, "k=2", "score.limit=6"]
     prepared("sweep", *words)
     prepared("report", *words)

@@ -140,18 +140,21 @@ def test_a_stage_killed_anywhere_is_completed_by_the_next_start(
     """Its files are then those of an undisturbed run: the same contents, nothing missing and nothing unfinished."""
     commands = stages(world)
     kills = 0
+    failures = []
     for number, (stage, moments) in enumerate(choose_moments(undisturbed, KILLS)):
         folder = shutil.copytree(undisturbed[stage].before, tmp_path / f"{number}-{stage}")
         for moment in moments:
             status, _ = run_stage(folder, stage, commands[stage], kill_at=moment)
-            assert status in (0, -signal.SIGKILL), (stage, moments, (folder / "kills.log").read_text()[-3000:])
             kills += status == -signal.SIGKILL
         status, _ = run_stage(folder, stage, commands[stage])
-        assert status == 0, (stage, moments, (folder / "kills.log").read_text()[-3000:])
+        if status:
+            failures.append((stage, moments, (folder / "kills.log").read_text()[-3000:]))
         actual, expected = contents(folder), contents(undisturbed[stage].after)
-        assert sorted(actual) == sorted(expected), (stage, moments)
-        assert actual == expected, (stage, moments, [name for name in actual if actual[name] != expected[name]])
+        different = sorted(name for name in {*actual, *expected} if actual.get(name, "") != expected.get(name, ""))
+        if different:
+            failures.append((stage, moments, different))
         shutil.rmtree(folder)
     moments = {stage: 2 * run.operations for stage, run in undisturbed.items()}
     print(f"{kills} kills at {sum(moments.values())} moments of {len(moments)} stages: {moments}")
+    assert not failures
     assert kills >= KILLS // 2

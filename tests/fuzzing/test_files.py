@@ -18,6 +18,7 @@ from mutations import mutate
 from winnow.corpora.beir import BeirCorpus
 from winnow.corpora.dpr_tsv import DprTsv
 from winnow.corpora.fid_json import FidCorpus
+from winnow.corpora.jsonl import JsonlCorpus
 from winnow.corpora.plain_text import PlainText
 from winnow.corpora.summaries_json import SummariesJson
 from winnow.corpora.wiki_extracts import WikiExtracts
@@ -25,6 +26,7 @@ from winnow.datasets.beir import BeirQueries
 from winnow.datasets.dpr_biencoder import DprBiencoder
 from winnow.datasets.dpr_tsv import DprQuestions
 from winnow.datasets.fid_json import FidQuestions
+from winnow.datasets.jsonl import JsonlQuestions
 from winnow.datasets.nq_open import NqOpen
 from winnow.datasets.popqa import PopQa
 from winnow.datasets.red_trivia import RedTrivia
@@ -45,6 +47,8 @@ FORMATS: dict[str, Callable[[Path], Iterable[Any]]] = {
     "qrels.tsv": lambda folder: BeirQueries(f"{folder}/queries.jsonl", f"{folder}/qrels.tsv"),
     "biencoder.json": lambda folder: DprBiencoder(f"{folder}/biencoder.json"),
     "questions.tsv": lambda folder: DprQuestions(f"{folder}/questions.tsv"),
+    "own.jsonl": lambda folder: JsonlQuestions(f"{folder}/own.jsonl", id="id"),
+    "own.jsonl ": lambda folder: JsonlCorpus(f"{folder}/own.jsonl", title="title", id="id"),
     "nq.jsonl": lambda folder: NqOpen(f"{folder}/nq.jsonl"),
     "nq.jsonl.gz": lambda folder: NqOpen(f"{folder}/nq.jsonl.gz"),
     "popqa.tsv": lambda folder: PopQa(f"{folder}/popqa.tsv"),

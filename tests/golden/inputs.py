@@ -23,6 +23,8 @@ FILES = {
         ]
     ),
     "questions.tsv": "who is it?\t['A', \"B's\"]\nwhere?\t\"['Paris']\"\n",
+    "own.jsonl": '{"id": "a", "question": "who?", "answers": [" A ", "B"], "text": "x y", "title": "T"}\n'
+    '{"id": 2, "question": "where?", "answers": 7, "text": "z", "title": null}\n',
     "nq.jsonl": '{"question": "who?", "answer": [" A ", "B", "A"]}\n{"question": "where?", "answer": ["C"]}\n',
     "popqa.tsv": 'id\tprop\tquestion\tpossible_answers\ts_pop\n5\tcapital\twhat?\t["A", "B"]\t12\n',
     "red/general.yaml": "AUTHOR: me\nwho?:\n- 007\n- No\nwhere?:\n- here\n",

@@ -53,6 +53,7 @@ from winnow.corpora.beir import BeirCorpus
 from winnow.corpora.dpr_tsv import DprTsv
 from winnow.corpora.fid_json import FidCorpus
 from winnow.corpora.hub import HubCorpus
+from winnow.corpora.jsonl import JsonlCorpus
 from winnow.corpora.plain_text import PlainText
 from winnow.corpora.summaries_json import SummariesJson
 from winnow.corpora.wiki_extracts import WikiExtracts
@@ -61,6 +62,7 @@ from winnow.datasets.dpr_biencoder import DprBiencoder
 from winnow.datasets.dpr_tsv import DprQuestions
 from winnow.datasets.fid_json import FidQuestions
 from winnow.datasets.hub import HubQuestions
+from winnow.datasets.jsonl import JsonlQuestions
 from winnow.datasets.nq_open import NqOpen
 from winnow.datasets.popqa import PopQa
 from winnow.datasets.red_trivia import RedTrivia
@@ -122,6 +124,7 @@ GOLDENS = [
     parser(DprTsv, "psgs.tsv"),
     parser(FidCorpus, "fid/test.json"),
     with_files(HubCorpus, lambda folder: HubCorpus("json", options={"data_files": f"{folder}/hub.jsonl"})),
+    parser(JsonlCorpus, "own.jsonl", title="title", id="id"),
     parser(PlainText, "texts", "texts/a.txt", words=3),
     parser(SummariesJson, "summaries.json"),
     parser(WikiExtracts, "extracts", words=2),
@@ -130,6 +133,7 @@ GOLDENS = [
     parser(DprQuestions, "questions.tsv"),
     parser(FidQuestions, "fid", "fid/test.json"),
     with_files(HubQuestions, hub_questions),
+    parser(JsonlQuestions, "own.jsonl", id="id"),
     parser(NqOpen, "nq.jsonl", "nq.jsonl.gz"),
     parser(PopQa, "popqa.tsv"),
     parser(RedTrivia, "red", lists=["general"]),

@@ -80,7 +80,7 @@ def read_json_lines(path: Path, fields: Mapping[str, type | tuple[type, ...]]) -
 
     """
     for number, line in iter_lines(path):
-        expected = "a JSON object with " + ", ".join(fields)
+        expected = "a JSON object" + (f" with {', '.join(fields)}" if fields else "")
         try:
             row = parse_json(line)
         except ValueError as error:
@@ -88,6 +88,28 @@ def read_json_lines(path: Path, fields: Mapping[str, type | tuple[type, ...]]) -
         if not isinstance(row, dict) or any(not isinstance(row.get(name), kind) for name, kind in fields.items()):
             raise InputError.from_line(path, number, received=line, expected=expected)
         yield number, row
+
+
+def read_columns(path: Path, columns: Mapping[str, str], setting: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the line number and the configured columns of each JSON line, by the names that the parser gives them.
+
+    Args:
+        path: File of JSON lines.
+        columns: Name of the column in the file, by the name of the parser's setting.
+        setting: Dotted name of the parser's settings, for the error message.
+
+    Raises:
+        InputError: If a line is not a JSON object, or if it lacks a column. The message lists the columns that it has.
+
+    """
+    for line_number, row in read_json_lines(path, {}):
+        for name, column in columns.items():
+            if column not in row:
+                raise InputError(
+                    f"{path}, line {line_number} has no column {column!r}. Its columns are {', '.join(map(repr, row))}. Set "
+                    f"{setting}.{name} to the right one, or correct the line."
+                )
+        yield line_number, {name: row[column] for name, column in columns.items()}
 
 
 def read_tsv(path: Path, num_columns: int, *, quoted: bool = False) -> Iterator[tuple[int, list[str]]]:

@@ -85,7 +85,7 @@ class Metric(ABC):
             seed: Seed of the bootstrap.
 
         Returns:
-            The value and its interval, or `undefined_interval()` if there are no rows.
+            The value and its interval, or `build_undefined_interval()` if there are no rows.
 
         """
 

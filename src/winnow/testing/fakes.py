@@ -41,7 +41,7 @@ class ScriptedReader:
         reply: Function that returns the reply to a prompt, which is the text of the last message.
         identity: Name under which the ledger stores results.
         capacity: Number of requests that the driver submits at once.
-        batch: Maximum number of results that `collect` returns.
+        batch_size: Maximum number of results that `collect` returns.
         context_length: Maximum length of a prompt in characters.
         prompts: Prompts that the reader has replied to, in order.
 
@@ -85,7 +85,7 @@ class ScriptedReader:
         self._pending += [request for request in requests if isinstance(request, Generate)]
 
     def collect(self, timeout: float = 0.0) -> Sequence[tuple[Request, Result]]:  # noqa: ARG002 (replies are immediate)
-        """Return the replies to the next `batch` requests of the queue."""
+        """Return the replies to the next `batch_size` requests of the queue."""
         batch, self._pending = self._pending[: self.batch_size], self._pending[self.batch_size :]
         return [(request, self._generate(request)) for request in batch]
 
