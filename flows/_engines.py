@@ -19,6 +19,7 @@ from winnow.driver import MAX_ACTIVE, Driver, Job, RunStats
 from winnow.dry_run import CostEstimate, estimate_cost
 from winnow.errors import ConfigError
 from winnow.identity import get_ledger_identity
+from winnow.ledger.retrying import RetryingStore
 from winnow.ledger.stores import open_store
 from winnow.protocols import CallStore, Engine, Engines, Estimator, build_engine_map
 from winnow.readers.budget import Budget, Spending
@@ -131,9 +132,17 @@ def _search_engine(project: Project, index: Callable[[], Any], corpus: Callable[
     return engine
 
 
-def open_ledger(cfg: DictConfig) -> CallStore:
-    """Open the ledger of the settings; use it as a context manager."""
-    return open_store(str(cfg.paths.ledger))
+def open_ledger(cfg: DictConfig, *, retry_empty: bool = False, dry_run: bool = False) -> CallStore:
+    """Open the ledger of the settings; use it as a context manager.
+
+    Args:
+        cfg: Settings, which name the ledger.
+        retry_empty: Whether replies without text count as missing, so that they are requested again.
+        dry_run: Whether such replies are only counted.
+
+    """
+    ledger = open_store(str(cfg.paths.ledger))
+    return RetryingStore(ledger, keep=dry_run) if retry_empty else ledger
 
 
 def open_engines(specs: Iterable[EngineSpec], *, check: bool = True) -> Engines:
@@ -208,7 +217,7 @@ def build_dry_run_rows(
 
     """
     engines = open_engines(specs, check=False)
-    with open_ledger(cfg) as ledger:
+    with open_ledger(cfg, retry_empty=cfg.sweep.retry_empty, dry_run=True) as ledger:
         estimates = estimate_cost(jobs, engines, ledger, {spec.role: spec.price for spec in specs}, counted)
     identities = {role: get_ledger_identity(engine) for (_, role), engine in engines.items()}
     return [_build_cost_row(role, identities[role], estimate) for role, estimate in estimates.items()]

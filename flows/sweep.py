@@ -22,13 +22,11 @@ from flows._track import log_cell, open_tracker
 from winnow.artifacts.provenance import MANIFEST, write_manifest
 from winnow.artifacts.tables import read_predictions
 from winnow.driver import RunStats
-from winnow.identity import get_ledger_identity
 from winnow.reports.cells import CellResult
 from winnow.sweeps.run import LoadedCell, iter_jobs, load_cells, run_cells
 from winnow.sweeps.spec import CellSpec
 
 _FILTER_PENDING_NOTE = "The closed-book filter has not run yet, so the first questions of the split are counted without it."
-_RETRY_NOTE = "sweep.retry_empty: replies without text are counted as stored here, but a run requests them again."
 _ALL_FINISHED_NOTE = "Every cell was finished already; no call was made."
 
 
@@ -40,8 +38,8 @@ def sweep(configs: Sequence[DictConfig]) -> Summary:
     if configs[0].dry_run:
         counted: set[bytes] = set()
         rows = [row for group in groups for row in _dry_run(configs[0], group, counted)]
-        reminders = {_FILTER_PENDING_NOTE: is_filter_pending(configs[0]), _RETRY_NOTE: configs[0].sweep.retry_empty}
-        return Summary("Dry run: no call was made", rows, "\n".join(note for note, applies in reminders.items() if applies))
+        note = _FILTER_PENDING_NOTE if is_filter_pending(configs[0]) else ""
+        return Summary("Dry run: no call was made", rows, note)
     unfinished = [_select_unfinished(configs[0], group) for group in groups]
     print_equivalent_cell(configs)
     notes = [_run_cells(configs[0], group) for group in unfinished if group]
@@ -72,12 +70,10 @@ def _run_cells(cfg: DictConfig, cells: Sequence[LoadedCell]) -> str:
     """Run cells with the same engines, and return a summary of the calls and their cost."""
     specs, stats = cells[0].spec.engines, RunStats()
     engines = open_engines(specs)
-    with open_ledger(cfg) as ledger:
-        if cfg.sweep.retry_empty:
-            for cell in cells:
-                (cell.spec.folder / MANIFEST).unlink(missing_ok=True)  # so that they count as unfinished if the run is killed
-            for identity in {get_ledger_identity(engine) for engine in engines.values()}:
-                ledger.delete_empty_replies(identity)
+    if cfg.sweep.retry_empty:
+        for cell in cells:
+            (cell.spec.folder / MANIFEST).unlink(missing_ok=True)  # so that they count as unfinished if the run is killed
+    with open_ledger(cfg, retry_empty=cfg.sweep.retry_empty) as ledger:
         run_cells(cells, lambda jobs, total: iter_outcomes(engines, ledger, jobs, total, "sweeping", stats), _finish_cell)
     return describe_usage(stats, {spec.role: spec.price for spec in specs})
 

@@ -48,4 +48,3 @@ def test_replies_without_text_are_pruned(tmp_path: Path, capsys: pytest.CaptureF
     assert capsys.readouterr().out.strip() == "2 calls deleted"
     with SqliteStore(path) as ledger:
         assert set(ledger.get(list(results))) == {b"a", b"d", b"e"}
-        assert ledger.delete_empty_replies("m") == 0

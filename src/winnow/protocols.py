@@ -181,8 +181,8 @@ class CallStore(Protocol):
         """Release the claims of owners that have ended or whose lease has expired, and return the number of these claims."""
         ...
 
-    def delete_empty_replies(self, engine: str) -> int:
-        """Delete an engine's replies without text, so that they are requested again; return the number of deleted replies."""
+    def delete(self, keys: Sequence[bytes]) -> None:
+        """Delete the results of these keys, so that the calls are made again."""
         ...
 
     def compute_mean_seconds(self, engine: str) -> float | None:

@@ -26,7 +26,6 @@ from winnow.errors import DiskFullError, LedgerError
 from winnow.ledger.recovery import is_intact, recover
 from winnow.ledger.rows import (
     COLUMNS,
-    IS_EMPTY,
     RESULT_COLUMNS,
     compute_checksum,
     decode_text,
@@ -296,10 +295,11 @@ class SqliteStore:
             db.executemany("DELETE FROM claims WHERE key = ?", lapsed)
         return len(lapsed)
 
-    def delete_empty_replies(self, engine: str) -> int:
-        """Delete an engine's replies without text, so that they are requested again, and return their number."""
-        with self.transaction() as db:
-            return db.execute(f"DELETE FROM calls WHERE engine = ? AND ({IS_EMPTY})", (engine,)).rowcount  # noqa: S608 (constants)
+    def delete(self, keys: Sequence[bytes]) -> None:
+        """Delete the results of these keys, so that the calls are made again."""
+        if keys:
+            with self.transaction() as db:
+                db.executemany("DELETE FROM calls WHERE key = ?", [(key,) for key in keys])
 
     def __len__(self) -> int:
         """Return the number of stored calls."""

@@ -1,0 +1,49 @@
+"""A ledger that hides replies without text, so that they are requested again, once."""
+
+from pathlib import Path
+
+import pytest
+
+from winnow.driver import Driver, Job
+from winnow.dry_run import estimate_cost
+from winnow.ledger.retrying import RetryingStore
+from winnow.ledger.sqlite import SqliteStore
+from winnow.protocols import build_engine_map
+from winnow.records import Answer, Decoding, Generate, Message, Plan
+from winnow.testing import ScriptedReader
+
+
+def plan(text: str) -> Plan[Answer]:
+    (reply,) = yield [Generate((Message("user", text),), Decoding())]
+    return Answer(reply.text, unknown=False)
+
+
+@pytest.mark.parametrize("reply", ["A", " \n"])
+def test_only_the_run_s_own_empty_replies_are_requested_again(tmp_path: Path, reply: str) -> None:
+    """Of three empty replies, those to this run's two prompts; one that is empty again is kept, not asked a third time."""
+    with SqliteStore(tmp_path / "l.sqlite") as ledger:
+        silent = Driver(build_engine_map(ScriptedReader(lambda _: "")), ledger)
+        list(silent.run(Job(text, plan(text)) for text in "abc"))
+        retrying = RetryingStore(ledger, keep=True)
+        engines = build_engine_map(ScriptedReader(lambda _: reply))
+        estimate = estimate_cost(lambda: [Job(text, plan(text)) for text in "ab"], engines, retrying)["reader"]
+        assert (estimate.stored, estimate.missing, len(retrying)) == ((0, 0), (2, 2), 3)
+        driver = Driver(engines, RetryingStore(ledger))
+        outcomes = list(driver.run(Job((text, n), plan(text)) for text in "ab" for n in range(2)))
+        assert {outcome.result.text for outcome in outcomes} == {reply}
+        assert (driver.stats.executed, len(ledger)) == (2, 3)
+        replayed = Driver(engines, ledger)
+        assert {outcome.tag: outcome.result.text for outcome in replayed.run(Job(text, plan(text)) for text in "abc")} == {
+            "a": reply, "b": reply, "c": "",
+        }  # fmt: skip
+        assert replayed.stats.executed == 0
+
+
+def test_it_is_a_ledger_like_the_one_inside(tmp_path: Path) -> None:
+    """Claims, their release, times and lengths are those of the ledger."""
+    with RetryingStore(SqliteStore(tmp_path / "l.sqlite")) as ledger:
+        assert ledger.claim([b"k"]) == {b"k"}
+        ledger.release([b"k"])
+        assert ledger.release_lapsed_claims() == 0
+        assert ledger.compute_mean_seconds("m") is None
+        assert len(ledger) == 0
