@@ -30,7 +30,7 @@ class InputError(WinnowError, ValueError):
             line: Number of the line or record, starting at 1.
             received: Content that is malformed. The message shows its first characters.
             expected: Description of valid content.
-            unit: What the number counts: "line", or "record" for the objects of a JSON array.
+            unit: What the number counts: "line", "record" for the objects of a JSON array, or "row".
 
         """
         excerpt = received if len(received) <= 120 else received[:117] + "..."

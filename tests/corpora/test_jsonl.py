@@ -18,6 +18,11 @@ def test_columns_have_any_names(tmp_path: Path) -> None:
     assert titled == [("7", "T", "x"), ("8", "", "y")]
     with pytest.raises(InputError, match=r"line 1 has no column 'text'. Its columns are 'body', 'head', 'key'."):
         list(JsonlCorpus(str(path)))
-    path.write_text('{"text": " "}\n')
-    with pytest.raises(InputError, match="line 1: expected a non-empty text"):
-        list(JsonlCorpus(str(path)))
+    for value in ('" "', "NaN", "true", "null", '["x"]'):
+        path.write_text(f'{{"text": {value}}}\n')
+        with pytest.raises(InputError, match="line 1: expected a non-empty text"):
+            list(JsonlCorpus(str(path)))
+        path.write_text(f'{{"text": "x", "head": {value}}}\n')
+        if value != "null":
+            with pytest.raises(InputError, match="line 1: expected a non-empty head"):
+                list(JsonlCorpus(str(path), title="head"))

@@ -24,6 +24,10 @@ def test_a_missing_column_is_named_with_those_there_are(tmp_path: Path) -> None:
     message = r"line 2 has no column 'answers'. Its columns are 'question', 'gold'. Set dataset.parser.answers"
     with pytest.raises(InputError, match=message):
         list(JsonlQuestions(str(path)))
+    for value in ("NaN", "true", "[null]", "[Infinity]"):
+        path.write_text(f'{{"question": "who?", "answers": {value}}}\n')
+        with pytest.raises(InputError, match=r"line 1: expected a list of answers, each a string or a number"):
+            list(JsonlQuestions(str(path)))
     path.write_text("[1]\n")
     with pytest.raises(InputError, match=r"line 1: expected a JSON object; received '\[1\]'"):
         list(JsonlQuestions(str(path)))

@@ -35,5 +35,5 @@ class JsonlCorpus:
         optional_columns = {name: column for name, column in (("title", self.title), ("id", self.id)) if column}
         for line_number, row in read_columns(path, {"text": self.text} | optional_columns, "corpus.parser"):
             passage_id = require_text(row.get("id", line_number), path, line_number, self.id or "id")
-            title = str(row.get("title") or "").strip()
+            title = "" if row.get("title") in (None, "") else require_text(row["title"], path, line_number, self.title)
             yield Passage(passage_id, title, require_text(row["text"], path, line_number, self.text))

@@ -39,8 +39,8 @@ class PairScores:
 
     Attributes:
         log_odds: Log-odds (pairs,) of "true" against "false".
-        other: Total probability (pairs,) of all tokens other than "true" and "false" (RE-RAG eq. 11). It is zero for a
-            classifier.
+        other_probability: Total probability (pairs,) of all tokens other than "true" and "false" (RE-RAG eq. 11). It is
+            zero for a classifier.
 
     """
 

@@ -54,7 +54,7 @@ def read_fid(path: Path) -> Iterator[FidRow]:
             raise InputError(f"{path}: expected a list of questions with contexts; received {str(content)[:80]!r}.")
         rows = enumerate(content, start=1)
     for row_number, row in rows:
-        yield _parse_row(path, row_number, row)
+        yield _parse_row(path, row_number, row, "line" if name.endswith(".jsonl") else "record")
 
 
 def _with_split(row: FidRow, split: str) -> FidRow:
@@ -65,31 +65,31 @@ def _with_split(row: FidRow, split: str) -> FidRow:
     return FidRow(replace(row.question, question_id=question_id, split=split), row.contexts)
 
 
-def _parse_row(path: Path, row_number: int, row: Any) -> FidRow:
+def _parse_row(path: Path, row_number: int, row: Any, unit: str) -> FidRow:
     """Parse one row. Its number is that of the line or, in a JSON list, of the entry; both start at 1."""
     if not isinstance(row, dict) or not isinstance(row.get("ctxs"), list) or "question" not in row:
         raise InputError.from_line(
-            path, row_number, received=str(row), expected="an object with question, answers and ctxs", unit="record"
+            path, row_number, received=str(row), expected="an object with question, answers and ctxs", unit=unit
         )
     target = str(row.get("target") or "").strip()
-    answers = parse_answers(row.get("answers") or [target], path, row_number, unit="record")
+    answers = parse_answers(row.get("answers") or [target], path, row_number, unit=unit)
     question_id = str(row.get("id", row_number - 1))
-    question_text = require_text(row["question"], path, row_number, "question", unit="record")
+    question_text = require_text(row["question"], path, row_number, "question", unit=unit)
     question = Question(question_id, question_text, answers, target=target)
     if not row["ctxs"]:
-        raise InputError.from_line(path, row_number, received=str(row), expected="at least one context in ctxs", unit="record")
+        raise InputError.from_line(path, row_number, received=str(row), expected="at least one context in ctxs", unit=unit)
     contexts = []
     for index, entry in enumerate(row["ctxs"]):
         if not isinstance(entry, dict):
             expected = f"context {index} as an object with title and text"
-            raise InputError.from_line(path, row_number, received=str(entry), expected=expected, unit="record")
-        text = require_text(entry.get("text", ""), path, row_number, f"text of context {index}", unit="record")
+            raise InputError.from_line(path, row_number, received=str(entry), expected=expected, unit=unit)
+        text = require_text(entry.get("text", ""), path, row_number, f"text of context {index}", unit=unit)
         passage = Passage(str(entry.get("id", f"{question_id}-{index}")), str(entry.get("title", "")), text)
-        contexts.append((passage, _parse_score(entry.get("score"), path, row_number, index)))
+        contexts.append((passage, _parse_score(entry.get("score"), path, row_number, index, unit)))
     return FidRow(question, tuple(contexts))
 
 
-def _parse_score(value: Any, path: Path, row_number: int, index: int) -> float | None:
+def _parse_score(value: Any, path: Path, row_number: int, index: int, unit: str) -> float | None:
     """Convert a score to a number. It may be a string, as in DPR's files, where None or "" means that there is no score."""
     if value is None or value == "":
         return None
@@ -99,7 +99,7 @@ def _parse_score(value: Any, path: Path, row_number: int, index: int) -> float |
         score = math.nan
     if math.isnan(score):
         expected = f"a number as the score of context {index}, or none"
-        raise InputError.from_line(path, row_number, received=repr(value), expected=expected, unit="record")
+        raise InputError.from_line(path, row_number, received=repr(value), expected=expected, unit=unit)
     return score
 
 

@@ -5,6 +5,7 @@ import csv
 import gzip
 import io
 import json
+import math
 import re
 import zlib
 from collections.abc import Iterator, Mapping
@@ -226,13 +227,20 @@ def parse_answers(values: object, path: Path, line: int, *, unit: str = "line") 
         InputError: If the answers are not a list of strings or numbers, or if all of them are empty.
 
     """
-    if not isinstance(values, list | tuple) or not all(isinstance(value, str | int | float) for value in values):
+    if not isinstance(values, list | tuple) or not all(_is_text(value) for value in values):
         expected = "a list of answers, each a string or a number"
         raise InputError.from_line(path, line, received=repr(values), expected=expected, unit=unit)
     answers = dict.fromkeys(text for value in values if (text := str(value).strip()))
     if not answers:
         raise InputError.from_line(path, line, received=str(list(values)), expected="at least one non-empty answer", unit=unit)
     return tuple(answers)
+
+
+def _is_text(value: object) -> bool:
+    """Return whether a value is a text or a number. NaN, which pandas writes for a missing value, and true are neither."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, str | int) and not isinstance(value, bool)
 
 
 def require_text(value: object, path: Path, line: int, field_name: str, *, unit: str = "line") -> str:
@@ -249,7 +257,7 @@ def require_text(value: object, path: Path, line: int, field_name: str, *, unit:
         InputError: If the text is empty, or if the value has another type.
 
     """
-    text = str(value).strip() if isinstance(value, str | int | float) else ""
+    text = str(value).strip() if _is_text(value) else ""
     if not text:
         raise InputError.from_line(path, line, received=str(value), expected=f"a non-empty {field_name}", unit=unit)
     return text

@@ -139,7 +139,7 @@ _PARTICLES = frozenset({"of", "the", "and", "de", "van", "von"})
 
 @dataclass(frozen=True)
 class AnswerType(Breakdown):
-    """Group questions by the form of their first accepted answer; see `answer_type`."""
+    """Group questions by the form of their first accepted answer; see `classify_answer`."""
 
     revision: ClassVar[int] = 1
 

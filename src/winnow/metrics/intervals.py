@@ -82,10 +82,10 @@ def compute_ratio_interval(
 ) -> Interval:
     """Compute a ratio of two sums over questions, such as a precision, with its 95 % interval and both sums.
 
-    If every question adds 0 or 1 to the denominator and no more to the numerator, the ratio is a share of the questions and
-    has Wilson's interval. Any other ratio has a percentile bootstrap interval over questions, in which the denominator varies
-    too. If that interval has no width and the ratio is at most 1, it is replaced by Wilson's interval for the number of
-    questions that add to the denominator. The ratio is undefined if the denominator is 0.
+    If every question adds 0 or 1 to both sums, and no more to the numerator than to the denominator, the ratio is a share of
+    the questions and has Wilson's interval. Any other ratio has a percentile bootstrap interval over questions, in which the
+    denominator varies too. If that interval has no width and the ratio is at most 1, it is replaced by Wilson's interval for
+    the number of questions that add to the denominator. The ratio is undefined if the denominator is 0.
 
     Args:
         numerators: (questions,) Amount that each question adds to the numerator.

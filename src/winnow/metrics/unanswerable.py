@@ -42,9 +42,9 @@ class Abstention:
     """Effect of abstaining on sets that are classified as unanswerable.
 
     Attributes:
-        before: Accuracy on sets with an answer if every question is answered.
-        after: Accuracy on sets with an answer if withheld answers count as wrong.
-        abstained: Share of the sets without an answer whose answers are withheld.
+        accuracy_before: Accuracy on sets with an answer if every question is answered.
+        accuracy_after: Accuracy on sets with an answer if withheld answers count as wrong.
+        abstention_rate: Share of the sets without an answer whose answers are withheld.
 
     """
 

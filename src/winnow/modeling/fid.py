@@ -48,7 +48,7 @@ def fuse_contexts(lm: LanguageModel, rows: Sequence[Sequence[Sequence[int]]]) ->
 
 
 def generate_fused(lm: LanguageModel, rows: Sequence[Sequence[Sequence[int]]], max_new_tokens: int) -> list[str]:
-    """Generate an answer to each question from all of its contexts, with greedy decoding. `rows` is as in `fuse`."""
+    """Generate an answer to each question from all of its contexts, with greedy decoding. `rows` is as in `fuse_contexts`."""
     with torch.inference_mode():
         output = lm.model.generate(  # type: ignore[operator]  # transformers types it as Tensor | Module
             **fuse_contexts(lm, rows), max_new_tokens=max_new_tokens, do_sample=False, num_beams=1

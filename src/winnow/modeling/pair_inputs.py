@@ -58,7 +58,7 @@ class PairTokenizer:
         head: Token ids before the question.
         middle: Token ids between question and passage.
         tail: Token ids after the passage.
-        spaced: Whether to tokenise passages with a space before them. Byte-level tokenizers require it, because they
+        prepend_space: Whether to tokenise passages with a space before them. Byte-level tokenizers require it, because they
             distinguish "word" from " word".
 
     """

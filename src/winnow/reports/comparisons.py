@@ -120,7 +120,9 @@ def _build_factor_table(factor: _Factor, cells: Sequence[CellResult], seed: int)
         "these questions show with 80 % power."
     )
     if isinstance(metric, RatioMetric):
-        caption += f" A - B is the mean difference of {metric.heading} over the questions for which both cells have a value."
+        caption += (
+            f" A - B is the mean difference of the questions' own {metric.heading}, for questions with a value in both cells."
+        )
     if identical_pairs:
         caption += f" Identical answers, which are not compared: {'; '.join(identical_pairs)}."
     columns = ["A", "B", "at", f"{metric.heading}: A - B", "p", "p (Holm)", "questions", "detectable"]

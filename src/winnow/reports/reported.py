@@ -78,7 +78,7 @@ class PaperPart:
         metrics: Names of the metrics that the table or figure reports.
         reported: Values of the table or figure.
         differences: Differences between cells of the table or figure that the paper reports.
-        others: EM of other systems, by the name of the system.
+        other_systems: EM of other systems, by the name of the system.
         questions: Number of questions before and after the paper's closed-book filter, or empty if it is not reported.
         gold_only: Whether the table or figure covers only questions with a gold passage.
 

@@ -71,10 +71,10 @@ class ChatServer:
         fault_rule: Function that chooses the fault of a prompt.
         extra_latency: Function that returns the additional seconds before the reply to a prompt.
         max_choices: Maximum number of choices in a reply, even if the request asks for more by `n`.
-        polls: Number of times that a batch is reported as "in_progress" before it is completed.
+        num_polls: Number of times that a batch is reported as "in_progress" before it is completed.
         received: Number of times that each prompt arrived.
         answered: Number of complete replies to each prompt.
-        keys: Authorization headers of all requests so far.
+        authorization_headers: Authorization headers of all requests so far.
         calls: Number of chat calls so far.
         max_concurrency: Largest number of chat calls so far that were served at the same time.
 

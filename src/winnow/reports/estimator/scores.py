@@ -42,9 +42,9 @@ class ScoreSource:
     Attributes:
         name: Name of the source in the tables.
         score: Function that scores a context, on the scale of the thresholds.
-        ranking: Function that ranks the contexts of a question, best first.
-        candidates: Function that returns the thresholds to try, given the best score of each development question.
-        format: Function that formats a threshold as text.
+        rank: Function that ranks the contexts of a question, best first.
+        propose_thresholds: Function that returns the thresholds to try, given the best score of each development question.
+        format_threshold: Function that formats a threshold as text.
         is_relevant: Function that returns whether a context counts as relevant in figures 3 and 4.
 
     """
@@ -175,7 +175,7 @@ def select_answered(questions: Sequence[ScoredQuestion]) -> list[ScoredQuestion]
     return [question for question in questions if question.em is not None]
 
 
-def _paper_thresholds(best_scores: Floats) -> Sequence[float]:  # noqa: ARG001 (signature of ScoreSource.candidates)
+def _paper_thresholds(best_scores: Floats) -> Sequence[float]:  # noqa: ARG001 (signature of ScoreSource.propose_thresholds)
     """Return the probabilities that RE-RAG tries as thresholds, as log-odds."""
     return [math.log(p / (1 - p)) for p in PAPER_THRESHOLDS]
 
