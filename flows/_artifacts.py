@@ -4,8 +4,6 @@ Artifacts of different settings exist side by side. A finished artifact is recog
 only artifacts that depend on a changed setting get a new key. A `Project` is created once per configuration.
 """
 
-import glob
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -57,11 +55,6 @@ class Artifact:
             )
         check_content(self.folder)
         return self.folder
-
-    def remove_leftovers(self) -> None:
-        """Remove the checkpoints and partial folders that a killed training left beside its finished artifact."""
-        for path in self.folder.parent.glob(f"{glob.escape(self.folder.name)}.*"):
-            shutil.rmtree(path, ignore_errors=True)
 
     @property
     def identity(self) -> str:

@@ -24,6 +24,7 @@ from flows._entry import make_main
 from flows._prompts import open_prompt
 from flows._summary import Summary, progress
 from flows._track import discard_metrics, track
+from winnow.artifacts.files import remove_leftovers
 from winnow.artifacts.rankings import read_rankings
 from winnow.artifacts.tables import read_questions
 from winnow.contexts.build import build_ranked_contexts
@@ -39,7 +40,7 @@ def train_joint(configs: Sequence[DictConfig]) -> Summary:
         project = Project(cfg)
         artifact = _models.resolve_joint_models(project)
         if artifact.is_finished:
-            artifact.remove_leftovers()
+            remove_leftovers(artifact.folder)
             notes.append(f"{artifact.folder} is already trained; training was skipped.")
         else:
             print_equivalent(artifact)

@@ -20,6 +20,7 @@ from flows._entry import make_main
 from flows._prompts import open_prompt
 from flows._summary import Summary
 from flows._track import discard_metrics, track
+from winnow.artifacts.files import remove_leftovers
 from winnow.artifacts.rankings import read_rankings
 from winnow.artifacts.tables import read_questions
 from winnow.contexts.build import build_ranked_contexts
@@ -50,7 +51,7 @@ def train_reader(configs: Sequence[DictConfig]) -> Summary:
         if not cfg.reader.tuned:
             rows.append({"reader": cfg.reader.name, "": "reader.tuned is false: nothing to train"})
         elif artifact.is_finished:
-            artifact.remove_leftovers()
+            remove_leftovers(artifact.folder)
             rows.append({"reader": artifact.folder, "": "finished already"})
         else:
             _models.check_training_split(cfg, cfg.reader)

@@ -83,6 +83,12 @@ def prepare_temporary_path(path: Path, kind: str) -> Path:
     return path.with_name(f"{prefix}{get_process_name()}{suffix}")
 
 
+def remove_leftovers(folder: Path) -> None:
+    """Remove the folders named `<folder>.*`, such as checkpoints, that a killed stage left beside its finished folder."""
+    for path in folder.parent.glob(f"{glob.escape(folder.name)}.*"):
+        shutil.rmtree(path, ignore_errors=True)
+
+
 def is_temporary(path: Path) -> bool:
     """Return whether a path is, or is inside, a file or folder that `prepare_temporary_path` named."""
     return any(_TEMPORARY_NAME.fullmatch(part) for part in path.parts)
