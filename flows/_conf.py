@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from winnow.errors import ConfigError
 
@@ -54,8 +55,8 @@ def check_choices(cfg: DictConfig) -> None:
     missing_groups = [group for group in _list_default_keys() if group not in cfg]
     if missing_groups:
         raise ConfigError(
-            f"The settings lack {', '.join(missing_groups)}. Remove the override that leaves them out, or choose an option of "
-            "each (`--help` lists them)."
+            f"The settings lack {', '.join(missing_groups)}. Remove the override that leaves them out, choose an option of "
+            "each (`--help` lists them), or write params.yaml again with `python -m flows.compose`."
         )
     for group, keys in REQUIRED.items():
         if group in cfg and (missing := [key for key in keys if key not in cfg[group]]):
@@ -75,6 +76,15 @@ def check_choices(cfg: DictConfig) -> None:
 def _list_default_keys() -> tuple[str, ...]:
     """Return the top-level keys of the default configuration."""
     return tuple(str(key) for key in compose([]) if key != "hydra")
+
+
+def resolve_settings(cfg: DictConfig) -> Any:
+    """Return all settings as plain values; raise ConfigError if one refers to another that does not exist, or has no value."""
+    try:
+        return OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
+    except OmegaConfBaseException as error:
+        message = str(error.msg or error).splitlines()[0]
+        raise ConfigError(f"{error.full_key or 'settings'}: {message}. Set a value, or correct the reference.") from error
 
 
 def copy_unresolved(cfg: DictConfig) -> DictConfig:

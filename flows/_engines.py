@@ -62,7 +62,7 @@ def resolve_reader_spec(project: Project, reader: DictConfig, prompt: DictConfig
     def open_engine(check: bool) -> Engine:
         return open_reader(reader, _models.resolve_reader_path(project, reader, prompt), price=price, check=check)
 
-    budget: Any = OmegaConf.to_container(reader.engine.budget) if "budget" in reader.engine else None
+    budget: Any = OmegaConf.to_container(reader.engine.budget, resolve=True) if reader.engine.get("budget") else None
     return EngineSpec(role, key, open_engine, price, budget)
 
 
@@ -152,12 +152,14 @@ def open_engines(specs: Iterable[EngineSpec], *, check: bool = True) -> Engines:
         ConfigError: If two roles share a model and have different budgets, since the model has only one.
 
     """
-    by_key: dict[str, tuple[EngineSpec, Engine]] = {}
+    by_key: dict[str, Engine] = {}
+    by_model: dict[str, EngineSpec] = {}
     engines: dict[tuple[type, Role], Engine] = {}
     for spec in specs:
         if spec.key not in by_key:
-            by_key[spec.key] = spec, spec.open(check)
-        first, engine = by_key[spec.key]
+            by_key[spec.key] = spec.open(check)
+        engine = by_key[spec.key]
+        first = by_model.setdefault(engine.identity, spec)
         if spec.budget != first.budget:
             raise ConfigError(
                 f"The roles {first.role} and {spec.role} use the same model, which has one budget, but their budgets are "

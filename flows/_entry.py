@@ -5,12 +5,11 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
-from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf import DictConfig
 
-from flows._conf import CONF, check_choices, compose, list_groups, list_options
+from flows._conf import CONF, check_choices, compose, list_groups, list_options, resolve_settings
 from flows._hub import use_recorded_commits
 from flows._overrides import check_overrides, load_params
 from flows._prefect import run_flow
@@ -86,22 +85,13 @@ def _check_configs(stage: Stage) -> Stage:
     @functools.wraps(stage)
     def checked(configs: Sequence[DictConfig]) -> Summary:
         for cfg in configs:
-            plain = _resolve_settings(cfg)
+            plain = resolve_settings(cfg)
             check_choices(cfg)
             check_settings(cfg)
             check_secrets((name, str(value)) for name, value in flatten(plain).items())
         return stage(configs)
 
     return checked
-
-
-def _resolve_settings(cfg: DictConfig) -> Any:
-    """Return all settings as plain values; raise ConfigError if one refers to another that does not exist, or has no value."""
-    try:
-        return OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
-    except OmegaConfBaseException as error:
-        message = str(error.msg or error).splitlines()[0]
-        raise ConfigError(f"{error.full_key or 'settings'}: {message}. Set a value, or correct the reference.") from error
 
 
 def _pin_commits(stage: Stage) -> Stage:

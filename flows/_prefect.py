@@ -6,6 +6,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from flows._conf import resolve_settings
 from flows._summary import Summary
 
 
@@ -20,7 +21,7 @@ def run_flow(stage: Callable[[Sequence[DictConfig]], Summary], name: str, retrie
 
     """
     if os.environ.get("PREFECT_API_URL"):
-        plain = [OmegaConf.to_container(cfg, resolve=True) for cfg in configs]
+        plain = [resolve_settings(cfg) for cfg in configs]
         _run_under_prefect(stage, name, retries, plain)
     else:
         print(f"[{name}] Running without Prefect. Set PREFECT_API_URL to record runs on a Prefect server.")

@@ -1,7 +1,7 @@
 """Build the indexes of the corpus for the configured retriever and for the one that labels questions as answerable.
 
 python -m flows.index
-python -m flows.index retriever=dense retriever.engine.factory=HNSW32
+python -m flows.index retriever=dense retriever.engine.index_factory=HNSW32
 """
 
 from collections.abc import Sequence

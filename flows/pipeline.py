@@ -1,4 +1,7 @@
-"""Run all stages that the settings need, in order, from downloads to the report. Finished stages are not run again.
+"""Run the stages that the settings need, in order, from downloads to the report. Finished stages are not run again.
+
+A stage runs for the settings of each job. What only a value of a grid's axis or another role's model needs, such as the
+rankings of a second retriever or a fine-tuned teacher, is run by its own command.
 
 python -m flows.pipeline experiment=quick_start
 python -m flows.pipeline corpus=plain_text corpus.parser.path=texts dataset=jsonl dataset.parser.path=qa.jsonl reader=smollm2
@@ -11,11 +14,13 @@ from typing import Any
 from omegaconf import DictConfig
 
 from flows._entry import make_main
+from flows._hub import use_recorded_commits
 from flows._models import check_training_split
 from flows._summary import Summary
+from flows.acquire import acquire
 from winnow.errors import MissingArtifactError
 
-_GOALS = ("acquire", "sweep", "report")
+_GOALS = ("sweep", "report")
 """The stages whose results are wanted; the others are run when one of these lacks their artifact."""
 
 
@@ -23,9 +28,11 @@ def pipeline(configs: Sequence[DictConfig]) -> Summary:
     """Run the sweep and the report of all jobs, and before them each stage whose artifact is missing."""
     for cfg in configs:
         check_training_split(cfg, cfg.reader)
-    stages_run: list[str] = []
-    summaries = [_run_stage(stage, configs, stages_run) for stage in _GOALS]
-    report = summaries[-1]
+    acquire(configs).show()
+    stages_run = ["acquire"]
+    pinned = [use_recorded_commits(cfg) for cfg in configs]  # with the commits and checksums that `acquire` recorded
+    for stage in _GOALS:
+        report = _run_stage(stage, pinned, stages_run)
     return Summary(report.title, report.rows, f"Stages run: {', '.join(stages_run)}\n{report.note}")
 
 
@@ -46,7 +53,12 @@ def _run_stage(stage: str, configs: Sequence[DictConfig], stages_run: list[str])
         try:
             summary: Summary = function(configs)
         except MissingArtifactError as error:
-            if not error.stage or error.stage in stages_run:
+            if error.stage in stages_run:
+                raise MissingArtifactError(
+                    f"{error} The stage {error.stage} has run for the settings as they are, so that another model of them "
+                    "needs it, such as the teacher of a training or a value of the grid: run it with that choice."
+                ) from error
+            if not error.stage:
                 raise
             _run_stage(error.stage, configs, stages_run).show()
         else:

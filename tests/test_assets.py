@@ -145,6 +145,9 @@ def test_members_of_an_archive(tmp_path: Path) -> None:
     (folder / "pkg" / "code.py").write_text("raise SystemExit")
     assert fetch_asset(Asset(f"file:{folder}", str(tmp_path / "e"), members=["pkg/model/*"], size=len(BODY)), tmp_path / "d")
     assert sorted(path.name for path in (tmp_path / "e").rglob("*")) == [".asset.json", "config.json"]
+    (folder / "linked").symlink_to(folder / "pkg")
+    assert fetch_asset(Asset(f"file:{folder}", str(tmp_path / "g"), size=len(BODY)), tmp_path / "d")
+    assert (tmp_path / "g" / "linked" / "model" / "config.json").read_text() == "{}"
     with pytest.raises(AssetError, match="is larger than 1 bytes"):
         fetch_asset(Asset(f"file:{folder}", str(tmp_path / "f"), size=1), tmp_path / "d")
 

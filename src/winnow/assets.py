@@ -12,6 +12,7 @@ An address has one of these schemes:
 import fnmatch
 import hashlib
 import json
+import os
 import shutil
 import stat
 import subprocess
@@ -334,7 +335,7 @@ def _download_snapshot(asset: Asset, downloads: Path) -> Path:
 def _unpack(file: Path, asset: Asset, folder: Path) -> None:
     """Copy the selected members of an archive or folder, or a plain file. Links in archives are skipped."""
     if file.is_dir():
-        paths = (path for path in sorted(file.rglob("*")) if path.is_file())
+        paths = sorted(Path(parent, name) for parent, _, names in os.walk(file, followlinks=True) for name in names)
         _copy_members(((path.relative_to(file).as_posix(), partial(_open_binary, path)) for path in paths), asset, folder)
     elif zipfile.is_zipfile(file):
         with zipfile.ZipFile(file) as archive:

@@ -83,8 +83,8 @@ def estimate_cost(
         engines: Engines by kind of request and role. They are not run.
         ledger: Open store of finished calls.
         prices: Price of the model of each role. Roles without a price cost nothing.
-        counted: Keys of calls that an earlier estimate of the same sweep counted. They are left out here, and those of this
-            estimate are added.
+        counted: Keys of calls that an earlier estimate of the same sweep counted as certain. They are left out here, and those
+            of this estimate are added. A call that was only possible is counted again, so that the bounds of the sums hold.
 
     Returns:
         The estimate of each role.
@@ -99,7 +99,7 @@ def estimate_cost(
     by_role = {role: engine for (_, role), engine in engines.items()}
     roles = roles or dict.fromkeys(by_role)
     if counted is not None:
-        counted.update(*(run.stored.keys() | run.missing.keys() for run in runs))
+        counted |= set.intersection(*(run.stored.keys() | run.missing.keys() for run in runs))
     for run in runs:
         run.leave_out(earlier)
     return {role: _compute_bounds(role, runs, (prices or {}).get(role, Price()), by_role[role], ledger) for role in roles}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from winnow.artifacts import owners
-from winnow.artifacts.files import atomic_write
+from winnow.artifacts.files import atomic_write, remove_leftovers
 
 
 def test_temporary_files_of_ended_processes_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,3 +30,12 @@ def test_owners() -> None:
     assert owners.has_ended("not a name") is None
     assert owners.has_ended("1-1@another.host") is None
     assert owners.read_start_time(999999999) == ""
+
+
+def test_leftovers_of_a_training_are_removed_and_a_user_s_folder_is_not(tmp_path: Path) -> None:
+    """Checkpoints, the best models and partial folders by their names; nothing else beside the model."""
+    names = {"model", "model.checkpoint", "model.checkpoints", "model.best", "model.partial", "model.bak", "model2.checkpoint"}
+    for name in names:
+        (tmp_path / name).mkdir()
+    remove_leftovers(tmp_path / "model")
+    assert {path.name for path in tmp_path.iterdir()} == {"model", "model.bak", "model2.checkpoint"}

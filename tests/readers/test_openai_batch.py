@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from winnow.driver import Driver, Job
@@ -272,12 +273,12 @@ def test_an_odd_line_loses_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         download = engine._download
         seen: list[str] = []
 
-        def odd_content(file_id: str) -> str:
-            lines = download(file_id).strip().split("\n")
+        def odd_content(file_id: str) -> list[str]:
+            lines = download(file_id)
             if not seen:
                 lines = [odd, lines[0], odd, *lines[2:]]  # the second line is replaced
             seen.append(file_id)
-            return "\n".join(lines)
+            return lines
 
         monkeypatch.setattr(engine, "_download", odd_content)
         outcomes, _ = sweep(engine, tmp_path, [plan(p) for p in "abc"])
@@ -292,23 +293,40 @@ def test_half_a_character_in_a_batch_is_replaced(tmp_path: Path, monkeypatch: py
     with server.serve() as url:
         engine = reader(url, tmp_path)
         download = engine._download
-        monkeypatch.setattr(engine, "_download", lambda i: download(i).replace('"A"', '"A\\ud800"'))
+        monkeypatch.setattr(engine, "_download", lambda i: [line.replace('"A"', '"A\\ud800"') for line in download(i)])
         outcomes, _ = sweep(engine, tmp_path, [plan("a")])
         again, driver = sweep(reader(url, tmp_path), tmp_path, [plan("a")])
     assert outcomes[0].result.text == again[0].result.text == "A\N{REPLACEMENT CHARACTER}"
     assert driver.stats.executed == 0
 
 
-def test_a_result_file_that_would_fill_the_memory_stops_the_run_and_stays_on_the_server(
+def test_a_line_that_would_fill_the_memory_is_cut_and_its_request_sent_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The next run, with a larger limit, reads the same batch: it is not paid again."""
+    """The other replies of the file are stored; a reply that is short the second time is too."""
+    lengths = iter([100_000, 1])
+    server = ChatServer(reply=lambda prompt: "x" * next(lengths) if prompt == "long" else "A")
+    with server.serve() as url:
+        monkeypatch.setattr("winnow.readers.reply_limit.MAX_REPLY_BYTES", 10_000)
+        outcomes, _ = sweep(reader(url, tmp_path), tmp_path, [plan("long"), plan("short")])
+    assert [outcomes[n].result.text for n in (0, 1)] == ["x", "A"]
+    assert server.received == {"long": 2, "short": 1}
+
+
+def test_a_download_that_breaks_off_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The results are paid already: a lost connection ends no run."""
     server = ChatServer()
     with server.serve() as url:
-        with monkeypatch.context() as patch:
-            patch.setattr("winnow.readers.reply_limit.MAX_FILE_BYTES", 20)
-            with pytest.raises(ReaderError, match=r"The result file batch-0-out is larger than 0 MiB"):
-                sweep(reader(url, tmp_path), tmp_path, [plan("a")])
-        outcomes, _ = sweep(reader(url, tmp_path), tmp_path, [plan("a")])
+        engine = reader(url, tmp_path)
+        files = engine._client.files.with_streaming_response
+        content, failures = files.content, iter([httpx.ReadError("cut"), httpx.RemoteProtocolError("cut")])
+
+        def broken(file_id: str) -> Any:
+            if (failure := next(failures, None)) is not None:
+                raise failure
+            return content(file_id)
+
+        monkeypatch.setattr(files, "content", broken)
+        outcomes, _ = sweep(engine, tmp_path, [plan("a")])
     assert outcomes[0].result.text == "A"
     assert len(server._batches) == 1

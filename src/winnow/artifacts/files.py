@@ -15,6 +15,7 @@ from winnow.errors import DiskFullError
 
 _STALE_AFTER_SECONDS = 7 * 24 * 3600
 """Age at which a temporary file of another host is removed."""
+_LEFTOVER_SUFFIXES = (".best", ".checkpoint", ".checkpoint.old", ".checkpoint.partial", ".checkpoints", ".partial")
 _TEMPORARY_NAME = re.compile(r"\..+\.\d+-\d*@.*\.[a-z]+")
 """A dot, the final name, the process that writes the file, and what the file is for; see `prepare_temporary_path`."""
 
@@ -84,9 +85,9 @@ def prepare_temporary_path(path: Path, kind: str) -> Path:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove the folders named `<folder>.*`, such as checkpoints, that a killed stage left beside its finished folder."""
-    for path in folder.parent.glob(f"{glob.escape(folder.name)}.*"):
-        shutil.rmtree(path, ignore_errors=True)
+    """Remove the checkpoints and partial folders that a killed training left beside its finished folder."""
+    for suffix in _LEFTOVER_SUFFIXES:
+        shutil.rmtree(folder.with_name(folder.name + suffix), ignore_errors=True)
 
 
 def is_temporary(path: Path) -> bool:

@@ -85,7 +85,7 @@ def read_result(key: object, value: object, seconds: object, crc: object) -> Res
 
     Args:
         key: Key of the call.
-        value: Encoded result as bytes (see `encode`).
+        value: Encoded result as bytes (see `encode_result`).
         seconds: Engine time of the call.
         crc: Stored checksum of key and value.
 
@@ -151,14 +151,14 @@ def _parse_infinity(name: str) -> float:
 
 
 def decode_result(value: bytes, seconds: float = 0.0) -> Result:
-    """Decode a result that `encode` wrote.
+    """Decode a result that `encode_result` wrote.
 
     Args:
         value: JSON in UTF-8.
         seconds: Engine time of the call, which becomes part of the result's usage.
 
     Raises:
-        ValueError, KeyError or TypeError: If `encode` cannot have written the value.
+        ValueError, KeyError or TypeError: If `encode_result` cannot have written the value.
 
     """
     try:

@@ -23,7 +23,7 @@ from winnow.errors import CallRefusedError, ConfigError, ReaderError
 from winnow.keys import compute_request_key
 from winnow.readers.openai_engine import OpenAIEngine, require_generate
 from winnow.readers.openai_protocol import ModelMismatchError, RetryableError
-from winnow.readers.reply_limit import read_limited
+from winnow.readers.reply_limit import read_lines
 from winnow.records import Decoding, Failed, Generate, Generation, Message, Request, Result, TooLong, Usage
 
 if TYPE_CHECKING:
@@ -264,7 +264,7 @@ class OpenAIBatchReader(OpenAIEngine):
         A line without a result, or in an unknown format, is skipped, and its request is sent again. A permanent refusal
         stops the reader after all results are returned.
         """
-        for line in self._with_retries(lambda: self._download(file_id)).split("\n"):
+        for line in self._with_retries(lambda: self._download(file_id)):
             if not line.strip():
                 continue
             try:
@@ -280,10 +280,16 @@ class OpenAIBatchReader(OpenAIEngine):
             if result is not None:
                 yield key, result
 
-    def _download(self, file_id: str) -> str:
-        """Return the text of a result file."""
-        with self._client.files.with_streaming_response.content(file_id) as response:
-            return read_limited(response.iter_bytes(), file_id)
+    def _download(self, file_id: str) -> list[str]:
+        """Return the lines of a result file."""
+        import httpx
+
+        try:
+            with self._client.files.with_streaming_response.content(file_id) as response:
+                return read_lines(response.iter_bytes())
+        except httpx.HTTPError as error:
+            failure = RetryableError(f"the download of {file_id} broke off ({type(error).__name__})")
+        raise failure
 
     def _convert_line(self, key: str, row: Mapping[str, Any]) -> BatchResult | None:
         """Convert a line to its result.

@@ -291,7 +291,7 @@ def _replace_lone_surrogates(text: str) -> str:
 def _parse_choice(choice: Mapping[str, Any]) -> Generation:
     """Parse one choice of a reply, without its usage."""
     text = choice["message"].get("content")
-    text = "" if text is None else text
+    text = "" if text is None or text == [] else text
     if not isinstance(text, str):
         raise TypeError(f"content is {type(text).__name__}")
     text = _replace_lone_surrogates(text)

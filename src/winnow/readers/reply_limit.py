@@ -6,8 +6,6 @@ from typing import Any
 from winnow.errors import ReaderError
 
 MAX_REPLY_BYTES = 64 * 2**20
-MAX_FILE_BYTES = 2**30
-"""Maximum size of a result file of the Batch API, which contains up to 50,000 replies."""
 
 
 async def limit_reply(reply: Any) -> None:
@@ -33,23 +31,26 @@ async def limit_reply(reply: Any) -> None:
     reply._content = bytes(body)  # the client returns this attribute instead of reading the body a second time
 
 
-def read_limited(chunks: Iterable[bytes], name: str) -> str:
-    """Read a result file as text. Bytes that are not UTF-8 are replaced, so that they spoil only their own line.
+def read_lines(chunks: Iterable[bytes]) -> list[str]:
+    """Read the lines of a result file, each of which contains one reply.
+
+    A line of more than `MAX_REPLY_BYTES` is cut, so that it cannot fill the memory; it is then not valid JSON. Bytes that are
+    not UTF-8 are replaced. Neither spoils another line.
 
     Args:
         chunks: Decompressed content of the file.
-        name: Name of the file, for the error message.
-
-    Raises:
-        ReaderError: If the file is larger than `MAX_FILE_BYTES`.
 
     """
-    content = bytearray()
+    lines: list[str] = []
+    line = bytearray()
     for chunk in chunks:
-        content += chunk
-        if len(content) > MAX_FILE_BYTES:
-            raise ReaderError(
-                f"The result file {name} is larger than {MAX_FILE_BYTES // 2**20} MiB, which is too large for the replies of "
-                "a batch. Check the address in reader.engine.base_url, or send smaller batches (reader.engine.capacity)."
-            )
-    return content.decode(errors="replace")
+        *ended, rest = chunk.split(b"\n")
+        for part in ended:
+            lines.append(_cut(line + part))
+            line.clear()
+        line += rest[: MAX_REPLY_BYTES + 1 - len(line)]
+    return [*lines, _cut(line)]
+
+
+def _cut(line: bytearray) -> str:
+    return line[:MAX_REPLY_BYTES].decode(errors="replace")
