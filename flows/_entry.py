@@ -86,9 +86,9 @@ def _check_configs(stage: Stage) -> Stage:
     def checked(configs: Sequence[DictConfig]) -> Summary:
         for cfg in configs:
             plain = resolve_settings(cfg)
+            check_secrets((name, str(value)) for name, value in flatten(plain).items())
             check_choices(cfg)
             check_settings(cfg)
-            check_secrets((name, str(value)) for name, value in flatten(plain).items())
         return stage(configs)
 
     return checked

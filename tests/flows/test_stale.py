@@ -37,7 +37,7 @@ def texts(tmp_path: Path) -> list[str]:
     (source / "a.txt").write_text("one")
     (source / "b.txt").write_text("two")
     folder = tmp_path / "asset"
-    fetch_asset(Asset(f"file:{source}", str(folder), "0" * 64, size=1), tmp_path / "downloads")
+    fetch_asset(Asset(f"file:{source}", str(folder), "0" * 64, size=10**6), tmp_path / "downloads")
     asset = f"+corpus.asset={{address: 'file:{source}', path: '{folder}', sha256: '{'0' * 64}'}}"
     return ["corpus=plain_text", f"corpus.parser.path={folder}", asset]
 
@@ -59,7 +59,7 @@ def test_an_edited_asset_is_another_input(texts: list[str], tmp_path: Path) -> N
 
 def test_an_edited_asset_is_not_fetched_over(texts: list[str], tmp_path: Path) -> None:
     """`acquire` names the folder instead of overwriting it or passing it as complete."""
-    asset = Asset(f"file:{tmp_path / 'source'}", str(tmp_path / "asset"), "0" * 64, size=1)
+    asset = Asset(f"file:{tmp_path / 'source'}", str(tmp_path / "asset"), "0" * 64, size=10**6)
     assert not fetch_asset(asset, tmp_path / "downloads")
     (tmp_path / "asset" / "a.txt").write_text("uno")
     with pytest.raises(AssetError, match=f"The files in {tmp_path / 'asset'} have changed since they were unpacked"):
