@@ -49,7 +49,7 @@ from pathlib import Path
 from winnow.tracking import Tracker
 tracker = Tracker(sys.argv[1], "winnow", Path(sys.argv[2]))
 if "run" in sys.argv:
-    tracker.start("r", params={}, tags={}).end()
+    tracker.start_run("r", params={}, tags={}).end()
 """
 
 

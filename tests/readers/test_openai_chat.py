@@ -53,7 +53,7 @@ def test_a_failure_is_tried_again_until_it_is_answered(tmp_path: Path, fault: Fa
     """Twelve prompts, each failing twice: all are answered, each came three times, each is stored once."""
     server = ChatServer(fault_rule=lambda _, time: fault if time <= 2 else None)
     with server.serve() as url:
-        reader = OpenAIReader("m", "m", url, pacing=FAST)
+        reader = OpenAIReader("m", "m", url, pacing=replace(FAST, failure_threshold=100))
         outcomes, driver = sweep(reader, tmp_path / "l.sqlite", [plan(request(f"q{n}")) for n in range(12)])
     assert {o.result.text for o in outcomes.values()} == {f"Q{n}/stop" for n in range(12)}
     assert set(server.received.values()) == {3}

@@ -103,7 +103,7 @@ sys.path[:0] = {path!r}
 from test_loop import *
 from winnow.synthetic.facts import Facts, FactsSettings
 world = Facts(FactsSettings(train=12, dev=6, test=6, contexts=4, values=4, first_names=8, last_names=8, seed=3))
-groups, dev = ([Group(c.question, c.contexts) for c in world.split(name)] for name in ("train", "dev"))
+groups, dev = ([Group(c.question, c.contexts) for c in world.generate_cases(name)] for name in ("train", "dev"))
 train({base!r}, Path({out!r}), groups, dev, {kill})
 """
 
