@@ -50,7 +50,7 @@ class Artifact:
         if not self.is_finished:
             raise MissingArtifactError(
                 f"{self.folder} does not exist or is not finished. Run `python -m flows.{self.stage}` with the same settings "
-                "first (`python -m flows.pipeline` runs every stage that they need).",
+                "first (`python -m flows.pipeline` runs the stages that they need).",
                 self.stage,
             )
         check_content(self.folder)
