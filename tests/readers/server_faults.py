@@ -90,7 +90,7 @@ FAULTS |= {
     for path, values in {
         "choices": ({}, "x", 3, [None], [[]], ["x"], [{}], ...),
         "choices.0.message": (None, [], "x", 3, ...),
-        "choices.0.message.content": (3, 0, False, True, {}, [], ["x"], [{"type": "image"}]),
+        "choices.0.message.content": (3, 0, False, True, {}, ["x"], [{"type": "image"}]),
         "choices.0.index": (7, -1, "0", None, 1.5, ...),
         "model": (3, [], {}, "another"),
     }.items()

@@ -77,6 +77,8 @@ def test_replies_and_outcomes() -> None:
         filtered = {"message": message, "finish_reason": "content_filter"}
         assert PROTOCOL.parse_reply(reply(choice=filtered), [REQUEST])[0] == Generation("", "content_filter", Usage(7, 3))
     assert PROTOCOL.parse_reply(reply(choices=[]), [REQUEST])[0] == Generation("", "empty", Usage(7, 3))
+    for content in (None, []):
+        assert PROTOCOL.parse_reply(reply(choice={"message": {"content": content}}), [REQUEST])[0].text == ""
     logged = {"logprobs": {"content": [{"logprob": -0.5}, {"logprob": -1.0}]}}
     assert PROTOCOL.parse_reply(reply(choice=logged), [REQUEST])[0].logprobs == (-0.5, -1.0)
 
