@@ -41,7 +41,7 @@ format: .venv/installed-$(EXTRA)
 	ruff check --fix .
 
 ui: .venv/installed-$(EXTRA)
-	mlflow server --host 127.0.0.1 --port 5000 --backend-store-uri sqlite:///$(CURDIR)/mlflow.db --artifacts-destination $(CURDIR)/mlartifacts
+	python -m flows.ui
 
 prefect-ui: .venv/installed-$(EXTRA)
 	prefect server start --host 127.0.0.1 --port 4200

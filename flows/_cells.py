@@ -17,7 +17,7 @@ from flows._engines import resolve_engine_spec
 from flows._grid import expand_grid
 from flows._prompts import open_prompt
 from flows._schema import check_settings
-from winnow.errors import ConfigError
+from winnow.errors import ConfigError, MissingArtifactError
 from winnow.protocols import Strategy
 from winnow.sweeps.labels import CellLabels
 from winnow.sweeps.spec import CellSpec, QuestionSelection, describe_varying_settings
@@ -99,6 +99,17 @@ def resolve_closed_book_artifact(project: Project) -> Artifact:
         "closed_book": cfg.closed_book,
     }
     return project.resolve_artifact("closed_book", "closed_book", cfg.reader.name, inputs)
+
+
+def require_finished(specs: Sequence[CellSpec]) -> None:
+    """Raise MissingArtifactError if a cell is not finished."""
+    missing = [spec for spec in specs if not spec.is_finished]
+    if missing:
+        raise MissingArtifactError(
+            f"{len(missing)} of {len(specs)} cells are not finished, such as {missing[0].folder}. Run `python -m flows.sweep` "
+            "with the same settings first.",
+            "sweep",
+        )
 
 
 def needs_relevance(cfg: DictConfig) -> bool:

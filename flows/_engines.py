@@ -3,7 +3,7 @@
 A role is the part that an engine plays in a strategy: reader, rewriter, judge, verifier, estimator or search.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -12,6 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 from flows import _models
 from flows._artifacts import Project
 from flows._build import build
+from flows._prefect import run_in_blocks
 from flows._summary import progress
 from winnow.artifacts.provenance import compute_key
 from winnow.artifacts.tables import read_passages
@@ -170,19 +171,36 @@ def open_engines(specs: Iterable[EngineSpec], *, check: bool = True) -> Engines:
 
 
 def iter_outcomes(
-    engines: Engines, ledger: CallStore, jobs: Iterable[Job[T]], total: int, label: str, stats: RunStats | None = None
+    open_all: Callable[[], Engines],
+    ledger: CallStore,
+    jobs: Callable[[], Iterable[Job[T]]],
+    total: int,
+    label: str,
+    stats: RunStats | None = None,
 ) -> Iterator[Outcome[T]]:
-    """Run jobs and yield their outcomes, with a progress bar; the engines are closed at the end.
+    """Run jobs and yield their outcomes, with a progress bar; under Prefect, in blocks that are retried alone.
 
     Args:
-        engines: Open engines.
+        open_all: Function that opens the engines; they are closed at the end.
         ledger: Store of finished calls.
-        jobs: Jobs to run; they are consumed lazily.
+        jobs: Function that creates the jobs, which are consumed lazily. Their tags are distinct.
         total: Number of jobs, for the progress bar.
         label: Text beside the progress bar.
         stats: Counts of calls to update, if the caller needs them.
 
     """
+
+    def start(finished: Container[Hashable]) -> Iterator[Outcome[T]]:
+        remaining = (job for job in jobs() if job.tag not in finished)
+        return _drive(open_all(), ledger, remaining, total, label, stats)
+
+    return run_in_blocks(start, total, label)
+
+
+def _drive(
+    engines: Engines, ledger: CallStore, jobs: Iterable[Job[T]], total: int, label: str, stats: RunStats | None
+) -> Iterator[Outcome[T]]:
+    """Run jobs on a new driver with a progress bar, and close the engines at the end."""
     distinct = list({id(engine): engine for engine in engines.values()}.values())
     max_active = max(MAX_ACTIVE, *(engine.capacity for engine in distinct))  # a batch fills only if as many plans are active
     with progress(label, total) as advance:

@@ -1,4 +1,4 @@
-"""Command-line interface that all stages share: `--params FILE`, Hydra overrides, `-m` multiruns and `--help`."""
+"""Command-line interface that all stages share: `--params`, `--track`, Hydra overrides, `-m` multiruns and `--help`."""
 
 import functools
 import os
@@ -18,6 +18,7 @@ from flows._schema import check_settings
 from flows._secrets import check_secrets
 from flows._seeds import expand_seeds
 from flows._summary import Summary
+from flows._tracked import restore_artifacts, track_artifacts
 from winnow.artifacts.provenance import flatten
 from winnow.errors import ConfigError, WinnowError
 
@@ -66,13 +67,18 @@ def make_main(
             check_secrets((word.partition("=")[0], word) for word in arguments)
             if {"--help", "-h"} & set(arguments):
                 print(_format_help(name, sys.modules[stage.__module__].__doc__ or ""))
-            elif "--params" in arguments:
-                _with_short_errors(functools.partial(run_flow, stage, name, retries))([_load_params(arguments, grid)])
+                return
+            target, arguments = _take_value(arguments, "--track", "a folder, for example --track tracked/index")
+            chosen = _track_artifacts(stage, Path(target)) if target else stage
+            params, arguments = _take_value(arguments, "--params", "a file, for example --params params.yaml")
+            if params:
+                cfg = load_params(Path(params), arguments, grid=grid)
+                _with_short_errors(functools.partial(run_flow, chosen, name, retries))([cfg])
             else:
                 arguments = _replace_former_names(arguments)
                 sys.argv[1:] = arguments
                 check_overrides(_select_overrides(arguments), grid=grid)
-                _run_hydra(stage, name, retries)
+                _run_hydra(chosen, name, retries)
         except WinnowError as error:
             sys.exit(f"{type(error).__name__}: {error}")
 
@@ -89,9 +95,23 @@ def _check_configs(stage: Stage) -> Stage:
             check_secrets((name, str(value)) for name, value in flatten(plain).items())
             check_choices(cfg)
             check_settings(cfg)
+        restore_artifacts(str(configs[0].paths.ledger))
         return stage(configs)
 
     return checked
+
+
+def _track_artifacts(stage: Stage, target: Path) -> Stage:
+    """Wrap a stage to link its artifacts into a folder that DVC tracks."""
+
+    @functools.wraps(stage)
+    def tracked(configs: Sequence[DictConfig]) -> Summary:
+        summary = stage(configs)
+        if not configs[0].get("dry_run"):
+            track_artifacts(target, summary.artifacts)
+        return summary
+
+    return tracked
 
 
 def _pin_commits(stage: Stage) -> Stage:
@@ -199,13 +219,14 @@ def _with_short_errors(task: Callable[[Configs], None]) -> Callable[[Configs], N
     return guarded
 
 
-def _load_params(arguments: Sequence[str], grid: bool) -> DictConfig:
-    """Load the file after `--params`, and apply the other arguments as overrides."""
-    flag_index = arguments.index("--params")
-    if flag_index + 1 == len(arguments):
-        raise ConfigError("--params needs a file, for example --params params.yaml.")
-    overrides = [*arguments[:flag_index], *arguments[flag_index + 2 :]]
-    return load_params(Path(arguments[flag_index + 1]), overrides, grid=grid)
+def _take_value(arguments: Sequence[str], flag: str, expected: str) -> tuple[str, list[str]]:
+    """Return the value after a flag, or "" without the flag, and the other arguments."""
+    if flag not in arguments:
+        return "", list(arguments)
+    index = arguments.index(flag)
+    if index + 1 == len(arguments):
+        raise ConfigError(f"{flag} needs {expected}.")
+    return arguments[index + 1], [*arguments[:index], *arguments[index + 2 :]]
 
 
 def _format_help(name: str, doc: str) -> str:
@@ -213,8 +234,10 @@ def _format_help(name: str, doc: str) -> str:
     listed = "\n".join(f"  {group:<10} {', '.join(list_options(group))}" for group in list_groups())
     plain = [key for key in map(str, compose([])) if key not in list_groups() and key != "hydra"]
     return (
-        f"{doc.strip()}\n\nUsage: python -m flows.{name} [-m] [group=option ...] [key=value ...] [--params FILE]\n"
-        "With -m, key=a,b,c runs one job per value.\n\n"
+        f"{doc.strip()}\n\nUsage: python -m flows.{name} [-m] [group=option ...] [key=value ...] [--params FILE] "
+        "[--track FOLDER]\n"
+        "With -m, key=a,b,c runs one job per value. --params reads the settings from a file, as the stages of dvc.yaml do; "
+        "--track links the finished artifacts into a folder for DVC.\n\n"
         f"Groups and their options (conf/<group>/<option>.yaml):\n{listed}\n\nOther settings (conf/config.yaml):\n"
         f"  {' '.join(plain)}\n\nAdd --cfg job to print the composed settings without running the stage."
     )

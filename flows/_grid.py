@@ -6,6 +6,7 @@ An axis of the grid is a group with names of its options (`strategy: [concatenat
 
 import itertools
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any
 
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
@@ -80,6 +81,7 @@ def _are_options(axis: str, values: DictConfig) -> bool:
     return named and all(isinstance(option, DictConfig) for option in values.values())
 
 
+@cache
 def _load_option(group: str, name: str) -> Any:
     """Compose one option of a group and return its settings as plain values, with unresolved interpolations."""
     if name not in list_options(group):

@@ -17,6 +17,7 @@ from winnow.artifacts.provenance import compute_key, describe_code, read_manifes
 from winnow.errors import ConfigError, suggest_name
 from winnow.metrics.base import JudgedMetric, Metric, Row, Sample, collect_inputs
 from winnow.metrics.breakdowns import Breakdown
+from winnow.metrics.intervals import UNDEFINED
 from winnow.reports.cells import CellResult
 from winnow.sweeps.samples import build_judge_jobs, collect_judged_rows, read_samples
 from winnow.sweeps.spec import CellSpec
@@ -70,18 +71,41 @@ def read_results(cfg: DictConfig, specs: Sequence[CellSpec], *, hidden: Iterable
     ]
 
 
+def build_cell_rows(results: Sequence[CellResult]) -> list[dict[str, str]]:
+    """Build the table that a sweep or report prints, a row per cell: the first metric with its interval, others as means.
+
+    Only headline metrics are shown, and columns in which no cell has an entry are left out, so that a row fits on one line.
+    """
+    rows = []
+    for result in results:
+        labels = result.labels
+        row = {"strategy": labels.strategy, "k": str(labels.k), "gold": labels.gold}
+        row |= {name: getattr(labels, name) for name in ("setting", "seed", "code")} | {"n": str(len(result.samples))}
+        headlines = [metric for metric in result.metrics if metric.headline]
+        for number, metric in enumerate(headlines):
+            interval = result.compute_interval(metric.name, 0)
+            row[metric.heading] = metric.format(interval) if number == 0 else metric.format_mean(interval)
+        rows.append(row)
+    names = dict.fromkeys(name for row in rows for name in row)
+    shown = [name for name in names if any(row.get(name, "") not in ("", UNDEFINED) for row in rows)]
+    return [{name: row.get(name, UNDEFINED) for name in shown} for row in rows]
+
+
 Judged = Mapping[str, Mapping[str, Sequence[Row | None]]]
 """Rows of judged metrics by the key of the cell and the name of the metric."""
 
 
 def _judge(cfg: DictConfig, metrics: Sequence[Metric], samples: Mapping[str, Sequence[Sample]]) -> Judged:
     """Run the calls of the judged metrics and return their rows."""
-    jobs = build_judge_jobs(metrics, samples)
-    if not jobs:
+    total = len(build_judge_jobs(metrics, samples))
+    if not total:
         return {}
-    engines = open_engines([resolve_engine_spec(Project(cfg), "judge")])
+    specs = [resolve_engine_spec(Project(cfg), "judge")]
     with open_ledger(cfg) as ledger:
-        return collect_judged_rows(iter_outcomes(engines, ledger, jobs, len(jobs), "judging answers"), samples)
+        outcomes = iter_outcomes(
+            lambda: open_engines(specs), ledger, lambda: build_judge_jobs(metrics, samples), total, "judging answers"
+        )
+        return collect_judged_rows(outcomes, samples)
 
 
 def compute_metrics_digest(cfg: DictConfig) -> str:

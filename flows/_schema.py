@@ -95,6 +95,7 @@ SETTINGS: Mapping[str, Any] = {
             "train_joint",
             "closed_book",
             "sweep",
+            "calls",
         )
     },
 }

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -19,12 +20,14 @@ class Summary:
         title: Title of the table, or the whole result if there is no table.
         rows: Rows of the table, all with the same columns.
         note: Text below the table, such as the path of a report.
+        artifacts: Folders of the finished artifacts, which `--track` tracks.
 
     """
 
     title: str
     rows: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
     note: str = ""
+    artifacts: Sequence[Path] = ()
 
     def show(self) -> None:
         """Print the title, the table and the note."""

@@ -1,7 +1,7 @@
 """Logs stages and cells to MLflow, with the tags, parameters and data set that every run has."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,20 +15,32 @@ from winnow.reports.cells import CellResult
 from winnow.sweeps.run import LoadedCell
 from winnow.tracking import DatasetRef, Run, Tracker
 
+VIEW = "cells"
+"""Name of the saved view of an experiment, which MLflow's page shows with `viewStateShareKey=cells`."""
 
-def open_tracker(cfg: DictConfig) -> Tracker:
-    """Open the MLflow store of the settings; a relative SQLite path is made absolute."""
-    uri = str(cfg.tracking.uri)
+
+def resolve_uri(uri: str) -> str:
+    """Return the address of an MLflow store with an absolute path."""
     scheme, separator, path = uri.partition("sqlite:///")
-    if separator and not scheme and not path.startswith("/"):
-        uri = f"sqlite:///{Path(path).resolve()}"
-    return Tracker(uri, cfg.tracking.experiment, Path(cfg.tracking.artifacts))
+    return f"sqlite:///{Path(path).resolve()}" if separator and not scheme and not path.startswith("/") else uri
+
+
+def open_tracker(tracking: Mapping[str, Any]) -> Tracker:
+    """Open the MLflow store and the experiment of the settings `tracking`."""
+    return Tracker(resolve_uri(str(tracking["uri"])), str(tracking["experiment"]), Path(tracking["artifacts"]))
+
+
+def save_view(tracker: Tracker, results: Sequence[CellResult]) -> None:
+    """Save the view of an experiment that shows its cells: their first metric and %Unk, strategy, k and gold."""
+    names = [metric.name for metric in results[0].metrics]
+    shown = [name for name in names if name in (names[0], "unk")]
+    tracker.save_view(VIEW, metrics=shown, params=["strategy", "k", "gold"], search="tags.stage = 'sweep'")
 
 
 @contextmanager
 def track(project: Project, stage: str, artifact: Artifact, params: Mapping[str, Any]) -> Iterator[Run]:
     """Open an MLflow run for a stage; it ends as FINISHED, or as FAILED if the block raises."""
-    run = open_tracker(project.cfg).start_run(
+    run = open_tracker(_to_plain(project.cfg)["tracking"]).start_run(
         artifact.folder.name,
         params={**_build_common_params(_to_plain(project.cfg)), **params},
         tags=_build_tags(stage, artifact.key, str(project.cfg.sweep.name)),
@@ -55,7 +67,7 @@ def log_cell(runs: Tracker, cell: LoadedCell, result: CellResult, metrics: str) 
     spec, labels = cell.spec, cell.spec.labels
     tags = _build_tags("sweep", spec.key, str(spec.config["sweep"]["name"]))
     known = runs.find_run(config_hash=spec.key, sweep=tags["sweep"])
-    predictions = read_content_digest(spec.folder)
+    manifest, predictions = read_manifest(spec.folder), read_content_digest(spec.folder)
     if known is not None and (known.get_tag("metrics"), known.get_tag("predictions")) == (metrics, predictions):
         return
     run = known
@@ -65,15 +77,16 @@ def log_cell(runs: Tracker, cell: LoadedCell, result: CellResult, metrics: str) 
         settings = {"rank_by": labels.rank_by, "weight_by": labels.weight_by, "decoding": spec.config["decoding"]}
         params = {**_build_common_params(spec.config), **names, **settings}
         data = _describe_dataset(str(spec.config["dataset"]["name"]), spec.questions.path.parent)
-        run = runs.start_run(title, params=params, tags=tags, data=[data])
+        run = runs.start_run(title, params=params, tags=tags, data=[data], started=manifest.get("started"))
         run.log_text(yaml.safe_dump(json.loads(json.dumps(spec.config)), sort_keys=False), "config.yaml")
     if run.get_tag("predictions") != predictions:
         run.log_file(spec.predictions)
     run.log_metrics(_compute_metrics(cell, result))
     run.set_tag("metrics", metrics)
     run.set_tag("predictions", predictions)
-    run.set_tag("git", str(read_manifest(spec.folder)["git"]))
-    run.end()
+    for name, text in _build_source_tags("sweep", str(manifest["git"])).items():
+        run.set_tag(name, text)
+    run.end(ended=manifest.get("finished"))
 
 
 def _compute_metrics(cell: LoadedCell, result: CellResult) -> dict[str, float]:
@@ -95,7 +108,13 @@ def _build_common_params(settings: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _build_tags(stage: str, key: str, sweep: str) -> dict[str, str]:
-    return {"stage": stage, "config_hash": key, "git": get_git_revision(), "sweep": sweep}
+    return {"stage": stage, "config_hash": key, "sweep": sweep, **_build_source_tags(stage, get_git_revision())}
+
+
+def _build_source_tags(stage: str, revision: str) -> dict[str, str]:
+    """Return the tags that MLflow's page shows as the source of a run; "git" also says whether files were changed."""
+    source = {"mlflow.source.name": f"python -m flows.{stage}", "mlflow.source.type": "LOCAL"}
+    return {"git": revision, "mlflow.source.git.commit": revision.removesuffix("+changed"), **source}
 
 
 def _describe_dataset(name: str, questions: Path) -> DatasetRef:

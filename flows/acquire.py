@@ -34,7 +34,7 @@ def acquire(configs: Sequence[DictConfig]) -> Summary:
         rows.append({"asset": asset.address, "folder": asset.path, "": "fetched" if fresh else "present already"})
     for cfg in configs:
         rows += [{"asset": name, "folder": str(LOCK), "": f"commit {commit}"} for name, commit in record_commits(cfg).items()]
-    return Summary("Assets", rows)
+    return Summary("Assets", rows, artifacts=[Path(asset.path) for asset in assets.values()])
 
 
 def _dry_run(assets: Sequence[Asset]) -> Summary:

@@ -31,7 +31,7 @@ def closed_book(configs: Sequence[DictConfig]) -> Summary:
     if configs[0].dry_run:
         rows = [row for cfg in configs for row in _dry_run(Project(cfg))]
         return Summary("Dry run: no call was made", rows)
-    rows = []
+    rows, folders = [], []
     for project in map(Project, configs):
         artifact = resolve_closed_book_artifact(project)
         if not artifact.is_finished:
@@ -40,15 +40,22 @@ def closed_book(configs: Sequence[DictConfig]) -> Summary:
         is_kept = parquet.read(artifact.folder / "closed_book.parquet", contracts.CLOSED_BOOK)["kept"].to_pylist()
         counts = {"questions": len(is_kept), "answered": len(is_kept) - sum(is_kept), "kept": sum(is_kept)}
         rows.append({"closed book": artifact.folder, **counts})
-    return Summary("Closed-book filter", rows)
+        folders.append(artifact.folder)
+    return Summary("Closed-book filter", rows, artifacts=folders)
 
 
 def _write_answers(project: Project, artifact: Artifact) -> None:
     """Ask the reader every question without passages, and write its answers."""
     questions = _read_questions(project)
-    engines = open_engines([resolve_engine_spec(project, "reader")])
+    specs = [resolve_engine_spec(project, "reader")]
     with open_ledger(project.cfg) as ledger:
-        outcomes = iter_outcomes(engines, ledger, _build_jobs(project, questions), len(questions), "asking without passages")
+        outcomes = iter_outcomes(
+            lambda: open_engines(specs),
+            ledger,
+            lambda: _build_jobs(project, questions),
+            len(questions),
+            "asking without passages",
+        )
         answers = {outcome.tag: outcome.result.text for outcome in outcomes}
     rows = [build_closed_book_row(question, answers[n]) for n, question in enumerate(questions)]
     with track(project, "closed_book", artifact, {"k": 0, "strategy": "closed_book"}) as run:

@@ -19,7 +19,9 @@ from winnow.records import Passage
 
 def corpus(configs: Sequence[DictConfig]) -> Summary:
     """Write the corpus of each job."""
-    return Summary("Corpus", [_write_corpus(Project(cfg)) for cfg in configs])
+    projects = [Project(cfg) for cfg in configs]
+    rows = [_write_corpus(project) for project in projects]
+    return Summary("Corpus", rows, artifacts=[project.corpus.folder for project in projects])
 
 
 def _write_corpus(project: Project) -> dict[str, object]:

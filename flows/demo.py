@@ -5,18 +5,15 @@ python -m flows.demo
 """
 
 import os
-import socket
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from flows._servers import find_free_port, run_server
 from winnow.errors import WinnowError
-
-_STARTUP_SECONDS = 120
 
 
 def main() -> None:
@@ -28,7 +25,7 @@ def main() -> None:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path}
     try:
-        if _run_dvc(["status", "--quiet"], environment) == 0:
+        if _run_dvc(["status", "--quiet", "dvc.yaml"], environment) == 0:
             print("All stages are up to date; nothing was run.")
         else:
             with prefect_server(environment) as url:
@@ -53,45 +50,14 @@ def prefect_server(environment: dict[str, str]) -> Iterator[str]:
         The address of the server.
 
     """
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     home = Path(".prefect").resolve()
     home.mkdir(exist_ok=True)
+    port = find_free_port()
     url = f"http://127.0.0.1:{port}"
-    with (home / "server.log").open("w") as log:
-        server = subprocess.Popen(
-            [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)],
-            env={**environment, "PREFECT_HOME": str(home)},
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
-    try:
-        _wait_until_healthy(f"{url}/api/health", server, home / "server.log")
+    command = [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
+    variables = {**environment, "PREFECT_HOME": str(home)}
+    with run_server("Prefect", command, f"{url}/api/health", home / "server.log", variables):
         yield url
-    finally:
-        server.terminate()
-        try:
-            server.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            server.kill()
-
-
-def _wait_until_healthy(url: str, server: "subprocess.Popen[bytes]", log: Path) -> None:
-    """Wait until the server answers.
-
-    Raises:
-        WinnowError: If the server ends, or does not answer within _STARTUP_SECONDS.
-
-    """
-    deadline = time.monotonic() + _STARTUP_SECONDS
-    while time.monotonic() < deadline and server.poll() is None:
-        try:
-            with urllib.request.urlopen(url, timeout=2):  # noqa: S310 (a loopback address made above)
-                return
-        except OSError:
-            time.sleep(0.5)
-    raise WinnowError(f"The Prefect server did not answer at {url} within {_STARTUP_SECONDS} s. See its log: {log}.")
 
 
 def _print_summary(seconds: float) -> None:
@@ -102,7 +68,7 @@ def _print_summary(seconds: float) -> None:
     print(text[:second_heading])
     print(f"Done in {seconds / 60:.1f} minutes.\n")
     print(f"Report:     {folder / 'report.html'} (and report.md, metrics.json)")
-    print("MLflow UI:  make ui          then open http://127.0.0.1:5000, mark runs and press Compare")
+    print("MLflow UI:  make ui          prints the address of the sweep's page; mark runs and press Compare")
     print("Prefect UI: make prefect-ui  then open http://127.0.0.1:4200")
 
 

@@ -34,7 +34,7 @@ def index(configs: Sequence[DictConfig]) -> Summary:
             num_bytes = sum(file.stat().st_size for file in artifact.folder.rglob("*") if file.is_file())
             status = "built" if is_new else "finished already"
             rows[artifact.folder] = {"index": artifact.folder, "MB": f"{num_bytes / 2**20:.1f}", "": status}
-    return Summary("Index", list(rows.values()))
+    return Summary("Index", list(rows.values()), artifacts=list(rows))
 
 
 main = make_main(index)

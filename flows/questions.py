@@ -29,12 +29,12 @@ from winnow.reports.reported import load_reported_question_counts
 
 def questions(configs: Sequence[DictConfig]) -> Summary:
     """Write the questions of each job."""
-    rows = []
-    for project in map(Project, configs):
+    rows, projects = [], [Project(cfg) for cfg in configs]
+    for project in projects:
         if not project.questions.is_finished:
             _write_questions(project)
         rows += _build_rows(project.questions.folder / "questions.parquet", _read_reported_counts(project.cfg))
-    return Summary("Questions", rows)
+    return Summary("Questions", rows, artifacts=[project.questions.folder for project in projects])
 
 
 def _write_questions(project: Project) -> None:

@@ -5,6 +5,8 @@ python -m flows.report 'metric=[em,unk,judged]' breakdown=gold_rank
 python -m flows.report -m strategy=concatenation,post_fusion k=1,5,10 report.out=reports/mine
 """
 
+import csv
+import io
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,23 +16,23 @@ from omegaconf import DictConfig
 
 from flows import _models
 from flows._artifacts import Project
-from flows._cells import resolve_cells
+from flows._cells import require_finished, resolve_cells
 from flows._entry import make_main
-from flows._metrics import build_breakdown, read_results
+from flows._metrics import build_breakdown, build_cell_rows, read_results
 from flows._summary import Summary
 from winnow.artifacts.files import atomic_write
 from winnow.artifacts.provenance import describe_code, read_manifest
-from winnow.errors import MissingArtifactError
 from winnow.reports.cells import CellResult
 from winnow.reports.page import PLOTTED_METRICS, build_report
 from winnow.reports.reported import load_paper_part
+from winnow.sweeps.labels import CellLabels
 from winnow.sweeps.spec import CellSpec
 
 
 def report(configs: Sequence[DictConfig]) -> Summary:
     """Write the report of the cells of all jobs; every cell must be finished."""
     cfg, specs = configs[0], resolve_cells(configs)
-    _require_finished(specs)
+    require_finished(specs)
     paper = cfg.report.paper
     part = load_paper_part(paper.name, paper.part, paper.dataset, paper.model) if paper else None
     hidden_metrics = [*PLOTTED_METRICS, *(part.metrics if part else ()), *_list_difference_metrics(part)]
@@ -50,22 +52,12 @@ def report(configs: Sequence[DictConfig]) -> Summary:
         ("report.html", page.render_html()),
         ("report.md", page.render_markdown()),
         ("metrics.json", _format_metrics(results, cfg.report.seed)),
+        ("summary.json", _format_summary(results)),
+        ("cells.csv", _format_csv(results)),
     ):
         with atomic_write(out / name, required_bytes=2**24) as partial:
             partial.write_text(text, encoding="utf-8")
-    table = page.tables[0]
-    rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
-    return Summary(f"{page.title}: {table.caption}", rows, f"Report: {out / 'report.html'}")
-
-
-def _require_finished(specs: Sequence[CellSpec]) -> None:
-    missing = [spec for spec in specs if not spec.is_finished]
-    if missing:
-        raise MissingArtifactError(
-            f"{len(missing)} of {len(specs)} cells are not finished, such as {missing[0].folder}. Run `python -m flows.sweep` "
-            "with the same settings first.",
-            "sweep",
-        )
+    return Summary(f"{page.title}, 95 % intervals", build_cell_rows(results), f"Report: {out / 'report.html'}")
 
 
 def _list_difference_metrics(part: object) -> list[str]:
@@ -83,6 +75,42 @@ def _format_metrics(results: Sequence[CellResult], seed: int) -> str:
         bounds = {name: [interval.mean, interval.low, interval.high] for name, interval in intervals.items() if interval.n}
         body.append({**names, **bounds})
     return json.dumps(body, indent=1) + "\n"
+
+
+def _format_summary(results: Sequence[CellResult]) -> str:
+    """Return the headline metrics of each cell as nested JSON, which `dvc metrics` reads; cells are named by their labels."""
+    body = {_name_cell(result.labels): _compute_headline_values(result) for result in results}
+    return json.dumps(body, indent=1) + "\n"
+
+
+def _format_csv(results: Sequence[CellResult]) -> str:
+    """Return a row per cell with its labels and headline metrics as CSV, which `dvc plots` reads."""
+    text = io.StringIO()
+    rows = []
+    for result in results:
+        labels = result.labels
+        names = {"cell": _name_cell(labels), "strategy": labels.strategy, "k": labels.k, "gold": labels.gold}
+        rows.append(names | _compute_headline_values(result))
+    writer = csv.DictWriter(text, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _name_cell(labels: CellLabels) -> str:
+    """Return a name that is unique among the cells of a report and equal in the reports of other revisions."""
+    parts = [labels.line, f"k={labels.k}", labels.gold]
+    return " ".join(str(part) for part in parts if part)
+
+
+def _compute_headline_values(result: CellResult) -> dict[str, float]:
+    """Return the means of the defined headline metrics, rates in percent, rounded as tables show them."""
+    intervals = {metric: result.compute_interval(metric.name, 0) for metric in result.metrics if metric.headline}
+    return {
+        metric.name: round(interval.mean * (100 if metric.unit == "percent" else 1), 3)
+        for metric, interval in intervals.items()
+        if interval.n
+    }
 
 
 def _describe_provenance(cfg: DictConfig, specs: Sequence[CellSpec]) -> Mapping[str, str]:

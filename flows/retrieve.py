@@ -35,7 +35,7 @@ DEPTHS = (1, 5, 10, 20, 50, 100)
 
 def retrieve(configs: Sequence[DictConfig]) -> Summary:
     """Retrieve with the configured and with the labelling retriever for each job, and evaluate the rankings by split."""
-    rows, notes = [], []
+    rows, notes, folders = [], [], []
     for cfg in configs:
         project = Project(cfg)
         questions = read_questions(project.questions_file)
@@ -50,9 +50,10 @@ def retrieve(configs: Sequence[DictConfig]) -> Summary:
             if is_new:
                 with track(project, "retrieve", artifact, {"k": cfg.depth}) as run:
                     run.log_metrics(_select_logged_values(quality))
+            folders.append(artifact.folder)
             rows += [_format_intervals(row) for row in quality]
             notes += _note_missing_scores(rankings, artifact.folder.name)
-    return Summary("Retrieval, % [95 % interval]", rows, "\n".join(dict.fromkeys(notes)))
+    return Summary("Retrieval, % [95 % interval]", rows, "\n".join(dict.fromkeys(notes)), folders)
 
 
 def _format_intervals(row: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ python -m flows.score retriever=dense
 python -m flows.train_joint estimator=cross_encoder && python -m flows.score estimator=cross_encoder
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,7 @@ KS = (1, 5, 10, 20)
 def score(configs: Sequence[DictConfig]) -> Summary:
     """Score the contexts of each job, and compare the ranking of the estimator with that of the retriever."""
     rows: list[dict[str, Any]] = []
-    note = ""
+    folders, note = [], ""
     for cfg in configs:
         project = Project(cfg)
         artifact, retrieval = _models.resolve_relevance(project), project.rankings.require()
@@ -55,14 +55,14 @@ def score(configs: Sequence[DictConfig]) -> Summary:
             with track(project, "score", artifact, {"k": cfg.depth}) as run:
                 run.log_metrics({"truncated_texts": float(num_truncated)})
                 run.log_metrics({f"{row['ranking']}_top_{k}": row[f"top-{k}"].mean for row in comparison[:2] for k in KS})
+        folders.append(artifact.folder)
         rows += [_format_intervals(row) for row in comparison]
         if num_truncated:
             note = f"{num_truncated} texts were truncated to the estimator's maximum length."
         else:
             note = "" if is_new else "The contexts were scored already."
-    return Summary(
-        "Top-k accuracy (questions whose first k hold an answer) before and after reranking, % [95 % interval]", rows, note
-    )
+    title = "Top-k accuracy (questions whose first k hold an answer) before and after reranking, % [95 % interval]"
+    return Summary(title, rows, note, folders)
 
 
 def _format_intervals(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -75,9 +75,14 @@ def _write_scores(project: Project, artifact: Artifact, questions: Sequence[Ques
     rankings = read_rankings(project.rankings.require(), questions)
     depth = project.cfg.score.depth
     contexts = {q.question_id: _select_top(build_ranked_contexts(rankings, q), depth) for q in questions}
-    jobs = (Job(q.question_id, estimate_relevance(q, contexts[q.question_id])) for q in questions)
+
+    def iter_jobs() -> Iterator[Job[tuple[float, ...]]]:
+        return (Job(q.question_id, estimate_relevance(q, contexts[q.question_id])) for q in questions)
+
     with open_ledger(project.cfg) as ledger:
-        outcomes = iter_outcomes(build_engine_map(engine), ledger, jobs, len(questions), "scoring questions' contexts")
+        outcomes = iter_outcomes(
+            lambda: build_engine_map(engine), ledger, iter_jobs, len(questions), "scoring questions' contexts"
+        )
         log_odds = {outcome.tag: outcome.result for outcome in outcomes}
     rows = (row for q in questions for row in build_relevance_rows(q, contexts[q.question_id], log_odds[q.question_id]))
     artifact.finish(parquet.write(artifact.folder / "relevance.parquet", contracts.RELEVANCE, rows))

@@ -16,15 +16,17 @@ from omegaconf import DictConfig
 from flows._cells import is_filter_pending, print_equivalent_cell, resolve_cells
 from flows._engines import build_dry_run_rows, describe_usage, iter_outcomes, open_engines, open_ledger
 from flows._entry import make_main
-from flows._metrics import compute_metrics_digest, read_results
+from flows._metrics import build_cell_rows, compute_metrics_digest, read_results
 from flows._summary import Summary
-from flows._track import log_cell, open_tracker
+from flows._track import log_cell, open_tracker, save_view
 from winnow.artifacts.provenance import MANIFEST, write_manifest
 from winnow.artifacts.tables import read_predictions
 from winnow.driver import RunStats
+from winnow.records import Answer, Outcome
 from winnow.reports.cells import CellResult
-from winnow.sweeps.run import LoadedCell, iter_jobs, load_cells, run_cells
+from winnow.sweeps.run import JobFactory, LoadedCell, iter_jobs, load_cells, run_cells
 from winnow.sweeps.spec import CellSpec
+from winnow.tracking import Tracker
 
 _FILTER_PENDING_NOTE = "The closed-book filter has not run yet, so the first questions of the split are counted without it."
 _ALL_FINISHED_NOTE = "Every cell was finished already; no call was made."
@@ -45,8 +47,9 @@ def sweep(configs: Sequence[DictConfig]) -> Summary:
     notes = [_run_cells(configs[0], group) for group in unfinished if group]
     results = read_results(configs[0], specs)
     _log_to_mlflow(configs[0], cells, results)
-    rows = [_build_row(cell, result) for cell, result in zip(cells, results, strict=True)]
-    return Summary(f"Sweep {configs[0].sweep.name}, 95 % intervals", rows, "\n".join(notes) or _ALL_FINISHED_NOTE)
+    rows, notes = build_cell_rows(results), notes or [_ALL_FINISHED_NOTE]
+    title, folders = f"Sweep {configs[0].sweep.name}, 95 % intervals", [spec.folder for spec in specs]
+    return Summary(title, rows, "\n".join(filter(None, [*notes, _describe_passages(cells, results)])), folders)
 
 
 def _group_by_engines(cells: Sequence[LoadedCell]) -> Iterator[list[LoadedCell]]:
@@ -69,42 +72,43 @@ def _has_empty_replies(spec: CellSpec) -> bool:
 def _run_cells(cfg: DictConfig, cells: Sequence[LoadedCell]) -> str:
     """Run cells with the same engines, and return a summary of the calls and their cost."""
     specs, stats = cells[0].spec.engines, RunStats()
-    engines = open_engines(specs)
     if cfg.sweep.retry_empty:
         for cell in cells:
             (cell.spec.folder / MANIFEST).unlink(missing_ok=True)  # so that they count as unfinished if the run is killed
     with open_ledger(cfg, retry_empty=cfg.sweep.retry_empty) as ledger:
-        run_cells(cells, lambda jobs, total: iter_outcomes(engines, ledger, jobs, total, "sweeping", stats), _finish_cell)
+
+        def run_jobs(jobs: JobFactory, total: int) -> Iterator[Outcome[Answer]]:
+            return iter_outcomes(lambda: open_engines(specs), ledger, jobs, total, "sweeping", stats)
+
+        run_cells(cells, run_jobs, _finish_cell)
     return describe_usage(stats, {spec.role: spec.price for spec in specs})
 
 
-def _finish_cell(spec: CellSpec, rows: int) -> None:
+def _finish_cell(cell: LoadedCell, rows: int) -> None:
     """Write the manifest of a cell, which marks it as finished."""
-    write_manifest(spec.folder, key=spec.key, settings={**spec.identity, "config": spec.config}, rows=rows)
+    spec = cell.spec
+    settings = {**spec.identity, "config": spec.config}
+    write_manifest(spec.folder, key=spec.key, settings=settings, rows=rows, started=cell.started)
 
 
 def _log_to_mlflow(cfg: DictConfig, cells: Sequence[LoadedCell], results: Sequence[CellResult]) -> None:
-    runs, metrics = open_tracker(cfg), compute_metrics_digest(cfg)
+    metrics = compute_metrics_digest(cfg)
+    trackers: dict[str, Tracker] = {}
     for cell, result in zip(cells, results, strict=True):
-        log_cell(runs, cell, result, metrics)
+        tracking = cell.spec.config["tracking"]
+        experiment = tracking["experiment"]
+        if experiment not in trackers:
+            trackers[experiment] = open_tracker(tracking)
+            save_view(trackers[experiment], results)
+        log_cell(trackers[experiment], cell, result, metrics)
 
 
-def _build_row(cell: LoadedCell, result: CellResult) -> dict[str, Any]:
-    """Build the table row of a cell.
-
-    "dropped" counts the passages that did not fit into a prompt, "short" the questions with fewer than k retrieved passages.
-    """
-    labels = cell.spec.labels
-    return {
-        "strategy": labels.strategy,
-        "k": labels.k,
-        "gold": labels.gold,
-        **{name: text for name in ("setting", "seed") if (text := getattr(labels, name))},
-        "n": len(result.samples),
-        **{metric.heading: result.format_metric(metric.name, 0) for metric in result.metrics if metric.headline},
-        "dropped": sum(sample.prediction.truncated_passages for sample in result.samples),
-        "short": cell.num_short_rankings,
-    }
+def _describe_passages(cells: Sequence[LoadedCell], results: Sequence[CellResult]) -> str:
+    """Say how many passages did not fit into prompts and how many rankings are shorter than k, or return "" if none."""
+    dropped = sum(sample.prediction.truncated_passages for result in results for sample in result.samples)
+    short = sum(cell.num_short_rankings for cell in cells)
+    notes = [f"{dropped} passages did not fit into prompts."] if dropped else []
+    return " ".join([*notes, f"{short} times fewer than k passages were retrieved."] if short else notes)
 
 
 def _dry_run(cfg: DictConfig, cells: Sequence[LoadedCell], counted: set[bytes]) -> list[dict[str, Any]]:

@@ -36,9 +36,11 @@ def train_joint(configs: Sequence[DictConfig]) -> Summary:
     """Train the models of each job, and show the best epoch's metrics on the development questions."""
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
+    folders = []
     for cfg in configs:
         project = Project(cfg)
         artifact = _models.resolve_joint_models(project)
+        folders.append(artifact.folder)
         if artifact.is_finished:
             remove_leftovers(artifact.folder)
             notes.append(f"{artifact.folder} is already trained; training was skipped.")
@@ -47,7 +49,7 @@ def train_joint(configs: Sequence[DictConfig]) -> Summary:
             _train(project, artifact)
         questions = cfg.joint.data.dev_questions or "all"
         rows.append({"trained": artifact.folder, "dev questions": questions, **_build_row(artifact)})
-    return Summary("Joint training, development questions of the best epoch", rows, "\n".join(notes))
+    return Summary("Joint training, development questions of the best epoch", rows, "\n".join(notes), folders)
 
 
 def _train(project: Project, artifact: Artifact) -> None:
@@ -120,9 +122,11 @@ def _add_teacher_outputs(project: Project, train: Sequence[Any], dev: Sequence[A
         for n, group in enumerate(dev):
             yield Job(("dev", n), teacher.request_scored_replies(group.question, group.contexts))
 
-    engines = open_engines([resolve_reader_spec(project, settings.reader, settings.prompt)])
+    specs = [resolve_reader_spec(project, settings.reader, settings.prompt)]
     with open_ledger(project.cfg) as ledger:
-        outcomes = iter_outcomes(engines, ledger, jobs(), len(train) + len(dev), "querying the frozen generator")
+        outcomes = iter_outcomes(
+            lambda: open_engines(specs), ledger, jobs, len(train) + len(dev), "querying the frozen generator"
+        )
         results = {outcome.tag: outcome.result for outcome in outcomes}
     return (
         [replace(group, answer_log_probs=results["train", n]) for n, group in enumerate(train)],

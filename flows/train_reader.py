@@ -5,7 +5,7 @@ torchrun --nproc_per_node=4 -m flows.train_reader reader=folder reader.tuned=tru
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -28,8 +28,8 @@ from winnow.driver import Job
 from winnow.metrics.answer import exact_match
 from winnow.metrics.intervals import Interval, compute_mean_interval
 from winnow.modeling.loading import check_model
-from winnow.protocols import build_engine_map
-from winnow.records import Context, Price, Question
+from winnow.protocols import Engines, build_engine_map
+from winnow.records import Answer, Context, Price, Question
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.prompt import Prompt
 from winnow.training.examples import build_examples
@@ -44,6 +44,7 @@ def train_reader(configs: Sequence[DictConfig]) -> Summary:
     The training passages come from the retriever that labels questions, so that sweeps over retrievers share one reader.
     """
     rows: list[dict[str, Any]] = []
+    folders = []
     for cfg in configs:
         project = Project(cfg)
         artifact = _models.resolve_trained_reader(project, cfg.reader, cfg.prompt)
@@ -57,7 +58,8 @@ def train_reader(configs: Sequence[DictConfig]) -> Summary:
             _models.check_training_split(cfg, cfg.reader)
             print_equivalent(artifact)
             rows += _train(project, artifact)
-    return Summary("Reader on held-out questions, % [95 % interval]", rows)
+        folders += [artifact.folder] if cfg.reader.tuned else []
+    return Summary("Reader on held-out questions, % [95 % interval]", rows, artifacts=folders)
 
 
 def _train(project: Project, artifact: Artifact) -> list[dict[str, Any]]:
@@ -132,10 +134,15 @@ def _evaluate_model(
     """Compute the exact match and the rate of "unknown" of a model on passages with and without the answer."""
     cfg, cases = project.cfg, [*with_answer, *without_answer]
     strategy = Concatenation(prompt, build(cfg.decoding))
-    jobs = (Job(n, strategy.plan(question, [context])) for n, (question, context) in enumerate(cases))
-    engines = build_engine_map(open_reader(cfg.reader, path, price=Price(), name="evaluated"))
+
+    def open_all() -> Engines:
+        return build_engine_map(open_reader(cfg.reader, path, price=Price(), name="evaluated"))
+
+    def iter_jobs() -> Iterator[Job[Answer]]:
+        return (Job(n, strategy.plan(question, [context])) for n, (question, context) in enumerate(cases))
+
     with open_ledger(cfg) as ledger:
-        outcomes = iter_outcomes(engines, ledger, jobs, len(cases), "evaluating the reader")
+        outcomes = iter_outcomes(open_all, ledger, iter_jobs, len(cases), "evaluating the reader")
         answers = {outcome.tag: outcome.result for outcome in outcomes}
     unknown = [float(answers[n].unknown) for n in range(len(cases))]
     return {

@@ -1,6 +1,7 @@
 """What goes to MLflow comes back from a real store."""
 
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pytest
 from mlflow import MlflowClient
 
 from winnow.errors import ConfigError
-from winnow.tracking import DatasetRef, Tracker
+from winnow.tracking import DatasetRef, Tracker, find_views
 
 
 def test_a_run_with_all_it_carries(tmp_path: Path) -> None:
@@ -111,3 +112,48 @@ def test_another_database_is_never_replaced(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is another database, not a store of MLflow"):
         Tracker(f"sqlite:///{path}", "winnow", tmp_path / "artifacts")
     assert [file.name for file in tmp_path.glob("mlflow.db*") if not file.name.endswith(".lock")] == ["mlflow.db"]
+
+
+def test_a_moved_or_copied_store_attaches_files_to_its_own_folder(tmp_path: Path) -> None:
+    """The copy's runs have their files, and new files go to the copy; the original and other folders stay as they are."""
+    original, copy, elsewhere = tmp_path / "original", tmp_path / "a copy", tmp_path / "elsewhere"
+    (tmp_path / "note.txt").write_text("attached")
+    for name, artifacts in (("here", original / "mlartifacts"), ("there", elsewhere)):
+        Tracker(f"sqlite:///{original}/mlflow.db", name, artifacts).start_run("r", params={}, tags={"n": "1"}).log_file(
+            tmp_path / "note.txt"
+        )
+    shutil.copytree(original, copy)
+    shutil.rmtree(original)
+    tracker = Tracker(f"sqlite:///{copy}/mlflow.db", "here", copy / "mlartifacts")
+    (run,) = tracker.client.search_runs([tracker.experiment_id])
+    assert Path(tracker.client.download_artifacts(run.info.run_id, "note.txt")).read_text() == "attached"
+    tracker.start_run("second", params={}, tags={}).log_file(tmp_path / "note.txt")
+    assert len(list((copy / "mlartifacts").rglob("note.txt"))) == 2
+    assert not original.exists()
+    other = tracker.client.get_experiment_by_name("there")
+    assert other is not None
+    assert other.artifact_location == elsewhere.as_uri()
+    assert find_views(f"sqlite:///{copy}/mlflow.db", "cells") == {}
+    tracker.save_view("cells", metrics=["em"], params=["k"], search="tags.stage = 'sweep'")
+    assert find_views(f"sqlite:///{copy}/mlflow.db", "cells") == {"here": tracker.experiment_id}
+
+
+def test_a_store_of_another_version_is_named_with_the_command_that_mends_it(tmp_path: Path) -> None:
+    """The store is left as it is."""
+    path = tmp_path / "mlflow.db"
+    Tracker(f"sqlite:///{path}", "winnow", tmp_path / "artifacts")
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE alembic_version SET version_num = '451aebb31d03'")
+    other = Path(shutil.copy(path, tmp_path / "other.db"))  # MLflow checks each address once a process
+    with pytest.raises(ConfigError, match="mlflow db upgrade sqlite:///"):
+        Tracker(f"sqlite:///{other}", "winnow", tmp_path / "artifacts")
+    assert other.read_bytes() == path.read_bytes()
+
+
+def test_a_run_has_the_times_of_its_work(tmp_path: Path) -> None:
+    """Not those of its logging."""
+    tracker = Tracker(f"sqlite:///{tmp_path}/mlflow.db", "winnow", tmp_path / "artifacts")
+    run = tracker.start_run("r", params={}, tags={}, started=1000.5)
+    run.end(ended=1003.0)
+    info = tracker.client.get_run(run.run_id).info
+    assert (info.start_time, info.end_time) == (1_000_500, 1_003_000)

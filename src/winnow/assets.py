@@ -35,7 +35,7 @@ from winnow.errors import AssetError, ConfigError
 ProgressCallback = Callable[[int], None]
 """A function that is called with the number of bytes downloaded since its last call."""
 _CHUNK_BYTES = 2**20
-_RECORD_NAME = ".asset.json"
+RECORD_NAME = ".asset.json"
 """Name of the file in an asset's folder that records the asset's origin and the digest of every unpacked file."""
 SCHEMES = ("pypi", "hf", "https", "http", "file")
 RECORDED = "recorded"
@@ -122,7 +122,7 @@ def fetch_asset(asset: Asset, downloads: Path, advance: ProgressCallback = lambd
                 "download them again, or keep your own copy in another folder."
             )
         return False
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / _RECORD_NAME).exists():
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / RECORD_NAME).exists():
         raise AssetError(
             f"{folder} contains files that were not fetched from {asset.address}, and would be replaced. Move them to another "
             "folder and name it in the settings, or remove the folder to download the asset."
@@ -142,7 +142,7 @@ def fetch_asset(asset: Asset, downloads: Path, advance: ProgressCallback = lambd
             _unpack(file, asset, fresh)
         if not any(fresh.iterdir()):
             raise AssetError(f"{asset.address} contains no file that matches {list(asset.members)}. Correct `members`.")
-        (fresh / _RECORD_NAME).write_text(json.dumps({**asset.source, "files": describe_files(fresh)}))
+        (fresh / RECORD_NAME).write_text(json.dumps({**asset.source, "files": describe_files(fresh)}))
         shutil.rmtree(folder, ignore_errors=True)
     if asset.scheme == "hf":
         shutil.rmtree(snapshot)
@@ -164,7 +164,7 @@ def _apply_recorded_checksum(asset: Asset) -> Asset:
 
 def read_recorded_sha256(asset: Asset) -> str:
     """Return the recorded SHA-256 of the file from which an asset was unpacked, or "" if the asset is not in its folder."""
-    record_path = Path(asset.path) / _RECORD_NAME
+    record_path = Path(asset.path) / RECORD_NAME
     record = json.loads(record_path.read_text()) if record_path.is_file() else {}
     is_same_asset = record.get("address") == asset.address and record.get("members") == list(asset.members)
     return str(record["sha256"]) if is_same_asset else ""
@@ -186,12 +186,12 @@ def is_unchanged_asset(folder: Path, source: Mapping[str, Any], subpath: str = "
         {str(file.relative_to(folder)) for file in checked.rglob("*") if file.is_file()} if checked.is_dir() else {subpath}
     )
     unchanged = all(is_unchanged(folder / name, recorded[name]) for name in expected)
-    return bool(expected) and unchanged and present - {_RECORD_NAME} == expected
+    return bool(expected) and unchanged and present - {RECORD_NAME} == expected
 
 
 def _read_recorded_files(folder: Path, source: Mapping[str, Any]) -> Mapping[str, FileRecord]:
     """Return the recorded files of a folder by name, or an empty mapping if they were not unpacked from `source`."""
-    record_path = folder / _RECORD_NAME
+    record_path = folder / RECORD_NAME
     record = json.loads(record_path.read_text()) if record_path.is_file() else {}
     files: Mapping[str, FileRecord] = record.get("files", {})
     return files if {name: record.get(name) for name in source} == dict(source) else {}

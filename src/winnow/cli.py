@@ -47,7 +47,9 @@ def _build_parser() -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=description, description=description)
         command.add_argument("ledger", type=Path, help="the ledger file, for example data/ledger.sqlite")
         if name in ("export", "import", "merge"):
-            command.add_argument("file", type=Path, help="the exported file or, for merge, the other ledger")
+            command.add_argument(
+                "file", type=Path, help="the exported file (compressed if it ends with .gz) or, for merge, the other ledger"
+            )
         if name == "prune":
             command.add_argument("--engine", help="delete only calls of this engine, named as `size` prints it")
             command.add_argument("--before", type=_day, help="delete only calls from before this day, such as 2026-01-31")

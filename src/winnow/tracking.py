@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 
 _log = logging.getLogger(__name__)
+_VIEW_TAG = "mlflow.sharedViewState."
+"""Start of the name of the tags in which MLflow's page stores shared views as JSON."""
+_FOLDER_TAG = "winnow.folder"
+"""Tag of an experiment with the folder of the store, by which a moved store is recognised."""
 _SETTLING_SECONDS = 20.0
 """Time without changes after which an unusable store is treated as abandoned, instead of as being created."""
 
@@ -54,24 +58,38 @@ class Tracker:
 
     def __init__(self, uri: str, experiment: str, artifacts: Path) -> None:
         """Open the store and the experiment. Creating a new store takes some seconds."""
-        from mlflow import MlflowClient
         from mlflow.exceptions import MlflowException
 
-        scheme, _, path = uri.partition("sqlite:///")
-        if not scheme and path:
-            _create_store(Path(path))
-        self.client: MlflowClient = MlflowClient(uri)
+        self.client = open_store(uri)
         known = self.client.get_experiment_by_name(experiment)
         if known is not None:
             self.experiment_id: str = known.experiment_id
             return
+        store = _get_store_path(uri)
+        tags = {_FOLDER_TAG: str(store.resolve().parent)} if store else {}
         try:
-            self.experiment_id = self.client.create_experiment(experiment, artifact_location=artifacts.resolve().as_uri())
+            self.experiment_id = self.client.create_experiment(
+                experiment, artifact_location=artifacts.resolve().as_uri(), tags=tags
+            )
         except MlflowException:  # another process has just created it
             known = self.client.get_experiment_by_name(experiment)
             if known is None:
                 raise
             self.experiment_id = known.experiment_id
+
+    def save_view(self, name: str, *, metrics: Sequence[str], params: Sequence[str], search: str) -> None:
+        """Save which columns and runs of the experiment MLflow's page shows under `viewStateShareKey=<name>`.
+
+        Args:
+            name: Name of the view.
+            metrics: Names of metrics to show as columns.
+            params: Names of parameters to show as columns.
+            search: Filter of the runs in MLflow's search syntax.
+
+        """
+        columns = [f"metrics.`{metric}`" for metric in metrics] + [f"params.`{param}`" for param in params]
+        state = {"searchFilter": search, "selectedColumns": columns, "groupBy": None}
+        self.client.set_experiment_tag(self.experiment_id, _VIEW_TAG + name, json.dumps(state))
 
     def find_run(self, **tags: str) -> Run | None:
         """Return the latest finished run with these tags, or None if there is none."""
@@ -80,12 +98,29 @@ class Tracker:
         return Run(self.client, runs[0].info.run_id) if runs else None
 
     def start_run(
-        self, name: str, *, params: Mapping[str, Any], tags: Mapping[str, str], data: Sequence[DatasetRef] = ()
+        self,
+        name: str,
+        *,
+        params: Mapping[str, Any],
+        tags: Mapping[str, str],
+        data: Sequence[DatasetRef] = (),
+        started: float | None = None,
     ) -> Run:
-        """Start a run. Nested parameters are logged under dotted names such as "placement.gold"."""
+        """Start a run. Nested parameters are logged under dotted names such as "placement.gold".
+
+        Args:
+            name: Name of the run.
+            params: Parameters of the run.
+            tags: Tags of the run.
+            data: Data of the run.
+            started: Unix timestamp of the start, or None for now.
+
+        """
         from mlflow.entities import Dataset, DatasetInput, Param, RunTag
 
-        run = self.client.create_run(self.experiment_id, run_name=name)
+        run = self.client.create_run(
+            self.experiment_id, run_name=name, start_time=None if started is None else int(started * 1000)
+        )
         run_id = run.info.run_id
         # MLflow accepts values of up to 6000 characters, and up to 100 parameters in a batch.
         logged_params = [Param(key, str(value)[:6000]) for key, value in _flatten_settings(params).items()]
@@ -95,6 +130,63 @@ class Tracker:
         if inputs:
             self.client.log_inputs(run_id, inputs)
         return Run(self.client, run_id)
+
+
+def find_views(uri: str, name: str) -> dict[str, str]:
+    """Return the names and ids of the experiments that have a saved view of this name, the latest one first."""
+    experiments = open_store(uri).search_experiments(order_by=["last_update_time DESC"])
+    return {one.name: one.experiment_id for one in experiments if _VIEW_TAG + name in one.tags}
+
+
+def open_store(uri: str) -> MlflowClient:
+    """Open an MLflow store. A store in a file is created if needed, and is adapted if its project was moved or copied.
+
+    Raises:
+        ConfigError: If the store was written by another version of MLflow, or is damaged.
+
+    """
+    from mlflow import MlflowClient
+    from mlflow.exceptions import MlflowException
+
+    store = _get_store_path(uri)
+    if store:
+        _create_store(store)
+        _adapt_to_folder(store)
+    try:
+        client = MlflowClient(uri)
+        client.search_experiments(max_results=1)
+    except MlflowException as error:
+        if "out-of-date" not in str(error):
+            raise
+        raise ConfigError(
+            f"The MLflow store {uri} was written by another version of MLflow. Copy it, and run `mlflow db upgrade {uri}`; a "
+            "store of a newer version needs that version."
+        ) from error
+    return client
+
+
+def _get_store_path(uri: str) -> Path | None:
+    """Return the file of a store in SQLite, or None for another store."""
+    scheme, _, path = uri.partition("sqlite:///")
+    return Path(path) if path and not scheme else None
+
+
+def _adapt_to_folder(path: Path) -> None:
+    """Correct the folders of attached files in a store that was moved or copied to another folder with its project.
+
+    MLflow stores them as absolute addresses. Without a correction, a copied project would write into the original one.
+    """
+    present = str(path.resolve().parent)
+    with closing(sqlite3.connect(path, timeout=60)) as db, db:
+        tagged = db.execute("SELECT DISTINCT value FROM experiment_tags WHERE key = ? AND value != ?", (_FOLDER_TAG, present))
+        for (former,) in tagged.fetchall():
+            old, new = (Path(folder).as_uri() + "/" for folder in (former, present))
+            for table, column in (("experiments", "artifact_location"), ("runs", "artifact_uri")):
+                db.execute(
+                    f"UPDATE {table} SET {column} = ?2 || substr({column}, ?3) WHERE substr({column}, 1, ?3 - 1) = ?1",  # noqa: S608 (constants)
+                    (old, new, len(old) + 1),
+                )
+            db.execute("UPDATE experiment_tags SET value = ? WHERE key = ? AND value = ?", (present, _FOLDER_TAG, former))
 
 
 def _create_store(path: Path) -> None:
@@ -197,9 +289,15 @@ class Run:
         """Set a tag of the run."""
         self.client.set_tag(self.run_id, name, value)
 
-    def end(self, status: str = "FINISHED") -> None:
-        """End the run with a status of MLflow, such as "FINISHED" or "FAILED"."""
-        self.client.set_terminated(self.run_id, status)
+    def end(self, status: str = "FINISHED", ended: float | None = None) -> None:
+        """End the run with a status of MLflow, such as "FINISHED" or "FAILED".
+
+        Args:
+            status: Status of the run.
+            ended: Unix timestamp of the end, or None for now.
+
+        """
+        self.client.set_terminated(self.run_id, status, end_time=None if ended is None else int(ended * 1000))
 
 
 def _flatten_settings(settings: Mapping[str, Any]) -> dict[str, Any]:

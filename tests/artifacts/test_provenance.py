@@ -64,7 +64,7 @@ def test_content_is_checked(artifact: Path) -> None:
         before = (artifact / name).read_text()
         (artifact / name).write_text(text)
         os.utime(artifact / name, (2, 2))
-        with pytest.raises(ArtifactError, match=f"{name} was modified after its stage finished"):
+        with pytest.raises(ArtifactError, match=f"{name} was modified after its stage wrote it"):
             check_content(artifact)
         (artifact / name).write_text(before)
     (artifact / "data").unlink()

@@ -15,15 +15,26 @@ def rows(passages: Iterable[Passage]) -> list[tuple[str, str, str]]:
 
 
 def test_plain_text_splits_without_overlap(tmp_path: Path) -> None:
-    """Five words at two a passage: 2, 2, 1; words cross line ends; titles are file names."""
+    """Five words at two a passage: 2, 2, 1; words cross line ends; there is no title."""
     (tmp_path / "a.txt").write_text("one two three\nfour five\n")
     assert rows(PlainText(str(tmp_path), words=2)) == [
-        ("a#0", "a", "one two"),
-        ("a#1", "a", "three four"),
-        ("a#2", "a", "five"),
+        ("a#0", "", "one two"),
+        ("a#1", "", "three four"),
+        ("a#2", "", "five"),
     ]
     assert [len(p.split()) for p in split_words(iter(["w"] * 250), 100)] == [100, 100, 50]
     with pytest.raises(InputError, match="No file in"):
         list(PlainText(str(tmp_path), pattern="*.md"))
     with pytest.raises(ConfigError, match="at least 1"):
         PlainText("x", words=0)
+
+
+def test_titles_are_first_lines_or_file_names(tmp_path: Path) -> None:
+    """The first line is then no part of the text; an empty file has no passage."""
+    (tmp_path / "a_1.txt").write_text("\n A heading \n\none two\nthree\n")
+    (tmp_path / "empty.txt").write_text("")
+    assert rows(PlainText(str(tmp_path), words=2, title="first_line")) == [
+        ("a_1#0", "A heading", "one two"),
+        ("a_1#1", "A heading", "three"),
+    ]
+    assert rows(PlainText(str(tmp_path), words=9, title="file_name")) == [("a_1#0", "a_1", "A heading one two three")]

@@ -27,6 +27,7 @@ NO_RESULT = {
     "metric": "computed from stored predictions when they are read",
     "paths": "where artifacts are",
     "prices": "computed from stored usage when it is read",
+    "stage_versions.calls": "a copy of calls, which have keys of their own",
     "seeds": "expands into configurations with other training seeds, each with its own keys",
     "question": "names what flows.show prints",
     "report": "a page over stored predictions",

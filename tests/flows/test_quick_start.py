@@ -1,8 +1,9 @@
-"""The quick start as a user runs it, cut down to 20 questions: real DVC, Prefect server, MLflow, data and weights."""
+"""The quick start as a user runs it, cut down to 10 questions: real DVC, Prefect server, MLflow, data and weights."""
 
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 from conftest import ROOT, environment
 from mlflow import MlflowClient
 
+from flows._servers import find_free_port
 from flows.demo import prefect_server
 from winnow.artifacts.tables import read_predictions
 from winnow.readers.local import LocalReader
@@ -26,14 +28,14 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 SMALL = """
 groups: {experiment: quick_start}
 set:
-  sweep.limit: 20
-  closed_book.limit: 30
+  sweep.limit: 10
+  closed_book.limit: 16
   score.splits: [dev]
-  dataset.split.dev: 20
-  training.mix.answered: 12
-  training.mix.unknown: 2
-  training.mix.crowded: 2
-  training.evaluation.limit: 4
+  dataset.split.dev: 10
+  training.mix.answered: 6
+  training.mix.unknown: 1
+  training.mix.crowded: 1
+  training.evaluation.limit: 2
   grid.k: [1, 2]
   grid.placement: [retrieved, gold_last]
 """
@@ -83,11 +85,11 @@ def test_the_quick_start_end_to_end(project: Path, monkeypatch: pytest.MonkeyPat
         flows = post(f"{url}/api/flow_runs/filter")
         artifacts = post(f"{url}/api/artifacts/filter")
     assert {run["state_type"] for run in flows} == {"COMPLETED"}
-    assert len(flows) == 10
+    assert len(flows) == 11
     assert {"sweep", "report", "train-reader", "retrieve"} <= {artifact["key"] for artifact in artifacts}
 
     client = MlflowClient(f"sqlite:///{project / 'mlflow.db'}")
-    runs = client.search_runs([client.get_experiment_by_name("winnow").experiment_id], "tags.stage = 'sweep'")  # type: ignore[union-attr]
+    runs = client.search_runs([client.get_experiment_by_name("quick_start").experiment_id], "tags.stage = 'sweep'")  # type: ignore[union-attr]
     assert len(runs) == 1 + 4 * 2 * 2
     cells = json.loads((project / "reports/sweep/metrics.json").read_text())
     assert {(c["strategy"], c["k"], c["gold"]) for c in cells} == {
@@ -95,7 +97,7 @@ def test_the_quick_start_end_to_end(project: Path, monkeypatch: pytest.MonkeyPat
     }
     for path in (project / "data/predictions").glob("*/predictions.parquet"):
         predictions = read_predictions(path)
-        assert len(predictions) == 20
+        assert len(predictions) == 10
         assert all(one.unknown == is_unknown(one.answer) for one in predictions)
         assert all(one.usage[0].role == "reader" for one in predictions)
 
@@ -111,40 +113,51 @@ def test_a_changed_placement_reruns_only_what_depends_on_it(project: Path) -> No
     (project / "overrides.yaml").write_text(SMALL.replace("gold_last", "gold_first"))
     output = repro(project)
     ran = {line.split("'")[1] for line in output.splitlines() if line.startswith("Running stage")}
-    assert ran == {"compose", "sweep", "report"}
+    assert ran == {"compose", "sweep", "calls", "report"}
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-get install chromium")
-def test_the_compare_page_shows_the_sweep(project: Path) -> None:
-    """MLflow's own page, in a real browser: six runs side by side, by strategy, k and gold, with their metrics."""
-    uri = f"sqlite:///{project / 'mlflow.db'}"
-    client = MlflowClient(uri)
-    experiment = client.get_experiment_by_name("winnow").experiment_id  # type: ignore[union-attr]
+def test_mlflows_pages_show_the_sweep(project: Path) -> None:
+    """In a real browser: `make ui` names a page with EM, %Unk, strategy, k and gold in view; six runs stand side by side."""
+    client = MlflowClient(f"sqlite:///{project / 'mlflow.db'}")
+    experiment = client.get_experiment_by_name("quick_start").experiment_id  # type: ignore[union-attr]
     results = client.search_runs([experiment], "tags.stage = 'sweep' and params.k = '2'")
     compared, golds = ("concatenation", "post_fusion", "concat_pf"), ("retrieved", "gold_last")
     cells = {(run.data.params["strategy"], run.data.params["gold"]): run.info.run_id for run in results}
     runs = [cells[strategy, gold] for strategy in compared for gold in golds]
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    words = ["-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--backend-store-uri", uri]
-    page = f"http://127.0.0.1:{port}/#/compare-runs?runs={json.dumps(runs)}&experiments={json.dumps([experiment])}"
-    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
-    flags += [f"--user-data-dir={project / 'profile'}", "--window-size=1400,1800", "--virtual-time-budget=60000"]
-    assert CHROMIUM is not None
+    port = find_free_port()
+    command = [sys.executable, "-m", "flows.ui", "--port", str(port)]
     with subprocess.Popen(
-        [sys.executable, *words], cwd=project, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        command, cwd=project, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as server:
         try:
-            await_server(f"http://127.0.0.1:{port}/health")
-            page = subprocess.run(
-                [CHROMIUM, *flags, "--dump-dom", page], capture_output=True, text=True, timeout=180, check=True
-            ).stdout
+            assert server.stdout is not None
+            assert f"MLflow at http://127.0.0.1:{port}" in server.stdout.readline()
+            name, _, address = server.stdout.readline().strip().partition(": ")
+            assert name == "quick_start"
+            listed = browse(address, project)
+            compared_page = (
+                f"http://127.0.0.1:{port}/#/compare-runs?runs={json.dumps(runs)}&experiments={json.dumps([experiment])}"
+            )
+            page = browse(compared_page, project)
         finally:
-            server.terminate()
+            server.send_signal(signal.SIGINT)
+            server.wait(timeout=60)
+    assert [name for name in ("em", "unk", "strategy", "k", "gold") if f">{name}<" not in listed] == []
+    assert "gold_last" in listed
+    assert "retrieve k=" not in listed
     assert "Comparing 6 Runs" in page
     assert [word for word in ("strategy", "gold", "em_low", *compared) if word not in page] == []
+
+
+def browse(address: str, project: Path) -> str:
+    """Return a page as Chromium shows it."""
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+    flags += [f"--user-data-dir={project / 'profile'}", "--window-size=1800,1800", "--virtual-time-budget=60000"]
+    assert CHROMIUM is not None
+    command = [CHROMIUM, *flags, "--dump-dom", address]
+    return subprocess.run(command, capture_output=True, text=True, timeout=180, check=True).stdout
 
 
 def await_server(url: str) -> None:

@@ -5,6 +5,7 @@ artifacts of the former code would be taken for those of this one. Exact outputs
 Record new versions with `RECORD_STAGES=1 pytest tests/flows/test_stage_outputs.py`.
 """
 
+import gzip
 import hashlib
 import json
 import os
@@ -58,6 +59,13 @@ def training(path: Path) -> list[float]:
     return [report["loss"]]
 
 
+def exported_calls(folder: Path) -> str:
+    """The exported calls, without times."""
+    with gzip.open(one(folder, "data/calls/*/calls.jsonl.gz"), "rt") as file:
+        calls = [json.loads(line) for line in file]
+    return digest([{name: call[name] for name in ("key", "kind", "engine", "value")} for call in calls])
+
+
 FROZEN = [
     "estimator=cross_encoder", "estimator.engine.dtype=float32", "estimator.engine.separate_layers=1",
     "estimator.engine.runtime=torch", "joint.settings.precision=float32", "joint.settings.epochs=1", "joint.data.questions=4",
@@ -71,6 +79,7 @@ STAGES: dict[str, Callable[[Path], Any]] = {
     "retrieve": retrieval,
     "closed_book": lambda folder: digest(rows(one(folder, "data/closed_book/*/closed_book.parquet"))),
     "sweep": lambda folder: digest(rows(one(folder, "data/predictions/*/predictions.parquet"))),
+    "calls": exported_calls,
     "train_reader": lambda folder: training(one(folder, "models/reader/*/training.json")),
     "train_joint": lambda folder: training(one(folder, "models/joint/*/training.json")),
     "score": lambda folder: [row["log_odds"] for row in rows(one(folder, "data/relevance/*/relevance.parquet"))][:20],
@@ -82,6 +91,7 @@ def test_a_stage_s_output_changes_only_with_its_version(prepared: Run, world: Pa
     """For every stage with a version but the index, whose files are the libraries' own and which rankings stand for."""
     frozen = [*FROZEN, f"estimator.base={world}/encoder", f"joint.teacher.reader.base={world}/lm"]
     prepared("sweep", "strategy=post_fusion", "k=2", "sweep.closed_book_filter=false")
+    prepared("calls", "strategy=post_fusion", "k=2", "sweep.closed_book_filter=false")
     prepared("train_reader", "reader.tuned=true")
     prepared("train_joint", *frozen)
     prepared("score", *frozen)

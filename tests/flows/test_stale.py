@@ -126,7 +126,7 @@ def test_edited_files_of_artifacts_are_refused(prepared: Run, tmp_path: Path) ->
     for stage in ("report", "sweep"):
         failed = prepared(stage, "k=1", check=False)
         assert failed.returncode
-        assert "predictions.parquet was modified after its stage finished" in failed.stderr
+        assert "predictions.parquet was modified after `python -m flows.sweep` wrote it" in failed.stderr
     (cell / "predictions.parquet").write_bytes(before)
     (retrieval,) = (tmp_path / "data/retrieval").iterdir()
     (retrieval / "passages.parquet").write_bytes((retrieval / "contexts.parquet").read_bytes())
@@ -151,7 +151,7 @@ def test_mlflow_follows_remade_predictions(prepared: Run, tmp_path: Path) -> Non
     prepared("sweep", "k=1")
     (cell,) = (tmp_path / "data/predictions").iterdir()
     client = MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
-    experiment = client.get_experiment_by_name("winnow")
+    experiment = client.get_experiment_by_name("sweep")
     assert experiment is not None
 
     def swept() -> tuple[float, str]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from winnow.errors import ConfigError
-from winnow.records import Decoding
+from winnow.records import Decoding, Passage
 from winnow.strategies.demonstrations import Demonstration, Shots
 from winnow.strategies.prompt import Prompt, build_request
 from winnow.testing import make_context, make_question
@@ -17,6 +17,16 @@ def test_passages_are_numbered_with_their_titles() -> None:
     """As in the paper's figures: [1] title | text."""
     (message,) = PROMPT.render(make_question("Q?"), [make_context(1, "one"), make_context(2, "two {brace}")])
     assert message.content == "[1] Title 1 | one\n[2] Title 2 | two {brace}|Q?"
+
+
+def test_a_passage_without_a_title_has_no_separator() -> None:
+    """A separator with words stays, as in "title: ... context: ..."."""
+    untitled = replace(make_context(1, "one"), passage=Passage("p", "", "one"))
+    contexts = [untitled, make_context(2, "two")]
+    (message,) = PROMPT.render(make_question("Q?"), contexts)
+    assert message.content == "[1] one\n[2] Title 2 | two|Q?"
+    (message,) = replace(PROMPT, passage="title: {title} context: {text}").render(make_question("Q?"), contexts)
+    assert message.content == "title:  context: one\ntitle: Title 2 context: two|Q?"
 
 
 def test_candidates_and_system_have_their_place() -> None:

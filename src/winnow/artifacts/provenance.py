@@ -6,6 +6,7 @@ The manifest is a JSON file in the artifact's folder. It is written last, so tha
 import hashlib
 import json
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
@@ -23,7 +24,7 @@ _RUN_RECORDS = (MANIFEST, "training.json")
 """Names of files that are not part of an artifact's content, because they record details of the run such as its duration."""
 
 
-def write_manifest(folder: Path, *, key: str, settings: Mapping[str, Any], rows: int) -> None:
+def write_manifest(folder: Path, *, key: str, settings: Mapping[str, Any], rows: int, started: float | None = None) -> None:
     """Write the manifest of an artifact, which marks it as finished.
 
     Args:
@@ -31,12 +32,15 @@ def write_manifest(folder: Path, *, key: str, settings: Mapping[str, Any], rows:
         key: Identifier computed from the artifact's settings and inputs.
         settings: Settings and inputs of the artifact.
         rows: Number of rows of the artifact.
+        started: Unix timestamp at which its stage started it, if known.
 
     """
     files = describe_files(folder)
     body = {
         "key": key,
         "rows": rows,
+        "started": started,
+        "finished": time.time(),
         "git": get_git_revision(),
         "versions": get_installed_versions(),
         "settings": settings,
@@ -98,12 +102,15 @@ def check_content(folder: Path) -> None:
         ArtifactError: If a file is missing or differs. The message names the first such file.
 
     """
-    for name, record in read_manifest(folder).get("files", {}).items():
+    manifest = read_manifest(folder)
+    for name, record in manifest.get("files", {}).items():
         if not is_unchanged(folder / name, record):
             change = "was modified" if (folder / name).is_file() else "was removed"
+            stage = manifest["settings"].get("stage")
+            command = f"`python -m flows.{stage}`" if stage else "its stage"
             raise ArtifactError(
-                f"{folder / name} {change} after its stage finished, so it no longer matches the recorded settings. Restore "
-                f"the file, or remove the folder {folder} and run its stage again."
+                f"{folder / name} {change} after {command} wrote it, so it no longer matches the recorded settings. "
+                f"Restore the file, or remove the folder {folder} and run {command} again."
             )
 
 

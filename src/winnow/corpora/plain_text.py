@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from winnow.errors import ConfigError
 from winnow.formats.text import find_files, iter_lines
@@ -12,21 +12,24 @@ from winnow.records import Passage
 
 @dataclass(frozen=True, slots=True)
 class PlainText:
-    """A parser that splits text files into passages. The title of a passage is the file name without its suffix.
+    """A parser that splits text files into passages. They have no title by default: a file name is seldom one.
 
     Args:
         path: Text file, or folder that is searched recursively.
         pattern: Glob pattern of the files, if `path` is a folder.
         words: Number of words in a passage; the last passage of a file may be shorter.
+        title: What the title of a passage is: "none", the "first_line" of its file, which is then not part of the text, or
+            the "file_name" without its suffix.
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
     input_files: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str
     pattern: str = "*.txt"
     words: int = 100
+    title: Literal["none", "first_line", "file_name"] = "none"
 
     def __post_init__(self) -> None:
         """Validate the passage length."""
@@ -37,10 +40,12 @@ class PlainText:
         """Yield the passages of all files, sorted by path. The id of a passage is its file's name with its number."""
         root = Path(self.path)
         for file in find_files(root, self.pattern):
-            words = (word for _, line in iter_lines(file) for word in line.split())
+            lines = (line for _, line in iter_lines(file))
+            title = next(lines, "").strip() if self.title == "first_line" else file.stem if self.title == "file_name" else ""
+            words = (word for line in lines for word in line.split())
             name = file.stem if root.is_file() else str(file.relative_to(root).with_suffix(""))
             for number, text in enumerate(split_words(words, self.words)):
-                yield Passage(f"{name}#{number}", file.stem, text)
+                yield Passage(f"{name}#{number}", title, text)
 
 
 def split_words(words: Iterator[str], words_per_text: int) -> Iterator[str]:

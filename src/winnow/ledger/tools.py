@@ -1,13 +1,15 @@
 """Maintenance of a ledger (the store of all finished calls) between runs, for the commands of `winnow ledger`."""
 
+import gzip
+import io
 import json
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import quote
 
 from winnow.artifacts.files import atomic_write
@@ -135,15 +137,33 @@ def count_set_aside_calls(ledger: SqliteStore) -> int:
     return int(ledger.connection.execute("SELECT COUNT(*) FROM damaged").fetchone()[0])
 
 
-def export_calls(ledger: SqliteStore, path: Path) -> int:
-    """Write each call as a line of JSON, ordered by key, and return the number of calls. Damaged calls are skipped."""
+def export_calls(ledger: SqliteStore, path: Path, keys: Collection[bytes] | None = None) -> int:
+    """Write each call as a line of JSON, ordered by key, and return the number of calls. Damaged calls are skipped.
+
+    Args:
+        ledger: Open store.
+        path: File to write; it is compressed if its name ends with ".gz". Equal calls make equal files.
+        keys: Keys of the calls to write, or None for all.
+
+    """
     count = 0
-    with atomic_write(path) as partial, partial.open("w", encoding="utf-8") as file:
+    with atomic_write(path) as partial, _open_for_writing(partial, compressed=path.suffix == ".gz") as file:
         for key, *values, _ in _iter_intact_rows(ledger.connection, "ORDER BY key"):
+            if keys is not None and key not in keys:
+                continue
             call = dict(zip(_EXPORT_FIELDS, (key.hex(), *values), strict=True))
             file.write(json.dumps(call, ensure_ascii=False) + "\n")
             count += 1
     return count
+
+
+@contextmanager
+def _open_for_writing(path: Path, *, compressed: bool) -> Iterator[IO[str]]:
+    """Open a text file, compressed by gzip without a name and time if wanted."""
+    with path.open("wb") as file:
+        stream = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if compressed else file
+        with io.TextIOWrapper(stream, encoding="utf-8", newline="\n") as text:
+            yield text
 
 
 def import_calls(ledger: SqliteStore, path: Path) -> int:

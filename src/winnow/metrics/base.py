@@ -11,7 +11,13 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from winnow.metrics.intervals import Interval, build_undefined_interval, compute_mean_interval, compute_ratio_interval
+from winnow.metrics.intervals import (
+    UNDEFINED,
+    Interval,
+    build_undefined_interval,
+    compute_mean_interval,
+    compute_ratio_interval,
+)
 from winnow.records import Context, Plan, Prediction, Price, Question, Role
 
 Input = Literal["prediction", "contexts", "ranking"]
@@ -102,6 +108,12 @@ class Metric(ABC):
     def format(self, interval: Interval) -> str:
         """Format an interval in the unit of the metric. An undefined interval is formatted as an en dash."""
         return interval.format_percent() if self.unit == "percent" else interval.format_number(self.digits)
+
+    def format_mean(self, interval: Interval) -> str:
+        """Format the mean of an interval in the unit of the metric. An undefined interval is formatted as an en dash."""
+        if not interval.n:
+            return UNDEFINED
+        return f"{100 * interval.mean:.1f}" if self.unit == "percent" else f"{interval.mean:.{self.digits}f}"
 
 
 @dataclass(frozen=True)

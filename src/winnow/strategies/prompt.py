@@ -1,5 +1,6 @@
 """Prompt templates, which all strategies share: instruction, contexts and question (Post-Fusion paper, figures 7 to 9)."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from string import Formatter
@@ -8,6 +9,9 @@ from typing import ClassVar
 from winnow.errors import ConfigError
 from winnow.records import Context, Decoding, Generate, Message, Passage, Question
 from winnow.strategies.demonstrations import Demonstration, Shots
+
+_TITLE = re.compile(r"\{title\}[^\w{}]*(?=\{)")
+"""The title in a template, with the separator before the next field; a separator with words is not matched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +22,8 @@ class Prompt:
         with_contexts: Template with {contexts} and {question}, and {demonstrations} in a few-shot prompt.
         without_contexts: Template with {question}, for prompts without passages (closed book).
         with_candidates: Template with {contexts}, {candidates} and {question}, and {demonstrations} in a few-shot prompt.
-        passage: Template of one passage, which may contain {number}, {title} and {text}.
+        passage: Template of one passage, which may contain {number}, {title} and {text}. For a passage without a title,
+            {title} is left out with the separator behind it: "[{number}] {title} | {text}" becomes "[{number}] {text}".
         system: System message, or empty for none.
         demonstration: Template of one demonstration with {contexts}, {question} and {answer}, and optionally {number}.
         shots: Selection of the demonstrations of a few-shot prompt, or None for a zero-shot prompt.
@@ -26,7 +31,7 @@ class Prompt:
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     with_contexts: str
     without_contexts: str
@@ -72,8 +77,9 @@ class Prompt:
         return (Message("system", self.system), user_message) if self.system else (user_message,)
 
     def _format_passages(self, passages: Sequence[Passage]) -> str:
+        without_title = _TITLE.sub("", self.passage)
         texts = [
-            self.passage.format(number=number, title=passage.title, text=passage.text)
+            (self.passage if passage.title else without_title).format(number=number, title=passage.title, text=passage.text)
             for number, passage in enumerate(passages, start=1)
         ]
         return "\n".join(texts)

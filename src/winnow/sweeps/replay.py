@@ -19,12 +19,14 @@ class Call:
     """A request with its result.
 
     Attributes:
+        key: Key of the call in the ledger.
         request: Request as it was served.
         result: Stored result of the request.
         dropped: Number of passages that were dropped from the prompt to fit the context length.
 
     """
 
+    key: bytes
     request: Request
     result: Result
     dropped: int = 0
@@ -79,10 +81,11 @@ def _find_call(request: Request, identities: Mapping[Role, str], ledger: CallSto
         key = compute_request_key(identity, candidate)
         results = ledger.get([key])
         if results:
-            return Call(candidate, results[key], dropped)
+            return Call(key, candidate, results[key], dropped)
         candidate = candidate.drop_passage() if isinstance(candidate, Generate) else None
         dropped += 1
     raise LedgerError(
         f"The ledger lacks a call of round {round_number} ({type(request).__name__}, role {request.role!r}, engine "
-        f"{identity or 'none'}). Run `python -m flows.sweep` with the same settings first."
+        f"{identity or 'none'}). Run `python -m flows.sweep` with the same settings first. If it is finished, its "
+        "calls were made on another machine or were deleted: import them (`dvc pull`, or `winnow ledger import`)."
     )

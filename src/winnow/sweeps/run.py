@@ -5,6 +5,7 @@ returns the answer. The driver runs the plans of all cells together, and yields 
 """
 
 import itertools
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
@@ -20,8 +21,10 @@ from winnow.protocols import Strategy
 from winnow.records import Answer, Outcome, PlacedContexts, Prediction, Question
 from winnow.sweeps.spec import CellSpec
 
-RunJobs = Callable[[Iterable[Job[Answer]], int], Iterable[Outcome[Answer]]]
-"""Function that runs jobs and yields their outcomes. Its second argument is the number of jobs, for a progress bar."""
+JobFactory = Callable[[], Iterable[Job[Answer]]]
+"""Function that creates jobs anew, so that those that failed can be repeated."""
+RunJobs = Callable[[JobFactory, int], Iterable[Outcome[Answer]]]
+"""Function that runs jobs and yields one outcome of each. Its second argument is the number of jobs, for a progress bar."""
 
 
 @dataclass
@@ -35,6 +38,7 @@ class LoadedCell:
         rankings: Rankings that cover the questions.
         num_short_rankings: Number of questions with fewer than k retrieved contexts. All their contexts are used.
         placed: Placed contexts of the questions whose plans have started but not finished, by question id.
+        started: Unix timestamp at which the first plan started, or None before.
 
     """
 
@@ -44,6 +48,7 @@ class LoadedCell:
     rankings: Rankings
     num_short_rankings: int
     placed: dict[str, PlacedContexts] = field(default_factory=dict)
+    started: float | None = None
 
     def place(self, question: Question) -> PlacedContexts:
         """Build the weighted contexts of a question in prompt order.
@@ -62,6 +67,8 @@ class LoadedCell:
 
     def start(self, question: Question) -> Job[Answer]:
         """Place the contexts of a question, and return the job that answers it."""
+        if self.started is None:
+            self.started = time.time()
         placed = self.place(question)
         self.placed[question.question_id] = placed
         return Job((self.spec.key, question.question_id), self.strategy.plan(question, placed.contexts))
@@ -92,20 +99,20 @@ def iter_jobs(cells: Sequence[LoadedCell]) -> Iterator[Job[Answer]]:
                 yield cell.start(question)
 
 
-def run_cells(cells: Sequence[LoadedCell], run_jobs: RunJobs, on_finished: Callable[[CellSpec, int], None]) -> None:
+def run_cells(cells: Sequence[LoadedCell], run_jobs: RunJobs, on_finished: Callable[[LoadedCell, int], None]) -> None:
     """Run the plans of all cells on one driver and write their predictions.
 
     Args:
         cells: Cells to run.
         run_jobs: Function that runs the jobs of all cells on the driver.
-        on_finished: Callback that receives the specification of each finished cell and its number of predictions.
+        on_finished: Callback that receives each finished cell and its number of predictions.
 
     """
     cells_by_key = {cell.spec.key: cell for cell in cells}
     questions = {key: {question.question_id: question for question in cell.questions} for key, cell in cells_by_key.items()}
     writers = {key: ArtifactWriter(cell.spec.predictions, contracts.PREDICTIONS) for key, cell in cells_by_key.items()}
     num_remaining = {key: len(cell.questions) for key, cell in cells_by_key.items()}
-    for outcome in run_jobs(iter_jobs(cells), sum(num_remaining.values())):
+    for outcome in run_jobs(lambda: iter_jobs(cells), sum(num_remaining.values())):
         key, question_id = cast("tuple[str, str]", outcome.tag)
         cell = cells_by_key[key]
         prediction = build_prediction(questions[key][question_id], cell.placed.pop(question_id), outcome)
@@ -113,7 +120,7 @@ def run_cells(cells: Sequence[LoadedCell], run_jobs: RunJobs, on_finished: Calla
         num_remaining[key] -= 1
         if not num_remaining[key]:
             num_predictions = writers[key].finish([question.question_id for question in cell.questions])
-            on_finished(cell.spec, num_predictions)
+            on_finished(cell, num_predictions)
 
 
 def build_prediction(question: Question, placed: PlacedContexts, outcome: Outcome[Answer]) -> Prediction:

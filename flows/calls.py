@@ -1,0 +1,102 @@
+"""Export the calls of finished cells from the ledger to a file, from which another machine can replay them without a model.
+
+The ledger is a database that every command changes, so DVC does not track it. It tracks this file, which never changes once
+it is written: it holds the calls that the predictions and the judged metrics of the cells used.
+
+python -m flows.calls experiment=quick_start
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from omegaconf import DictConfig
+
+from flows._artifacts import Artifact, Project
+from flows._cells import require_finished, resolve_cells
+from flows._engines import open_engines, open_ledger, resolve_engine_spec
+from flows._entry import make_main
+from flows._metrics import build_metrics
+from flows._summary import Summary, progress
+from flows._tracked import CALLS
+from winnow.artifacts.provenance import read_content_digest
+from winnow.errors import ConfigError, LedgerError
+from winnow.identity import get_ledger_identity
+from winnow.ledger.sqlite import SqliteStore
+from winnow.ledger.tools import export_calls
+from winnow.metrics.base import JudgedMetric, collect_inputs
+from winnow.protocols import CallStore, Engines
+from winnow.records import Plan, Role
+from winnow.sweeps.replay import replay_plan
+from winnow.sweeps.run import iter_jobs, load_cells
+from winnow.sweeps.samples import build_judge_jobs, read_samples
+from winnow.sweeps.spec import CellSpec
+
+
+def calls(configs: Sequence[DictConfig]) -> Summary:
+    """Export the calls of the cells of all jobs; every cell must be finished."""
+    cfg, specs = configs[0], resolve_cells(configs)
+    require_finished(specs)
+    artifact = resolve_calls_artifact(cfg, specs)
+    if artifact.is_finished:
+        row = {"calls": artifact.folder, "number": "exported already"}
+        return Summary("Calls", [row], artifacts=[artifact.folder])
+    with open_ledger(cfg) as ledger:
+        if not isinstance(ledger, SqliteStore):
+            raise ConfigError(f"paths.ledger={cfg.paths.ledger!r}: only the calls of a ledger in SQLite can be exported.")
+        keys, num_incomplete = collect_keys(cfg, specs, ledger)
+        number = export_calls(ledger, artifact.folder / CALLS, keys)
+    artifact.finish(number)
+    note = f"The ledger lacks calls of {num_incomplete} questions, which cannot be replayed." if num_incomplete else ""
+    return Summary("Calls", [{"calls": artifact.folder, "number": number}], note, [artifact.folder])
+
+
+def resolve_calls_artifact(cfg: DictConfig, specs: Sequence[CellSpec]) -> Artifact:
+    """Return the artifact with the exported calls of finished cells."""
+    project = Project(cfg)
+    judged = [metric.name for metric in build_metrics(cfg) if isinstance(metric, JudgedMetric)]
+    inputs = {
+        "cells": {spec.key: read_content_digest(spec.folder) for spec in specs},
+        "judged": {name: cfg.metric[name] for name in judged},
+        "judge": resolve_engine_spec(project, "judge").key if judged else None,
+    }
+    return project.resolve_artifact("calls", "calls", str(cfg.sweep.name), inputs)
+
+
+def collect_keys(cfg: DictConfig, specs: Sequence[CellSpec], ledger: CallStore) -> tuple[set[bytes], int]:
+    """Replay finished cells and their judged metrics.
+
+    Returns:
+        Keys of all calls that they use, and the number of plans that cannot be replayed because the ledger lacks a call.
+
+    """
+    keys: set[bytes] = set()
+    num_incomplete = 0
+    plans = list(_iter_plans(cfg, specs))
+    with progress("replaying", len(plans)) as advance:
+        for plan, identities in plans:
+            try:
+                keys.update(call.key for calls in replay_plan(plan, identities, ledger).rounds for call in calls)
+            except LedgerError:
+                num_incomplete += 1
+            advance()
+    return keys, num_incomplete
+
+
+def _iter_plans(cfg: DictConfig, specs: Sequence[CellSpec]) -> Iterator[tuple[Plan[object], Mapping[Role, str]]]:
+    """Yield every plan of the cells and of their judged metrics, with the identities of the engines by role."""
+    for cell in load_cells(specs):
+        identities = _identify(open_engines(cell.spec.engines, check=False))
+        yield from ((job.plan, identities) for job in iter_jobs([cell]))
+    metrics = [metric for metric in build_metrics(cfg) if isinstance(metric, JudgedMetric)]
+    if metrics:
+        judge = _identify(open_engines([resolve_engine_spec(Project(cfg), "judge")], check=False))
+        samples = {spec.key: read_samples(spec, collect_inputs(metrics)) for spec in specs}
+        yield from ((job.plan, judge) for job in build_judge_jobs(metrics, samples))
+
+
+def _identify(engines: Engines) -> Mapping[Role, str]:
+    return {role: get_ledger_identity(engine) for (_, role), engine in engines.items()}
+
+
+main = make_main(calls, grid=True, seeds="each")
+if __name__ == "__main__":
+    main()

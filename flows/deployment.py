@@ -1,0 +1,59 @@
+"""The Prefect flow that the deployments of prefect.yaml run: any stage, with the words of its command line as parameters.
+
+prefect deploy --all
+prefect deployment run winnow/sweep --param settings='["-m", "k=1,5"]'
+"""
+
+import importlib
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from prefect import flow
+
+from winnow.errors import ConfigError, WinnowError, suggest_name
+
+
+class StageFailedError(WinnowError):
+    """Raised when a stage ends with an error, so that its flow run fails."""
+
+
+@flow(name="winnow", flow_run_name="{stage}", log_prints=True)
+def run(stage: str = "pipeline", settings: Sequence[str] = ("experiment=quick_start",)) -> None:
+    """Run a stage as a child of this flow run.
+
+    Args:
+        stage: Name of the stage, as in `python -m flows.<stage>`.
+        settings: Words of its command line.
+
+    Raises:
+        ConfigError: If there is no such stage.
+        StageFailedError: If the stage ends with an error.
+
+    """
+    stages = sorted(file.stem for file in Path(__file__).parent.glob("[a-z]*.py"))
+    if stage not in stages:
+        raise ConfigError(f"There is no stage {stage!r}." + suggest_name(stage, stages))
+    from prefect.settings import PREFECT_API_URL
+
+    os.environ.setdefault("PREFECT_API_URL", str(PREFECT_API_URL.value()))
+    main = importlib.import_module(f"flows.{stage}").main
+    with _command_line(f"flows.{stage}", settings):
+        try:
+            main()
+        except SystemExit as end:
+            if end.code not in (None, 0):
+                raise StageFailedError(f"{stage}: {end.code}") from end
+
+
+@contextmanager
+def _command_line(program: str, words: Sequence[str]) -> Iterator[None]:
+    """Replace the words of the command line."""
+    before = sys.argv
+    sys.argv = [program, *words]
+    try:
+        yield
+    finally:
+        sys.argv = before

@@ -1,0 +1,247 @@
+"""List the artifacts and calls that no settings and no report use any more, with their sizes, and remove them if told to.
+
+Artifacts are used if the settings in params.yaml, in conf/experiment/ or of this command lead to them, if a page in reports/
+or a folder in tracked/ names them, or if another used artifact was made from them. Calls are used if an engine of these
+settings made them. Nothing is removed without --remove.
+
+python -m flows.gc
+python -m flows.gc strategy=post_fusion k=7              # the artifacts of these settings are used, too
+python -m flows.gc --remove                              # removes the artifacts
+python -m flows.gc --remove --calls                      # removes the calls as well, which would have to be paid for again
+"""
+
+import argparse
+import re
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig
+
+from flows import _models
+from flows._artifacts import Artifact, Project
+from flows._cells import needs_relevance, resolve_cell_artifact, resolve_closed_book_artifact
+from flows._conf import compose, list_options
+from flows._engines import ROLES, compute_estimator_identity, open_engines, open_ledger, resolve_reader_spec
+from flows._grid import expand_grid
+from flows._hub import use_recorded_commits
+from flows._overrides import check_overrides, load_params
+from flows._seeds import expand_seeds
+from flows._summary import Summary, progress
+from flows._tracked import TRACKED
+from winnow.artifacts.provenance import flatten, read_manifest
+from winnow.errors import MissingArtifactError, WinnowError
+from winnow.identity import get_ledger_identity
+from winnow.ledger.sqlite import SqliteStore
+from winnow.ledger.tools import prune_calls, summarize_calls
+
+_PARAMS = Path("params.yaml")
+_KEY = re.compile(r"[0-9a-f]{12}")
+_FOLDER_NAME = re.compile(r".+-([0-9a-f]{12})")
+"""Name of an artifact's folder, which ends with its key."""
+_DAY_SECONDS = 24 * 3600
+"""Age at which an unfinished folder counts as abandoned."""
+
+
+@dataclass
+class Use:
+    """What settings and reports use.
+
+    Attributes:
+        keys: Keys of artifacts.
+        engines: Identities of engines in the ledger.
+        opened: Keys of the models whose identities are among `engines`.
+        problems: Names of the settings that could not be resolved here, by the reason.
+
+    """
+
+    keys: set[str] = field(default_factory=set)
+    engines: set[str] = field(default_factory=set)
+    opened: set[str] = field(default_factory=set)
+    problems: dict[str, list[str]] = field(default_factory=dict)
+
+
+def gc(cfg: DictConfig, *, remove: bool, calls: bool) -> Summary:
+    """List what is not used, and remove it if `remove` is set; calls only if `calls` is set, too."""
+    use = find_use(cfg)
+    folders = list(iter_unused_folders([Path(cfg.paths.data), Path(cfg.paths.models)], use.keys))
+    rows: list[dict[str, object]] = [
+        {"unused": str(folder), "what": _describe_folder(folder), "MB": f"{_measure(folder) / 2**20:.1f}"}
+        for folder in folders
+    ]
+    with open_ledger(cfg) as ledger:
+        totals = summarize_calls(ledger) if isinstance(ledger, SqliteStore) else []
+        unused = [total for total in totals if total.engine not in use.engines]
+        rows += [
+            {"unused": total.engine, "what": f"{total.calls} calls", "MB": f"{total.result_bytes / 2**20:.1f}"}
+            for total in unused
+        ]
+        if remove and calls and isinstance(ledger, SqliteStore):
+            for engine in dict.fromkeys(total.engine for total in unused):
+                prune_calls(ledger, engine=engine)
+    if remove:
+        for folder in folders:
+            shutil.rmtree(folder)
+    notes = [
+        f"Not resolved, so that their artifacts may be among these: {', '.join(names)}. {reason}"
+        for reason, names in use.problems.items()
+    ]
+    if not rows:
+        return Summary("Everything is used.", note="\n".join(notes))
+    kept = "" if calls or not unused else " Calls are kept without --calls."
+    notes.append(f"Removed.{kept}" if remove else f"Nothing was removed. Add --remove to remove the artifacts.{kept}")
+    return Summary("Artifacts and calls that no settings and no report use", rows, "\n".join(notes))
+
+
+def find_use(cfg: DictConfig) -> Use:
+    """Find what the settings of the command, params.yaml, the experiments, the reports and the tracked folders use."""
+    use = Use()
+    loaders: dict[str, Callable[[], DictConfig]] = {
+        f"experiment={name}": partial(compose, [f"experiment={name}"]) for name in list_options("experiment")
+    }
+    if _PARAMS.is_file():
+        loaders[str(_PARAMS)] = partial(load_params, _PARAMS, [])
+    loaders["the settings of this command"] = lambda: cfg
+    with progress("resolving settings", len(loaders)) as advance:
+        for name, load in loaders.items():
+            try:
+                _add_settings(use, load())
+            except WinnowError as error:
+                use.problems.setdefault(str(error), []).append(name)
+            advance()
+    texts = [file.read_text(errors="replace") for file in Path("reports").rglob("*.md")] if Path("reports").is_dir() else []
+    texts += [str(folder) for folder in TRACKED.glob("*/*/*/*")]
+    for text in texts:
+        use.keys.update(match.group(1) for match in re.finditer(r"-([0-9a-f]{12})\b", text))
+    _add_inputs(use, [Path(cfg.paths.data), Path(cfg.paths.models)])
+    return use
+
+
+def _add_settings(use: Use, cfg: DictConfig) -> None:
+    """Add what the cells of a configuration use, whether they are finished or not."""
+    for cell in expand_grid(expand_seeds([use_recorded_commits(cfg)])):
+        project = Project(cell)
+        for artifact in _iter_artifacts(project):
+            use.keys.add(artifact.key)
+            use.keys.update(_iter_keys(artifact.settings))
+        _add_engines(use, project)
+
+
+def _iter_artifacts(project: Project) -> Iterator[Artifact]:
+    """Yield the artifacts of one cell."""
+    cfg = project.cfg
+    yield project.corpus
+    yield project.questions
+    for retriever in (cfg.answerable.retriever, cfg.retriever.engine):
+        yield project.resolve_index(retriever)
+        yield project.resolve_retrieval(retriever)
+    yield resolve_closed_book_artifact(project)
+    yield resolve_cell_artifact(project)
+    for reader in _iter_readers(cfg):
+        if reader.tuned:
+            yield _models.resolve_trained_reader(project, reader, cfg.prompt)
+    if needs_relevance(cfg) or "estimator" in cfg.strategy.get("engines", ()):
+        yield _models.resolve_relevance(project)
+        if cfg.estimator.get("trained"):
+            yield _models.resolve_joint_models(project)
+
+
+def _iter_readers(cfg: DictConfig) -> Iterator[DictConfig]:
+    """Yield the settings of the models of all roles."""
+    yield from (cfg[role] for role in ROLES if cfg.get(role))
+
+
+def _add_engines(use: Use, project: Project) -> None:
+    """Add the identities under which the ledger stores the calls of a cell. A model that is not trained yet has none."""
+    cfg = project.cfg
+    models = [(reader, cfg.prompt) for reader in _iter_readers(cfg)]
+    if teacher := cfg.joint.get("teacher"):
+        models.append((teacher.reader, teacher.prompt))
+    for reader, prompt in models:
+        spec = resolve_reader_spec(project, reader, prompt)
+        if spec.key in use.opened:
+            continue
+        with suppress(MissingArtifactError):
+            use.engines.update(get_ledger_identity(engine) for engine in open_engines([spec], check=False).values())
+            use.opened.add(spec.key)
+    use.engines.add(compute_estimator_identity(project))
+
+
+def _iter_keys(settings: Any) -> Iterator[str]:
+    """Yield the keys of the artifacts among the inputs of an artifact, which are recorded as "key:content" or "key"."""
+    for value in flatten(settings).values():
+        if isinstance(value, str):
+            key = value.partition(":")[0]
+            if _KEY.fullmatch(key):
+                yield key
+
+
+def _add_inputs(use: Use, roots: Sequence[Path]) -> None:
+    """Add the artifacts from which used artifacts were made."""
+    manifests = {match.group(1): read_manifest(folder) for folder, match in _iter_folders(roots)}
+    pending = list(use.keys)
+    while pending:
+        manifest: Mapping[str, Any] = manifests.get(pending.pop(), {})
+        new = set(_iter_keys(manifest.get("settings", {}).get("inputs", {}))) - use.keys
+        use.keys |= new
+        pending += new
+    exports = {key: manifest["settings"]["inputs"]["cells"] for key, manifest in manifests.items() if _is_export(manifest)}
+    use.keys.update(key for key, cells in exports.items() if use.keys >= set(cells))
+
+
+def _is_export(manifest: Mapping[str, Any]) -> bool:
+    """Return whether an artifact holds the exported calls of cells; it is used as long as its cells are."""
+    return bool(manifest) and manifest["settings"].get("stage") == "calls"
+
+
+def _iter_folders(roots: Iterable[Path]) -> "Iterator[tuple[Path, re.Match[str]]]":
+    """Yield the folders of artifacts below data/<kind>/ and models/<kind>/."""
+    for root in roots:
+        for folder in sorted(root.glob("*/*")):
+            match = _FOLDER_NAME.fullmatch(folder.name)
+            if match and folder.is_dir():
+                yield folder, match
+
+
+def iter_unused_folders(roots: Iterable[Path], used: set[str]) -> Iterator[Path]:
+    """Yield the folders of artifacts whose keys are not used; an unfinished one, on which a stage may work, if it is old."""
+    for folder, match in _iter_folders(roots):
+        is_abandoned = time.time() - folder.stat().st_mtime > _DAY_SECONDS
+        if match.group(1) not in used and (read_manifest(folder) or is_abandoned):
+            yield folder
+
+
+def _describe_folder(folder: Path) -> str:
+    manifest = read_manifest(folder)
+    return f"made by flows.{manifest['settings'].get('stage', '?')}" if manifest else "unfinished"
+
+
+def _measure(folder: Path) -> int:
+    """Return the size of a folder in bytes."""
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+def main() -> None:
+    """Parse the command line and print what is not used."""
+    parser = argparse.ArgumentParser(
+        prog="python -m flows.gc", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--remove", action="store_true", help="remove the listed artifacts")
+    parser.add_argument("--calls", action="store_true", help="with --remove: remove the listed calls as well")
+    parser.add_argument("settings", nargs="*", help="settings whose artifacts and calls are used, such as k=7")
+    options = parser.parse_args()
+    try:
+        check_overrides(options.settings)
+        gc(compose(options.settings), remove=options.remove, calls=options.calls).show()
+    except WinnowError as error:
+        sys.exit(f"{type(error).__name__}: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""Open MLflow's pages over the runs; each sweep has a page with the metrics, strategy, k and gold of its cells in view.
+
+The pages are served on 127.0.0.1 until Ctrl-C.
+
+python -m flows.ui
+python -m flows.ui --port 5001 tracking.uri=sqlite:////data/mlflow.db
+"""
+
+import argparse
+import os
+import sys
+import webbrowser
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from flows._conf import compose
+from flows._overrides import check_overrides
+from flows._servers import is_port_free, run_server
+from flows._track import VIEW, resolve_uri
+from winnow.errors import ConfigError, WinnowError
+from winnow.tracking import find_views
+
+_LOG = Path(".mlflow/server.log")
+
+
+def main() -> None:
+    """Start the server, print the addresses of the sweeps' pages, and open the latest one in a browser if there is one."""
+    parser = argparse.ArgumentParser(
+        prog="python -m flows.ui", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--port", type=int, default=5000, help="port of 127.0.0.1 (5000)")
+    parser.add_argument("settings", nargs="*", help="settings of the store, such as tracking.uri=sqlite:////data/mlflow.db")
+    options = parser.parse_args()
+    try:
+        _serve(options.port, options.settings)
+    except WinnowError as error:
+        sys.exit(f"{type(error).__name__}: {error}")
+
+
+def _serve(port: int, overrides: list[str]) -> None:
+    """Serve the pages until Ctrl-C.
+
+    Raises:
+        ConfigError: If the port is taken, or if the store cannot be opened.
+
+    """
+    check_overrides(overrides)
+    tracking = compose(overrides).tracking
+    uri = resolve_uri(str(tracking.uri))
+    views = find_views(uri, VIEW)
+    if uri.startswith(("http://", "https://")):
+        print(_format_pages(uri.rstrip("/"), views))
+        return
+    if not is_port_free(port):
+        raise ConfigError(f"Port {port} is taken, perhaps by MLflow's pages that are open already. Choose one with --port.")
+    server_url = f"http://127.0.0.1:{port}"
+    command = [
+        sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1",
+        "--backend-store-uri", uri, "--artifacts-destination", str(Path(tracking.artifacts).resolve()),
+    ]  # fmt: skip
+    # Winnow uses none of the server's background jobs, for which it would start ten processes.
+    environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+    with run_server("MLflow", command, f"{server_url}/health", _LOG, environment) as server, suppress(KeyboardInterrupt):
+        print(_format_pages(server_url, views), flush=True)
+        if views and (sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+            webbrowser.open(_format_address(server_url, next(iter(views.values()))))
+        server.wait()
+
+
+def _format_pages(server_url: str, views: Mapping[str, str]) -> str:
+    """Return a line with the address of the page of each sweep."""
+    lines = [f"{name}: {_format_address(server_url, experiment_id)}" for name, experiment_id in views.items()]
+    return "\n".join([f"MLflow at {server_url} (Ctrl-C ends it)", *(lines or ["No sweep has been run yet."])])
+
+
+def _format_address(server_url: str, experiment_id: str) -> str:
+    return f"{server_url}/#/experiments/{experiment_id}/runs?viewStateShareKey={VIEW}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""Runs the commands of a page of the documentation."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from conftest import ROOT, environment
+
+
+def read_blocks(page: str) -> list[str]:
+    """Return the blocks of shell commands of docs/<page>."""
+    blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / "docs" / page).read_text(), flags=re.DOTALL | re.MULTILINE)
+    assert blocks
+    return blocks
+
+
+def run_blocks(page: str, folder: Path, **env: str) -> list[str]:
+    """Run each block of shell commands of docs/<page> in a project, as one script, and return what the blocks printed."""
+    return [run_script(block, folder, **env) for block in read_blocks(page)]
+
+
+def run_script(script: str, folder: Path, *, check: bool = True, **env: str) -> str:
+    """Run shell commands in a project, whose code is used, and return what they printed; stop at the first that fails."""
+    variables = build_environment(folder, **env)
+    done = subprocess.run(["bash", "-ec", script], cwd=folder, env=variables, capture_output=True, text=True, check=False)
+    assert not (check and done.returncode), f"{script}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
+    return done.stdout + done.stderr
+
+
+@contextmanager
+def run_in_background(script: str, folder: Path, log: Path, **env: str) -> Iterator[None]:
+    """Run shell commands that do not end by themselves, and end them afterwards, with their children."""
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            ["bash", "-ec", script],
+            cwd=folder,
+            env=build_environment(folder, **env),
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        yield
+    finally:
+        os.killpg(process.pid, signal.SIGINT)
+        try:
+            process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def build_environment(folder: Path, **env: str) -> dict[str, str]:
+    """Return the environment of a user's shell in a project."""
+    return {
+        **environment(),
+        "PYTHONPATH": "src",
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "HOME": str(folder.parent),
+        "GIT_AUTHOR_NAME": "Test", "GIT_AUTHOR_EMAIL": "test@localhost",
+        "GIT_COMMITTER_NAME": "Test", "GIT_COMMITTER_EMAIL": "test@localhost",
+        **env,
+    }  # fmt: skip
+
+
+def copy_project(folder: Path) -> None:
+    """Copy the files of this checkout that git does not ignore to a new git repository."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    for name in filter(lambda name: (ROOT / name).is_file(), listed.stdout.splitlines()):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes((ROOT / name).read_bytes())
+    run_script("git init --quiet", folder)
+
+
+def write_overrides(folder: Path, settings: Sequence[str]) -> None:
+    """Write overrides.yaml with other data and models in place of the quick start's."""
+    chosen = dict(word.split("=", 1) for word in settings)
+    groups = [f"  {name}: {value}" for name, value in chosen.items() if name in _GROUPS]
+    others = [f"  {name}: {value}" for name, value in chosen.items() if name not in _GROUPS]
+    (folder / "overrides.yaml").write_text(
+        "\n".join(["groups:", "  experiment: quick_start", *groups, "set:", *others]) + "\n"
+    )
+
+
+_GROUPS = ("corpus", "dataset", "encoder", "reader")

@@ -1,0 +1,57 @@
+"""Artifacts and calls that nothing uses any more."""
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+from conftest import Run, overrides
+
+from flows import gc as module
+from flows._conf import compose
+from flows._summary import Summary
+from winnow.ledger.sqlite import SqliteStore
+
+
+def count_calls(folder: Path) -> int:
+    """Return the number of calls in the ledger."""
+    with SqliteStore(folder / "data/ledger.sqlite") as ledger:
+        return len(ledger)
+
+
+@pytest.mark.slow
+def test_only_what_nothing_uses_is_listed_and_removed(
+    prepared: Run, world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The settings of the command, a report and an artifact made from another one keep them; a dry run removes nothing."""
+    prepared("sweep", "-m", "k=1,2,3")
+    prepared("report", "k=2")
+    cells = {
+        json.loads((path / "manifest.json").read_text())["settings"]["inputs"]["k"]: path.relative_to(tmp_path)
+        for path in (tmp_path / "data/predictions").iterdir()
+    }
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(module, "list_options", lambda _: ["quick_start", "post_fusion/nq_table1"])
+    abandoned, running = (Path(f"data/predictions/concatenation-{key}") for key in ("0123456789ab", "ba9876543210"))
+    for folder in (abandoned, running):
+        folder.mkdir()
+    os.utime(abandoned, (time.time() - 10**6,) * 2)
+    others = set(Path("data").glob("*/*-*")) - {cells[3], abandoned}
+    calls = count_calls(tmp_path)
+
+    def gc(*settings: str, remove: bool = True) -> Summary:
+        return module.gc(compose([*overrides(world), "k=1", *settings]), remove=remove, calls=remove)
+
+    listed = gc(remove=False)
+    assert {row["unused"] for row in listed.rows} == {str(cells[3]), str(abandoned)}
+    assert "Nothing was removed." in listed.note
+    assert "experiment=post_fusion/nq_table1. facebook/dpr-ctx_encoder" in listed.note
+    assert cells[3].exists()
+    assert "Removed." in gc().note
+    assert set(Path("data").glob("*/*-*")) == others
+    assert count_calls(tmp_path) == calls, "the reader is in use"
+    assert gc().title == "Everything is used."
+    assert ": 0 made" in prepared("sweep", "k=3").stdout
+    assert f"{calls} calls" in [row["what"] for row in gc("reader.name=other").rows]
+    assert count_calls(tmp_path) == 0

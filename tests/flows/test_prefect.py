@@ -1,0 +1,117 @@
+"""Prefect as its users know it: the commands of docs/prefect.md on a real server with a real worker, and retried blocks."""
+
+import json
+import time
+import urllib.request
+from collections.abc import Container, Hashable, Iterator
+from pathlib import Path
+
+import pytest
+from conftest import overrides
+from pages import copy_project, read_blocks, run_in_background, run_script, write_overrides
+from prefect.settings import PREFECT_API_URL, temporary_settings
+from prefect.testing.utilities import prefect_test_harness
+
+from flows import _prefect
+from flows._servers import find_free_port
+from winnow.errors import ConfigError, ReaderError
+from winnow.records import Outcome
+
+pytestmark = pytest.mark.slow
+
+
+def wait_for(url: str) -> None:
+    """Wait until a server answers."""
+    for _ in range(240):
+        try:
+            urllib.request.urlopen(url, timeout=2).close()
+        except OSError:
+            time.sleep(0.5)
+        else:
+            return
+    pytest.fail(f"no answer from {url}")
+
+
+def read_all(api: str, kind: str) -> list[dict[str, object]]:
+    """Return all rows of a kind from Prefect's API."""
+    request = urllib.request.Request(f"{api}/{kind}/filter", b"{}", {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=20) as reply:
+        rows: list[dict[str, object]] = json.loads(reply.read())
+    return rows
+
+
+def test_the_commands_of_the_page(world: Path, template: Path, tmp_path: Path) -> None:
+    """Runs have names and tags that one recognises, and a worker runs a sweep with settings of the command line."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    copy_project(folder)
+    write_overrides(folder, [*overrides(world), "sweep.limit=6", "grid.k=[1, 2]", "grid.strategy=[post_fusion]"])
+    run_script(f"cp -r {template}/data . && python -m flows.compose", folder)
+    port = str(find_free_port())
+    server, watch, deploy, worker, run = (block.replace("4200", port) for block in read_blocks("prefect.md"))
+    api, env = f"http://127.0.0.1:{port}/api", {"PREFECT_HOME": str(tmp_path / "prefect")}
+    with run_in_background(server, folder, tmp_path / "server.log", **env):
+        wait_for(f"{api}/health")
+        assert "sweep quick_start" in run_script(watch, folder, **env)
+        (flow_run,) = read_all(api, "flow_runs")
+        names = {path.name for path in (folder / "data/predictions").iterdir()}
+        assert {"sweep", "quick_start", *names} == set(flow_run["tags"])  # type: ignore[call-overload]
+        assert [row["name"] for row in read_all(api, "task_runs")] == ["sweeping, from 1 of 36"]
+        assert {("sweep", "table"), ("sweeping", "progress")} == {(r["key"], r["type"]) for r in read_all(api, "artifacts")}
+
+        run_script(deploy, folder, **env)
+        with run_in_background(worker, folder, tmp_path / "worker.log", **env):
+            output = run_script(run, folder, **env)
+            wrong = "prefect deployment run winnow/sweep --param 'settings=[\"k=-1\"]' --watch"
+            failed = run_script(f"export PREFECT_API_URL={api}; {wrong}", folder, check=False, **env)
+        assert output.count("finished successfully") == 2
+        assert "finished in state 'Failed'" in failed
+        runs = read_all(api, "flow_runs")
+        assert any("StageFailedError" in str(row["state"]) and "k=-1" in str(row["state"]) for row in runs)
+        assert {row["name"] for row in runs} >= {"sweep", "report", "sweep quick_start", "report quick_start"}
+    assert len(list((folder / "data/predictions").iterdir())) == len(names) + 3
+
+
+def test_a_failed_block_is_retried_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs with an outcome are not started again; an error of another kind ends the run at once."""
+    from prefect import flow
+
+    monkeypatch.setattr(_prefect, "_BLOCK_SECONDS", 0.0)
+    monkeypatch.setattr(_prefect, "_RETRY_SECONDS", 0)
+    starts: list[list[int]] = []
+
+    def start(finished: Container[Hashable]) -> Iterator[Outcome[int]]:
+        remaining = [tag for tag in range(4) if tag not in finished]
+        starts.append(remaining)
+        for tag in remaining:
+            if tag == 2 and len(starts) == 1:
+                raise error
+            yield Outcome(tag, tag)
+
+    def collect() -> list[object]:
+        return [outcome.tag for outcome in _prefect.run_in_blocks(start, 4, "sweeping")]
+
+    with prefect_test_harness():
+        monkeypatch.setenv("PREFECT_API_URL", str(PREFECT_API_URL.value()))
+        error: Exception = ReaderError("the server did not answer")
+        assert flow(collect)() == [0, 1, 2, 3]
+        assert starts == [[0, 1, 2, 3], [2, 3]]
+        starts.clear()
+        error = ConfigError("a wrong setting")
+        with pytest.raises(ConfigError, match="a wrong setting"):
+            flow(collect)()
+        assert starts == [[0, 1, 2, 3]]
+
+
+def test_a_server_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No server, and a server of another version."""
+    url = f"http://127.0.0.1:{find_free_port()}/api"
+    monkeypatch.setenv("PREFECT_API_URL", url)
+    with temporary_settings({PREFECT_API_URL: url}), pytest.raises(ConfigError, match="Failed to reach API"):
+        _prefect._check_server()
+    with prefect_test_harness():
+        monkeypatch.setenv("PREFECT_API_URL", str(PREFECT_API_URL.value()))
+        _prefect._check_server()
+        monkeypatch.setattr("prefect.client.orchestration.SyncPrefectClient.client_version", lambda _: "4.1.0")
+        with pytest.raises(ConfigError, match="Major versions must match"):
+            _prefect._check_server()
