@@ -28,6 +28,8 @@ from winnow.readers.openai_engine import OpenAIEngine
 from winnow.records import Outcome, Price, Role, T
 from winnow.sweeps.spec import EngineSpec
 
+EVALUATED = "evaluated"
+"""Name of a reader that is compared with its base model after a training."""
 ROLES = ("reader", "rewriter", "judge", "verifier")
 """Roles that a language model fills. The roles "estimator" and "search" have components of their own."""
 

@@ -18,7 +18,7 @@ from flows._schema import check_settings
 from flows._secrets import check_secrets
 from flows._seeds import expand_seeds
 from flows._summary import Summary
-from flows._tracked import restore_artifacts, track_artifacts
+from flows._tracked import check_target, restore_artifacts, track_artifacts
 from winnow.artifacts.provenance import flatten
 from winnow.errors import ConfigError, WinnowError
 
@@ -69,6 +69,8 @@ def make_main(
                 print(_format_help(name, sys.modules[stage.__module__].__doc__ or ""))
                 return
             target, arguments = _take_value(arguments, "--track", "a folder, for example --track tracked/index")
+            if target:
+                check_target(Path(target))
             chosen = _track_artifacts(stage, Path(target)) if target else stage
             params, arguments = _take_value(arguments, "--params", "a file, for example --params params.yaml")
             if params:

@@ -113,7 +113,7 @@ def identify_reader_weights(project: Project, reader: DictConfig, prompt: DictCo
     if reader.get("joint"):
         if reader.tuned:
             raise ConfigError(f"reader={reader.name} is trained jointly and cannot be fine-tuned. Set reader.tuned=false.")
-        return _generator_training(project, reader).identity
+        return resolve_generator_training(project, reader).identity
     if reader.tuned:
         return resolve_trained_reader(project, reader, prompt).identity
     return str(reader.base) if is_remote(reader) else project.pinned.identify_model(str(reader.base))
@@ -122,7 +122,7 @@ def identify_reader_weights(project: Project, reader: DictConfig, prompt: DictCo
 def resolve_reader_path(project: Project, reader: DictConfig, prompt: DictConfig) -> str:
     """Return the path of a reader's weights; raises MissingArtifactError if its training has not finished."""
     if reader.get("joint"):
-        return str(_generator_training(project, reader).require() / "generator")
+        return str(resolve_generator_training(project, reader).require() / "generator")
     return str(resolve_trained_reader(project, reader, prompt).require()) if reader.tuned else str(reader.base)
 
 
@@ -132,7 +132,7 @@ def resolve_estimator_path(project: Project) -> str:
     return str(resolve_joint_models(project).require() / "estimator") if estimator.trained else str(estimator.base)
 
 
-def _generator_training(project: Project, reader: DictConfig) -> Artifact:
+def resolve_generator_training(project: Project, reader: DictConfig) -> Artifact:
     """Return the joint training that produces a generator: `generator` of the configuration if it is set, else `joint`."""
     cfg = project.cfg
     setting, training = ("joint@generator", cfg.generator) if cfg.get("generator") else ("joint", cfg.joint)

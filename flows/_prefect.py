@@ -3,13 +3,14 @@
 import os
 import time
 from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 from omegaconf import DictConfig, OmegaConf
 
 from flows._conf import resolve_settings
 from flows._summary import Summary
-from winnow.errors import ConfigError, ReaderError
+from winnow.errors import ConfigError, ServerUnavailableError
 
 _BLOCK_SECONDS = 10.0
 """Duration of the work that one task run shows; a block ends with the first result after this time."""
@@ -127,9 +128,11 @@ def _is_in_flow_run() -> bool:
 
 def _run_tasks(start: Callable[[Container[Hashable]], Iterator[OutcomeT]], total: int, label: str) -> Iterator[OutcomeT]:
     """Yield the outcomes of jobs, one Prefect task run per block, and show the progress as an artifact of the flow run."""
+    import httpx
     from prefect import task
     from prefect.artifacts import create_progress_artifact, update_progress_artifact
     from prefect.cache_policies import NO_CACHE
+    from prefect.exceptions import PrefectException
 
     finished: set[Hashable] = set()
     block: list[OutcomeT] = []
@@ -152,9 +155,10 @@ def _run_tasks(start: Callable[[Container[Hashable]], Iterator[OutcomeT]], total
             raise
         is_complete = True
 
-    artifact = create_progress_artifact(
-        0.0, key=label.replace(" ", "-").replace("'", ""), description=f"{label}: {total} questions"
-    )
+    artifact = None
+    with suppress(httpx.HTTPError, PrefectException):  # progress is not worth the run
+        key = label.replace(" ", "-").replace("'", "")
+        artifact = create_progress_artifact(0.0, key=key, description=f"{label}: {total} questions")
     while not is_complete:
         name = f"{label}, from {len(finished) + 1} of {total}"
         task(
@@ -163,10 +167,11 @@ def _run_tasks(start: Callable[[Container[Hashable]], Iterator[OutcomeT]], total
         )(run_block)()  # fmt: skip
         yield from block
         block.clear()
-        update_progress_artifact(artifact, 100.0 * len(finished) / max(total, 1))  # type: ignore[arg-type]
+        if artifact is not None:
+            with suppress(httpx.HTTPError, PrefectException):
+                update_progress_artifact(artifact, 100.0 * len(finished) / max(total, 1))  # type: ignore[arg-type]
 
 
 def _is_worth_a_retry(_task: object, _run: object, state: Any) -> bool:
     """Return whether a block failed because a server did, rather than because of a setting, a budget or a bug."""
-    error = state.result(raise_on_failure=False)
-    return type(error) is ReaderError
+    return isinstance(state.result(raise_on_failure=False), ServerUnavailableError)

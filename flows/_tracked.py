@@ -5,14 +5,17 @@ tracked/<stage>/ instead, which holds only the artifacts of one stage in dvc.yam
 project: tracked/index/data/index/bm25-0123456789ab/. After `dvc pull`, the next command links them back to these paths.
 """
 
+import errno
+import fcntl
+import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from winnow.artifacts.files import atomic_write, is_temporary
-from winnow.artifacts.provenance import MANIFEST, check_content
-from winnow.assets import RECORD_NAME
+from winnow.artifacts.files import atomic_write, is_temporary, prepare_temporary_path
+from winnow.artifacts.provenance import MANIFEST, check_content, read_content_digest
+from winnow.assets import RECORD_NAME, is_unchanged_asset
 from winnow.errors import ArtifactError, ConfigError
 from winnow.ledger import tools
 from winnow.ledger.sqlite import SqliteStore
@@ -23,11 +26,17 @@ TRACKED = Path("tracked")
 CALLS = "calls.jsonl.gz"
 """Name of the file with exported calls in an artifact of the stage `calls`."""
 _MARKERS = (MANIFEST, RECORD_NAME)
-"""Names of the files whose presence means that an artifact or an asset is complete."""
+"""Names of the files that mark an artifact or an asset as complete."""
+
+
+def check_target(target: Path) -> None:
+    """Raise ConfigError unless a folder is one directly below TRACKED; its content is replaced."""
+    if target.parent != TRACKED or target.name in ("", ".", ".."):
+        raise ConfigError(f"--track takes a folder directly below {TRACKED}/, such as {TRACKED}/index; received {target}.")
 
 
 def track_artifacts(target: Path, folders: Iterable[Path]) -> None:
-    """Replace the content of a tracked folder by links to artifacts.
+    """Replace a tracked folder by links to artifacts.
 
     Args:
         target: Tracked folder of a stage, such as tracked/index.
@@ -37,6 +46,7 @@ def track_artifacts(target: Path, folders: Iterable[Path]) -> None:
         ConfigError: If an artifact is outside the project's folder.
 
     """
+    check_target(target)
     root = Path.cwd()
     with atomic_write(target, required_bytes=2**20) as partial:
         partial.mkdir()
@@ -48,8 +58,10 @@ def track_artifacts(target: Path, folders: Iterable[Path]) -> None:
                     "paths.models and the paths of the assets to folders within the project."
                 )
             _link_files(path, partial / path.relative_to(root))
+        former = prepare_temporary_path(target, "former")
         if target.exists():
-            shutil.rmtree(target)
+            target.rename(former)
+    shutil.rmtree(former, ignore_errors=True)
 
 
 def restore_artifacts(ledger: str) -> None:
@@ -61,26 +73,56 @@ def restore_artifacts(ledger: str) -> None:
         ledger: URL of the ledger.
 
     """
-    for source in _find_tracked_artifacts():
-        folder = Path(*source.parts[2:])
-        if any((folder / marker).is_file() for marker in _MARKERS):
-            continue
-        try:
+    if not TRACKED.is_dir():
+        return
+    with (TRACKED / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        has_ledger = Path(ledger.removeprefix("sqlite:///")).is_file()
+        for source in _find_tracked_artifacts():
+            folder = Path(*source.parts[2:])
+            if (source / CALLS).is_file() and not (has_ledger and folder.exists()):
+                print(f"{_import_calls(ledger, source / CALLS)} calls of {source} imported into {ledger}")
+            if folder.exists():
+                _warn_of_difference(source, folder)
+            elif _is_unchanged(source, folder):
+                with atomic_write(folder, required_bytes=2**20) as partial:
+                    _link_files(source, partial)
+                print(f"{folder} restored from {TRACKED}")
+
+
+def _warn_of_difference(source: Path, folder: Path) -> None:
+    """Print a line if an artifact was made anew, outside DVC, since it was tracked."""
+    present, tracked = read_content_digest(folder), read_content_digest(source)
+    if present and tracked and present != tracked:
+        print(
+            f"{folder} differs from the version that DVC tracks in {source}. `dvc repro --force {source.parts[1]}` tracks the "
+            f"present one; remove {folder} to use the tracked one."
+        )
+
+
+def _is_unchanged(source: Path, folder: Path) -> bool:
+    """Return whether a tracked artifact or asset has the files that its stage wrote; print a line if it has not."""
+    try:
+        if (source / RECORD_NAME).is_file():
+            record = json.loads((source / RECORD_NAME).read_text())
+            origin = {name: value for name, value in record.items() if name != "files"}
+            is_unchanged = is_unchanged_asset(source, origin)
+            problem = "A file was modified or is missing."
+        else:
             check_content(source)
-        except ArtifactError as error:
-            print(f"{folder} is not restored. {error} `dvc pull` restores tracked files.")
-            continue
-        if (source / CALLS).is_file():
-            print(f"{_import_calls(ledger, source / CALLS)} calls of {source} imported into {ledger}")
-        _link_files(source, folder)
-        print(f"{folder} restored from {TRACKED}")
+            is_unchanged, problem = True, ""
+    except (ArtifactError, ValueError, KeyError, AttributeError, TypeError) as error:
+        is_unchanged, problem = False, str(error)
+    if not is_unchanged:
+        print(f"{folder} is not restored from {source}. {problem} `dvc pull` restores tracked files.")
+    return is_unchanged
 
 
 def _find_tracked_artifacts() -> Sequence[Path]:
-    """Return the folders of the complete artifacts below TRACKED."""
-    if not TRACKED.is_dir():
-        return ()
-    return sorted({file.parent for marker in _MARKERS for file in TRACKED.rglob(marker) if not is_temporary(file)})
+    """Return the folders of the complete artifacts and assets in the folders of the stages."""
+    files = {file for marker in _MARKERS for file in TRACKED.glob(f"*/**/{marker}") if not is_temporary(file)}
+    folders = {file.parent for file in files if len(file.parts) > 3}
+    return sorted(folder for folder in folders if folders.isdisjoint(folder.parents))
 
 
 def _import_calls(url: str, file: Path) -> int:
@@ -93,21 +135,15 @@ def _import_calls(url: str, file: Path) -> int:
 
 
 def _link_files(source: Path, target: Path) -> None:
-    """Link the files of a complete artifact; the files that mark it as complete come last."""
-    for file in sorted(_iter_files(source), key=lambda path: path.name in _MARKERS):
-        link = target / file.relative_to(source)
-        link.parent.mkdir(parents=True, exist_ok=True)
-        link.unlink(missing_ok=True)
-        _link_or_copy(file, link)
-
-
-def _iter_files(folder: Path) -> Iterator[Path]:
-    return (file for file in folder.rglob("*") if file.is_file() and not is_temporary(file.relative_to(folder)))
-
-
-def _link_or_copy(source: Path, link: Path) -> None:
-    """Create a hard link, or a copy where the file system has no hard links."""
-    try:
-        os.link(source, link)
-    except OSError:
-        shutil.copy2(source, link)
+    """Link the files of an artifact into a new folder; they are copied where the file system has no hard links."""
+    for file in source.rglob("*"):
+        name = file.relative_to(source)
+        if file.is_file() and not is_temporary(name):
+            link = target / name
+            link.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                os.link(file, link)
+            except OSError as error:
+                if error.errno not in (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP):
+                    raise
+                shutil.copy2(file, link)

@@ -43,10 +43,15 @@ def calls(configs: Sequence[DictConfig]) -> Summary:
         if not isinstance(ledger, SqliteStore):
             raise ConfigError(f"paths.ledger={cfg.paths.ledger!r}: only the calls of a ledger in SQLite can be exported.")
         keys, num_incomplete = collect_keys(cfg, specs, ledger)
+        if num_incomplete:
+            return Summary(
+                f"Nothing was exported: the ledger lacks calls of {num_incomplete} answers, so they cannot be replayed.",
+                note="Import the calls (`winnow ledger import`), or remove the predictions and make them again with "
+                "`python -m flows.sweep`. With DVC, run `dvc repro --force calls` afterwards.",
+            )
         number = export_calls(ledger, artifact.folder / CALLS, keys)
     artifact.finish(number)
-    note = f"The ledger lacks calls of {num_incomplete} questions, which cannot be replayed." if num_incomplete else ""
-    return Summary("Calls", [{"calls": artifact.folder, "number": number}], note, [artifact.folder])
+    return Summary("Calls", [{"calls": artifact.folder, "number": number}], artifacts=[artifact.folder])
 
 
 def resolve_calls_artifact(cfg: DictConfig, specs: Sequence[CellSpec]) -> Artifact:
@@ -70,9 +75,8 @@ def collect_keys(cfg: DictConfig, specs: Sequence[CellSpec], ledger: CallStore) 
     """
     keys: set[bytes] = set()
     num_incomplete = 0
-    plans = list(_iter_plans(cfg, specs))
-    with progress("replaying", len(plans)) as advance:
-        for plan, identities in plans:
+    with progress("replaying", None) as advance:
+        for plan, identities in _iter_plans(cfg, specs):
             try:
                 keys.update(call.key for calls in replay_plan(plan, identities, ledger).rounds for call in calls)
             except LedgerError:

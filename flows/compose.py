@@ -1,7 +1,7 @@
 """Compose conf/ and overrides.yaml into params.yaml, which the DVC stages read. Do not edit params.yaml by hand.
 
 python -m flows.compose
-dvc exp run -S 'overrides.yaml:+set.k=7'
+dvc exp run -S 'overrides.yaml:+set.grid.k=[1,7]'
 """
 
 import difflib
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
+from omegaconf import OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
@@ -24,6 +24,8 @@ from winnow.errors import ConfigError, WinnowError
 
 OVERRIDES, PARAMS = Path("overrides.yaml"), Path("params.yaml")
 _HEADER = "# Made from conf/ and overrides.yaml by `python -m flows.compose`; do not edit.\n"
+_OPTIONAL = ("rewriter", "judge", "verifier", "generator", "breakdown")
+"""Groups that the settings lack if no option is chosen; params.yaml has them in any case."""
 _DIGEST = "# Digest: "
 """Start of the line with the digest of the settings, by which an edited file is recognised."""
 
@@ -43,6 +45,9 @@ def compose_params(overrides: Sequence[str]) -> str:
     missing = OmegaConf.missing_keys(resolved)
     if missing:
         raise ConfigError(f"These settings have no value: {sorted(missing)}. Set them in {OVERRIDES}.")
+    with open_dict(resolved):
+        for key in _OPTIONAL:  # DVC watches settings that are there
+            resolved.setdefault(key, None)
     text = OmegaConf.to_yaml(resolved, resolve=True)
     return f"{_HEADER}{_DIGEST}{_compute_digest(text)}\n{text}"
 
@@ -62,12 +67,18 @@ def check_unedited(old: str, new: str) -> None:
         ConfigError: If it was edited. The message names the settings.
 
     """
+    try:
+        digest = _compute_digest(old)
+    except (YAMLError, OmegaConfBaseException):  # such as the marks of a merge conflict; the file is made anew
+        return
     recorded = next((line.removeprefix(_DIGEST) for line in old.splitlines() if line.startswith(_DIGEST)), None)
-    if recorded is None or recorded == _compute_digest(old):
+    if recorded in (None, digest):
         return
     present, composed = (flatten(OmegaConf.to_container(OmegaConf.create(text))) for text in (old, new))
     changed = [name for name in {**present, **composed} if present.get(name) != composed.get(name)]
-    example = f"{changed[0]}={present.get(changed[0])}" if changed else "k=7"
+    name = next(iter(changed), "sweep.limit")
+    is_axis = f"grid.{name}" in composed
+    example = f"grid.{name}=[{present.get(name)}]" if is_axis else f"{name}={present.get(name)}"
     raise ConfigError(
         f"{PARAMS} was edited ({', '.join(changed[:5]) or 'its order'}), but it is made from conf/ and {OVERRIDES}. Write the "
         f"settings below `set` in {OVERRIDES}, with DVC as in `dvc exp run -S '{OVERRIDES}:+set.{example}'`, and restore "

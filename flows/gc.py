@@ -2,7 +2,8 @@
 
 Artifacts are used if the settings in params.yaml, in conf/experiment/ or of this command lead to them, if a page in reports/
 or a folder in tracked/ names them, or if another used artifact was made from them. Calls are used if an engine of these
-settings made them. Nothing is removed without --remove.
+settings made them. What is younger than a day is kept, because a running command may use it. Nothing is removed without
+--remove.
 
 python -m flows.gc
 python -m flows.gc strategy=post_fusion k=7              # the artifacts of these settings are used, too
@@ -28,25 +29,33 @@ from flows import _models
 from flows._artifacts import Artifact, Project
 from flows._cells import needs_relevance, resolve_cell_artifact, resolve_closed_book_artifact
 from flows._conf import compose, list_options
-from flows._engines import ROLES, compute_estimator_identity, open_engines, open_ledger, resolve_reader_spec
+from flows._engines import (
+    EVALUATED,
+    ROLES,
+    compute_estimator_identity,
+    open_engines,
+    open_ledger,
+    open_reader,
+    resolve_engine_spec,
+    resolve_reader_spec,
+)
 from flows._grid import expand_grid
 from flows._hub import use_recorded_commits
 from flows._overrides import check_overrides, load_params
 from flows._seeds import expand_seeds
 from flows._summary import Summary, progress
-from flows._tracked import TRACKED
+from flows._tracked import TRACKED, restore_artifacts
 from winnow.artifacts.provenance import flatten, read_manifest
 from winnow.errors import MissingArtifactError, WinnowError
 from winnow.identity import get_ledger_identity
 from winnow.ledger.sqlite import SqliteStore
 from winnow.ledger.tools import prune_calls, summarize_calls
+from winnow.records import Price
 
 _PARAMS = Path("params.yaml")
 _KEY = re.compile(r"[0-9a-f]{12}")
 _FOLDER_NAME = re.compile(r".+-([0-9a-f]{12})")
 """Name of an artifact's folder, which ends with its key."""
-_DAY_SECONDS = 24 * 3600
-"""Age at which an unfinished folder counts as abandoned."""
 
 
 @dataclass
@@ -67,36 +76,51 @@ class Use:
     problems: dict[str, list[str]] = field(default_factory=dict)
 
 
-def gc(cfg: DictConfig, *, remove: bool, calls: bool) -> Summary:
-    """List what is not used, and remove it if `remove` is set; calls only if `calls` is set, too."""
-    use = find_use(cfg)
-    folders = list(iter_unused_folders([Path(cfg.paths.data), Path(cfg.paths.models)], use.keys))
+def gc(cfg: DictConfig, *, remove: bool = False, calls: bool = False, force: bool = False, hours: float = 24.0) -> Summary:
+    """List what is not used, and remove it if told to.
+
+    Args:
+        cfg: Settings whose artifacts and calls are used.
+        remove: Whether to remove the artifacts that are listed.
+        calls: Whether to remove the calls as well.
+        force: Whether to remove even if some settings cannot be resolved, so that what they use is not known.
+        hours: Age from which artifacts and calls are listed.
+
+    """
+    restore_artifacts(str(cfg.paths.ledger))
+    use, before = find_use(cfg), time.time() - hours * 3600
+    folders = list(iter_unused_folders([Path(cfg.paths.data), Path(cfg.paths.models)], use.keys, before))
     rows: list[dict[str, object]] = [
         {"unused": str(folder), "what": _describe_folder(folder), "MB": f"{_measure(folder) / 2**20:.1f}"}
         for folder in folders
     ]
+    is_removing = remove and (force or not use.problems)
     with open_ledger(cfg) as ledger:
-        totals = summarize_calls(ledger) if isinstance(ledger, SqliteStore) else []
+        totals = summarize_calls(ledger, before=before) if isinstance(ledger, SqliteStore) else []
         unused = [total for total in totals if total.engine not in use.engines]
         rows += [
             {"unused": total.engine, "what": f"{total.calls} calls", "MB": f"{total.result_bytes / 2**20:.1f}"}
             for total in unused
         ]
-        if remove and calls and isinstance(ledger, SqliteStore):
+        if is_removing and calls and isinstance(ledger, SqliteStore):
             for engine in dict.fromkeys(total.engine for total in unused):
-                prune_calls(ledger, engine=engine)
-    if remove:
+                prune_calls(ledger, engine=engine, before=before)
+    if is_removing:
         for folder in folders:
             shutil.rmtree(folder)
-    notes = [
-        f"Not resolved, so that their artifacts may be among these: {', '.join(names)}. {reason}"
-        for reason, names in use.problems.items()
-    ]
     if not rows:
-        return Summary("Everything is used.", note="\n".join(notes))
+        return Summary("Everything is used, or younger than the given age.")
+    problems = [
+        f"Not resolved, so that what they use may be listed: {', '.join(names)}. {why}" for why, names in use.problems.items()
+    ]
     kept = "" if calls or not unused else " Calls are kept without --calls."
-    notes.append(f"Removed.{kept}" if remove else f"Nothing was removed. Add --remove to remove the artifacts.{kept}")
-    return Summary("Artifacts and calls that no settings and no report use", rows, "\n".join(notes))
+    if is_removing:
+        note = f"Removed.{kept}"
+    elif remove:
+        note = "Nothing was removed, because some settings cannot be resolved. Add --force to remove what is listed anyway."
+    else:
+        note = f"Nothing was removed. Add --remove to remove the artifacts.{kept}"
+    return Summary("Artifacts and calls that no settings and no report use", rows, "\n".join([*problems, note]))
 
 
 def find_use(cfg: DictConfig) -> Use:
@@ -144,7 +168,9 @@ def _iter_artifacts(project: Project) -> Iterator[Artifact]:
     yield resolve_closed_book_artifact(project)
     yield resolve_cell_artifact(project)
     for reader in _iter_readers(cfg):
-        if reader.tuned:
+        if reader.get("joint"):
+            yield _models.resolve_generator_training(project, reader)
+        elif reader.tuned:
             yield _models.resolve_trained_reader(project, reader, cfg.prompt)
     if needs_relevance(cfg) or "estimator" in cfg.strategy.get("engines", ()):
         yield _models.resolve_relevance(project)
@@ -161,16 +187,21 @@ def _add_engines(use: Use, project: Project) -> None:
     """Add the identities under which the ledger stores the calls of a cell. A model that is not trained yet has none."""
     cfg = project.cfg
     models = [(reader, cfg.prompt) for reader in _iter_readers(cfg)]
-    if teacher := cfg.joint.get("teacher"):
-        models.append((teacher.reader, teacher.prompt))
+    teachers = [training.teacher for training in (cfg.joint, cfg.get("generator")) if training and training.get("teacher")]
+    models += [(teacher.reader, teacher.prompt) for teacher in teachers]
     for reader, prompt in models:
         spec = resolve_reader_spec(project, reader, prompt)
         if spec.key in use.opened:
             continue
         with suppress(MissingArtifactError):
             use.engines.update(get_ledger_identity(engine) for engine in open_engines([spec], check=False).values())
+            for path in {str(reader.base), _models.resolve_reader_path(project, reader, prompt)} if reader.tuned else ():
+                evaluated = open_reader(reader, path, price=Price(), name=EVALUATED, check=False)
+                use.engines.add(get_ledger_identity(evaluated))
             use.opened.add(spec.key)
     use.engines.add(compute_estimator_identity(project))
+    if "search" in cfg.strategy.get("engines", ()):
+        use.engines.add(resolve_engine_spec(project, "search").key)
 
 
 def _iter_keys(settings: Any) -> Iterator[str]:
@@ -209,11 +240,11 @@ def _iter_folders(roots: Iterable[Path]) -> "Iterator[tuple[Path, re.Match[str]]
                 yield folder, match
 
 
-def iter_unused_folders(roots: Iterable[Path], used: set[str]) -> Iterator[Path]:
-    """Yield the folders of artifacts whose keys are not used; an unfinished one, on which a stage may work, if it is old."""
+def iter_unused_folders(roots: Iterable[Path], used: set[str], before: float) -> Iterator[Path]:
+    """Yield the folders of artifacts whose keys are not used and in which nothing was written since `before`."""
     for folder, match in _iter_folders(roots):
-        is_abandoned = time.time() - folder.stat().st_mtime > _DAY_SECONDS
-        if match.group(1) not in used and (read_manifest(folder) or is_abandoned):
+        newest = max((path.stat().st_ctime for path in folder.rglob("*")), default=folder.stat().st_ctime)
+        if match.group(1) not in used and newest < before:
             yield folder
 
 
@@ -234,11 +265,14 @@ def main() -> None:
     )
     parser.add_argument("--remove", action="store_true", help="remove the listed artifacts")
     parser.add_argument("--calls", action="store_true", help="with --remove: remove the listed calls as well")
+    parser.add_argument("--force", action="store_true", help="remove even if some settings cannot be resolved")
+    parser.add_argument("--hours", type=float, default=24.0, help="age from which artifacts and calls are listed (24)")
     parser.add_argument("settings", nargs="*", help="settings whose artifacts and calls are used, such as k=7")
     options = parser.parse_args()
     try:
         check_overrides(options.settings)
-        gc(compose(options.settings), remove=options.remove, calls=options.calls).show()
+        cfg = compose(options.settings)
+        gc(cfg, remove=options.remove, calls=options.calls, force=options.force, hours=options.hours).show()
     except WinnowError as error:
         sys.exit(f"{type(error).__name__}: {error}")
 

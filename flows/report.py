@@ -25,7 +25,6 @@ from winnow.artifacts.provenance import describe_code, read_manifest
 from winnow.reports.cells import CellResult
 from winnow.reports.page import PLOTTED_METRICS, build_report
 from winnow.reports.reported import load_paper_part
-from winnow.sweeps.labels import CellLabels
 from winnow.sweeps.spec import CellSpec
 
 
@@ -79,7 +78,7 @@ def _format_metrics(results: Sequence[CellResult], seed: int) -> str:
 
 def _format_summary(results: Sequence[CellResult]) -> str:
     """Return the headline metrics of each cell as nested JSON, which `dvc metrics` reads; cells are named by their labels."""
-    body = {_name_cell(result.labels): _compute_headline_values(result) for result in results}
+    body = dict(zip(_name_cells(results), map(_compute_headline_values, results), strict=True))
     return json.dumps(body, indent=1) + "\n"
 
 
@@ -87,9 +86,9 @@ def _format_csv(results: Sequence[CellResult]) -> str:
     """Return a row per cell with its labels and headline metrics as CSV, which `dvc plots` reads."""
     text = io.StringIO()
     rows = []
-    for result in results:
+    for name, result in zip(_name_cells(results), results, strict=True):
         labels = result.labels
-        names = {"cell": _name_cell(labels), "strategy": labels.strategy, "k": labels.k, "gold": labels.gold}
+        names = {"cell": name, "strategy": labels.strategy, "k": labels.k, "gold": labels.gold}
         rows.append(names | _compute_headline_values(result))
     writer = csv.DictWriter(text, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
     writer.writeheader()
@@ -97,10 +96,16 @@ def _format_csv(results: Sequence[CellResult]) -> str:
     return text.getvalue()
 
 
-def _name_cell(labels: CellLabels) -> str:
-    """Return a name that is unique among the cells of a report and equal in the reports of other revisions."""
-    parts = [labels.line, f"k={labels.k}", labels.gold]
-    return " ".join(str(part) for part in parts if part)
+def _name_cells(results: Sequence[CellResult]) -> list[str]:
+    """Return a name for each cell that is equal in the reports of other revisions; equal names are numbered."""
+    names = [" ".join(filter(None, [r.labels.line, f"k={r.labels.k}", r.labels.gold])) for r in results]
+    counts = Counter(names)
+    seen: Counter[str] = Counter()
+    for index, name in enumerate(names):
+        seen[name] += 1
+        if counts[name] > 1:
+            names[index] = f"{name} ({seen[name]})"
+    return names
 
 
 def _compute_headline_values(result: CellResult) -> dict[str, float]:

@@ -101,7 +101,7 @@ def _iter_context_lines(placed: PlacedContexts) -> Iterator[str]:
             scores += f", log-weight {context.log_weight:.3g}"
         rank = f"rank {context.rank}" if context.rank else "not retrieved"
         notes = ", ".join([rank, scores, *flags])
-        yield f"[{position}] {context.passage.title} ({notes})\n    {context.passage.text}\n"
+        yield " ".join(filter(None, [f"[{position}]", context.passage.title, f"({notes})\n    {context.passage.text}\n"]))
 
 
 def _iter_call_lines(title: str, call: Call) -> Iterator[str]:

@@ -15,7 +15,7 @@ from flows import _models
 from flows._artifacts import Artifact, Project
 from flows._build import build
 from flows._elsewhere import print_equivalent
-from flows._engines import iter_outcomes, open_ledger, open_reader
+from flows._engines import EVALUATED, iter_outcomes, open_ledger, open_reader
 from flows._entry import make_main
 from flows._prompts import open_prompt
 from flows._summary import Summary
@@ -136,7 +136,7 @@ def _evaluate_model(
     strategy = Concatenation(prompt, build(cfg.decoding))
 
     def open_all() -> Engines:
-        return build_engine_map(open_reader(cfg.reader, path, price=Price(), name="evaluated"))
+        return build_engine_map(open_reader(cfg.reader, path, price=Price(), name=EVALUATED))
 
     def iter_jobs() -> Iterator[Job[Answer]]:
         return (Job(n, strategy.plan(question, [context])) for n, (question, context) in enumerate(cases))

@@ -157,3 +157,26 @@ def test_a_run_has_the_times_of_its_work(tmp_path: Path) -> None:
     run.end(ended=1003.0)
     info = tracker.client.get_run(run.run_id).info
     assert (info.start_time, info.end_time) == (1_000_500, 1_003_000)
+
+
+def test_a_store_that_was_moved_alone_keeps_the_folders_of_its_files(tmp_path: Path) -> None:
+    """The files of its runs stay where they are."""
+    project, elsewhere = tmp_path / "project", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    tracker = Tracker(f"sqlite:///{project}/mlflow.db", "winnow", project / "mlartifacts")
+    run = tracker.start_run("r", params={}, tags={})
+    run.log_text("attached", "note.txt")
+    shutil.copy(project / "mlflow.db", elsewhere / "mlflow.db")
+    moved = Tracker(f"sqlite:///{elsewhere}/mlflow.db", "winnow", elsewhere / "mlartifacts")
+    assert Path(moved.client.download_artifacts(run.run_id, "note.txt")).read_text() == "attached"
+
+
+def test_a_deleted_experiment_is_restored_and_an_absent_server_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sweep whose experiment was deleted on MLflow's page can be run again."""
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    tracker = Tracker(uri, "winnow", tmp_path / "artifacts")
+    tracker.client.delete_experiment(tracker.experiment_id)
+    Tracker(uri, "winnow", tmp_path / "artifacts").start_run("r", params={}, tags={}).end()
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    with pytest.raises(ConfigError, match="cannot be used"):
+        Tracker("http://127.0.0.1:9", "winnow", tmp_path / "artifacts")

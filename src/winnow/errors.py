@@ -74,6 +74,10 @@ class ReaderError(WinnowError, RuntimeError):
     """Raised when the model server of a reader refuses every call, fails repeatedly or sends unreadable replies."""
 
 
+class ServerUnavailableError(ReaderError):
+    """Raised when a server kept failing for as long as a run waits; the same run may succeed later."""
+
+
 class CallRefusedError(ReaderError):
     """Raised when a server permanently refuses a request, for example by moderation, and the strategy needs its result."""
 

@@ -12,6 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from winnow.artifacts.files import atomic_write
 from winnow.artifacts.provenance import flatten
@@ -64,6 +65,8 @@ class Tracker:
         known = self.client.get_experiment_by_name(experiment)
         if known is not None:
             self.experiment_id: str = known.experiment_id
+            if known.lifecycle_stage == "deleted":
+                self.client.restore_experiment(self.experiment_id)
             return
         store = _get_store_path(uri)
         tags = {_FOLDER_TAG: str(store.resolve().parent)} if store else {}
@@ -157,7 +160,9 @@ def open_store(uri: str) -> MlflowClient:
         client.search_experiments(max_results=1)
     except MlflowException as error:
         if "out-of-date" not in str(error):
-            raise
+            raise ConfigError(
+                f"The MLflow store {uri} cannot be used: {error} Correct tracking.uri, or start its server."
+            ) from error
         raise ConfigError(
             f"The MLflow store {uri} was written by another version of MLflow. Copy it, and run `mlflow db upgrade {uri}`; a "
             "store of a newer version needs that version."
@@ -172,15 +177,29 @@ def _get_store_path(uri: str) -> Path | None:
 
 
 def _adapt_to_folder(path: Path) -> None:
-    """Correct the folders of attached files in a store that was moved or copied to another folder with its project.
+    """Correct the folders of attached files in a store that was moved or copied to another folder with its files.
 
-    MLflow stores them as absolute addresses. Without a correction, a copied project would write into the original one.
+    MLflow stores them as absolute addresses. Without a correction, a copied project would write into the original one. A store
+    that was moved alone keeps its addresses.
     """
     present = str(path.resolve().parent)
     with closing(sqlite3.connect(path, timeout=60)) as db, db:
+        own = Path(present).as_uri() + "/"
+        db.execute(
+            "INSERT OR IGNORE INTO experiment_tags (key, value, experiment_id) SELECT ?1, ?2, experiment_id FROM experiments "
+            "WHERE substr(artifact_location, 1, length(?3)) = ?3 AND experiment_id NOT IN "
+            "(SELECT experiment_id FROM experiment_tags WHERE key = ?1)",
+            (_FOLDER_TAG, present, own),
+        )
         tagged = db.execute("SELECT DISTINCT value FROM experiment_tags WHERE key = ? AND value != ?", (_FOLDER_TAG, present))
         for (former,) in tagged.fetchall():
             old, new = (Path(folder).as_uri() + "/" for folder in (former, present))
+            locations = db.execute(
+                "SELECT DISTINCT artifact_location FROM experiments WHERE substr(artifact_location, 1, ?) = ?", (len(old), old)
+            )
+            names = [unquote(location.removeprefix(old)) for (location,) in locations]
+            if any((Path(former) / name).is_dir() and not (Path(present) / name).is_dir() for name in names):
+                continue
             for table, column in (("experiments", "artifact_location"), ("runs", "artifact_uri")):
                 db.execute(
                     f"UPDATE {table} SET {column} = ?2 || substr({column}, ?3) WHERE substr({column}, 1, ?3 - 1) = ?1",  # noqa: S608 (constants)
@@ -214,6 +233,7 @@ def _create_store(path: Path) -> None:
             _log.warning(
                 "The MLflow store %s was created incompletely. It is kept as %s, and a new store is created.", path, broken
             )
+        logging.getLogger("mlflow.store.db.utils").setLevel(logging.WARNING)  # it announces each table that it creates
         with atomic_write(path) as partial:
             MlflowClient(f"sqlite:///{partial.resolve()}").search_experiments()
 

@@ -15,7 +15,7 @@ from kills import run_stage
 from flows._conf import compose, list_groups, list_options
 from winnow.artifacts.provenance import flatten
 
-COUNT = int(os.environ.get("WINNOW_COMMAND_LINES", "40"))
+COUNT = int(os.environ.get("WINNOW_COMMAND_LINES", "20"))
 STAGES = [
     "acquire", "closed_book", "compose", "corpus", "evaluate_estimator", "index", "questions", "report", "retrieve", "score",
     "show", "sweep", "train_joint", "train_reader", "why",

@@ -43,6 +43,14 @@ def test_other_machines_compute_nothing_again(project: tuple[Path, list[str]]) -
     )
     assert "Round 1, request 2 of 2" in shown
     assert shown.count("finished already") == 3
+    without = run_script(
+        "rm -r data/ledger.sqlite tracked/calls; python -m flows.show --params params.yaml 'grid.strategy=[post_fusion]' "
+        f"'grid.k=[2]' question={predictions[0].question_id}",
+        clone,
+        check=False,
+    )
+    assert "LedgerError: The ledger lacks a call of round 1" in without
+    assert "import them (`dvc pull`" in without
     assert "up to date" in shown
 
 
@@ -79,7 +87,7 @@ def test_edited_parameters_are_refused(project: tuple[Path, list[str]]) -> None:
     """A change of params.yaml would be lost; the message says where it belongs. A removed export says what to do."""
     output = run_script("dvc exp run -S k=7; git checkout params.yaml", project[0], check=False)
     assert "params.yaml was edited (k)" in output
-    assert "-S 'overrides.yaml:+set.k=7'" in output
+    assert "-S 'overrides.yaml:+set.grid.k=[7]'" in output
 
 
 def test_the_commands_of_mlflows_page(project: tuple[Path, list[str]]) -> None:

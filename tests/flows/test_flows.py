@@ -32,8 +32,11 @@ STAGES = [
 def test_the_road_from_text_to_report(run: Run, tmp_path: Path) -> None:
     """All stages in order, with a trained tiny reader and a grid."""
     grid = ["experiment=quick_start", "reader.tuned=true"]
-    for stage in STAGES[1:]:
-        run(stage, *grid)
+    outputs = {stage: run(stage, *grid).stdout for stage in STAGES[1:]}
+    for stage in ("sweep", "report"):
+        table = [line for line in outputs[stage].splitlines() if line[:1] in "┏┃┡│└"]
+        assert len(table) == 25 + 4, "a row fits on one line"
+        assert max(map(len, table)) <= 100
     page = (tmp_path / "reports/sweep/report.html").read_text()
     assert page.count("<table") == 5
     assert len(json.loads((tmp_path / "reports/sweep/metrics.json").read_text())) == 25

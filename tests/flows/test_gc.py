@@ -1,8 +1,6 @@
 """Artifacts and calls that nothing uses any more."""
 
 import json
-import os
-import time
 from pathlib import Path
 
 import pytest
@@ -33,25 +31,24 @@ def test_only_what_nothing_uses_is_listed_and_removed(
     }
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(module, "list_options", lambda _: ["quick_start", "post_fusion/nq_table1"])
-    abandoned, running = (Path(f"data/predictions/concatenation-{key}") for key in ("0123456789ab", "ba9876543210"))
-    for folder in (abandoned, running):
-        folder.mkdir()
-    os.utime(abandoned, (time.time() - 10**6,) * 2)
+    abandoned = Path("data/predictions/concatenation-0123456789ab")
+    abandoned.mkdir()
     others = set(Path("data").glob("*/*-*")) - {cells[3], abandoned}
     calls = count_calls(tmp_path)
 
-    def gc(*settings: str, remove: bool = True) -> Summary:
-        return module.gc(compose([*overrides(world), "k=1", *settings]), remove=remove, calls=remove)
+    def gc(*settings: str, **options: object) -> Summary:
+        return module.gc(compose([*overrides(world), "k=1", *settings]), **{"hours": 0.0, **options})  # type: ignore[arg-type]
 
-    listed = gc(remove=False)
+    assert gc(hours=24.0).title == "Everything is used, or younger than the given age."
+    listed = gc()
     assert {row["unused"] for row in listed.rows} == {str(cells[3]), str(abandoned)}
     assert "Nothing was removed." in listed.note
     assert "experiment=post_fusion/nq_table1. facebook/dpr-ctx_encoder" in listed.note
+    assert "Add --force" in gc(remove=True, calls=True).note
     assert cells[3].exists()
-    assert "Removed." in gc().note
+    assert "Removed." in gc(remove=True, calls=True, force=True).note
     assert set(Path("data").glob("*/*-*")) == others
     assert count_calls(tmp_path) == calls, "the reader is in use"
-    assert gc().title == "Everything is used."
     assert ": 0 made" in prepared("sweep", "k=3").stdout
-    assert f"{calls} calls" in [row["what"] for row in gc("reader.name=other").rows]
+    assert f"{calls} calls" in [row["what"] for row in gc("reader.name=other", remove=True, calls=True, force=True).rows]
     assert count_calls(tmp_path) == 0

@@ -1,6 +1,6 @@
 """Every stage is killed around renames, replacements and synchronisations of files, and the next start completes it.
 
-Six kills belong to the tests. WINNOW_KILLS=200 spreads 200 of them over all moments of all stages (docs/reliability.md).
+Three kills belong to the tests. WINNOW_KILLS=200 spreads 200 of them over all moments of all stages (docs/reliability.md).
 """
 
 import gzip
@@ -22,7 +22,7 @@ from kills import run_stage
 from test_acquire import ROW
 from test_stage_outputs import FROZEN, rows
 
-KILLS = int(os.environ.get("WINNOW_KILLS", "6"))
+KILLS = int(os.environ.get("WINNOW_KILLS", "3"))
 KILLS_PER_RUN = 3
 """A stage is killed this often, each time at another moment, before it may end."""
 

@@ -14,7 +14,7 @@ from prefect.testing.utilities import prefect_test_harness
 
 from flows import _prefect
 from flows._servers import find_free_port
-from winnow.errors import ConfigError, ReaderError
+from winnow.errors import ConfigError, ServerUnavailableError
 from winnow.records import Outcome
 
 pytestmark = pytest.mark.slow
@@ -93,7 +93,7 @@ def test_a_failed_block_is_retried_alone(monkeypatch: pytest.MonkeyPatch) -> Non
 
     with prefect_test_harness():
         monkeypatch.setenv("PREFECT_API_URL", str(PREFECT_API_URL.value()))
-        error: Exception = ReaderError("the server did not answer")
+        error: Exception = ServerUnavailableError("the server did not answer")
         assert flow(collect)() == [0, 1, 2, 3]
         assert starts == [[0, 1, 2, 3], [2, 3]]
         starts.clear()

@@ -25,8 +25,17 @@ def test_a_passage_without_a_title_has_no_separator() -> None:
     contexts = [untitled, make_context(2, "two")]
     (message,) = PROMPT.render(make_question("Q?"), contexts)
     assert message.content == "[1] one\n[2] Title 2 | two|Q?"
-    (message,) = replace(PROMPT, passage="title: {title} context: {text}").render(make_question("Q?"), contexts)
-    assert message.content == "title:  context: one\ntitle: Title 2 context: two|Q?"
+    for template, expected in (
+        ("title: {title} context: {text}", "title:  context: one"),
+        ("Title: {title}\n{text}", "Title: \none"),
+        ("Document [{number}](Title: {title}) {text}", "Document [1](Title: ) one"),
+        ("({title}) {text}", "() one"),
+        ("{title}\n{text}", "one"),
+        ("{number}: {title} - {text}", "1: one"),
+        ("{text} ({title})", "one ()"),
+    ):
+        (message,) = replace(PROMPT, passage=template).render(make_question("Q?"), contexts[:1])
+        assert message.content == f"{expected}|Q?"
 
 
 def test_candidates_and_system_have_their_place() -> None:

@@ -6,7 +6,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -56,13 +56,20 @@ class CallTotals:
     seconds: float
 
 
-def summarize_calls(ledger: SqliteStore) -> list[CallTotals]:
-    """Compute the totals per engine and request kind, in descending order of the number of calls."""
+def summarize_calls(ledger: SqliteStore, *, before: float | None = None) -> list[CallTotals]:
+    """Compute the totals per engine and request kind, in descending order of the number of calls.
+
+    Args:
+        ledger: Open store.
+        before: Unix timestamp. Only calls that were stored before it are counted.
+
+    """
     tokens = "COALESCE(SUM(CASE WHEN json_valid(value) THEN json_extract(value, '$.{}') END), 0)"
     size_in_bytes = "SUM(LENGTH(CAST(value AS BLOB)))"
     rows = ledger.connection.execute(
         f"SELECT engine, kind, COUNT(*), {size_in_bytes}, {tokens.format('in')}, {tokens.format('out')}, SUM(seconds) "  # noqa: S608 (constants)
-        "FROM calls GROUP BY engine, kind ORDER BY COUNT(*) DESC"
+        "FROM calls WHERE ?1 IS NULL OR created < ?1 GROUP BY engine, kind ORDER BY COUNT(*) DESC",
+        (before,),
     )
     return [CallTotals(*row) for row in rows]
 
@@ -99,7 +106,8 @@ def prune_calls(
             f"AND (NOT ?4 OR ({IS_EMPTY}))",
             (engine, before, failed, empty),
         ).rowcount
-    ledger.connection.execute("VACUUM")
+    with suppress(sqlite3.OperationalError):  # another process uses the file; SQLite reuses the space
+        ledger.connection.execute("VACUUM")
     return count
 
 

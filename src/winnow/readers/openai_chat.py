@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
-from winnow.errors import CallRefusedError, ConfigError, ReaderError
+from winnow.errors import CallRefusedError, ConfigError, ReaderError, ServerUnavailableError
 from winnow.readers.openai_engine import OpenAIEngine, require_generate
 from winnow.readers.openai_protocol import RetryableError
 from winnow.readers.pacing import CircuitBreaker, ConcurrencyLimit, Pacing
@@ -269,7 +269,7 @@ class OpenAIReader(OpenAIEngine):
         """
         wait_seconds = error.after or 0.0
         if wait_seconds > self.pacing.patience:
-            raise ReaderError(
+            raise ServerUnavailableError(
                 f"{self.base_url} asks to wait {wait_seconds:.0f} s before the next call ({error}), which is longer than "
                 f"reader.engine.pacing.patience={self.pacing.patience:.0f}. Finished calls are in the ledger. Run the command "
                 "again later."

@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from typing import ClassVar
 
-from winnow.errors import ConfigError, ReaderError
+from winnow.errors import ConfigError, ServerUnavailableError
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class CircuitBreaker:
             self.pauses += 1
             self._paused_until, self._is_probing = time.monotonic() + self.pacing.cooldown, False
             if self.pauses >= self.pacing.max_pauses:
-                raise ReaderError(
+                raise ServerUnavailableError(
                     f"The server failed {self.failures} times in a row, over {self.pauses} pauses of "
                     f"{self.pacing.cooldown:.0f} s. The last failure was: {reason}. Finished calls are in the ledger. Run the "
                     "command again when the server is available."

@@ -10,8 +10,8 @@ from winnow.errors import ConfigError
 from winnow.records import Context, Decoding, Generate, Message, Passage, Question
 from winnow.strategies.demonstrations import Demonstration, Shots
 
-_TITLE = re.compile(r"\{title\}[^\w{}]*(?=\{)")
-"""The title in a template, with the separator before the next field; a separator with words is not matched."""
+_TITLE = re.compile(r"(?:^|(?<=[\]}.:] ))(?<!\w: )\{title\}[\s|:;,.–—-]*(?=\{)")
+"""An unlabelled title in a template, with the separator before the next field, which has no words or brackets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,8 @@ class Prompt:
         without_contexts: Template with {question}, for prompts without passages (closed book).
         with_candidates: Template with {contexts}, {candidates} and {question}, and {demonstrations} in a few-shot prompt.
         passage: Template of one passage, which may contain {number}, {title} and {text}. For a passage without a title,
-            {title} is left out with the separator behind it: "[{number}] {title} | {text}" becomes "[{number}] {text}".
+            {title} is left out with the separator behind it, unless it has a label or brackets: "[{number}] {title} | {text}"
+            becomes "[{number}] {text}".
         system: System message, or empty for none.
         demonstration: Template of one demonstration with {contexts}, {question} and {answer}, and optionally {number}.
         shots: Selection of the demonstrations of a few-shot prompt, or None for a zero-shot prompt.
