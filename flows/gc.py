@@ -5,10 +5,10 @@ or a folder in tracked/ names them, or if another used artifact was made from th
 settings made them. What is younger than a day is kept, because a running command may use it. Nothing is removed without
 --remove.
 
-python -m flows.gc
-python -m flows.gc strategy=post_fusion k=7              # the artifacts of these settings are used, too
-python -m flows.gc --remove                              # removes the artifacts
-python -m flows.gc --remove --calls                      # removes the calls as well, which would have to be paid for again
+winnow gc                                       # or `python -m flows.gc`
+winnow gc strategy=post_fusion k=7              # the artifacts of these settings are used, too
+winnow gc --remove                              # removes the artifacts
+winnow gc --remove --calls                      # removes the calls as well, which would have to be paid for again
 """
 
 import argparse
@@ -261,7 +261,7 @@ def _measure(folder: Path) -> int:
 def main() -> None:
     """Parse the command line and print what is not used."""
     parser = argparse.ArgumentParser(
-        prog="python -m flows.gc", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="winnow gc", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--remove", action="store_true", help="remove the listed artifacts")
     parser.add_argument("--calls", action="store_true", help="with --remove: remove the listed calls as well")

@@ -8,6 +8,8 @@ from winnow.cli import main
 from winnow.ledger.sqlite import SqliteStore
 from winnow.records import Decoding, Generate, Generation, Score
 
+ROOT = Path(__file__).resolve().parents[1]
+
 
 def test_every_tool_is_reached(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Size, export, import, merge, check and prune, in the order in which one might use them."""
@@ -48,3 +50,17 @@ def test_replies_without_text_are_pruned(tmp_path: Path, capsys: pytest.CaptureF
     assert capsys.readouterr().out.strip() == "2 calls deleted"
     with SqliteStore(path) as ledger:
         assert set(ledger.get(list(results))) == {b"a", b"d", b"e"}
+
+
+def test_gc_runs_in_a_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    """Elsewhere it says where to run it."""
+    monkeypatch.chdir(ROOT)
+    with pytest.raises(SystemExit) as end:
+        main(["gc", "--help"])
+    assert end.value.code == 0
+    assert "--remove" in capfd.readouterr().out
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as end:
+        main(["gc"])
+    assert end.value.code == 1
+    assert "run it in the folder that contains flows/" in capfd.readouterr().err

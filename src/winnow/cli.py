@@ -1,10 +1,11 @@
-"""The `winnow` command, which maintains ledgers (stores of finished model calls) between runs.
+"""The `winnow` command, which maintains ledgers (stores of finished model calls) and projects between runs.
 
 The stages of an experiment are run with `python -m flows.<stage>`.
 """
 
 import argparse
 import sqlite3
+import subprocess
 import sys
 from collections.abc import Sequence
 from datetime import datetime
@@ -16,8 +17,11 @@ from winnow.ledger.sqlite import SqliteStore
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run `winnow ledger <command> <file>`. Errors are printed to stderr, with exit code 1."""
-    options = _build_parser().parse_args(arguments)
+    """Run `winnow ledger <command> <file>` or `winnow gc`. Errors are printed to stderr, with exit code 1."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] == ["gc"]:
+        sys.exit(_run_gc(words[1:]))
+    options = _build_parser().parse_args(words)
     try:
         print(_run_command(options))
     except WinnowError as error:
@@ -31,9 +35,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="winnow", description=__doc__)
-    ledger = parser.add_subparsers(required=True, metavar="ledger").add_parser(
-        "ledger", help="inspect or maintain a ledger file"
+    tools = parser.add_subparsers(required=True, metavar="{ledger,gc}")
+    tools.add_parser(
+        "gc", help="list or remove the artifacts and calls of a project that nothing uses any more", add_help=False
     )
+    ledger = tools.add_parser("ledger", help="inspect or maintain a ledger file")
     commands = ledger.add_subparsers(dest="command", required=True)
     for name, description in (
         ("size", "print the calls, bytes, tokens and seconds of each engine"),
@@ -60,6 +66,17 @@ def _build_parser() -> argparse.ArgumentParser:
                 "--empty", action="store_true", help="delete only replies without text, so that these calls are made again"
             )
     return parser
+
+
+def _run_gc(words: Sequence[str]) -> int:
+    """Run `python -m flows.gc` in the project of the current folder, whose settings it reads, and return its exit status."""
+    if not Path("flows/gc.py").is_file():
+        print(
+            "`winnow gc` reads the settings of a project: run it in the folder that contains flows/ and conf/.",
+            file=sys.stderr,
+        )
+        return 1
+    return subprocess.run([sys.executable, "-m", "flows.gc", *words], check=False).returncode
 
 
 def _day(text: str) -> float:
