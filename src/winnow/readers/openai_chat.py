@@ -184,7 +184,7 @@ class OpenAIReader(OpenAIEngine):
             actual = sum((result.usage for result in results if isinstance(result, Generation)), Usage())
             self._finished.put(list(zip(group, results, strict=True)))
         except RetryableError as error:
-            failure: ReaderError = ReaderError(
+            failure: ReaderError = ServerUnavailableError(
                 f"A call to {self.base_url} failed repeatedly. The last failure was: {error}. Finished calls are in the "
                 "ledger. Run the command again to continue."
             )
