@@ -74,8 +74,16 @@ def check_choices(cfg: DictConfig) -> None:
 
 @cache
 def _list_default_keys() -> tuple[str, ...]:
-    """Return the top-level keys of the default configuration."""
-    return tuple(str(key) for key in compose([]) if key != "hydra")
+    """Return the top-level keys of the default configuration, read from conf/config.yaml because composing it is slow."""
+    body = OmegaConf.load(CONF / "config.yaml")
+    options = {
+        str(group).rpartition("@")[2]: option
+        for entry in body.defaults
+        if isinstance(entry, DictConfig)
+        for group, option in entry.items()
+    }
+    groups = [group for group, option in options.items() if option is not None and group != "runner"]  # it sets only Hydra
+    return (*(str(key) for key in body if key not in ("defaults", "hydra")), *groups)
 
 
 def resolve_settings(cfg: DictConfig) -> Any:

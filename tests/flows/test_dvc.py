@@ -37,12 +37,11 @@ def test_other_machines_compute_nothing_again(project: tuple[Path, list[str]]) -
     predictions = read_predictions(next((clone / "data/predictions").glob("post_fusion-*")) / "predictions.parquet")
     shown = run_script(
         "python -m flows.show --params params.yaml 'grid.strategy=[post_fusion]' 'grid.k=[2]' "
-        f"question={predictions[0].question_id}; python -m flows.train_reader --params params.yaml; "
-        "python -m flows.corpus --params params.yaml; python -m flows.index --params params.yaml; dvc status dvc.yaml",
+        f"question={predictions[0].question_id}; python -m flows.train_reader --params params.yaml; dvc status dvc.yaml",
         clone,
     )
     assert "Round 1, request 2 of 2" in shown
-    assert shown.count("finished already") == 3
+    assert "finished already" in shown
     without = run_script(
         "rm -r data/ledger.sqlite tracked/calls; python -m flows.show --params params.yaml 'grid.strategy=[post_fusion]' "
         f"'grid.k=[2]' question={predictions[0].question_id}",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from omegaconf import OmegaConf
 
-from flows._conf import compose, list_groups, list_options
+from flows._conf import _list_default_keys, compose, list_groups, list_options
 from flows._schema import RANGES, SETTINGS, SUFFIXES, check_settings
 from winnow.artifacts.provenance import flatten
 from winnow.errors import ConfigError
@@ -114,3 +114,8 @@ def _is_of_a_component(plain: Any, key: str) -> bool:
             return True
         node = node[part]
     return False
+
+
+def test_the_keys_of_the_default_settings_are_those_that_hydra_composes() -> None:
+    """They are read from the file, without Hydra."""
+    assert set(_list_default_keys()) == {str(key) for key in compose([]) if key != "hydra"}

@@ -24,8 +24,7 @@ SMALLER = {
 def test_an_experiment_renders_its_part_beside_the_paper(prepared: Run, tmp_path: Path, name: str) -> None:
     """Sweep and report by one file; what the paper does not state says so."""
     words = [f"experiment=post_fusion/{name}", "sweep.limit=4", "decoding.max_new_tokens=4", *SMALLER.get(name, ["k=2"])]
-    prepared("sweep", *words)
-    prepared("report", *words)
+    prepared("pipeline", *words)
     page = (tmp_path / f"reports/post_fusion/{name}/report.md").read_text()
     if name == "positions":
         assert "gold_at_1" in page
