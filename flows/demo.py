@@ -4,16 +4,20 @@ make demo
 python -m flows.demo
 """
 
+import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from flows._servers import find_free_port, run_server
+from flows._summary import Summary
 from winnow.errors import WinnowError
+from winnow.metrics.intervals import UNDEFINED
 
 
 def main() -> None:
@@ -61,15 +65,27 @@ def prefect_server(environment: dict[str, str]) -> Iterator[str]:
 
 
 def _print_summary(seconds: float) -> None:
-    """Print the first section of the report and where to see all results."""
+    """Print a table of the cells and where to see all results."""
     folder = Path("reports/sweep")
-    text = (folder / "report.md").read_text()
-    second_heading = text.index("\n## ", text.index("\n## ") + 1)
-    print(text[:second_heading])
+    cells: list[dict[str, Any]] = json.loads((folder / "metrics.json").read_text())
+    Summary("EM with its 95 % interval, %Unk and tokens per question", [_build_row(cell) for cell in cells]).show()
     print(f"Done in {seconds / 60:.1f} minutes.\n")
     print(f"Report:     {folder / 'report.html'} (and report.md, metrics.json)")
     print("MLflow UI:  make ui          prints the address of the sweep's page; mark runs and press Compare")
     print("Prefect UI: make prefect-ui  then open http://127.0.0.1:4200")
+
+
+def _build_row(cell: Mapping[str, Any]) -> dict[str, str]:
+    """Build the table row of a cell from its labels and its [mean, low, high] of each metric, of which some may be absent."""
+    em = [f"{100 * value:.1f}" for value in cell.get("em", ())]
+    return {
+        "strategy": str(cell["strategy"]),
+        "k": str(cell["k"]),
+        "gold": str(cell["gold"]),
+        "EM": f"{em[0]} [{em[1]}, {em[2]}]" if em else UNDEFINED,
+        "%Unk": f"{100 * cell['unk'][0]:.1f}" if "unk" in cell else UNDEFINED,
+        "tokens in": f"{cell['tokens_in'][0]:.0f}" if "tokens_in" in cell else UNDEFINED,
+    }
 
 
 if __name__ == "__main__":

@@ -68,6 +68,9 @@ def test_other_runs_leave_the_status_clean(project: tuple[Path, list[str]]) -> N
     )
     assert "Data and pipelines are up to date." in output
     assert UP_TO_DATE in output
+    table = [line for line in output.splitlines() if line[:1] in "┏┃┡│└"]
+    assert "post_fusion" in table[-2]
+    assert max(map(len, table)) <= 100
 
 
 def test_an_experiment_is_compared_with_the_committed_results(project: tuple[Path, list[str]]) -> None:
