@@ -49,9 +49,8 @@ prefect-ui: .venv/installed-$(EXTRA)
 bench: .venv/installed-$(EXTRA)
 	for file in bench/bench_*.py; do python -m bench.$$(basename $$file .py) || exit 1; done
 
-# Modules are compiled when they are first imported; most never are, and compiling all of them takes half a minute.
 .venv/installed-$(EXTRA): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Winnow needs Python 3.11 or newer; set PYTHON=...")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable ".[$(EXTRA),cluster,dev]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[$(EXTRA),cluster,dev]"
 	touch $@
