@@ -92,7 +92,14 @@ class Tracker:
         """
         columns = [f"metrics.`{metric}`" for metric in metrics] + [f"params.`{param}`" for param in params]
         state = {"searchFilter": search, "selectedColumns": columns, "groupBy": None}
-        self.client.set_experiment_tag(self.experiment_id, _VIEW_TAG + name, json.dumps(state))
+        tag, text = _VIEW_TAG + name, json.dumps(state)
+        if self.client.get_experiment(self.experiment_id).tags.get(tag) == text:
+            return
+        try:
+            self.client.set_experiment_tag(self.experiment_id, tag, text)
+        except Exception:  # MLflow raises errors of its database here
+            if self.client.get_experiment(self.experiment_id).tags.get(tag) != text:
+                raise  # otherwise another process has just saved the same view
 
     def find_run(self, **tags: str) -> Run | None:
         """Return the latest finished run with these tags, or None if there is none."""
