@@ -234,15 +234,20 @@ def build_dry_run_rows(
     Args:
         cfg: Settings, which name the ledger.
         specs: Engines that serve the jobs.
-        jobs: Function that creates the jobs anew.
+        jobs: Function that creates the jobs; it is called twice.
         counted: Keys of calls that earlier rows counted; see `estimate_cost`.
 
     """
     engines = open_engines(specs, check=False)
     with open_ledger(cfg, retry_empty=cfg.sweep.retry_empty, dry_run=True) as ledger:
         estimates = estimate_cost(jobs, engines, ledger, {spec.role: spec.price for spec in specs}, counted)
-    identities = {role: get_ledger_identity(engine) for (_, role), engine in engines.items()}
+    identities = identify_engines(engines)
     return [_build_cost_row(role, identities[role], estimate) for role, estimate in estimates.items()]
+
+
+def identify_engines(engines: Engines) -> dict[Role, str]:
+    """Return the identities under which the ledger stores the calls of the engines, by role."""
+    return {role: get_ledger_identity(engine) for (_, role), engine in engines.items()}
 
 
 def _build_cost_row(role: Role, identity: str, estimate: CostEstimate) -> dict[str, Any]:

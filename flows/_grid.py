@@ -5,13 +5,14 @@ An axis of the grid is a group with names of its options (`strategy: [concatenat
 """
 
 import itertools
+import json
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 
-from flows._conf import compose, copy_unresolved, is_group, list_keys, list_options
+from flows._conf import compose, copy_unresolved, is_group, list_keys, list_options, resolve_settings
 from winnow.errors import ConfigError, suggest_name
 
 
@@ -32,7 +33,7 @@ def expand_grid(configs: Sequence[DictConfig]) -> list[DictConfig]:
     for cfg in configs:
         for cell in _iter_cells(resolve_option_names(cfg)):
             normalized = _normalize_cell(cell)
-            cells.setdefault(OmegaConf.to_yaml(normalized, resolve=True, sort_keys=True), normalized)
+            cells.setdefault(json.dumps(resolve_settings(normalized), sort_keys=True, default=str), normalized)
     return list(cells.values())
 
 
@@ -86,7 +87,7 @@ def _load_option(group: str, name: str) -> Any:
     """Compose one option of a group and return its settings as plain values, with unresolved interpolations."""
     if name not in list_options(group):
         raise ConfigError(f"grid.{group}: there is no conf/{group}/{name}.yaml." + suggest_name(name, list_options(group)))
-    return OmegaConf.to_container(compose([f"{group}={name}"])[group], resolve=False)
+    return OmegaConf.to_container(compose([], f"{group}/{name}")[group], resolve=False)
 
 
 def _normalize_cell(cell: DictConfig) -> DictConfig:

@@ -4,13 +4,16 @@ import os
 import time
 from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from omegaconf import DictConfig, OmegaConf
 
 from flows._conf import resolve_settings
 from flows._summary import Summary
 from winnow.errors import ConfigError, ServerUnavailableError
+from winnow.records import Outcome
+
+T = TypeVar("T")
 
 _BLOCK_SECONDS = 10.0
 """Duration of the work that one task run shows; a block ends with the first result after this time."""
@@ -89,19 +92,9 @@ def _add_tags(new: Sequence[str]) -> None:
         client.update_flow_run(flow_run.id, tags=[*flow_run.tags, *new])  # type: ignore[union-attr]
 
 
-class _Tagged(Protocol):
-    """An outcome, as far as blocks need it."""
-
-    @property
-    def tag(self) -> Hashable:
-        """Identifier of the job."""
-        ...
-
-
-OutcomeT = TypeVar("OutcomeT", bound=_Tagged)
-
-
-def run_in_blocks(start: Callable[[Container[Hashable]], Iterator[OutcomeT]], total: int, label: str) -> Iterator[OutcomeT]:
+def run_in_blocks(
+    start: Callable[[Container[Hashable]], Iterator[Outcome[T]]], total: int, label: str
+) -> Iterator[Outcome[T]]:
     """Yield the outcomes of jobs. Within a flow run, each ten seconds of work are a task run, which is retried alone.
 
     A retry starts the jobs again that have no outcome yet; their finished calls come from the ledger.
@@ -126,7 +119,7 @@ def _is_in_flow_run() -> bool:
     return FlowRunContext.get() is not None
 
 
-def _run_tasks(start: Callable[[Container[Hashable]], Iterator[OutcomeT]], total: int, label: str) -> Iterator[OutcomeT]:
+def _run_tasks(start: Callable[[Container[Hashable]], Iterator[Outcome[T]]], total: int, label: str) -> Iterator[Outcome[T]]:
     """Yield the outcomes of jobs, one Prefect task run per block, and show the progress as an artifact of the flow run."""
     import httpx
     from prefect import task
@@ -135,8 +128,8 @@ def _run_tasks(start: Callable[[Container[Hashable]], Iterator[OutcomeT]], total
     from prefect.exceptions import PrefectException
 
     finished: set[Hashable] = set()
-    block: list[OutcomeT] = []
-    stream: Iterator[OutcomeT] | None = None
+    block: list[Outcome[T]] = []
+    stream: Iterator[Outcome[T]] | None = None
     is_complete = False
 
     def run_block() -> None:

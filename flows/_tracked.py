@@ -91,7 +91,9 @@ def restore_artifacts(ledger: str) -> None:
 
 
 def _warn_of_difference(source: Path, folder: Path) -> None:
-    """Print a line if an artifact was made anew, outside DVC, since it was tracked."""
+    """Print a line if an artifact was rebuilt, outside DVC, since it was tracked."""
+    if (folder / MANIFEST).exists() and (folder / MANIFEST).samefile(source / MANIFEST):
+        return
     present, tracked = read_content_digest(folder), read_content_digest(source)
     if present and tracked and present != tracked:
         print(

@@ -12,18 +12,17 @@ from omegaconf import DictConfig
 
 from flows._artifacts import Artifact, Project
 from flows._cells import require_finished, resolve_cells
-from flows._engines import open_engines, open_ledger, resolve_engine_spec
+from flows._engines import identify_engines, open_engines, open_ledger, resolve_engine_spec
 from flows._entry import make_main
 from flows._metrics import build_metrics
 from flows._summary import Summary, progress
 from flows._tracked import CALLS
 from winnow.artifacts.provenance import read_content_digest
 from winnow.errors import ConfigError, LedgerError
-from winnow.identity import get_ledger_identity
 from winnow.ledger.sqlite import SqliteStore
 from winnow.ledger.tools import export_calls
 from winnow.metrics.base import JudgedMetric, collect_inputs
-from winnow.protocols import CallStore, Engines
+from winnow.protocols import CallStore
 from winnow.records import Plan, Role
 from winnow.sweeps.replay import replay_plan
 from winnow.sweeps.run import iter_jobs, load_cells
@@ -88,17 +87,13 @@ def collect_keys(cfg: DictConfig, specs: Sequence[CellSpec], ledger: CallStore) 
 def _iter_plans(cfg: DictConfig, specs: Sequence[CellSpec]) -> Iterator[tuple[Plan[object], Mapping[Role, str]]]:
     """Yield every plan of the cells and of their judged metrics, with the identities of the engines by role."""
     for cell in load_cells(specs):
-        identities = _identify(open_engines(cell.spec.engines, check=False))
+        identities = identify_engines(open_engines(cell.spec.engines, check=False))
         yield from ((job.plan, identities) for job in iter_jobs([cell]))
     metrics = [metric for metric in build_metrics(cfg) if isinstance(metric, JudgedMetric)]
     if metrics:
-        judge = _identify(open_engines([resolve_engine_spec(Project(cfg), "judge")], check=False))
+        judge = identify_engines(open_engines([resolve_engine_spec(Project(cfg), "judge")], check=False))
         samples = {spec.key: read_samples(spec, collect_inputs(metrics)) for spec in specs}
         yield from ((job.plan, judge) for job in build_judge_jobs(metrics, samples))
-
-
-def _identify(engines: Engines) -> Mapping[Role, str]:
-    return {role: get_ledger_identity(engine) for (_, role), engine in engines.items()}
 
 
 main = make_main(calls, grid=True, seeds="each")

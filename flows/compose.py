@@ -69,7 +69,7 @@ def check_unedited(old: str, new: str) -> None:
     """
     try:
         digest = _compute_digest(old)
-    except (YAMLError, OmegaConfBaseException):  # such as the marks of a merge conflict; the file is made anew
+    except (YAMLError, OmegaConfBaseException):  # such as the marks of a merge conflict; the file is written again
         return
     recorded = next((line.removeprefix(_DIGEST) for line in old.splitlines() if line.startswith(_DIGEST)), None)
     if recorded in (None, digest):

@@ -5,6 +5,7 @@ python -m flows.demo
 """
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from typing import Any
 from flows._servers import find_free_port, run_server
 from flows._summary import Summary
 from winnow.errors import WinnowError
-from winnow.metrics.intervals import UNDEFINED
+from winnow.metrics.intervals import UNDEFINED, Interval
 
 
 def main() -> None:
@@ -77,12 +78,12 @@ def _print_summary(seconds: float) -> None:
 
 def _build_row(cell: Mapping[str, Any]) -> dict[str, str]:
     """Build the table row of a cell from its labels and its [mean, low, high] of each metric, of which some may be absent."""
-    em = [f"{100 * value:.1f}" for value in cell.get("em", ())]
+    mean, low, high = cell.get("em", [math.nan] * 3)
     return {
         "strategy": str(cell["strategy"]),
         "k": str(cell["k"]),
         "gold": str(cell["gold"]),
-        "EM": f"{em[0]} [{em[1]}, {em[2]}]" if em else UNDEFINED,
+        "EM": Interval(mean, low, high, n="em" in cell).format_percent(),
         "%Unk": f"{100 * cell['unk'][0]:.1f}" if "unk" in cell else UNDEFINED,
         "tokens in": f"{cell['tokens_in'][0]:.0f}" if "tokens_in" in cell else UNDEFINED,
     }

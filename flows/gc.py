@@ -33,6 +33,7 @@ from flows._engines import (
     EVALUATED,
     ROLES,
     compute_estimator_identity,
+    identify_engines,
     open_engines,
     open_ledger,
     open_reader,
@@ -102,9 +103,8 @@ def gc(cfg: DictConfig, *, remove: bool = False, calls: bool = False, force: boo
             {"unused": total.engine, "what": f"{total.calls} calls", "MB": f"{total.result_bytes / 2**20:.1f}"}
             for total in unused
         ]
-        if is_removing and calls and isinstance(ledger, SqliteStore):
-            for engine in dict.fromkeys(total.engine for total in unused):
-                prune_calls(ledger, engine=engine, before=before)
+        if is_removing and calls and unused and isinstance(ledger, SqliteStore):
+            prune_calls(ledger, engines=sorted({total.engine for total in unused}), before=before)
     if is_removing:
         for folder in folders:
             shutil.rmtree(folder)
@@ -194,7 +194,7 @@ def _add_engines(use: Use, project: Project) -> None:
         if spec.key in use.opened:
             continue
         with suppress(MissingArtifactError):
-            use.engines.update(get_ledger_identity(engine) for engine in open_engines([spec], check=False).values())
+            use.engines.update(identify_engines(open_engines([spec], check=False)).values())
             for path in {str(reader.base), _models.resolve_reader_path(project, reader, prompt)} if reader.tuned else ():
                 evaluated = open_reader(reader, path, price=Price(), name=EVALUATED, check=False)
                 use.engines.add(get_ledger_identity(evaluated))

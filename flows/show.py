@@ -13,12 +13,11 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from flows._cells import resolve_cells
-from flows._engines import open_engines, open_ledger
+from flows._engines import identify_engines, open_engines, open_ledger
 from flows._entry import make_main
 from flows._metrics import build_metrics
 from flows._summary import Summary
 from winnow.errors import ConfigError, suggest_name
-from winnow.identity import get_ledger_identity
 from winnow.metrics.base import JudgedMetric, Metric, Row, Sample
 from winnow.metrics.intervals import UNDEFINED
 from winnow.records import (
@@ -72,7 +71,7 @@ def _find_question(cell: LoadedCell, question_id: str) -> Question:
 def _replay_question(cfg: DictConfig, cell: LoadedCell, question: Question, placed: PlacedContexts) -> Replay[Answer]:
     """Run the strategy on the question with the results of its calls from the ledger."""
     engines = open_engines(cell.spec.engines, check=False)
-    identities = {role: get_ledger_identity(engine) for (_, role), engine in engines.items()}
+    identities = identify_engines(engines)
     with open_ledger(cfg) as ledger:
         return replay_plan(cell.strategy.plan(question, placed.contexts), identities, ledger)
 

@@ -42,7 +42,7 @@ def test_calls_answered_while_they_wait_leave_the_queue() -> None:
 
 
 def test_a_call_that_comes_back_is_queued_again() -> None:
-    """After another process gave it up; the queue is sorted anew."""
+    """After another process gave it up; the queue is sorted again."""
     one = build_queue(10)
     batch = one.take()
     batch[0].state = CallState.ELSEWHERE

@@ -100,8 +100,9 @@ def _run_command(options: argparse.Namespace) -> str:
                 ]
                 return "\n".join([*lines, f"{len(ledger)} calls in all"])
             case "prune":
-                conditions = {name: getattr(options, name) for name in ("engine", "before", "failed", "empty")}
-                return f"{tools.prune_calls(ledger, **conditions)} calls deleted"
+                conditions = {name: getattr(options, name) for name in ("before", "failed", "empty")}
+                engines = [options.engine] if options.engine is not None else []
+                return f"{tools.prune_calls(ledger, engines=engines, **conditions)} calls deleted"
             case "export":
                 return f"{tools.export_calls(ledger, options.file)} calls written to {options.file}"
             case "import":

@@ -79,7 +79,7 @@ def estimate_cost(
     """Estimate the calls, tokens, cost and time of a sweep.
 
     Args:
-        jobs: Function that creates the jobs anew. Every call returns the same plans in the same order.
+        jobs: Function that creates the jobs. Every call returns the same plans in the same order.
         engines: Engines by kind of request and role. They are not run.
         ledger: Open store of finished calls.
         prices: Price of the model of each role. Roles without a price cost nothing.

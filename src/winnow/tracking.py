@@ -192,12 +192,13 @@ def _adapt_to_folder(path: Path) -> None:
     present = str(path.resolve().parent)
     with closing(sqlite3.connect(path, timeout=60)) as db, db:
         own = Path(present).as_uri() + "/"
-        db.execute(
-            "INSERT OR IGNORE INTO experiment_tags (key, value, experiment_id) SELECT ?1, ?2, experiment_id FROM experiments "
-            "WHERE substr(artifact_location, 1, length(?3)) = ?3 AND experiment_id NOT IN "
-            "(SELECT experiment_id FROM experiment_tags WHERE key = ?1)",
+        untagged = db.execute(
+            "SELECT ?1, ?2, experiment_id FROM experiments WHERE substr(artifact_location, 1, length(?3)) = ?3 AND "
+            "experiment_id NOT IN (SELECT experiment_id FROM experiment_tags WHERE key = ?1)",
             (_FOLDER_TAG, present, own),
-        )
+        ).fetchall()
+        if untagged:  # a store without new experiments is only read, so that commands do not wait for one another
+            db.executemany("INSERT OR IGNORE INTO experiment_tags (key, value, experiment_id) VALUES (?, ?, ?)", untagged)
         tagged = db.execute("SELECT DISTINCT value FROM experiment_tags WHERE key = ? AND value != ?", (_FOLDER_TAG, present))
         for (former,) in tagged.fetchall():
             old, new = (Path(folder).as_uri() + "/" for folder in (former, present))

@@ -1,14 +1,18 @@
-"""Runs the commands of a page of the documentation."""
+"""Runs the commands of a page of the documentation in a copy of the project, and asks the servers that they start."""
 
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
+import time
+import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from conftest import ROOT, environment
 
 
@@ -65,6 +69,26 @@ def build_environment(folder: Path, **env: str) -> dict[str, str]:
         "GIT_COMMITTER_NAME": "Test", "GIT_COMMITTER_EMAIL": "test@localhost",
         **env,
     }  # fmt: skip
+
+
+def wait_for(url: str) -> None:
+    """Wait until a server answers."""
+    for _ in range(240):
+        try:
+            urllib.request.urlopen(url, timeout=2).close()
+        except OSError:
+            time.sleep(0.5)
+        else:
+            return
+    pytest.fail(f"no answer from {url}")
+
+
+def read_all(api: str, kind: str) -> list[dict[str, object]]:
+    """Return all rows of a kind from Prefect's API."""
+    request = urllib.request.Request(f"{api}/{kind}/filter", b"{}", {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=20) as reply:
+        rows: list[dict[str, object]] = json.loads(reply.read())
+    return rows
 
 
 def copy_project(folder: Path) -> None:

@@ -1,14 +1,11 @@
 """Prefect as its users know it: the commands of docs/prefect.md on a real server with a real worker, and retried blocks."""
 
-import json
-import time
-import urllib.request
 from collections.abc import Container, Hashable, Iterator
 from pathlib import Path
 
 import pytest
 from conftest import overrides
-from pages import copy_project, read_blocks, run_in_background, run_script, write_overrides
+from pages import copy_project, read_all, read_blocks, run_in_background, run_script, wait_for, write_overrides
 from prefect.settings import PREFECT_API_URL, temporary_settings
 from prefect.testing.utilities import prefect_test_harness
 
@@ -18,26 +15,6 @@ from winnow.errors import ConfigError, ServerUnavailableError
 from winnow.records import Outcome
 
 pytestmark = pytest.mark.slow
-
-
-def wait_for(url: str) -> None:
-    """Wait until a server answers."""
-    for _ in range(240):
-        try:
-            urllib.request.urlopen(url, timeout=2).close()
-        except OSError:
-            time.sleep(0.5)
-        else:
-            return
-    pytest.fail(f"no answer from {url}")
-
-
-def read_all(api: str, kind: str) -> list[dict[str, object]]:
-    """Return all rows of a kind from Prefect's API."""
-    request = urllib.request.Request(f"{api}/{kind}/filter", b"{}", {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=20) as reply:
-        rows: list[dict[str, object]] = json.loads(reply.read())
-    return rows
 
 
 def test_the_commands_of_the_page(world: Path, template: Path, tmp_path: Path) -> None:

@@ -1,21 +1,19 @@
 """The quick start as a user runs it, cut down to 10 questions: real DVC, Prefect server, MLflow, data and weights."""
 
 import json
-import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
-import urllib.request
 from pathlib import Path
 
 import pytest
 from conftest import ROOT, environment
 from mlflow import MlflowClient
+from pages import copy_project, read_all, run_script
 
-from flows._servers import find_free_port
+from flows._servers import find_free_port, run_server
 from flows.demo import prefect_server
 from winnow.artifacts.tables import read_predictions
 from winnow.readers.local import LocalReader
@@ -43,37 +41,13 @@ set:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of what git holds, with the small settings; assets that lie here are taken along, else they are fetched."""
+    """A copy of the project with the small settings; assets that lie here are taken along, else they are fetched."""
     folder = tmp_path_factory.mktemp("project")
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
-    for name in listed:
-        if (ROOT / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, folder / name)
+    copy_project(folder)
     if (ROOT / "assets").is_dir():
         shutil.copytree(ROOT / "assets", folder / "assets")
     (folder / "overrides.yaml").write_text(SMALL)
-    subprocess.run(["git", "init", "--quiet"], cwd=folder, check=True)
     return folder
-
-
-def repro(project: Path, **env: str) -> str:
-    """Run `dvc repro` there and return what it printed."""
-    variables = {**environment(**env), "PYTHONPATH": f"{project}{os.pathsep}{project / 'src'}"}
-    variables["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        [sys.executable, "-m", "dvc", "repro"], cwd=project, env=variables, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
-    return done.stdout + done.stderr
-
-
-def post(url: str) -> list[dict[str, object]]:
-    """All rows of a filter endpoint of Prefect's API."""
-    request = urllib.request.Request(url, data=b"{}", headers={"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=20) as reply:
-        rows: list[dict[str, object]] = json.loads(reply.read())
-    return rows
 
 
 @pytest.mark.slow
@@ -81,9 +55,9 @@ def test_the_quick_start_end_to_end(project: Path, monkeypatch: pytest.MonkeyPat
     """Stages are flow runs with artifacts, cells are runs to compare, the report is there; then nothing is left to do."""
     monkeypatch.chdir(project)
     with prefect_server(environment()) as url:
-        repro(project, PREFECT_API_URL=f"{url}/api")
-        flows = post(f"{url}/api/flow_runs/filter")
-        artifacts = post(f"{url}/api/artifacts/filter")
+        run_script("dvc repro", project, PREFECT_API_URL=f"{url}/api")
+        flows = read_all(f"{url}/api", "flow_runs")
+        artifacts = read_all(f"{url}/api", "artifacts")
     assert {run["state_type"] for run in flows} == {"COMPLETED"}
     assert len(flows) == 11
     assert {"sweep", "report", "train-reader", "retrieve"} <= {artifact["key"] for artifact in artifacts}
@@ -102,7 +76,7 @@ def test_the_quick_start_end_to_end(project: Path, monkeypatch: pytest.MonkeyPat
         assert all(one.usage[0].role == "reader" for one in predictions)
 
     started = time.monotonic()
-    output = repro(project)
+    output = run_script("dvc repro", project)
     assert "up to date" in output
     assert time.monotonic() - started < 10
 
@@ -111,7 +85,7 @@ def test_the_quick_start_end_to_end(project: Path, monkeypatch: pytest.MonkeyPat
 def test_a_changed_placement_reruns_only_what_depends_on_it(project: Path) -> None:
     """After the run above: the sweep and the report run; index, retrieval and training are left alone."""
     (project / "overrides.yaml").write_text(SMALL.replace("gold_last", "gold_first"))
-    output = repro(project)
+    output = run_script("dvc repro", project)
     ran = {line.split("'")[1] for line in output.splitlines() if line.startswith("Running stage")}
     assert ran == {"compose", "sweep", "calls", "report"}
 
@@ -160,44 +134,27 @@ def browse(address: str, project: Path) -> str:
     return subprocess.run(command, capture_output=True, text=True, timeout=180, check=True).stdout
 
 
-def await_server(url: str) -> None:
-    """Wait up to a minute for an answer."""
-    for _ in range(120):
-        try:
-            with urllib.request.urlopen(url, timeout=2):
-                return
-        except OSError:
-            time.sleep(0.5)
-    pytest.fail(f"nothing answered at {url}")
-
-
 @pytest.mark.slow
 def test_a_foreign_server_of_the_protocol(project: Path) -> None:
     """`transformers serve` with the tuned reader: over HTTP come the greedy texts and token counts of the local reader."""
     (folder,) = (project / "models/reader").glob("smollm2_tuned-*")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = str(probe.getsockname()[1])
+    port = str(find_free_port())
     url = f"http://127.0.0.1:{port}"
     words = ["serve", str(folder), "--host", "127.0.0.1", "--port", port, "--device", "cpu", "--dtype", "float32"]
     command = [str(Path(sys.executable).parent / "transformers"), *words]
     texts = [f"Answer with one word. What is the capital of {land}?" for land in ("France", "Japan", "Peru", "Kenya")]
     requests = [Generate((Message("user", text),), Decoding(8)) for text in texts]
     results = []
-    with subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
-        try:
-            await_server(f"{url}/health")
-            for reader in (
-                OpenAIReader(str(folder), "served", f"{url}/v1", pacing=Pacing(max_concurrency=2)),
-                LocalReader(str(folder), "local", "float32", batch_size=1),
-            ):
-                reader.submit(requests)
-                done: dict[object, Generation] = {}
-                while batch := reader.collect(60.0):
-                    done.update(batch)  # type: ignore[arg-type]
-                reader.close()
-                results.append([(done[q].text, done[q].usage.tokens_in) for q in requests])
-        finally:
-            server.terminate()
+    with run_server("transformers", command, f"{url}/health", project / "serve.log", environment()):
+        for reader in (
+            OpenAIReader(str(folder), "served", f"{url}/v1", pacing=Pacing(max_concurrency=2)),
+            LocalReader(str(folder), "local", "float32", batch_size=1),
+        ):
+            reader.submit(requests)
+            done: dict[object, Generation] = {}
+            while batch := reader.collect(60.0):
+                done.update(batch)  # type: ignore[arg-type]
+            reader.close()
+            results.append([(done[q].text, done[q].usage.tokens_in) for q in requests])
     assert results[0] == results[1]
     assert all(text for text, _ in results[0])

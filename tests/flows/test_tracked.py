@@ -66,7 +66,7 @@ def test_a_tracked_folder_holds_one_version_and_leads_back(artifact: Path, capsy
 
 
 def test_a_changed_or_newer_version_is_named(artifact: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A tracked file that was edited is not taken for the artifact; an artifact that was made anew stays and is named."""
+    """A tracked file that was edited is not taken for the artifact; an artifact that was rebuilt stays and is named."""
     track_artifacts(TRACKED / "index", [artifact])
     remove(artifact)
     tracked = TRACKED / "index" / artifact
@@ -75,11 +75,11 @@ def test_a_changed_or_newer_version_is_named(artifact: Path, capsys: pytest.Capt
     assert "is not restored" in capsys.readouterr().out
     assert not artifact.exists()
     (artifact / "part").mkdir(parents=True)
-    (artifact / "part" / "file.txt").write_text("made anew")
+    (artifact / "part" / "file.txt").write_text("rebuilt")
     write_manifest(artifact, key="0123456789ab", settings={"stage": "index"}, rows=1)
     restore_artifacts(LEDGER)
     assert "`dvc repro --force index` tracks the present one" in capsys.readouterr().out
-    assert (artifact / "part" / "file.txt").read_text() == "made anew"
+    assert (artifact / "part" / "file.txt").read_text() == "rebuilt"
 
 
 def test_an_incomplete_asset_is_not_restored(artifact: Path, capsys: pytest.CaptureFixture[str]) -> None:

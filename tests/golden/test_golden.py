@@ -51,7 +51,7 @@ def test_a_declared_revision_has_an_output_that_guards_it() -> None:
 
 
 def module_of(folder: Path, source: str) -> ModuleType:
-    """A user's module, loaded anew."""
+    """A user's module, loaded again."""
     (folder / "mine.py").write_text(source)
     sys.modules.pop("mine", None)
     return import_module("mine")

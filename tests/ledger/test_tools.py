@@ -38,8 +38,8 @@ def test_prune_by_engine_and_by_time(tmp_path: Path) -> None:
     filled(tmp_path / "l.sqlite", "old", "ab")
     filled(tmp_path / "l.sqlite", "new", "c")
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
-        assert tools.prune_calls(ledger, engine="old", before=0.0) == 0
-        assert tools.prune_calls(ledger, engine="old") == 2
+        assert tools.prune_calls(ledger, engines=["old"], before=0.0) == 0
+        assert tools.prune_calls(ledger, engines=["old"]) == 2
         assert tools.prune_calls(ledger, before=4e9) == 1
         assert len(ledger) == 0
         with pytest.raises(LedgerError, match="every call"):

@@ -73,7 +73,7 @@ def test_a_batch_outlives_its_process(tmp_path: Path) -> None:
 
 
 def test_a_kill_between_sending_and_noting_the_id_is_made_good(tmp_path: Path) -> None:
-    """The batch is found by its name; one that was never created is sent anew."""
+    """The batch is found by its name; one that was never created is sent again."""
     server = ChatServer()
     with server.serve() as url:
         first = reader(url, tmp_path)

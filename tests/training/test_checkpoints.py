@@ -27,7 +27,7 @@ class Stateful:
 
 
 def tiny(folder: Path) -> Checkpoint:
-    """Return a checkpoint of one linear layer, its weights drawn anew."""
+    """Return a checkpoint of one linear layer, its weights drawn at random."""
     layer = torch.nn.Linear(3, 2)
     optimizer = torch.optim.AdamW(layer.parameters(), lr=0.1)
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0 / (step + 1))

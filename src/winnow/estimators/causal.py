@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
-
-import torch
+from typing import TYPE_CHECKING, ClassVar
 
 from winnow.errors import ConfigError
 from winnow.estimators.pair import Batch, PairScores, WordEstimator
 from winnow.modeling.loading import LanguageModel, load_causal_lm
 from winnow.modeling.pair_inputs import PairTemplate, PairTokenizer, pad_rows
 from winnow.modeling.pair_model import build_causal_tokenizer
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass

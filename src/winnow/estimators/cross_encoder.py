@@ -7,17 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
-
-import torch
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from winnow.errors import ConfigError, ModelError
 from winnow.estimators.pair import Batch, PairEstimator, PairScores
 from winnow.modeling.loading import LanguageModel, load_encoder
 from winnow.modeling.pair_inputs import PairTemplate, PairTokenizer, pad_rows
 
-_MASKED = torch.finfo(torch.bfloat16).min
-"""Value that the additive attention mask has at masked positions."""
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass
@@ -87,6 +85,8 @@ class CrossEncoder(PairEstimator):
 
     def collate(self, rows: Sequence[Sequence[int]], starts: Sequence[int]) -> Batch:
         """Pad the token ids, and build their attention mask and the mask of the passage's tokens, both (B, T)."""
+        import torch
+
         ids, mask = pad_rows(rows, int(self.lm.tokenizer.pad_token_id))
         num_start_tokens = int(self.separate_layers > 0)  # the passage's own start token also belongs to the passage
         passage_starts = torch.tensor(list(starts))[:, None] - num_start_tokens
@@ -108,6 +108,8 @@ class CrossEncoder(PairEstimator):
 
     def compute_log_odds(self, encoded: torch.Tensor, *inputs: torch.Tensor) -> PairScores:
         """Compute the log-odds from the output of the encoder. There are no other tokens, so their probability is 0."""
+        import torch
+
         _, mask, passage_mask = inputs
         if self.head == "classes":
             logits = encoded.float()
@@ -126,6 +128,8 @@ class CrossEncoder(PairEstimator):
 
         In the first `separate_layers` of them, a mask keeps question and passage from attending to each other.
         """
+        import torch
+
         model: Any = self.lm.model
         indices = torch.arange(ids_BT.shape[1], device=ids_BT.device)
         question_length = (mask_BT - passage_BT).sum(dim=1, keepdim=True)
@@ -133,8 +137,9 @@ class CrossEncoder(PairEstimator):
         hidden = model.embeddings(input_ids=ids_BT, position_ids=positions)
         joint = mask_BT.bool()[:, None, None, :]
         separate = joint & (passage_BT[:, None, :, None] == passage_BT[:, None, None, :])
+        lowest = torch.finfo(torch.bfloat16).min
         masks = [  # additive masks, because eager attention accepts no others
-            torch.zeros_like(visible, dtype=hidden.dtype).masked_fill(~visible, _MASKED) for visible in (separate, joint)
+            torch.zeros_like(visible, dtype=hidden.dtype).masked_fill(~visible, lowest) for visible in (separate, joint)
         ]
         for index, layer in enumerate(model.encoder.layer):
             hidden = layer(hidden, masks[index >= self.separate_layers])

@@ -11,25 +11,26 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from winnow.errors import ConfigError, ModelError
 from winnow.modeling.loading import keep_freed_memory, resolve_dtype, resolve_runtime
-from winnow.modeling.openvino import CompiledFunction
 from winnow.modeling.pair_inputs import group_by_token_budget
 from winnow.modeling.pair_model import PairModel
 from winnow.modeling.tokens import get_single_token_id
 
 if TYPE_CHECKING:
+    import torch
+
+    from winnow.modeling.openvino import CompiledFunction
     from winnow.records import Passage
 
 _WORDS_HINT = "Choose two other words in estimator.engine.label_words, for example [yes, no]."
 ProgressCallback = Callable[[int], None]
-Batch = tuple[torch.Tensor, ...]
+Batch: TypeAlias = "tuple[torch.Tensor, ...]"
 """Inputs of the model for a batch: token ids (B, T), their attention mask (B, T), and further tensors that a model needs."""
 
 
@@ -96,6 +97,8 @@ class PairEstimator(PairModel):
             ModelError: If a score is NaN.
 
         """
+        import torch
+
         if self._lm is None:
             keep_freed_memory()
         self._check_sizes()
@@ -176,6 +179,8 @@ class PairEstimator(PairModel):
 
         The functions are traced with one batch and checked with another of different size and lengths.
         """
+        from winnow.modeling.openvino import CompiledFunction
+
         longest = self.max_length
         example, check = (
             self.collate([[1] * length for length in lengths], [3] * len(lengths))
@@ -226,6 +231,6 @@ def compute_word_scores(logits_BV: torch.Tensor, true_id: int, false_id: int) ->
 
     """
     logits: Any = logits_BV.float()
-    log_sum_of_words = torch.logsumexp(logits[:, [true_id, false_id]], dim=-1)
-    probability_of_others = 1 - torch.exp(log_sum_of_words - torch.logsumexp(logits, dim=-1))
+    log_sum_of_words = logits[:, [true_id, false_id]].logsumexp(dim=-1)
+    probability_of_others = 1 - (log_sum_of_words - logits.logsumexp(dim=-1)).exp()
     return PairScores(logits[:, true_id] - logits[:, false_id], probability_of_others)

@@ -77,7 +77,7 @@ def summarize_calls(ledger: SqliteStore, *, before: float | None = None) -> list
 def prune_calls(
     ledger: SqliteStore,
     *,
-    engine: str | None = None,
+    engines: Sequence[str] = (),
     before: float | None = None,
     failed: bool = False,
     empty: bool = False,
@@ -86,7 +86,7 @@ def prune_calls(
 
     Args:
         ledger: Open store.
-        engine: Identity of an engine. Only its calls are deleted.
+        engines: Identities of engines. Only their calls are deleted; those of all engines if there are none.
         before: Unix timestamp. Only calls that were stored before it are deleted.
         failed: Whether to delete only recorded failures, so that they are requested again.
         empty: Whether to delete only replies without text, so that they are requested again.
@@ -95,16 +95,17 @@ def prune_calls(
         LedgerError: If no condition is given, because this would delete every call.
 
     """
-    if engine is None and before is None and not (failed or empty):
+    if not engines and before is None and not (failed or empty):
         raise LedgerError(
             "Specify at least one of --engine, --before, --failed and --empty: prune would otherwise delete every call."
         )
     with ledger.transaction() as db:
         count = db.execute(
-            "DELETE FROM calls WHERE (?1 IS NULL OR engine = ?1) AND (?2 IS NULL OR created < ?2) "  # noqa: S608 (constants)
+            "DELETE FROM calls WHERE (?1 = '[]' OR engine IN (SELECT value FROM json_each(?1))) "  # noqa: S608 (constants)
+            "AND (?2 IS NULL OR created < ?2) "
             """AND (NOT ?3 OR value LIKE '{"failed":%') """
             f"AND (NOT ?4 OR ({IS_EMPTY}))",
-            (engine, before, failed, empty),
+            (json.dumps(list(engines)), before, failed, empty),
         ).rowcount
     with suppress(sqlite3.OperationalError):  # another process uses the file; SQLite reuses the space
         ledger.connection.execute("VACUUM")

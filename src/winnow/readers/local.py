@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from winnow.modeling.loading import LanguageModel, load_causal_lm, render_chat
 from winnow.readers.batching import LocalEngine, TokenisedRequest
-from winnow.readers.prefix import collate
 from winnow.records import Generate, Generation, Likelihood, Score, Usage
 
 
@@ -32,6 +31,7 @@ class LocalReader(LocalEngine):
     def generate(self, batch: Sequence[TokenisedRequest]) -> list[Generation]:
         """Generate a reply to each request of a batch."""
         from winnow.readers.generation import generate
+        from winnow.readers.prefix import collate
 
         requests = [item.request for item in batch if isinstance(item.request, Generate)]
         return generate(self.lm, requests, collate(self.lm, [item.ids for item in batch]))
@@ -41,6 +41,7 @@ class LocalReader(LocalEngine):
         import torch
 
         from winnow.readers.generation import sum_target_logprobs
+        from winnow.readers.prefix import collate
 
         inputs = collate(self.lm, [item.ids for item in batch], [item.target for item in batch])
         mask = inputs["attention_mask"]

@@ -22,7 +22,7 @@ from winnow.records import Answer, Outcome, PlacedContexts, Prediction, Question
 from winnow.sweeps.spec import CellSpec
 
 JobFactory = Callable[[], Iterable[Job[Answer]]]
-"""Function that creates jobs anew, so that those that failed can be repeated."""
+"""Function that creates the jobs again, so that those that failed can be repeated."""
 RunJobs = Callable[[JobFactory, int], Iterable[Outcome[Answer]]]
 """Function that runs jobs and yields one outcome of each. Its second argument is the number of jobs, for a progress bar."""
 

@@ -3,12 +3,16 @@
 A row is what a training method computes values for: a pair of a question and one of its contexts, or a whole question.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-
-import torch
+from typing import TYPE_CHECKING
 
 from winnow.training.groups import Group
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,8 @@ def pad_by_question(groups: Sequence[Group], values: torch.Tensor, padding_value
         The matrix (questions, contexts), and a mask that is True where a question has a context.
 
     """
+    import torch
+
     counts = [len(group.contexts) for group in groups]
     padded = torch.nn.utils.rnn.pad_sequence(list(torch.split(values, counts)), batch_first=True, padding_value=padding_value)
     mask = torch.arange(padded.shape[1], device=padded.device) < torch.tensor(counts, device=padded.device)[:, None]

@@ -8,14 +8,15 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
-
-import torch
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from winnow.modeling.loading import LanguageModel, load_causal_lm, load_seq2seq
 from winnow.modeling.pair_inputs import PairTemplate, PairTokenizer, pad_rows
 from winnow.modeling.pair_model import PairModel, build_causal_tokenizer, build_seq2seq_tokenizer
 from winnow.strategies.teaching import ScoredReply
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass
@@ -56,6 +57,8 @@ class Generator(PairModel):
 
     def generate(self, rows: Sequence[Sequence[int]]) -> list[ScoredReply]:
         """Generate a greedy answer from each row of token ids."""
+        import torch
+
         ids, mask = pad_rows(rows, int(self.lm.tokenizer.pad_token_id), left=not self.lm.model.config.is_encoder_decoder)
         with torch.inference_mode():
             output = self.lm.model.generate(  # type: ignore[operator]  # transformers types it as Tensor | Module
@@ -75,6 +78,8 @@ def decode_replies(lm: LanguageModel, output: object, start: int) -> list[Scored
         start: Column of the sequences in which the replies start.
 
     """
+    import torch
+
     sequences, logits = output.sequences[:, start:], output.logits  # type: ignore[attr-defined]
     log_probs = torch.stack([step_logits.float().log_softmax(dim=-1) for step_logits in logits], dim=1)
     token_log_probs = log_probs.gather(2, sequences[:, : log_probs.shape[1], None]).squeeze(2)
@@ -95,6 +100,8 @@ def sum_target_log_probs(logits_BTV: torch.Tensor, targets_BT: torch.Tensor, mas
         mask_BT: Mask that is 1 for tokens of a target and 0 for padding.
 
     """
+    import torch
+
     losses = torch.nn.functional.cross_entropy(
         logits_BTV.float().reshape(-1, logits_BTV.shape[-1]), targets_BT.reshape(-1), reduction="none"
     )
@@ -112,6 +119,8 @@ def compute_seq2seq_log_likelihood(
         targets: Token ids of the target of each row.
 
     """
+    import torch
+
     ids, mask = (tensor.to(lm.device) for tensor in pad_rows(targets, int(lm.tokenizer.pad_token_id)))
     start_ids = torch.full((len(targets), 1), int(lm.model.config.decoder_start_token_id), device=lm.device)
     output = lm.model(**inputs, decoder_input_ids=torch.cat([start_ids, ids[:, :-1]], dim=1), use_cache=False)

@@ -8,13 +8,16 @@ has a context, and values at other positions are ignored. As in the paper's equa
 its contexts. The loss of a batch is the mean over its questions.
 """
 
-from dataclasses import dataclass
-from typing import Literal, get_args
+from __future__ import annotations
 
-import torch
-from torch.nn.functional import log_softmax
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, get_args
 
 from winnow.errors import ConfigError
+
+if TYPE_CHECKING:
+    import torch
 
 Objective = Literal["paper", "marginal"]
 """Form of the generation loss; see `generation_loss`."""
@@ -49,7 +52,7 @@ def normalise_scores(scores_QC: torch.Tensor, mask_QC: torch.Tensor) -> torch.Te
 
     This computes eq. 1 from a retriever's scores, and eqs. 4 and 5 from an estimator's log-odds.
     """
-    log_probs = log_softmax(scores_QC.masked_fill(~mask_QC, -torch.inf), dim=-1)
+    log_probs = scores_QC.masked_fill(~mask_QC, -math.inf).log_softmax(dim=-1)
     return log_probs.masked_fill(~mask_QC, 0.0)
 
 
@@ -65,7 +68,7 @@ def generation_loss(
     log_joint = log_weights_QC + log_answer_QC
     if objective == "paper":
         return -log_joint.masked_fill(~mask_QC, 0.0).sum(dim=-1)
-    return -torch.logsumexp(log_joint.masked_fill(~mask_QC, -torch.inf), dim=-1)
+    return -log_joint.masked_fill(~mask_QC, -math.inf).logsumexp(dim=-1)
 
 
 def estimation_loss(log_weights_QC: torch.Tensor, log_answer_QC: torch.Tensor, mask_QC: torch.Tensor) -> torch.Tensor:

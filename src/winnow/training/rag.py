@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
-
-import torch
+from typing import TYPE_CHECKING, ClassVar
 
 from winnow.contexts import marginalization
 from winnow.metrics.answer import exact_match
@@ -22,6 +20,9 @@ from winnow.training.groups import Group
 from winnow.training.losses import Objective, check_objective, generation_loss, normalise_scores
 from winnow.training.method import Method
 from winnow.training.re_rag import generate_replies
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass
@@ -74,6 +75,8 @@ class Rag(Method[Sequence[Group]]):
 
     def loss(self, values: torch.Tensor, batch: Sequence[Group]) -> Mapping[str, torch.Tensor]:
         """Compute the generation loss with the contexts weighted by the retriever's scores."""
+        import torch
+
         answer_log_probs, mask = pad_by_question(batch, values[:, 0], 0.0)
         scaled_scores = [self.scale * context.get_retriever_score() for group in batch for context in group.contexts]
         scores, _ = pad_by_question(batch, torch.tensor(scaled_scores, device=values.device), 0.0)

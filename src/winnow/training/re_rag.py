@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
-
-import torch
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from winnow.contexts import marginalization
 from winnow.errors import ConfigError
@@ -24,6 +22,9 @@ from winnow.training.generators import Generator
 from winnow.training.groups import Group
 from winnow.training.losses import Objective, check_objective, joint_loss
 from winnow.training.method import Method
+
+if TYPE_CHECKING:
+    import torch
 
 _EVALUATION_TOKENS = 8192
 """Maximum number of tokens, including padding, in a batch of the generator in evaluation."""
@@ -78,6 +79,8 @@ class ReRag(Method[Sequence[Group]]):
                 call.
 
         """
+        import torch
+
         if self.estimator.runtime != "torch":
             raise ConfigError(f"An estimator can be trained only with runtime=torch; received {self.estimator.runtime!r}.")
         pairs = [(group.question.text, group.contexts[position].passage) for group, position in list_pairs(batch)]
