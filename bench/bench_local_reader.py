@@ -27,13 +27,14 @@ NUM_PROMPTS = int(sys.argv[1]) if len(sys.argv) > 1 else 300
 DECODING = Decoding(16)
 
 
-def build_requests(ks: Sequence[int]) -> list[Generate]:
+def build_requests(ks: Sequence[int], num_prompts: int = NUM_PROMPTS) -> list[Generate]:
     """Build requests from the quick start's questions in random order, each with its first k passages.
 
     The values of k are used in turn. Ends the program if the quick start has not been run.
 
     Args:
         ks: Numbers of passages in a prompt.
+        num_prompts: Number of requests.
 
     """
     if not MODEL.is_file() or not any((ROOT / "data/retrieval").glob("trivia-bm25-*")):
@@ -49,7 +50,7 @@ def build_requests(ks: Sequence[int]) -> list[Generate]:
     node = OmegaConf.load(ROOT / "conf/prompt/post_fusion.yaml")
     assert isinstance(node, DictConfig)
     prompt: Prompt = build(node)
-    chosen = random.Random(13).sample(sorted(ranked), NUM_PROMPTS)
+    chosen = random.Random(13).sample(sorted(ranked), num_prompts)
     return [
         build_request(
             prompt,

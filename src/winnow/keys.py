@@ -38,3 +38,8 @@ def _encode_decoding(decoding: Decoding) -> str:
     """Encode the settings that determine the reply. Temperature, top-p and seed are omitted if decoding is greedy."""
     sampling = (decoding.temperature, decoding.top_p, decoding.seed) if decoding.temperature > 0 else ()
     return repr((decoding.max_new_tokens, *sampling, *(("logprobs",) if decoding.logprobs else ())))
+
+
+def derive_seed(request: Generate) -> int:
+    """Derive the seed of a request's random stream, below 2**63, from the key of the request."""
+    return int.from_bytes(compute_request_key("seed", request)[:8], "big") >> 1

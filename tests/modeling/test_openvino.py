@@ -130,7 +130,7 @@ def test_auto_takes_it_on_a_cpu_where_it_is_installed(monkeypatch: pytest.Monkey
         resolve_runtime("onnx", "cpu")
     monkeypatch.setattr(models, "find_spec", lambda _name: None)
     assert resolve_runtime("auto", "cpu") == "torch"
-    with pytest.raises(ConfigError, match="it is not installed"):
+    with pytest.raises(ConfigError, match="openvino is not installed"):
         resolve_runtime("openvino", "cpu")
     assert resolve_runtime("auto", "cuda") == resolve_runtime("auto", "cpu", "float16") == "torch"
     with pytest.raises(ConfigError, match="received device=cuda"):

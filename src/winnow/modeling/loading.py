@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -99,24 +100,33 @@ def pick_dtype(name: str, device: str) -> torch.dtype:
     return cast("torch.dtype", getattr(torch, resolve_dtype(name, device)))
 
 
-def resolve_runtime(name: str, device: str, dtype: str = "auto") -> str:
+def resolve_runtime(name: str, device: str, dtype: str = "auto", package: str = "openvino") -> str:
     """Resolve the name of a runtime.
 
-    "auto" means OpenVINO if it is installed, the device is a CPU and the precision is not float16. Otherwise it means PyTorch.
+    "auto" means OpenVINO if its package is installed, the device is a CPU and the precision is not float16. Otherwise it means
+    PyTorch.
+
+    Args:
+        name: "auto", "torch" or "openvino".
+        device: "auto", "cpu" or "cuda".
+        dtype: Name of the precision.
+        package: Package that runtime "openvino" needs: "openvino" or "openvino_genai".
+
     """
     if name not in RUNTIMES:
         raise ConfigError(f"runtime must be one of {', '.join(RUNTIMES)}; received {name!r}.")
     if name == "torch":
         return name
     on_cpu = device == "cpu" or (device == "auto" and pick_device(device).type == "cpu")
-    installed = find_spec("openvino") is not None
+    installed = find_spec(package) is not None
     if name == "auto":
         return "openvino" if on_cpu and installed and dtype != "float16" else "torch"
     if not on_cpu:
         raise ConfigError(f"runtime=openvino runs on a CPU; received device={device}. Use runtime=torch, or device=cpu.")
     if not installed:
         raise ConfigError(
-            "runtime=openvino was requested, but it is not installed. Run `pip install openvino`, or use runtime=torch."
+            f"runtime=openvino was requested, but {package} is not installed. Run `pip install {package.replace('_', '-')}`, "
+            "or use runtime=torch."
         )
     return name
 
@@ -171,24 +181,49 @@ def load_causal_lm(path: str, dtype: str, device: str, quantize: str = "none") -
         quantize: "none" or, on a GPU and for safetensors only, "4bit".
 
     """
-    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+    from transformers import AutoModelForCausalLM, GgufConfig
 
-    source, source_options = build_hub_arguments(path)
     options: dict[str, Any] = {"use_safetensors": True}
     if path.endswith(".gguf"):
-        source, source_options = str(Path(path).parent), {**source_options, "gguf_file": Path(path).name}
         options = {"quantization_config": GgufConfig(dequantize=True)}
         if quantize != "none":
             raise ConfigError(f"reader.quantize={quantize} needs safetensors, but {path} is a GGUF file. Use quantize=none.")
     torch_device = _check_and_pick_device(path, device)
-    tokenizer = load_tokenizer_or_config(AutoTokenizer, source, **source_options)
-    tokenizer.padding_side = "left"
-    if tokenizer.pad_token is None:
-        tokenizer.pad_token = tokenizer.eos_token
+    source, source_options, tokenizer = _load_tokenizer(path)
     options |= _build_quantization_options(quantize, dtype, torch_device)
     options["dtype"] = pick_dtype(dtype, device)
     model: Any = load_pretrained(AutoModelForCausalLM, source, **source_options, **options)
     return LanguageModel(model.to(torch_device).eval(), tokenizer, torch_device)
+
+
+def load_without_weights(path: str) -> LanguageModel:
+    """Load the tokenizer and the configuration of a causal language model, whose weights another program runs."""
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM, GenerationConfig
+
+    device = _check_and_pick_device(path, "cpu")
+    source, options, tokenizer = _load_tokenizer(path)
+    with torch.device("meta"):
+        model: Any = AutoModelForCausalLM.from_config(  # type: ignore[no-untyped-call]
+            load_tokenizer_or_config(AutoConfig, source, **options)
+        )
+    with suppress(OSError):  # a model may lack generation_config.json
+        model.generation_config = GenerationConfig.from_pretrained(source, **options)
+    return LanguageModel(model, tokenizer, device)
+
+
+def _load_tokenizer(path: str) -> tuple[str, dict[str, Any], PreTrainedTokenizerBase]:
+    """Load the tokenizer of a causal language model, and return it with the source and options of `from_pretrained`."""
+    from transformers import AutoTokenizer
+
+    source, options = build_hub_arguments(path)
+    if path.endswith(".gguf"):
+        source, options = str(Path(path).parent), {**options, "gguf_file": Path(path).name}
+    tokenizer = load_tokenizer_or_config(AutoTokenizer, source, **options)
+    tokenizer.padding_side = "left"
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return source, options, tokenizer
 
 
 def load_seq2seq(path: str, dtype: str, device: str, quantize: str = "none") -> LanguageModel:

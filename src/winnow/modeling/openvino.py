@@ -20,13 +20,33 @@ import torch
 from winnow.errors import ConfigError, ModelError
 
 Inputs = tuple[torch.Tensor, ...]
-_PRECISION_HINTS = {"float32": "f32", "bfloat16": "bf16"}
+PRECISION_HINTS = {"float32": "f32", "bfloat16": "bf16"}
 _SENTINEL = np.float32(-1.2345679e37)
 """Value written to the start of the output before each call. No layer produces it, so if it remains, there is no output."""
 
 
+def disable_telemetry() -> None:
+    """Keep OpenVINO's converter from sending usage data."""
+    sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
+
+
+def count_threads() -> int:
+    """Return the number of threads of a model, which is that of PyTorch, so that OMP_NUM_THREADS limits both."""
+    return torch.get_num_threads()
+
+
+def check_precision(dtype: str) -> None:
+    """Raise ConfigError if OpenVINO does not compute in a precision on this CPU."""
+    import openvino
+
+    if dtype not in PRECISION_HINTS:
+        raise ConfigError(f"runtime=openvino computes in float32 or bfloat16; received dtype={dtype}. Use runtime=torch.")
+    if dtype == "bfloat16" and "BF16" not in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
+        raise ConfigError(f"This CPU does not compute in {dtype}. Use dtype=float32 or auto, or runtime=torch.")
+
+
 @contextmanager
-def _suppress_conversion_messages() -> Iterator[None]:
+def suppress_conversion_messages() -> Iterator[None]:
     """Suppress warnings during a conversion, and restore the root logger afterwards.
 
     The warnings are about constants in the trace, which is checked with other inputs instead. A failed conversion would leave
@@ -80,19 +100,18 @@ class CompiledFunction:
     def __init__(
         self, model: torch.nn.Module, function: Callable[..., Any], example: Inputs, other: Inputs, dtype: str, name: str
     ) -> None:
-        if dtype not in _PRECISION_HINTS:
-            raise ConfigError(f"runtime=openvino computes in float32 or bfloat16; received dtype={dtype}. Use runtime=torch.")
-        sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]  # its converter would send telemetry
+        disable_telemetry()
+        check_precision(dtype)
         import openvino
 
         settings = {
-            "INFERENCE_PRECISION_HINT": _PRECISION_HINTS[dtype],
-            "INFERENCE_NUM_THREADS": str(torch.get_num_threads()),
+            "INFERENCE_PRECISION_HINT": PRECISION_HINTS[dtype],
+            "INFERENCE_NUM_THREADS": str(count_threads()),
             "NUM_STREAMS": "1",
             "ENABLE_CPU_PINNING": "NO",  # several processes may share the machine
         }
         try:
-            with torch.no_grad(), _suppress_conversion_messages():
+            with torch.no_grad(), suppress_conversion_messages():
                 graph = torch.jit.trace(_Traceable(model, function).eval(), example, check_trace=False)  # type: ignore[no-untyped-call]
                 if not torch.allclose(graph(*other), function(*other), rtol=1e-3, atol=1e-3, equal_nan=True):
                     raise ValueError("the trace is only valid for inputs of the example's size")
@@ -101,8 +120,6 @@ class CompiledFunction:
             raise ModelError(
                 f"OpenVINO cannot run {name}: {' '.join(str(error).split())}. Set estimator.engine.runtime=torch."
             ) from error
-        if compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name() != _PRECISION_HINTS[dtype]:
-            raise ConfigError(f"This CPU does not compute in {dtype}. Use dtype=float32 or auto, or runtime=torch.")
         self._request, self._name = compiled.create_infer_request(), name
 
     def __call__(self, *inputs: torch.Tensor) -> torch.Tensor:

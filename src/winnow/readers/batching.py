@@ -139,7 +139,7 @@ class LocalEngine(ABC):
 
     def fits(self, request: Request) -> bool:
         """Return whether prompt and reply fit into the context length. Short prompts are accepted without tokenising them."""
-        text_request = _require_text_request(request)
+        text_request = require_text_request(request)
         messages = text_request.messages
         if isinstance(text_request, Generate):
             max_reply_tokens = text_request.decoding.max_new_tokens
@@ -155,12 +155,12 @@ class LocalEngine(ABC):
 
     def count_tokens(self, request: Request) -> int:
         """Return the length of the prompt in tokens, including the chat template."""
-        return len(self.encode(_require_text_request(request)).ids)
+        return len(self.encode(require_text_request(request)).ids)
 
     def submit(self, requests: Sequence[Request]) -> None:
         """Tokenise and queue requests. Requests that can share a batch form a group, which is sorted by length."""
         for request in requests:
-            text_request = _require_text_request(request)
+            text_request = require_text_request(request)
             item = self.encode(text_request)
             group = self._pending.setdefault(_build_batch_key(text_request), [])
             insort(group, item, key=lambda queued: queued.length)
@@ -202,7 +202,7 @@ class LocalEngine(ABC):
         """Compute log P(continuation | prompt) for each item, in nats."""
 
 
-def _require_text_request(request: Request) -> Generate | Likelihood:
+def require_text_request(request: Request) -> Generate | Likelihood:
     """Return the request unchanged if it is a Generate or Likelihood request; raise ConfigError otherwise."""
     if not isinstance(request, Generate | Likelihood):
         raise ConfigError(f"A local reader serves Generate and Likelihood requests; received {type(request).__name__}.")

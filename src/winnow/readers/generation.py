@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from transformers import LogitsProcessor
 
-from winnow.keys import compute_request_key
+from winnow.keys import derive_seed
 from winnow.modeling.tokens import get_single_token_id
 from winnow.records import Generate, Generation, Usage
 
@@ -37,7 +37,7 @@ class SeededSampler(LogitsProcessor):
         """Create a random generator for each row with a temperature above 0."""
         self.decodings = [request.decoding for request in requests]
         self.streams = [
-            torch.Generator().manual_seed(_derive_seed(request)) if request.decoding.temperature > 0 else None
+            torch.Generator().manual_seed(derive_seed(request)) if request.decoding.temperature > 0 else None
             for request in requests
         ]
 
@@ -64,11 +64,6 @@ def _mask_outside_nucleus(logits: torch.Tensor, top_p: float) -> torch.Tensor:
     preceding_mass = probabilities.cumsum(dim=-1) - probabilities
     outside = torch.zeros_like(logits, dtype=torch.bool).scatter(0, order, preceding_mass >= top_p)
     return logits.masked_fill(outside, -torch.inf)
-
-
-def _derive_seed(request: Generate) -> int:
-    """Derive the seed of a request's random stream from the key of the request."""
-    return int.from_bytes(compute_request_key("seed", request)[:8], "big") >> 1
 
 
 def generate(lm: LanguageModel, requests: Sequence[Generate], inputs: Any) -> list[Generation]:

@@ -1,25 +1,134 @@
-"""A reader that runs a causal language model on this machine, in batches of prompts of similar length."""
+"""A reader that runs a causal language model on this machine, with PyTorch or, on a CPU, with OpenVINO GenAI.
+
+PyTorch runs batches of prompts of similar length. OpenVINO GenAI runs one batch that requests join and leave at any time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from winnow.modeling.loading import LanguageModel, load_causal_lm, render_chat
-from winnow.readers.batching import LocalEngine, TokenisedRequest
-from winnow.records import Generate, Generation, Likelihood, Score, Usage
+from winnow.errors import ConfigError
+from winnow.modeling.loading import (
+    LanguageModel,
+    load_causal_lm,
+    load_without_weights,
+    render_chat,
+    resolve_dtype,
+    resolve_runtime,
+)
+from winnow.readers.batching import LocalEngine, TokenisedRequest, require_text_request
+from winnow.records import Generate, Generation, Likelihood, Request, Result, Score, Usage
+
+if TYPE_CHECKING:
+    from winnow.readers.openvino import ContinuousBatch
 
 
 @dataclass
 class LocalReader(LocalEngine):
-    """A reader that serves Generate and Likelihood requests with a model from a safetensors folder, the hub or a GGUF file."""
+    """A reader that serves Generate and Likelihood requests with a model from a safetensors folder, the hub or a GGUF file.
+
+    Args:
+        runtime: "torch", "openvino" (CPU only), or "auto": OpenVINO on a CPU if OpenVINO GenAI is installed and the precision
+            is not float16.
+        converted: Folder for models that were converted for OpenVINO.
+        cache_gb: Memory of OpenVINO for the keys and values of prompts, in GiB.
+
+    """
 
     revision: ClassVar[int] = 1
+    speed_only: ClassVar[Mapping[str, str]] = {
+        **LocalEngine.speed_only,
+        "converted": "the folder of a conversion does not affect it",
+        "cache_gb": "a smaller cache is filled more often with the same content",
+    }
+
+    runtime: str = "torch"
+    converted: str = "assets/openvino"
+    cache_gb: int = 2
+    _batch: ContinuousBatch | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for a size below 1, and for settings that OpenVINO does not serve."""
+        super().__post_init__()
+        if self.cache_gb < 1:
+            raise ConfigError(f"reader.engine.cache_gb must be at least 1; received {self.cache_gb}.")
+        if self.runtime == "openvino" and (self.quantize != "none" or self.deterministic):
+            raise ConfigError(
+                "reader.engine.runtime=openvino serves neither quantize=4bit nor deterministic=true; received "
+                f"quantize={self.quantize} and deterministic={self.deterministic}. Use runtime=torch."
+            )
+
+    @classmethod
+    def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings with dtype and runtime "auto" resolved for this machine."""
+        settings = super().resolve_settings(settings)
+        is_torch_only = settings.get("quantize", "none") != "none" or settings.get("deterministic", False)
+        runtime = str(settings.get("runtime", cls.runtime))
+        if runtime == "auto" and is_torch_only:
+            runtime = "torch"
+        device = str(settings.get("device", "auto"))
+        return {**settings, "runtime": resolve_runtime(runtime, device, settings["dtype"], "openvino_genai")}
+
+    @property
+    def identity(self) -> str:
+        """Return the identity of the base class, and "openvino" if that is the runtime."""
+        return f"{super().identity}/openvino" if self._uses_openvino else super().identity
+
+    @cached_property
+    def _uses_openvino(self) -> bool:
+        settings = {name: getattr(self, name) for name in ("dtype", "device", "quantize", "deterministic", "runtime")}
+        return bool(self.resolve_settings(settings)["runtime"] == "openvino")
 
     def load(self) -> LanguageModel:
-        """Load the model and its tokenizer, which pads on the left."""
+        """Load the model and its tokenizer, which pads on the left. OpenVINO loads the weights itself."""
+        if self._uses_openvino:
+            return load_without_weights(self.path)
         return load_causal_lm(self.path, self.dtype, self.device, self.quantize)
+
+    def explain_refusal(self, request: Request) -> str | None:
+        """Return why OpenVINO serves a request not, or None."""
+        if not self._uses_openvino or not isinstance(request, Generate):
+            return None
+        if request.token_logprobs:
+            return "reader.engine.runtime=openvino has no log-probabilities of named tokens. Use runtime=torch."
+        if request.decoding.logprobs and request.decoding.temperature > 0:
+            return "reader.engine.runtime=openvino has log-probabilities of greedy replies only. Use runtime=torch."
+        return None
+
+    def submit(self, requests: Sequence[Request]) -> None:
+        """Queue requests, or add them to the running batch of OpenVINO."""
+        if not self._uses_openvino:
+            super().submit(requests)
+            return
+        batch = self._open_batch()
+        for request in requests:
+            batch.add(self.encode(require_text_request(request)))
+
+    def collect(self, timeout: float) -> Sequence[tuple[Request, Result]]:
+        """Run one batch, or OpenVINO until at least one request is finished."""
+        if self._uses_openvino:
+            return [] if self._batch is None else self._batch.collect(timeout)
+        return super().collect(timeout)
+
+    def close(self) -> None:
+        """Release the model weights."""
+        super().close()
+        self._batch = None
+
+    def _open_batch(self) -> ContinuousBatch:
+        """Return the running batch. On first use, the model is converted if it was not before, and loaded."""
+        if self._batch is None:
+            from winnow.modeling.openvino_export import convert_causal_lm
+            from winnow.readers.openvino import ContinuousBatch
+
+            dtype = resolve_dtype(self.dtype, self.device)
+            folder = convert_causal_lm(self.path, Path(self.converted), dtype)
+            self._batch = ContinuousBatch(folder, self.lm, dtype, self.cache_gb, self.capacity, self.batch_tokens)
+        return self._batch
 
     def encode(self, request: Generate | Likelihood) -> TokenisedRequest:
         """Render the messages with the model's chat template, and tokenise the resulting text."""

@@ -1,0 +1,170 @@
+"""Compare the runtimes of the local reader, which take turns: PyTorch, OpenVINO GenAI, and OpenVINO GenAI without Winnow.
+
+python -m bench.bench_runtimes       # after `make demo`: SmolLM2 on passages of the quick start
+python -m bench.bench_runtimes 100   # with fewer prompts
+
+Half of the requests are served by each runtime before the second half is. The last line starts another process that multiplies
+matrices on all cores, to see how much speed is left on a shared machine.
+"""
+
+import multiprocessing
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from bench.bench_local_reader import MODEL, ROOT, build_requests
+from winnow.driver import Driver, Job
+from winnow.ledger.sqlite import SqliteStore
+from winnow.modeling.loading import resolve_dtype
+from winnow.modeling.openvino import PRECISION_HINTS, count_threads
+from winnow.modeling.openvino_export import convert_causal_lm
+from winnow.protocols import build_engine_map
+from winnow.readers.local import LocalReader
+from winnow.records import Generate, Generation, Likelihood, Plan, Request, Result, Score
+
+NUM_PROMPTS = int(sys.argv[1]) if len(sys.argv) > 1 else 300
+Serve = Callable[[Sequence[Request]], list[Result]]
+
+
+def find_model() -> str:
+    """Return the reader that the quick start fine-tuned, or the one that it started from."""
+    return str(next((ROOT / "models/reader").glob("smollm2_tuned-*"), MODEL))
+
+
+def open_reader(runtime: str, dtype: str) -> LocalReader:
+    """Open the reader with a runtime."""
+    return LocalReader(find_model(), "smollm2", dtype, runtime=runtime, converted=str(ROOT / "assets/openvino"))
+
+
+def serve_with_driver(reader: LocalReader) -> Serve:
+    """Return a function that serves requests through the driver and a new ledger, as a sweep does."""
+
+    def ask(request: Request) -> Plan[Result]:
+        (result,) = yield [request]
+        answer: Result = result
+        return answer
+
+    def serve(requests: Sequence[Request]) -> list[Result]:
+        with tempfile.TemporaryDirectory() as folder, SqliteStore(Path(folder) / "ledger.sqlite") as ledger:
+            driver = Driver(build_engine_map(reader), ledger)
+            outcomes = {outcome.tag: outcome.result for outcome in driver.run(Job(n, ask(r)) for n, r in enumerate(requests))}
+        return [outcomes[n] for n in range(len(requests))]
+
+    return serve
+
+
+def serve_with_genai(reader: LocalReader, dtype: str) -> Callable[[Sequence[Generate]], list[str]]:
+    """Return a function that gives all prompts to OpenVINO GenAI at once, and returns the texts."""
+    import openvino
+    import openvino_genai
+
+    folder = convert_causal_lm(reader.path, Path(reader.converted), dtype)
+    scheduler = openvino_genai.SchedulerConfig()
+    scheduler.cache_size, scheduler.max_num_batched_tokens, scheduler.enable_prefix_caching = 2, 4096, True
+    hint = PRECISION_HINTS[dtype]
+    properties = {"INFERENCE_PRECISION_HINT": hint, "KV_CACHE_PRECISION": hint, "INFERENCE_NUM_THREADS": count_threads()}
+    pipeline = openvino_genai.ContinuousBatchingPipeline(str(folder), scheduler, "CPU", properties)
+
+    def serve(requests: Sequence[Generate]) -> list[str]:
+        inputs, configs = [], []
+        for request in requests:
+            config: Any = openvino_genai.GenerationConfig()
+            config.max_new_tokens, config.stop_token_ids = request.decoding.max_new_tokens, reader.lm.end_token_ids
+            configs.append(config)
+            inputs.append(openvino.Tensor(np.array([reader.encode(request).ids], dtype=np.int64)))
+        results = pipeline.generate(inputs, configs)
+        return [
+            str(reader.lm.tokenizer.decode(result.m_generation_ids[0], skip_special_tokens=True)).strip() for result in results
+        ]
+
+    return serve
+
+
+def take_turns(
+    requests: Sequence[Any], serves: Sequence[Callable[[Sequence[Any]], list[Any]]]
+) -> list[tuple[list[Any], float]]:
+    """Serve the halves of the requests by each function in turn, and return each one's results and requests per second."""
+    middle = len(requests) // 2
+    results: list[list[Any]] = [[] for _ in serves]
+    seconds = [0.0] * len(serves)
+    for half in (requests[:middle], requests[middle:]):
+        for number, serve in enumerate(serves):
+            started = time.perf_counter()
+            results[number] += serve(half)
+            seconds[number] += time.perf_counter() - started
+    return [(result, len(requests) / spent) for result, spent in zip(results, seconds, strict=True)]
+
+
+def get_texts(results: Sequence[Result]) -> list[str]:
+    """Return the texts of generations."""
+    return [result.text for result in results if isinstance(result, Generation)]
+
+
+def compute_share(left: Sequence[object], right: Sequence[object]) -> float:
+    """Return the percentage of equal items."""
+    return 100 * sum(first == second for first, second in zip(left, right, strict=True)) / len(left)
+
+
+def build_likelihoods(requests: Sequence[Generate]) -> list[Likelihood]:
+    """Build likelihoods of an answer of a few tokens after each prompt."""
+    answers = ("Paris", "the Battle of Hastings", "1945", "William Shakespeare", "unknown")
+    return [Likelihood(request.messages, answers[n % len(answers)]) for n, request in enumerate(requests)]
+
+
+def multiply_matrices() -> None:
+    """Keep all cores busy."""
+    matrix = torch.randn(1024, 1024)
+    while True:
+        matrix @ matrix
+
+
+def main() -> None:
+    """Measure generations of single and mixed prompts, likelihoods, and generations beside a busy process."""
+    dtype = resolve_dtype("auto", "cpu")
+    single, mixed = build_requests([1], NUM_PROMPTS), build_requests([1, 5, 10], NUM_PROMPTS // 2)
+    slow, fast = open_reader("torch", dtype), open_reader("openvino", dtype)
+    genai = serve_with_genai(fast, dtype)
+    serves = [serve_with_driver(slow), serve_with_driver(fast)]
+    warm_up = build_requests([1], 8)
+    for serve in (*serves, genai):
+        serve(warm_up)
+    for label, requests in (
+        (f"{len(single)} single-passage prompts", single),
+        (f"{len(mixed)} prompts of k = 1, 5, 10", mixed),
+    ):
+        (expected, slow_rate), (texts, rate), (bare, bare_rate) = take_turns(requests, [*serves, genai])
+        print(
+            f"{label}, {dtype}: PyTorch {slow_rate:.2f} prompts/s, OpenVINO {rate:.2f} prompts/s: {rate / slow_rate:.2f} x, "
+            f"{compute_share(get_texts(expected), get_texts(texts)):.1f} % of the texts identical; OpenVINO GenAI alone "
+            f"{bare_rate:.2f} prompts/s: {rate / bare_rate:.2f} x, {compute_share(get_texts(texts), bare):.1f} % identical",
+            flush=True,
+        )
+    likelihoods = build_likelihoods(single)
+    (expected, slow_rate), (scores, rate) = take_turns(likelihoods, serves)
+    differences = [abs(a.value - b.value) for a, b in zip(expected, scores, strict=True) if isinstance(a, Score)]
+    print(
+        f"{len(likelihoods)} likelihoods, {dtype}: PyTorch {slow_rate:.2f} per second, OpenVINO {rate:.2f}: "
+        f"{rate / slow_rate:.2f} x, median difference {np.median(differences):.1e} nats, largest {max(differences):.1e}",
+        flush=True,
+    )
+    neighbour = multiprocessing.get_context("spawn").Process(target=multiply_matrices, daemon=True)
+    alone = take_turns(single[:60], [serve_with_driver(reader) for reader in (slow, fast)])
+    neighbour.start()
+    time.sleep(5)
+    shared = take_turns(single[:60], [serve_with_driver(reader) for reader in (slow, fast)])
+    neighbour.kill()
+    shares = [
+        f"{name} {100 * beside / before:.0f} %"
+        for name, (_, before), (_, beside) in zip(("PyTorch", "OpenVINO"), alone, shared, strict=True)
+    ]
+    print(f"speed beside a busy process, as a share of that alone: {', '.join(shares)}")
+
+
+if __name__ == "__main__":
+    main()

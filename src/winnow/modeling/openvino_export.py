@@ -1,0 +1,232 @@
+"""Conversion of causal language models to OpenVINO's format, as OpenVINO GenAI reads it.
+
+optimum-intel is the usual tool for this, but its releases need older versions of transformers and huggingface-hub than Winnow.
+The conversion traces one call of the model with a cache of keys and values, turns the cache into state of the graph, and adds
+the tokenizer, without which GenAI loads no model.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from tqdm import tqdm
+from transformers import DynamicCache
+
+from winnow.artifacts.files import atomic_write
+from winnow.errors import ModelError
+from winnow.modeling.loading import LanguageModel, compute_weights_digest, load_causal_lm
+from winnow.modeling.openvino import disable_telemetry, suppress_conversion_messages
+
+if TYPE_CHECKING:
+    import openvino
+
+REVISION = 1
+"""Raised when a change of this module makes former conversions invalid."""
+MODEL_FILE = "openvino_model.xml"
+_BATCH, _PAST, _NEW = 2, 5, 3
+"""Sizes of the traced call: rows, cached tokens and new tokens. The graph is valid for any sizes."""
+_INPUTS = ("input_ids", "attention_mask", "position_ids")
+
+
+def convert_causal_lm(path: str, folder: Path, dtype: str) -> Path:
+    """Convert a causal language model once, and return the folder of the converted model.
+
+    Args:
+        path: Safetensors folder, hub name or GGUF file.
+        folder: Folder for converted models. The name of a converted model contains the digest of the weights, so that a model
+            that was trained again is converted again.
+        dtype: Precision of the computation. Weights are stored in float32 for "float32" and in float16 for "bfloat16".
+
+    Raises:
+        ModelError: If OpenVINO cannot run the model.
+        DiskFullError: If too little space is free.
+
+    """
+    disable_telemetry()
+    weights = "float32" if dtype == "float32" else "float16"
+    target = folder / f"{_compute_conversion_digest(path)}-{weights}"
+    if target.is_dir():
+        return target
+    with tqdm(total=4, desc=f"converting {path} for OpenVINO", unit="step") as bar:
+        lm = load_causal_lm(path, "float32", "cpu")
+        bar.update()
+        try:
+            with suppress_conversion_messages():
+                graph = build_graph(lm)
+                bar.update()
+                tokenizer, detokenizer = _convert_tokenizer(lm)
+                bar.update()
+        except Exception as error:
+            raise ModelError(
+                f"OpenVINO cannot run {path}: {' '.join(str(error).split())[:500]}. Set reader.engine.runtime=torch."
+            ) from error
+        num_bytes = sum(parameter.numel() for parameter in lm.model.parameters()) * (4 if weights == "float32" else 2)
+        try:
+            with atomic_write(target, required_bytes=num_bytes + 2**26) as partial:
+                partial.mkdir()
+                _write(graph, partial / MODEL_FILE, compress=weights == "float16")
+                _write(tokenizer, partial / "openvino_tokenizer.xml")
+                _write(detokenizer, partial / "openvino_detokenizer.xml")
+                lm.model.config.save_pretrained(partial)
+        except RuntimeError as error:
+            raise ModelError(
+                f"The conversion of {path} could not be written to {folder}: {' '.join(str(error).split())[:500]}. Check "
+                "the free space, or set reader.engine.converted to another folder."
+            ) from error
+        except OSError:
+            if not target.is_dir():  # another process may have converted the same model meanwhile
+                raise
+        bar.update()
+    return target
+
+
+def _compute_conversion_digest(path: str) -> str:
+    """Compute a digest of the weights and of what the conversion depends on."""
+    import transformers
+    from openvino import get_version
+
+    parts = (compute_weights_digest(path), str(REVISION), get_version(), transformers.__version__)
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def build_graph(lm: LanguageModel) -> openvino.Model:
+    """Build the graph of a causal language model, whose state is the cache of keys and values.
+
+    Its inputs are "input_ids", "attention_mask" and "position_ids" (rows, tokens) and "beam_idx" (rows,); its output is
+    "logits" (rows, tokens, vocabulary).
+    """
+    import openvino
+    from openvino._offline_transformations import apply_make_stateful_transformation
+
+    example = _build_example(lm)
+    with torch.no_grad():
+        graph = openvino.convert_model(_CachedCall(lm.model), example_input=example)
+    names = list(_name_ports(graph, len(example["past"])))
+    _, num_heads, _, head_size = example["past"][0][0].shape
+    shapes = {True: [-1, num_heads, -1, head_size], False: [-1, -1]}
+    graph.reshape({port.any_name: shapes[port.any_name in names] for port in graph.inputs})
+    _add_beam_indices(graph, names)
+    apply_make_stateful_transformation(graph, {name: name.replace("past", "present") for name in names})
+    _initialise_states(graph)
+    graph.validate_nodes_and_infer_types()
+    return graph
+
+
+class _TracedCache(DynamicCache):
+    """A cache whose first keys and values are given, and which keeps the new ones for the output of the graph."""
+
+    def __init__(self, past: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> None:
+        super().__init__()
+        self.past = list(past)
+        self.present: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *_: Any, **__: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Append the keys and values (rows, heads, tokens, head size) of a layer, and return all of them."""
+        keys, values = self.past[layer_idx]
+        joined = torch.cat([keys, key_states], dim=-2), torch.cat([values, value_states], dim=-2)
+        self.present.append(joined)
+        return joined
+
+    def get_seq_length(self, layer_idx: int = 0) -> int:
+        """Return the number of given tokens."""
+        return self.past[layer_idx][0].shape[-2]
+
+
+class _CachedCall(torch.nn.Module):
+    """A call of a causal language model with a cache as a function of tensors."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor,
+        position_ids: torch.Tensor,
+        past: Sequence[tuple[torch.Tensor, torch.Tensor]],
+    ) -> tuple[torch.Tensor, ...]:
+        """Return the logits, and the keys and values of each layer. The mask is computed here, in traceable operations."""
+        cache = _TracedCache(past)
+        columns = torch.arange(attention_mask.shape[1])
+        rows = columns[attention_mask.shape[1] - input_ids.shape[1] :]
+        allowed = (columns[None, :] <= rows[:, None])[None, None] & (attention_mask[:, None, None, :] > 0)
+        output = self.model(
+            input_ids=input_ids, attention_mask=allowed, position_ids=position_ids, past_key_values=cache, use_cache=True
+        )
+        return (output.logits, *(tensor for pair in cache.present for tensor in pair))
+
+
+def _build_example(lm: LanguageModel) -> dict[str, Any]:
+    """Build the inputs of the traced call. The cache has the shape that the model itself gives it."""
+    tokens = torch.arange(_PAST + _NEW).expand(_BATCH, -1) % len(lm.tokenizer)
+    with torch.no_grad():
+        cache = lm.model(tokens[:, :_PAST], use_cache=True).past_key_values
+    return {
+        "input_ids": tokens[:, _PAST:],
+        "attention_mask": torch.ones_like(tokens),
+        "position_ids": torch.arange(_PAST, _PAST + _NEW).expand(_BATCH, -1),
+        "past": [(layer.keys, layer.values) for layer in cache.layers],
+    }
+
+
+def _name_ports(graph: openvino.Model, num_layers: int) -> Iterator[str]:
+    """Name the inputs and outputs, and yield the names of the inputs that hold keys and values."""
+    pairs = [(layer, part) for layer in range(num_layers) for part in ("key", "value")]
+    past = [f"past.{layer}.{part}" for layer, part in pairs]
+    for port, name in zip(graph.inputs, [*_INPUTS, *past], strict=True):
+        port.get_tensor().set_names({name})
+    present = [f"present.{layer}.{part}" for layer, part in pairs]
+    for port, name in zip(graph.outputs, ["logits", *present], strict=True):
+        port.get_tensor().set_names({name})
+    yield from past
+
+
+def _add_beam_indices(graph: openvino.Model, names: Sequence[str]) -> None:
+    """Add the input "beam_idx", by which the rows of the cache are reordered; GenAI expects it of every model."""
+    import numpy as np
+    from openvino import opset13 as ops
+
+    beam_indices = ops.parameter([-1], dtype=np.int32, name="beam_idx")
+    beam_indices.output(0).get_tensor().add_names({"beam_idx"})
+    graph.add_parameters([beam_indices])
+    for port in [port for port in graph.inputs if port.any_name in names]:
+        consumers = port.get_target_inputs()
+        reordered = ops.gather(port.node, beam_indices, ops.constant(0, dtype=np.int32))
+        for consumer in consumers:
+            consumer.replace_source_output(reordered.output(0))
+    graph.validate_nodes_and_infer_types()
+
+
+def _initialise_states(graph: openvino.Model) -> None:
+    """Give every state an empty initial value with one row for each row of the input."""
+    import numpy as np
+    from openvino import opset13 as ops
+
+    ids = next(port for port in graph.inputs if port.any_name == "input_ids")
+    num_rows = ops.gather(ops.shape_of(ids, output_type="i64"), ops.constant([0]), ops.constant(0))
+    for node in graph.get_ops():
+        if node.get_type_name() == "ReadValue":
+            sizes = [size.get_length() if size.is_static else 0 for size in list(node.get_output_partial_shape(0))[1:]]
+            shape = ops.concat([num_rows, *(ops.constant(np.array([size], dtype=np.int64)) for size in sizes)], 0)
+            zero = ops.constant(0.0, dtype=node.get_output_element_type(0).to_dtype())
+            node.set_arguments([ops.broadcast(zero, shape)])
+
+
+def _convert_tokenizer(lm: LanguageModel) -> Any:
+    """Convert the tokenizer to a pair of graphs. GenAI needs them to load a model; Winnow tokenises with transformers."""
+    import openvino_tokenizers
+
+    return openvino_tokenizers.convert_tokenizer(lm.tokenizer, with_detokenizer=True)
+
+
+def _write(graph: openvino.Model, path: Path, *, compress: bool = False) -> None:
+    import openvino
+
+    openvino.save_model(graph, path, compress_to_fp16=compress)

@@ -1,0 +1,198 @@
+"""Continuous batching on a CPU with OpenVINO GenAI: requests join and leave the running batch token by token.
+
+The keys and values of a prompt's beginning are reused for later prompts that begin alike, in blocks of 32 tokens. Replies do
+not depend on which requests run together, except by rounding.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from winnow.errors import ModelError
+from winnow.keys import derive_seed
+from winnow.modeling.openvino import PRECISION_HINTS, check_precision, count_threads, disable_telemetry
+from winnow.readers.batching import TokenisedRequest
+from winnow.records import Generate, Generation, Likelihood, Request, Result, Score, Usage
+
+if TYPE_CHECKING:
+    from winnow.modeling.loading import LanguageModel
+
+
+@dataclass
+class ContinuousBatch:
+    """The running requests of a model that was converted for OpenVINO.
+
+    Args:
+        folder: Folder of the converted model; see `winnow.modeling.openvino_export`.
+        lm: Tokenizer and configuration of the model. Its weights are not used.
+        dtype: "float32" or "bfloat16".
+        cache_gb: Memory for keys and values in GiB.
+        max_rows: Maximum number of requests that run together.
+        max_tokens: Maximum number of prompt tokens that are read in one step. A longer prompt is read alone.
+
+    """
+
+    folder: Path
+    lm: LanguageModel
+    dtype: str
+    cache_gb: int
+    max_rows: int
+    max_tokens: int
+    _waiting: dict[type, deque[TokenisedRequest]] = field(default_factory=lambda: defaultdict(deque), repr=False)
+    """Waiting requests by their kind. The kinds never run together, because GenAI would compute wrong log-probabilities."""
+    _kind: type = Generate
+    """Kind of the running requests."""
+    _running: dict[int, tuple[TokenisedRequest, Any]] = field(default_factory=dict, repr=False)
+    """Handles of the running requests in the pipeline, by their numbers."""
+    _counter: int = 0
+
+    def __post_init__(self) -> None:
+        """Load the model."""
+        self._pipeline = self._load(prefix_caching=True)
+        self._uncached: Any = None
+
+    def add(self, item: TokenisedRequest) -> None:
+        """Add a request, which joins the running ones before the next step that has room for its prompt."""
+        self._waiting[type(item.request)].append(item)
+
+    def collect(self, timeout: float) -> list[tuple[Request, Result]]:
+        """Run the model until at least one request is finished or the time has passed, and return the finished ones."""
+        deadline = time.monotonic() + timeout
+        results: list[tuple[Request, Result]] = []
+        while (self._running or any(self._waiting.values())) and not results:
+            self._step()
+            finished = [number for number, (_, handle) in self._running.items() if not _is_running(handle)]
+            results = [(item.request, self._build_result(item, handle)) for item, handle in map(self._running.pop, finished)]
+            if time.monotonic() > deadline:
+                break
+        return results
+
+    def _step(self) -> None:
+        """Start waiting requests, and run the model once."""
+        try:
+            self._admit()
+            self._pipeline.step()
+        except RuntimeError as error:
+            raise ModelError(
+                f"OpenVINO GenAI failed on {self.folder}: {' '.join(str(error).split())[:500]}. Set "
+                "reader.engine.runtime=torch."
+            ) from error
+
+    def _admit(self) -> None:
+        """Start waiting requests of one kind, as many as one step may read."""
+        if not self._running:
+            self._kind = max(self._waiting, key=lambda kind: len(self._waiting[kind]))
+        waiting, num_tokens = self._waiting[self._kind], 0
+        while waiting and len(self._running) < self.max_rows:
+            num_tokens += waiting[0].length
+            if num_tokens > max(self.max_tokens, waiting[0].length):
+                return
+            item = waiting.popleft()
+            handle = self._start(self._pipeline, item)
+            self._running[self._counter] = (item, handle)
+
+    def _load(self, *, prefix_caching: bool) -> Any:
+        """Load the model into a pipeline with a scheduler of its own."""
+        disable_telemetry()
+        check_precision(self.dtype)
+        import openvino_genai
+
+        scheduler = openvino_genai.SchedulerConfig()
+        scheduler.cache_size = self.cache_gb
+        scheduler.max_num_seqs = self.max_rows
+        scheduler.dynamic_split_fuse = False  # the log-probability of a token between two parts of a prompt would be missing
+        scheduler.max_num_batched_tokens = max(self.max_tokens, self.max_rows, self.lm.context_length)
+        scheduler.enable_prefix_caching = prefix_caching
+        hint = PRECISION_HINTS[self.dtype]
+        properties = {
+            "INFERENCE_PRECISION_HINT": hint,
+            "KV_CACHE_PRECISION": hint,  # otherwise, the cache has 8 bits
+            "INFERENCE_NUM_THREADS": count_threads(),
+            "NUM_STREAMS": 1,
+            "ENABLE_CPU_PINNING": False,  # several processes may share the machine
+        }
+        try:
+            return openvino_genai.ContinuousBatchingPipeline(str(self.folder), scheduler, "CPU", properties)
+        except RuntimeError as error:
+            raise ModelError(
+                f"OpenVINO GenAI cannot load {self.folder}: {' '.join(str(error).split())[:500]}. Remove the folder to "
+                "convert the model again, or set reader.engine.runtime=torch."
+            ) from error
+
+    def _start(self, pipeline: Any, item: TokenisedRequest) -> Any:
+        """Add a request to a pipeline and return its handle."""
+        import openvino
+
+        self._counter += 1
+        ids = np.array([[*item.ids, *item.target]], dtype=np.int64)
+        return pipeline.add_request(self._counter, openvino.Tensor(ids), self._build_config(item.request))
+
+    def _build_config(self, request: Generate | Likelihood) -> Any:
+        """Build the settings of generation. The log-probabilities of a Likelihood are those of the repeated prompt."""
+        import openvino_genai
+
+        config = openvino_genai.GenerationConfig()
+        config.stop_token_ids = self.lm.end_token_ids
+        if isinstance(request, Likelihood):
+            config.max_new_tokens, config.echo, config.logprobs = 1, True, 1
+            return config
+        decoding = request.decoding
+        config.max_new_tokens, config.logprobs = decoding.max_new_tokens, int(decoding.logprobs)
+        if decoding.temperature > 0:
+            config.do_sample, config.temperature, config.top_p = True, decoding.temperature, decoding.top_p
+            config.rng_seed = derive_seed(request) & 0xFFFFFFFF
+        return config
+
+    def _build_result(self, item: TokenisedRequest, handle: Any) -> Result:
+        """Convert the output of a finished request."""
+        output = self._read(item, handle)
+        if isinstance(item.request, Likelihood):
+            return Score(self._sum_target(item, output), Usage(item.length))
+        ids = list(output.generated_ids)
+        end = next((position for position, token_id in enumerate(ids) if token_id in self.lm.end_token_ids), None)
+        text = self.lm.tokenizer.decode(ids[:end], skip_special_tokens=True)
+        return Generation(
+            str(text).strip(),
+            "length" if end is None else "stop",
+            Usage(len(item.ids), len(ids)),
+            logprobs=tuple(output.generated_log_probs) if item.request.decoding.logprobs else None,
+        )
+
+    def _read(self, item: TokenisedRequest, handle: Any) -> Any:
+        """Return the output of a finished request; raise ModelError if there is none."""
+        outputs = handle.read_all() if handle.can_read() else []
+        if not outputs:
+            raise ModelError(
+                f"OpenVINO GenAI gave no reply to a prompt of {item.length} tokens ({handle.get_status()}). Raise "
+                f"reader.engine.cache_gb, which is {self.cache_gb}."
+            )
+        return outputs[0]
+
+    def _sum_target(self, item: TokenisedRequest, output: Any) -> float:
+        """Sum the log-probabilities of the continuation, which precede that of the one generated token.
+
+        If an earlier request left the continuation's tokens in the cache, their log-probabilities are not computed. The
+        request is then repeated without the cache.
+        """
+        if len(output.generated_log_probs) <= len(item.target):
+            self._uncached = self._uncached or self._load(prefix_caching=False)
+            handle = self._start(self._uncached, item)
+            while _is_running(handle):
+                self._uncached.step()
+            output = self._read(item, handle)
+        logprobs: Sequence[float] = output.generated_log_probs[-1 - len(item.target) : -1]
+        return float(sum(logprobs))
+
+
+def _is_running(handle: Any) -> bool:
+    """Return whether a request is not finished."""
+    import openvino_genai
+
+    return bool(handle.get_status() == openvino_genai.GenerationStatus.RUNNING)
