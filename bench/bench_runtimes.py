@@ -64,7 +64,7 @@ def serve_with_genai(reader: LocalReader, dtype: str) -> Callable[[Sequence[Gene
     import openvino
     import openvino_genai
 
-    folder = convert_causal_lm(reader.path, Path(reader.converted), dtype)
+    folder = convert_causal_lm(reader.path, Path(reader.converted))
     scheduler = openvino_genai.SchedulerConfig()
     scheduler.cache_size, scheduler.max_num_batched_tokens, scheduler.enable_prefix_caching = 2, 4096, True
     hint = PRECISION_HINTS[dtype]

@@ -1,4 +1,4 @@
-"""The quick start as a user runs it, cut down to 10 questions: real DVC, Prefect server, MLflow, data and weights."""
+"""The quick start as a user runs it, cut down to 6 questions: real DVC, Prefect server, MLflow, data and weights."""
 
 import json
 import shutil
@@ -26,8 +26,8 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 SMALL = """
 groups: {experiment: quick_start}
 set:
-  sweep.limit: 10
-  closed_book.limit: 16
+  sweep.limit: 6
+  closed_book.limit: 10
   score.splits: [dev]
   dataset.split.dev: 10
   training.mix.answered: 6
@@ -71,7 +71,7 @@ def test_the_quick_start_end_to_end(project: Path, monkeypatch: pytest.MonkeyPat
     }
     for path in (project / "data/predictions").glob("*/predictions.parquet"):
         predictions = read_predictions(path)
-        assert len(predictions) == 10
+        assert len(predictions) == 6
         assert all(one.unknown == is_unknown(one.answer) for one in predictions)
         assert all(one.usage[0].role == "reader" for one in predictions)
 

@@ -5,14 +5,17 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM
 
 from winnow.errors import ConfigError, DiskFullError, ModelError
 from winnow.modeling import openvino_export
-from winnow.modeling.loading import LanguageModel
+from winnow.modeling.loading import LanguageModel, load_causal_lm
+from winnow.readers.batching import TokenisedRequest
 from winnow.readers.local import LocalReader
 from winnow.readers.openvino import ContinuousBatch
 from winnow.records import Decoding, Generate, Generation, Likelihood, Message, Request, Result, Score
-from winnow.testing import make_tiny_causal_lm
+from winnow.testing import make_tiny_causal_lm, make_tiny_tokenizer
 
 pytest.importorskip("openvino_genai")
 TEXTS = [f"The quick brown fox number {n} " * (1 + n % 4) for n in range(9)]
@@ -115,6 +118,23 @@ def test_results_do_not_depend_on_the_size_of_a_step(folder: Path, converted: Pa
             assert mine == other == theirs
 
 
+def test_a_reply_cut_by_a_full_cache_is_an_error(folder: Path, converted: Path) -> None:
+    """It would look like a reply that reached its number of tokens; other results of the step are returned first."""
+    reader = open_reader(folder, converted)
+    good, cut = prompts(Decoding(2))[:2]
+    reader.submit([good, cut])
+    assert reader._batch is not None
+    read = reader._batch._read
+
+    def ignore(item: TokenisedRequest, handle: object) -> object:
+        return read(item, SimpleNamespace(get_status=lambda: None) if item.request == cut else handle)
+
+    reader._batch._read = ignore  # type: ignore[method-assign]
+    assert [request for request, _ in reader.collect(5.0)] == [good]
+    with pytest.raises(ModelError, match=r"no complete reply to a prompt of .*Set \+reader.engine.cache_gb=4"):
+        reader.collect(5.0)
+
+
 def test_the_runtime_is_part_of_the_identity(folder: Path, converted: Path) -> None:
     """Results of one runtime are never taken for those of the other; "auto" is resolved where OpenVINO GenAI is installed."""
     torch_reader, ours = (open_reader(folder, converted, runtime) for runtime in ("torch", "openvino"))
@@ -133,12 +153,14 @@ def test_what_openvino_does_not_serve_is_refused(folder: Path, converted: Path) 
     assert "greedy" in str(reader.explain_refusal(Generate(message, Decoding(4, 1.0, logprobs=True))))
     assert reader.explain_refusal(Generate(message, Decoding(4, logprobs=True))) is None
     assert open_reader(folder, converted, "torch").explain_refusal(Generate(message, Decoding(4, 1.0, logprobs=True))) is None
+    with pytest.raises(ModelError, match=r"may change on the hub.*Name a commit"):
+        openvino_export.convert_causal_lm("owner/name", converted)
     with pytest.raises(ConfigError, match="deterministic=True"):
         open_reader(folder, converted, deterministic=True)
     with pytest.raises(ConfigError, match="cache_gb must be at least 1; received 0"):
         open_reader(folder, converted, cache_gb=0)
     with pytest.raises(ConfigError, match="float32 or bfloat16; received dtype=float16"):
-        ContinuousBatch(folder, reader.lm, "float16", 1, 1, 1)
+        ContinuousBatch(folder, reader.lm, "float16", 1, 1, 1, 1)
 
 
 def test_a_failure_of_the_library_is_named(folder: Path, converted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,12 +175,12 @@ def test_a_failure_of_the_library_is_named(folder: Path, converted: Path, monkey
 
 def test_a_model_is_converted_once_for_its_weights(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second reader converts nothing; other weights in the same folder are converted again."""
-    first = openvino_export.convert_causal_lm(str(folder), tmp_path, "float32")
+    first = openvino_export.convert_causal_lm(str(folder), tmp_path)
     with monkeypatch.context() as patch:
         patch.setattr(openvino_export, "build_graph", lambda _: pytest.fail("converted again"))
-        assert openvino_export.convert_causal_lm(str(folder), tmp_path, "float32") == first
+        assert openvino_export.convert_causal_lm(str(folder), tmp_path) == first
     other = make_tiny_causal_lm(tmp_path / "lm", TEXTS, seed=1)
-    second = openvino_export.convert_causal_lm(str(other), tmp_path, "float32")
+    second = openvino_export.convert_causal_lm(str(other), tmp_path)
     assert second != first
     assert {path.name for path in tmp_path.iterdir()} == {first.name, second.name, "lm"}
 
@@ -176,9 +198,60 @@ def test_an_interrupted_conversion_leaves_nothing_behind(
         with monkeypatch.context() as patch:
             patch.setattr(openvino_export, function, _raise(error))
             with pytest.raises(raised, match=message):
-                openvino_export.convert_causal_lm(str(folder), tmp_path, "float32")
+                openvino_export.convert_causal_lm(str(folder), tmp_path)
         assert list(tmp_path.iterdir()) == []
-    assert (openvino_export.convert_causal_lm(str(folder), tmp_path, "float32") / openvino_export.MODEL_FILE).is_file()
+    assert (openvino_export.convert_causal_lm(str(folder), tmp_path) / openvino_export.MODEL_FILE).is_file()
+
+
+def make_model(folder: Path, kind: str, **settings: object) -> Path:
+    """Save a model of another architecture with random weights."""
+    tokenizer = make_tiny_tokenizer(TEXTS)
+    sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "head_dim": 8}
+    tokens = {"vocab_size": len(tokenizer), "eos_token_id": 1, "bos_token_id": 2, "pad_token_id": 0}
+    config = AutoConfig.for_model(
+        kind, **sizes | tokens | {"num_key_value_heads": 2, "max_position_embeddings": 200} | settings
+    )
+    torch.manual_seed(0)
+    AutoModelForCausalLM.from_config(config).save_pretrained(folder)  # type: ignore[no-untyped-call]
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["qwen2", "qwen3", "gpt2", "gpt_neox", "phi3", "gemma"])
+def test_other_architectures_give_the_same_results(kind: str, tmp_path: Path) -> None:
+    """Likelihoods are PyTorch's, also of models with learned positions, biases and normed queries."""
+    folder = make_model(tmp_path / "lm", kind)
+    requests = [Likelihood((Message("user", text),), CONTINUATIONS[2]) for text in TEXTS]
+    ours, reference = (serve(open_reader(folder, tmp_path / "ov", runtime), requests) for runtime in ("openvino", "torch"))
+    for request in requests:
+        assert ours[request].value == pytest.approx(reference[request].value, abs=0.01)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        ("mistral", {"sliding_window": 16}),
+        ("gemma2", {"sliding_window": 16}),
+        ("gpt_neo", {"attention_types": [[["global", "local"], 1]]}),
+    ],
+)
+def test_a_model_that_reads_long_texts_otherwise_is_refused(kind: str, settings: dict[str, object], tmp_path: Path) -> None:
+    """Windows, and positions that depend on the length: the traced text is too short to show them."""
+    folder = make_model(tmp_path / "lm", kind, **settings)
+    with pytest.raises(ModelError, match=r"attend to a window of tokens|depend on the length of the text"):
+        openvino_export.convert_causal_lm(str(folder), tmp_path / "ov")
+
+
+def test_a_conversion_that_computes_something_else_is_refused(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The converted graph is compared with the model before it is written."""
+    other = load_causal_lm(str(make_tiny_causal_lm(tmp_path / "lm", TEXTS, seed=1)), "float32", "cpu")
+    build_graph = openvino_export.build_graph
+    monkeypatch.setattr(openvino_export, "build_graph", lambda _: build_graph(other))
+    with pytest.raises(ModelError, match="computes other logits"):
+        openvino_export.convert_causal_lm(str(folder), tmp_path / "ov")
 
 
 def test_two_processes_convert_the_same_model(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,11 +260,11 @@ def test_two_processes_convert_the_same_model(folder: Path, tmp_path: Path, monk
 
     def lose_the_race(lm: LanguageModel) -> object:
         monkeypatch.setattr(openvino_export, "build_graph", build_graph)
-        convert(str(folder), tmp_path, "float32")
+        convert(str(folder), tmp_path)
         return build_graph(lm)
 
     monkeypatch.setattr(openvino_export, "build_graph", lose_the_race)
-    target = convert(str(folder), tmp_path, "float32")
+    target = convert(str(folder), tmp_path)
     assert list(tmp_path.iterdir()) == [target]
 
 
@@ -208,5 +281,5 @@ def test_a_damaged_conversion_is_named(folder: Path, tmp_path: Path) -> None:
     serve(reader, prompts(Decoding(2))[:1])
     (target,) = tmp_path.iterdir()
     (target / openvino_export.MODEL_FILE).write_text("damaged")
-    with pytest.raises(ModelError, match=f"Remove the folder to convert.*again|{target.name}"):
+    with pytest.raises(ModelError, match=rf"{target.name}: .*remove the folder to convert the model again"):
         serve(open_reader(folder, tmp_path), prompts(Decoding(2))[:1])

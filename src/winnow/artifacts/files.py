@@ -53,13 +53,14 @@ def atomic_write(path: Path, *, required_bytes: int = 64 * 2**20) -> Iterator[Pa
 
 
 def _flush_to_disk(path: Path) -> None:
-    """Flush a file to the disk, so that its new name never refers to missing content after a power failure."""
-    if path.is_file():
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    """Flush a file, or the files of a folder, so that a new name never refers to missing content after a power failure."""
+    for file in [path] if path.is_file() else sorted(path.rglob("*")):
+        if file.is_file():
+            descriptor = os.open(file, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
 
 
 def prepare_temporary_path(path: Path, kind: str) -> Path:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 from winnow.artifacts.provenance import compute_file_digest
 from winnow.errors import ConfigError, ModelError
 from winnow.identity import parse_model_name
-from winnow.modeling.weights import check_weight_files, load_pretrained, load_tokenizer_or_config
+from winnow.modeling.weights import check_weight_files, convert_errors, load_pretrained, load_tokenizer_or_config
 from winnow.records import Message
 
 if TYPE_CHECKING:
@@ -53,6 +53,16 @@ class LanguageModel:
         eos_ids = eos if isinstance(eos, list) else [eos]
         candidates = [*eos_ids, self.tokenizer.eos_token_id, self.tokenizer.pad_token_id]
         return {token_id for token_id in candidates if token_id is not None}
+
+    @property
+    def has_full_attention(self) -> bool:
+        """Return whether every layer attends to all earlier tokens, rather than to those in a sliding window."""
+        from transformers.cache_utils import DynamicCache, DynamicLayer
+
+        config = self.model.config
+        if any(getattr(config, name, None) for name in ("attention_types", "window_size")):
+            return False  # the cache does not represent the local attention of GPT-Neo
+        return all(type(layer) is DynamicLayer for layer in DynamicCache(config=config).layers)
 
     def get_prompt_width(self, input_ids: torch.Tensor) -> int:
         """Return the number of columns before the reply in the output of `generate`: the prompt, or T5's start token."""
@@ -203,12 +213,11 @@ def load_without_weights(path: str) -> LanguageModel:
 
     device = _check_and_pick_device(path, "cpu")
     source, options, tokenizer = _load_tokenizer(path)
-    with torch.device("meta"):
-        model: Any = AutoModelForCausalLM.from_config(  # type: ignore[no-untyped-call]
-            load_tokenizer_or_config(AutoConfig, source, **options)
-        )
-    with suppress(OSError):  # a model may lack generation_config.json
-        model.generation_config = GenerationConfig.from_pretrained(source, **options)
+    config = load_tokenizer_or_config(AutoConfig, source, **options)
+    with convert_errors(source), torch.device("meta"):
+        model: Any = AutoModelForCausalLM.from_config(config)  # type: ignore[no-untyped-call]
+        with suppress(OSError):  # a model may lack generation_config.json
+            model.generation_config = GenerationConfig.from_pretrained(source, **options)
     return LanguageModel(model, tokenizer, device)
 
 

@@ -18,6 +18,7 @@ from transformers import DynamicCache
 
 from winnow.artifacts.files import atomic_write
 from winnow.errors import ModelError
+from winnow.identity import parse_model_name
 from winnow.modeling.loading import LanguageModel, compute_weights_digest, load_causal_lm
 from winnow.modeling.openvino import disable_telemetry, suppress_conversion_messages
 
@@ -29,17 +30,20 @@ REVISION = 1
 MODEL_FILE = "openvino_model.xml"
 _BATCH, _PAST, _NEW = 2, 5, 3
 """Sizes of the traced call: rows, cached tokens and new tokens. The graph is valid for any sizes."""
+_CHECKED = (19, 6)
+"""Numbers of tokens in the calls with which a conversion is checked."""
+_MAX_DIFFERENCE = 0.01
+"""Largest difference of logits, as a share of the largest logit, that rounding may cause."""
 _INPUTS = ("input_ids", "attention_mask", "position_ids")
 
 
-def convert_causal_lm(path: str, folder: Path, dtype: str) -> Path:
-    """Convert a causal language model once, and return the folder of the converted model.
+def convert_causal_lm(path: str, folder: Path) -> Path:
+    """Convert a causal language model once, and return the folder of the converted model, whose weights are in float32.
 
     Args:
-        path: Safetensors folder, hub name or GGUF file.
-        folder: Folder for converted models. The name of a converted model contains the digest of the weights, so that a model
-            that was trained again is converted again.
-        dtype: Precision of the computation. Weights are stored in float32 for "float32" and in float16 for "bfloat16".
+        path: Safetensors folder, hub name with a commit, or GGUF file.
+        folder: Folder for converted models. The name of a converted model is a digest of the weights and of what made it, so
+            that a model that was trained again is converted again.
 
     Raises:
         ModelError: If OpenVINO cannot run the model.
@@ -47,16 +51,23 @@ def convert_causal_lm(path: str, folder: Path, dtype: str) -> Path:
 
     """
     disable_telemetry()
-    weights = "float32" if dtype == "float32" else "float16"
-    target = folder / f"{_compute_conversion_digest(path)}-{weights}"
+    name = parse_model_name(path)
+    if name is not None and not name.is_pinned:
+        raise ModelError(
+            f"{path} may change on the hub, and a conversion would not follow. Name a commit, as in owner/name@<commit>, or "
+            "set reader.engine.runtime=torch."
+        )
+    target = folder / _compute_conversion_digest(path)
     if target.is_dir():
         return target
     with tqdm(total=4, desc=f"converting {path} for OpenVINO", unit="step") as bar:
         lm = load_causal_lm(path, "float32", "cpu")
         bar.update()
         try:
+            _check_positions(lm)
             with suppress_conversion_messages():
                 graph = build_graph(lm)
+                _check_graph(graph, lm)
                 bar.update()
                 tokenizer, detokenizer = _convert_tokenizer(lm)
                 bar.update()
@@ -64,24 +75,34 @@ def convert_causal_lm(path: str, folder: Path, dtype: str) -> Path:
             raise ModelError(
                 f"OpenVINO cannot run {path}: {' '.join(str(error).split())[:500]}. Set reader.engine.runtime=torch."
             ) from error
-        num_bytes = sum(parameter.numel() for parameter in lm.model.parameters()) * (4 if weights == "float32" else 2)
+        num_bytes = 4 * sum(parameter.numel() for parameter in lm.model.parameters())
         try:
             with atomic_write(target, required_bytes=num_bytes + 2**26) as partial:
                 partial.mkdir()
-                _write(graph, partial / MODEL_FILE, compress=weights == "float16")
+                _write(graph, partial / MODEL_FILE)
                 _write(tokenizer, partial / "openvino_tokenizer.xml")
                 _write(detokenizer, partial / "openvino_detokenizer.xml")
                 lm.model.config.save_pretrained(partial)
         except RuntimeError as error:
             raise ModelError(
-                f"The conversion of {path} could not be written to {folder}: {' '.join(str(error).split())[:500]}. Check "
-                "the free space, or set reader.engine.converted to another folder."
+                f"The conversion of {path} could not be written to {folder}: {' '.join(str(error).split())[:500]}. Check the "
+                "free space, or set +reader.engine.converted to another folder."
             ) from error
         except OSError:
             if not target.is_dir():  # another process may have converted the same model meanwhile
                 raise
         bar.update()
     return target
+
+
+def _check_positions(lm: LanguageModel) -> None:
+    """Raise ValueError for a model that treats long texts otherwise than the traced one, which is short."""
+    if not lm.has_full_attention:
+        raise ValueError("its layers attend to a window of tokens")
+    parameters = getattr(lm.model.config, "rope_parameters", None) or {}
+    kinds = {part.get("rope_type") for part in (parameters, *parameters.values()) if isinstance(part, dict)}
+    if kinds & {"dynamic", "longrope"}:
+        raise ValueError("its rotary positions depend on the length of the text")
 
 
 def _compute_conversion_digest(path: str) -> str:
@@ -219,6 +240,28 @@ def _initialise_states(graph: openvino.Model) -> None:
             node.set_arguments([ops.broadcast(zero, shape)])
 
 
+def _check_graph(graph: openvino.Model, lm: LanguageModel) -> None:
+    """Raise ValueError if the graph, called twice, does not give the logits of the model for a text of another length."""
+    import numpy as np
+    from openvino import Core
+
+    properties = {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32"}
+    request = Core().compile_model(graph, "CPU", properties).create_infer_request()
+    ids = torch.arange(3, 3 + sum(_CHECKED)).unsqueeze(0) % len(lm.tokenizer)
+    with torch.no_grad():
+        expected = lm.model(ids).logits[0].numpy()
+    logits, start = [], 0
+    for length in _CHECKED:
+        end = start + length
+        inputs = {"input_ids": ids[:, start:end], "attention_mask": torch.ones(1, end, dtype=torch.long)}
+        inputs |= {"position_ids": torch.arange(start, end).unsqueeze(0), "beam_idx": torch.zeros(1, dtype=torch.int32)}
+        logits.append(request.infer({name: tensor.numpy() for name, tensor in inputs.items()})["logits"][0].copy())
+        start = end
+    difference = float(np.abs(np.concatenate(logits) - expected).max())
+    if not difference <= _MAX_DIFFERENCE * float(np.abs(expected).max()):
+        raise ValueError(f"the converted model computes other logits, which differ by up to {difference:.3g}")
+
+
 def _convert_tokenizer(lm: LanguageModel) -> Any:
     """Convert the tokenizer to a pair of graphs. GenAI needs them to load a model; Winnow tokenises with transformers."""
     import openvino_tokenizers
@@ -226,7 +269,8 @@ def _convert_tokenizer(lm: LanguageModel) -> Any:
     return openvino_tokenizers.convert_tokenizer(lm.tokenizer, with_detokenizer=True)
 
 
-def _write(graph: openvino.Model, path: Path, *, compress: bool = False) -> None:
+def _write(graph: openvino.Model, path: Path) -> None:
+    """Write a graph in float32. Half precision would also round the frequencies of rotary positions."""
     import openvino
 
-    openvino.save_model(graph, path, compress_to_fp16=compress)
+    openvino.save_model(graph, path, compress_to_fp16=False)

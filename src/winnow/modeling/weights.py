@@ -57,7 +57,7 @@ def load_pretrained(model_class: Any, source: str, *, may_lack: Sequence[str] = 
         ModelError: If the model cannot be loaded, or if weights are missing. The message names the first ones.
 
     """
-    with _convert_errors(source):
+    with convert_errors(source):
         model, info = model_class.from_pretrained(source, output_loading_info=True, **options)
     prefix = f"{model.base_model_prefix}."
     missing = sorted(name for name in info["missing_keys"] if not name.removeprefix(prefix).startswith(tuple(may_lack)))
@@ -77,12 +77,12 @@ def load_tokenizer_or_config(part_class: Any, source: str, **options: Any) -> An
         ModelError: If the tokenizer or configuration cannot be loaded.
 
     """
-    with _convert_errors(source):
+    with convert_errors(source):
         return part_class.from_pretrained(source, **options)
 
 
 @contextmanager
-def _convert_errors(source: str) -> Iterator[None]:
+def convert_errors(source: str) -> Iterator[None]:
     """Convert errors that transformers raises while it loads a model to ModelError. Out-of-memory errors are not converted."""
     import torch
 

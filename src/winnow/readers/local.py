@@ -32,10 +32,13 @@ class LocalReader(LocalEngine):
     """A reader that serves Generate and Likelihood requests with a model from a safetensors folder, the hub or a GGUF file.
 
     Args:
-        runtime: "torch", "openvino" (CPU only), or "auto": OpenVINO on a CPU if OpenVINO GenAI is installed and the precision
-            is not float16.
+        runtime: "torch", "openvino" (CPU only), or "auto": OpenVINO on a CPU if OpenVINO GenAI is installed, the CPU computes
+            in the precision, and neither `quantize` nor `deterministic` is set.
         converted: Folder for models that were converted for OpenVINO.
         cache_gb: Memory of OpenVINO for the keys and values of prompts, in GiB.
+
+    With OpenVINO, `batch_tokens` is the number of prompt tokens that are read in one step, `capacity` the number of requests
+    that run together, and `batch_size` has no effect.
 
     """
 
@@ -43,7 +46,7 @@ class LocalReader(LocalEngine):
     speed_only: ClassVar[Mapping[str, str]] = {
         **LocalEngine.speed_only,
         "converted": "the folder of a conversion does not affect it",
-        "cache_gb": "a smaller cache is filled more often with the same content",
+        "cache_gb": "a smaller cache is filled more often, and a request that exceeds it fails",
     }
 
     runtime: str = "torch"
@@ -67,10 +70,10 @@ class LocalReader(LocalEngine):
         """Return the settings with dtype and runtime "auto" resolved for this machine."""
         settings = super().resolve_settings(settings)
         is_torch_only = settings.get("quantize", "none") != "none" or settings.get("deterministic", False)
-        runtime = str(settings.get("runtime", cls.runtime))
-        if runtime == "auto" and is_torch_only:
+        runtime, device = str(settings.get("runtime", cls.runtime)), str(settings.get("device", "auto"))
+        is_emulated = settings["dtype"] == "bfloat16" and resolve_dtype("auto", device) != "bfloat16"
+        if runtime == "auto" and (is_torch_only or is_emulated):
             runtime = "torch"
-        device = str(settings.get("device", "auto"))
         return {**settings, "runtime": resolve_runtime(runtime, device, settings["dtype"], "openvino_genai")}
 
     @property
@@ -111,11 +114,11 @@ class LocalReader(LocalEngine):
     def collect(self, timeout: float) -> Sequence[tuple[Request, Result]]:
         """Run one batch, or OpenVINO until at least one request is finished."""
         if self._uses_openvino:
-            return [] if self._batch is None else self._batch.collect(timeout)
+            return [] if self._batch is None else self._batch.collect()
         return super().collect(timeout)
 
     def close(self) -> None:
-        """Release the model weights."""
+        """Release the model weights. OpenVINO also drops the requests that are not finished."""
         super().close()
         self._batch = None
 
@@ -126,8 +129,10 @@ class LocalReader(LocalEngine):
             from winnow.readers.openvino import ContinuousBatch
 
             dtype = resolve_dtype(self.dtype, self.device)
-            folder = convert_causal_lm(self.path, Path(self.converted), dtype)
-            self._batch = ContinuousBatch(folder, self.lm, dtype, self.cache_gb, self.capacity, self.batch_tokens)
+            folder = convert_causal_lm(self.path, Path(self.converted))
+            self._batch = ContinuousBatch(
+                folder, self.lm, dtype, self.cache_gb, self.capacity, self.batch_tokens, self.token_limit
+            )
         return self._batch
 
     def encode(self, request: Generate | Likelihood) -> TokenisedRequest:

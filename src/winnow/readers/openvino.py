@@ -6,7 +6,6 @@ not depend on which requests run together, except by rounding.
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -36,6 +35,7 @@ class ContinuousBatch:
         cache_gb: Memory for keys and values in GiB.
         max_rows: Maximum number of requests that run together.
         max_tokens: Maximum number of prompt tokens that are read in one step. A longer prompt is read alone.
+        token_limit: Maximum number of tokens of prompt and reply together.
 
     """
 
@@ -45,6 +45,7 @@ class ContinuousBatch:
     cache_gb: int
     max_rows: int
     max_tokens: int
+    token_limit: int
     _waiting: dict[type, deque[TokenisedRequest]] = field(default_factory=lambda: defaultdict(deque), repr=False)
     """Waiting requests by their kind. The kinds never run together, because GenAI would compute wrong log-probabilities."""
     _kind: type = Generate
@@ -52,6 +53,8 @@ class ContinuousBatch:
     _running: dict[int, tuple[TokenisedRequest, Any]] = field(default_factory=dict, repr=False)
     """Handles of the running requests in the pipeline, by their numbers."""
     _counter: int = 0
+    _failure: ModelError | None = None
+    """Error of a finished request, which is raised after the results of the others were returned."""
 
     def __post_init__(self) -> None:
         """Load the model."""
@@ -62,28 +65,39 @@ class ContinuousBatch:
         """Add a request, which joins the running ones before the next step that has room for its prompt."""
         self._waiting[type(item.request)].append(item)
 
-    def collect(self, timeout: float) -> list[tuple[Request, Result]]:
-        """Run the model until at least one request is finished or the time has passed, and return the finished ones."""
-        deadline = time.monotonic() + timeout
-        results: list[tuple[Request, Result]] = []
-        while (self._running or any(self._waiting.values())) and not results:
-            self._step()
-            finished = [number for number, (_, handle) in self._running.items() if not _is_running(handle)]
-            results = [(item.request, self._build_result(item, handle)) for item, handle in map(self._running.pop, finished)]
-            if time.monotonic() > deadline:
-                break
-        return results
+    def collect(self) -> list[tuple[Request, Result]]:
+        """Run the model until at least one request is finished, and return the finished ones.
 
-    def _step(self) -> None:
-        """Start waiting requests, and run the model once."""
+        Raises:
+            ModelError: If OpenVINO GenAI fails, or gives no complete reply to a request.
+
+        """
+        results: list[tuple[Request, Result]] = []
         try:
-            self._admit()
-            self._pipeline.step()
+            while (self._running or any(self._waiting.values())) and not results and self._failure is None:
+                self._admit()
+                self._pipeline.step()
+                results = self._take_finished()
         except RuntimeError as error:
             raise ModelError(
                 f"OpenVINO GenAI failed on {self.folder}: {' '.join(str(error).split())[:500]}. Set "
                 "reader.engine.runtime=torch."
             ) from error
+        if self._failure is not None and not results:
+            raise self._failure
+        return results
+
+    def _take_finished(self) -> list[tuple[Request, Result]]:
+        """Return the results of the finished requests, and keep the error of one that failed."""
+        results: list[tuple[Request, Result]] = []
+        for number, (item, handle) in list(self._running.items()):
+            if not _is_running(handle):
+                del self._running[number]
+                try:
+                    results.append((item.request, self._build_result(item, handle)))
+                except ModelError as error:
+                    self._failure = error
+        return results
 
     def _admit(self) -> None:
         """Start waiting requests of one kind, as many as one step may read."""
@@ -108,7 +122,7 @@ class ContinuousBatch:
         scheduler.cache_size = self.cache_gb
         scheduler.max_num_seqs = self.max_rows
         scheduler.dynamic_split_fuse = False  # the log-probability of a token between two parts of a prompt would be missing
-        scheduler.max_num_batched_tokens = max(self.max_tokens, self.max_rows, self.lm.context_length)
+        scheduler.max_num_batched_tokens = max(self.max_tokens, self.max_rows, self.token_limit)
         scheduler.enable_prefix_caching = prefix_caching
         hint = PRECISION_HINTS[self.dtype]
         properties = {
@@ -122,8 +136,8 @@ class ContinuousBatch:
             return openvino_genai.ContinuousBatchingPipeline(str(self.folder), scheduler, "CPU", properties)
         except RuntimeError as error:
             raise ModelError(
-                f"OpenVINO GenAI cannot load {self.folder}: {' '.join(str(error).split())[:500]}. Remove the folder to "
-                "convert the model again, or set reader.engine.runtime=torch."
+                f"OpenVINO GenAI cannot load {self.folder}: {' '.join(str(error).split())[:500]}. Set "
+                "reader.engine.runtime=torch, or remove the folder to convert the model again if its files are damaged."
             ) from error
 
     def _start(self, pipeline: Any, item: TokenisedRequest) -> Any:
@@ -166,13 +180,16 @@ class ContinuousBatch:
         )
 
     def _read(self, item: TokenisedRequest, handle: Any) -> Any:
-        """Return the output of a finished request; raise ModelError if there is none."""
-        outputs = handle.read_all() if handle.can_read() else []
-        if not outputs:
+        """Return the output of a finished request; raise ModelError if it is missing or was cut by a full cache."""
+        import openvino_genai
+
+        status = handle.get_status()
+        if status != openvino_genai.GenerationStatus.FINISHED:
             raise ModelError(
-                f"OpenVINO GenAI gave no reply to a prompt of {item.length} tokens ({handle.get_status()}). Raise "
-                f"reader.engine.cache_gb, which is {self.cache_gb}."
+                f"OpenVINO GenAI gave no complete reply to a prompt of {item.length} tokens ({status}): keys and values need "
+                f"more than {self.cache_gb} GiB. Set +reader.engine.cache_gb={2 * self.cache_gb}."
             )
+        outputs = handle.read_all()
         return outputs[0]
 
     def _sum_target(self, item: TokenisedRequest, output: Any) -> float:

@@ -47,7 +47,7 @@ def collate(
     """
     pad_id = int(lm.tokenizer.pad_token_id)
     rows = prompts if targets is None else [[*prompt, *target] for prompt, target in zip(prompts, targets, strict=True)]
-    prefix_length = compute_prefix_length(prompts) if len(prompts) > 1 and _can_cache_prefix(lm) else 0
+    prefix_length = compute_prefix_length(prompts) if len(prompts) > 1 and lm.has_full_attention else 0
     if prefix_length < _MIN_PREFIX_TOKENS:
         prefix_length = 0
     ids, mask = pad_rows([row[prefix_length:] for row in rows], pad_id, left=True)
@@ -62,13 +62,3 @@ def collate(
             inputs["past_key_values"] = output.past_key_values
             inputs["past_key_values"].batch_repeat_interleave(len(rows))
     return inputs
-
-
-def _can_cache_prefix(lm: LanguageModel) -> bool:
-    """Return whether every layer attends to all earlier tokens. A sliding window would count the padding after the prefix."""
-    from transformers.cache_utils import DynamicCache, DynamicLayer
-
-    config = lm.model.config
-    if any(getattr(config, name, None) for name in ("attention_types", "window_size")):
-        return False  # the cache does not represent the local attention of GPT-Neo
-    return all(type(layer) is DynamicLayer for layer in DynamicCache(config=config).layers)
