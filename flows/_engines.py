@@ -5,6 +5,7 @@ A role is the part that an engine plays in a strategy: reader, rewriter, judge, 
 
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import islice
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
@@ -24,12 +25,15 @@ from winnow.ledger.retrying import RetryingStore
 from winnow.ledger.stores import open_store
 from winnow.protocols import CallStore, Engine, Engines, Estimator, build_engine_map
 from winnow.readers.budget import Budget, Spending
+from winnow.readers.openai_chat import OpenAIReader
 from winnow.readers.openai_engine import OpenAIEngine
-from winnow.records import Outcome, Price, Role, T
+from winnow.records import Generate, Outcome, Price, Role, T
 from winnow.sweeps.spec import EngineSpec
 
 EVALUATED = "evaluated"
 """Name of a reader that is compared with its base model after a training."""
+_MAX_RENDERED = 100
+"""Number of plans in which a dry run looks for the first prompt of each role."""
 ROLES = ("reader", "rewriter", "judge", "verifier")
 """Roles that a language model fills. The roles "estimator" and "search" have components of their own."""
 
@@ -243,6 +247,24 @@ def build_dry_run_rows(
         estimates = estimate_cost(jobs, engines, ledger, {spec.role: spec.price for spec in specs}, counted)
     identities = identify_engines(engines)
     return [_build_cost_row(role, identities[role], estimate) for role, estimate in estimates.items()]
+
+
+def render_first_prompts(specs: Sequence[EngineSpec], jobs: Iterable[Job[Any]]) -> list[str]:
+    """Return the first prompt of each role whose server runs and renders prompts, as the server renders it.
+
+    A server that changes its chat template changes every score and reports nothing.
+    """
+    engines = open_engines(specs, check=False)
+    prompts: dict[Role, str] = {}
+    for job in islice(jobs, _MAX_RENDERED):
+        for request in next(job.plan, ()):
+            engine = engines[type(request), request.role]
+            if isinstance(request, Generate) and isinstance(engine, OpenAIReader) and request.role not in prompts:
+                prompt = engine.render_prompt(request)
+                prompts[request.role] = "" if prompt is None else prompt
+    return [
+        f"The first prompt of the {role}, as its server renders it:\n{prompt}" for role, prompt in prompts.items() if prompt
+    ]
 
 
 def identify_engines(engines: Engines) -> dict[Role, str]:

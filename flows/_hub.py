@@ -125,8 +125,9 @@ def _find_naming_settings(node: DictConfig) -> Iterator[tuple[str, str]]:
 
 
 def is_remote(reader: DictConfig) -> bool:
-    """Return whether a reader's model is served remotely, so that `base` is its name on the server."""
-    return bool(getattr(import_component_class(str(reader.engine._target_)), "remote", False))
+    """Return whether `base` is the name of a reader's model on a server, instead of a model that the run loads or serves."""
+    is_server = bool(getattr(import_component_class(str(reader.engine._target_)), "remote", False))
+    return is_server and not reader.engine.get("start")
 
 
 def _look_up_commit(reference: Reference) -> str:

@@ -59,6 +59,7 @@ SETTINGS: Mapping[str, Any] = {
     "training.evaluation.limit": _CountOrNull,
     "reader.tuned": bool,
     "reader.base": str,
+    "reader.program": str,
     "estimator.trained": bool,
     "estimator.base": str,
     "strategy.uses_passages": bool,

@@ -14,7 +14,14 @@ from typing import Any
 from omegaconf import DictConfig
 
 from flows._cells import is_filter_pending, print_equivalent_cell, resolve_cells
-from flows._engines import build_dry_run_rows, describe_usage, iter_outcomes, open_engines, open_ledger
+from flows._engines import (
+    build_dry_run_rows,
+    describe_usage,
+    iter_outcomes,
+    open_engines,
+    open_ledger,
+    render_first_prompts,
+)
 from flows._entry import make_main
 from flows._metrics import build_cell_rows, compute_metrics_digest, read_results
 from flows._summary import Summary
@@ -40,8 +47,9 @@ def sweep(configs: Sequence[DictConfig]) -> Summary:
     if configs[0].dry_run:
         counted: set[bytes] = set()
         rows = [row for group in groups for row in _dry_run(configs[0], group, counted)]
-        note = _FILTER_PENDING_NOTE if is_filter_pending(configs[0]) else ""
-        return Summary("Dry run: no call was made", rows, note)
+        notes = [_FILTER_PENDING_NOTE] if is_filter_pending(configs[0]) else []
+        notes += [prompt for group in groups for prompt in _render_first_prompts(configs[0], group)]
+        return Summary("Dry run: no call was made", rows, "\n".join(notes))
     unfinished = [_select_unfinished(configs[0], group) for group in groups]
     print_equivalent_cell(configs)
     notes = [_run_cells(configs[0], group) for group in unfinished if group]
@@ -117,6 +125,11 @@ def _dry_run(cfg: DictConfig, cells: Sequence[LoadedCell], counted: set[bytes]) 
     counts = {"cells": len(cells), "finished": len(cells) - len(unfinished)}
     rows = build_dry_run_rows(cfg, cells[0].spec.engines, lambda: iter_jobs(unfinished) if unfinished else (), counted)
     return [counts | row for row in rows]
+
+
+def _render_first_prompts(cfg: DictConfig, cells: Sequence[LoadedCell]) -> list[str]:
+    unfinished = _select_unfinished(cfg, cells)
+    return render_first_prompts(cells[0].spec.engines, iter_jobs(unfinished)) if unfinished else []
 
 
 main = make_main(sweep, grid=True, dry_run=True, seeds="each")

@@ -272,8 +272,8 @@ class Driver:
         self._calls_elsewhere.extend(call for call in batch if call.state is CallState.ELSEWHERE)
         requests = [call.request for call in batch if call.state is CallState.SUBMITTED]
         idle = not queue.in_flight
-        queue.in_flight += len(requests)
         queue.engine.submit(requests)
+        queue.in_flight += len(requests)
         if idle:
             queue.since = time.monotonic()
 

@@ -40,6 +40,7 @@ NO_RESULT = {
     "generator.trainable": "which models the method has, which is the method's own setting",
     "joint.trainable": "which models the method has, which is the method's own setting",
     "strategy.uses_passages": "k and placement, which it removes, are part of the key",
+    "reader.engine.start.version": "what it prints is part of the key",
     "rewriter": "a role that the strategy does not use",
     "judge": "metrics are computed when they are read",
     "verifier": "a role that the strategy does not use",
@@ -205,6 +206,8 @@ def test_every_setting_of_every_choice_is_part_of_a_key(group: str, choice: str)
     words = [word for word in base if not word.startswith(f"{group}=")]
     if choice in ("joint", "fid") and group == "reader":
         words += ["joint=re_rag", "estimator=t5"]
+    if choice == "vllm":
+        words += ["reader.program=env"]  # an installed program that prints a version
     if group == "joint" and choice in ("rag", "fid"):  # their estimator is not trained
         words = ["reader=joint"]
     assert unnoticed([*words, f"{group}={choice}"], f"{group}.") == []

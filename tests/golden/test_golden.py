@@ -19,6 +19,7 @@ SETTINGS_ONLY = {
     "winnow.modeling.pair_inputs.PairTemplate": "templates; the estimators and generators that use them have outputs",
     "winnow.readers.budget.Budget": "limits of a run",
     "winnow.readers.pacing.Pacing": "limits of a server",
+    "winnow.readers.server_process.ServerProcess": "how a server is started",
     "winnow.records.Decoding": "the readers that decode have outputs",
     "winnow.synthetic.facts.FactsSettings": "the stage facts has its own tests of equal worlds",
     "winnow.synthetic.scratch_t5.ScratchT5": "the size of a model",

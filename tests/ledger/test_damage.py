@@ -160,7 +160,7 @@ def test_claims_lapse_by_their_lease_where_a_process_has_no_start_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As without /proc; an owner that cannot be read has ended."""
-    monkeypatch.setattr(sqlite, "_start_time", lambda _: "")
+    monkeypatch.setattr(sqlite, "read_start_time", lambda _: "")
     with SqliteStore(tmp_path / "l.sqlite") as first, SqliteStore(tmp_path / "l.sqlite") as second:
         assert first.claim([b"a", b"b"]) == {b"a", b"b"}
         assert second.claim([b"a", b"b"]) == set()

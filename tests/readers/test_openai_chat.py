@@ -15,6 +15,7 @@ from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
 from winnow.readers.budget import Budget
 from winnow.readers.openai_chat import OpenAIReader
+from winnow.readers.openai_protocol import estimate_max_usage
 from winnow.readers.pacing import Pacing
 from winnow.records import Answer, Decoding, Failed, Generate, Generation, Likelihood, Message, Outcome, Plan, Price
 from winnow.strategies.marginal import Marginal
@@ -271,7 +272,7 @@ def test_what_it_cannot_do_and_who_it_is(monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(ConfigError, match="has no price"):
         OpenAIReader("m", "m", budget=Budget(money=1.0))
     assert OpenAIReader("m", "m", budget=Budget(money=1.0), price=Price(1.0, 1.0)).spending.reserve(
-        reader.protocol.estimate_max_usage(request("x"))
+        estimate_max_usage(request("x"))
     )
 
 

@@ -8,7 +8,7 @@ import openai
 import pytest
 
 from winnow.errors import ConfigError, ReaderError
-from winnow.readers.openai_protocol import ChatProtocol, RetryableError
+from winnow.readers.openai_protocol import ChatProtocol, RetryableError, estimate_max_usage
 from winnow.records import Decoding, Generate, Generation, Message, TooLong, Usage
 
 PROTOCOL = ChatProtocol("m", "http://127.0.0.1:1/v1", "WINNOW_TEST_KEY")
@@ -99,7 +99,7 @@ def test_tokens_are_estimated_where_the_server_counts_none(caplog: pytest.LogCap
     """And it says so."""
     assert PROTOCOL.parse_reply(reply(usage=None), [REQUEST])[0].usage.tokens_in == 16
     assert "estimated" in caplog.text
-    assert PROTOCOL.estimate_max_usage(Generate((Message("user", "\u6771\u4eac" * 10),), Decoding(5))) == Usage(38, 5)
+    assert estimate_max_usage(Generate((Message("user", "\u6771\u4eac" * 10),), Decoding(5))) == Usage(38, 5)
 
 
 @pytest.mark.parametrize(

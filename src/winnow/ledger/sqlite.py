@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 
+from winnow.artifacts.owners import read_start_time
 from winnow.errors import DiskFullError, LedgerError
 from winnow.ledger.recovery import is_intact, recover
 from winnow.ledger.rows import (
@@ -67,7 +68,7 @@ class SqliteStore:
     def __init__(self, path: Path | str) -> None:
         """Store the path. The file is opened on entering the context."""
         self.path = Path(path)
-        self.owner = f"{socket.gethostname()}:{os.getpid()}:{_start_time(os.getpid())}:{next(_OWNER_NUMBERS)}"
+        self.owner = f"{socket.gethostname()}:{os.getpid()}:{read_start_time(os.getpid())}:{next(_OWNER_NUMBERS)}"
         self._connection: sqlite3.Connection | None = None
         self._lock_file: int | None = None
 
@@ -325,7 +326,7 @@ def _has_lapsed(owner: str, expires: float, now: float) -> bool:
     try:
         host, pid, start, _ = owner.rsplit(":", 3)
         can_check_process = host == socket.gethostname() and bool(start)
-        return _start_time(int(pid)) != start if can_check_process else expires < now
+        return read_start_time(int(pid)) != start if can_check_process else expires < now
     except ValueError:
         return True
 
@@ -339,14 +340,3 @@ def _retry_while_locked(operation: Callable[[], None]) -> None:
         )
     )
     Retrying(retry=retry, wait=wait_random(0.01, 0.1), stop=stop_after_delay(_BUSY_SECONDS), reraise=True)(operation)
-
-
-def _start_time(pid: int) -> str:
-    """Return the start time of a process in clock ticks since boot, or "" if it has ended.
-
-    The start time distinguishes processes that had the same id.
-    """
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    except OSError:
-        return ""

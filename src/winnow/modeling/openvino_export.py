@@ -8,7 +8,9 @@ the tokenizer, without which GenAI loads no model.
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Iterator, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,13 +39,14 @@ _MAX_DIFFERENCE = 0.01
 _INPUTS = ("input_ids", "attention_mask", "position_ids")
 
 
-def convert_causal_lm(path: str, folder: Path) -> Path:
-    """Convert a causal language model once, and return the folder of the converted model, whose weights are in float32.
+def convert_causal_lm(path: str, folder: Path, weights: str = "full") -> Path:
+    """Convert a causal language model once, and return the folder of the converted model.
 
     Args:
         path: Safetensors folder, hub name with a commit, or GGUF file.
         folder: Folder for converted models. The name of a converted model is a digest of the weights and of what made it, so
             that a model that was trained again is converted again.
+        weights: "full" (float32), or "int8": the matrices of the layers in 8 bits, with a scale per output channel.
 
     Raises:
         ModelError: If OpenVINO cannot run the model.
@@ -57,7 +60,7 @@ def convert_causal_lm(path: str, folder: Path) -> Path:
             f"{path} may change on the hub, and a conversion would not follow. Name a commit, as in owner/name@<commit>, or "
             "set reader.engine.runtime=torch."
         )
-    target = folder / _compute_conversion_digest(path)
+    target = folder / _compute_conversion_digest(path, weights)
     if target.is_dir():
         return target
     with tqdm(total=4, desc=f"converting {path} for OpenVINO", unit="step") as bar:
@@ -68,6 +71,8 @@ def convert_causal_lm(path: str, folder: Path) -> Path:
             with suppress_conversion_messages():
                 graph = build_graph(lm)
                 _check_graph(graph, lm)
+                if weights == "int8":
+                    graph = _compress_weights(graph)
                 bar.update()
                 tokenizer, detokenizer = _convert_tokenizer(lm)
                 bar.update()
@@ -75,7 +80,7 @@ def convert_causal_lm(path: str, folder: Path) -> Path:
             raise ModelError(
                 f"OpenVINO cannot run {path}: {' '.join(str(error).split())[:500]}. Set reader.engine.runtime=torch."
             ) from error
-        num_bytes = 4 * sum(parameter.numel() for parameter in lm.model.parameters())
+        num_bytes = (4 if weights == "full" else 1) * sum(parameter.numel() for parameter in lm.model.parameters())
         try:
             with atomic_write(target, required_bytes=num_bytes + 2**26) as partial:
                 partial.mkdir()
@@ -105,12 +110,14 @@ def _check_positions(lm: LanguageModel) -> None:
         raise ValueError("its rotary positions depend on the length of the text")
 
 
-def _compute_conversion_digest(path: str) -> str:
+def _compute_conversion_digest(path: str, weights: str) -> str:
     """Compute a digest of the weights and of what the conversion depends on."""
     import transformers
     from openvino import get_version
 
-    parts = (compute_weights_digest(path), str(REVISION), get_version(), transformers.__version__)
+    parts = [compute_weights_digest(path), str(REVISION), get_version(), transformers.__version__]
+    if weights != "full":
+        parts += [weights, version("nncf")]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
@@ -260,6 +267,14 @@ def _check_graph(graph: openvino.Model, lm: LanguageModel) -> None:
     difference = float(np.abs(np.concatenate(logits) - expected).max())
     if not difference <= _MAX_DIFFERENCE * float(np.abs(expected).max()):
         raise ValueError(f"the converted model computes other logits, which differ by up to {difference:.3g}")
+
+
+def _compress_weights(graph: openvino.Model) -> openvino.Model:
+    """Store the matrices of the layers in 8 bits with NNCF, symmetrically and with a scale per output channel."""
+    import nncf
+
+    nncf.set_log_level(logging.ERROR)
+    return nncf.compress_weights(graph, mode=nncf.CompressWeightsMode.INT8_SYM)
 
 
 def _convert_tokenizer(lm: LanguageModel) -> Any:

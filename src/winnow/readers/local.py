@@ -5,6 +5,7 @@ PyTorch runs batches of prompts of similar length. OpenVINO GenAI runs one batch
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from winnow.errors import ConfigError
+from winnow.modeling.architectures import explain_unsupported
 from winnow.modeling.loading import (
     LanguageModel,
     load_causal_lm,
@@ -26,6 +28,9 @@ from winnow.records import Generate, Generation, Likelihood, Request, Result, Sc
 if TYPE_CHECKING:
     from winnow.readers.openvino import ContinuousBatch
 
+WEIGHTS = ("full", "int8")
+_log = logging.getLogger(__name__)
+
 
 @dataclass
 class LocalReader(LocalEngine):
@@ -33,7 +38,9 @@ class LocalReader(LocalEngine):
 
     Args:
         runtime: "torch", "openvino" (CPU only), or "auto": OpenVINO on a CPU if OpenVINO GenAI is installed, the CPU computes
-            in the precision, and neither `quantize` nor `deterministic` is set.
+            in the precision, neither `quantize` nor `deterministic` is set, and the architecture is a tested one (see
+            `winnow.modeling.architectures`); otherwise PyTorch.
+        weights: "full", or "int8": OpenVINO stores the matrices of the layers in 8 bits.
         converted: Folder for models that were converted for OpenVINO.
         cache_gb: Memory of OpenVINO for the keys and values of prompts, in GiB.
 
@@ -50,6 +57,7 @@ class LocalReader(LocalEngine):
     }
 
     runtime: str = "torch"
+    weights: str = "full"
     converted: str = "assets/openvino"
     cache_gb: int = 2
     _batch: ContinuousBatch | None = field(default=None, repr=False)
@@ -59,6 +67,13 @@ class LocalReader(LocalEngine):
         super().__post_init__()
         if self.cache_gb < 1:
             raise ConfigError(f"reader.engine.cache_gb must be at least 1; received {self.cache_gb}.")
+        if self.weights not in WEIGHTS:
+            raise ConfigError(f"reader.engine.weights must be one of {', '.join(WEIGHTS)}; received {self.weights!r}.")
+        if self.weights == "int8" and (self.runtime == "torch" or self.quantize != "none"):
+            raise ConfigError(
+                "reader.engine.weights=int8 needs runtime=openvino and quantize=none; received "
+                f"runtime={self.runtime} and quantize={self.quantize}."
+            )
         if self.runtime == "openvino" and (self.quantize != "none" or self.deterministic):
             raise ConfigError(
                 "reader.engine.runtime=openvino serves neither quantize=4bit nor deterministic=true; received "
@@ -67,7 +82,11 @@ class LocalReader(LocalEngine):
 
     @classmethod
     def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the settings with dtype and runtime "auto" resolved for this machine."""
+        """Return the settings with dtype and runtime "auto" resolved for this machine.
+
+        Runtime "openvino" includes that an architecture that OpenVINO does not run uses PyTorch, because only the weights,
+        which are identified apart, decide that. The ledger's identity has the actual runtime.
+        """
         settings = super().resolve_settings(settings)
         is_torch_only = settings.get("quantize", "none") != "none" or settings.get("deterministic", False)
         runtime, device = str(settings.get("runtime", cls.runtime)), str(settings.get("device", "auto"))
@@ -78,13 +97,25 @@ class LocalReader(LocalEngine):
 
     @property
     def identity(self) -> str:
-        """Return the identity of the base class, and "openvino" if that is the runtime."""
-        return f"{super().identity}/openvino" if self._uses_openvino else super().identity
+        """Return the identity of the base class, followed by the runtime and the weights if that is OpenVINO."""
+        if not self._uses_openvino:
+            return super().identity
+        return f"{super().identity}/openvino" + ("" if self.weights == "full" else f"/{self.weights}")
 
     @cached_property
     def _uses_openvino(self) -> bool:
+        """Whether the runtime is OpenVINO. "auto" uses PyTorch for a model that OpenVINO does not run, and logs why."""
         settings = {name: getattr(self, name) for name in ("dtype", "device", "quantize", "deterministic", "runtime")}
-        return bool(self.resolve_settings(settings)["runtime"] == "openvino")
+        uses_openvino = self.resolve_settings(settings)["runtime"] == "openvino"
+        reason = explain_unsupported(self.path) if uses_openvino and self.runtime == "auto" else None
+        if reason is not None:
+            _log.warning("%s runs with PyTorch instead of OpenVINO, because %s.", self.path, reason)
+        if self.weights == "int8" and (reason is not None or not uses_openvino):
+            raise ConfigError(
+                f"reader.engine.weights=int8 needs OpenVINO, which does not run {self.path} here"
+                f"{'' if reason is None else f', because {reason}'}. Use weights=full."
+            )
+        return uses_openvino and reason is None
 
     def load(self) -> LanguageModel:
         """Load the model and its tokenizer, which pads on the left. OpenVINO loads the weights itself."""
@@ -129,7 +160,7 @@ class LocalReader(LocalEngine):
             from winnow.readers.openvino import ContinuousBatch
 
             dtype = resolve_dtype(self.dtype, self.device)
-            folder = convert_causal_lm(self.path, Path(self.converted))
+            folder = convert_causal_lm(self.path, Path(self.converted), self.weights)
             self._batch = ContinuousBatch(
                 folder, self.lm, dtype, self.cache_gb, self.capacity, self.batch_tokens, self.token_limit
             )

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from winnow.errors import CallRefusedError, ConfigError, ReaderError
 from winnow.keys import compute_request_key
-from winnow.readers.openai_engine import OpenAIEngine, require_generate
-from winnow.readers.openai_protocol import ModelMismatchError, RetryableError
+from winnow.readers.openai_engine import OpenAIEngine
+from winnow.readers.openai_protocol import ModelMismatchError, RetryableError, estimate_max_usage
 from winnow.readers.reply_limit import read_lines
 from winnow.records import Decoding, Failed, Generate, Generation, Message, Request, Result, TooLong, Usage
 
@@ -106,8 +106,9 @@ class OpenAIBatchReader(OpenAIEngine):
     def submit(self, requests: Sequence[Request]) -> None:
         """Queue requests. The next call of `collect` sends those that no batch in progress contains."""
         for request in requests:
-            key = compute_request_key(self.identity, request).hex()
-            self._pending[key] = _PendingRequest(require_generate(request))
+            generate = self.require_served(request)
+            assert isinstance(generate, Generate)
+            self._pending[compute_request_key(self.identity, request).hex()] = _PendingRequest(generate)
 
     def collect(self, timeout: float) -> Sequence[tuple[Request, Result | TooLong]]:
         """Poll the batches, send queued requests and wait up to `timeout` seconds for results.
@@ -163,7 +164,7 @@ class OpenAIBatchReader(OpenAIEngine):
             if not pending.queued or key in keys_in_progress:
                 pending.queued = False
                 continue
-            max_usage = self.protocol.estimate_max_usage(pending.request)
+            max_usage = estimate_max_usage(pending.request)
             if self._error is not None or not self.spending.reserve(max_usage):
                 self._error = self._error or self.spending.build_budget_error()
                 break

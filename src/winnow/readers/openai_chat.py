@@ -8,20 +8,23 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from winnow.errors import CallRefusedError, ConfigError, ReaderError, ServerUnavailableError
-from winnow.readers.openai_engine import OpenAIEngine, require_generate
-from winnow.readers.openai_protocol import RetryableError
+from winnow.identity import parse_model_name
+from winnow.modeling.loading import compute_weights_digest
+from winnow.readers.dialects import get_dialect
+from winnow.readers.openai_connection import OpenAIConnection, TextRequest
+from winnow.readers.openai_engine import OpenAIEngine
+from winnow.readers.openai_protocol import RetryableError, estimate_max_usage
 from winnow.readers.pacing import CircuitBreaker, ConcurrencyLimit, Pacing
-from winnow.readers.reply_limit import limit_reply
-from winnow.records import Failed, Generate, Generation, Request, Result, TooLong, Usage
+from winnow.readers.server_process import ServerProcess
+from winnow.records import Failed, Generate, Generation, Likelihood, Request, Result, Score, TooLong, Usage
 
 if TYPE_CHECKING:
     import aiolimiter
-    import openai
     import tenacity
 
 _log = logging.getLogger(__name__)
@@ -34,12 +37,17 @@ _END_OF_RESULTS: Sequence[RequestResult] = ()
 
 @dataclass
 class OpenAIReader(OpenAIEngine):
-    """A reader that sends Generate requests concurrently from a thread of its own. It connects on first use.
+    """A reader that sends requests concurrently from a thread of its own. It connects on first use.
 
     Args (in addition to those of OpenAIEngine):
         samples_per_call: Maximum number of samples of one prompt that a call requests. It must be 1 for servers that do not
             support the field `n`.
         pacing: Settings of the concurrency, rate limits, timeouts and retries.
+        dialect: Kind of the server: "openai" (the chat protocol only), "vllm" or "llama.cpp"; see `winnow.readers.dialects`.
+        version: Version of the server, which is part of the identity. A server that reports another one is an error; ""
+            accepts any.
+        end_token: Text of the token that ends a reply, for likelihoods that include the end.
+        start: How to start the server, or None if it runs already. A started server has an address of its own.
 
     """
 
@@ -47,15 +55,18 @@ class OpenAIReader(OpenAIEngine):
     speed_only: ClassVar[Mapping[str, str]] = {
         "samples_per_call": "the number of a sample does not depend on its call",
         "pacing": "it decides how fast the server is called but does not affect replies",
+        "dialect": "it says what the server can do besides replying",
     }
 
     samples_per_call: int = 1
     pacing: Pacing = Pacing()
-    _waiting: deque[list[Generate]] = field(default_factory=deque, repr=False)
+    dialect: str = "openai"
+    version: str = ""
+    end_token: str = ""
+    start: ServerProcess | None = None
+    _waiting: deque[list[TextRequest]] = field(default_factory=deque, repr=False)
     _finished: queue.SimpleQueue[Sequence[RequestResult]] = field(default_factory=queue.SimpleQueue, repr=False)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set, repr=False)
-    _receiving: set[asyncio.Task[None]] = field(default_factory=set, repr=False)
-    """Tasks that have sent their request and wait for the reply."""
     _loop: asyncio.AbstractEventLoop | None = field(default=None, repr=False)
     _outstanding: int = field(default=0, repr=False)
     """Number of submitted requests whose results have not been returned."""
@@ -66,8 +77,52 @@ class OpenAIReader(OpenAIEngine):
         if self.samples_per_call < 1:
             raise ConfigError(f"reader.engine.samples_per_call must be at least 1; received {self.samples_per_call}.")
         super().__post_init__()
+        self.protocol = replace(self.protocol, model=self.model)
+        self._connection = OpenAIConnection(self.protocol, self.pacing, get_dialect(self.dialect), self.end_token)
         self.concurrency = ConcurrencyLimit(self.pacing.max_concurrency)
         self.breaker = CircuitBreaker(self.pacing)
+
+    @classmethod
+    def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings with the name of the server; a server that the run starts is identified by how it is started."""
+        return (
+            {**settings, "server": settings.get("server") or ""}
+            if settings.get("start")
+            else super().resolve_settings(settings)
+        )
+
+    @property
+    def model(self) -> str:
+        """Return the name of the model on the server. A server that the run starts has it without the commit."""
+        name = None if self.start is None else parse_model_name(self.path)
+        return self.path if name is None else name.name
+
+    @property
+    def identity(self) -> str:
+        """Return server, version, model and extra fields; for a server that the run starts, how, and the model's digest."""
+        identity = super().identity
+        if self.start is not None:
+            server = f"{self.server}/{self.start.identity}" if self.server else self.start.identity
+            _, _, model = identity.partition("#")
+            identity = f"{server}#{compute_weights_digest(self.path)}/{model}"
+        version = f"/{self.version}" if self.version else ""
+        end_token = f"/{self.end_token}" if self.end_token else ""
+        return f"{identity}{version}{end_token}"
+
+    @property
+    def serves(self) -> tuple[type[Request], ...]:
+        """Return the kinds of requests that the server serves; only some compute the likelihood of a given text."""
+        return (Generate, Likelihood) if self._connection.dialect.has_likelihoods else (Generate,)
+
+    def explain_refusal(self, request: Request) -> str | None:
+        """Return the reason if the request needs named tokens or an end token that is not set; return None otherwise."""
+        if isinstance(request, Likelihood) and request.include_eos and not self.end_token:
+            return "set reader.engine.end_token to the text of the token that ends a reply, such as '<|im_end|>'."
+        return super().explain_refusal(request)
+
+    def render_prompt(self, request: Generate) -> str | None:
+        """Return the prompt as the server renders it by its chat template, or None if it does not run or does not say."""
+        return self._connection.render(request.messages)
 
     @property
     def capacity(self) -> int:
@@ -76,12 +131,13 @@ class OpenAIReader(OpenAIEngine):
 
     def submit(self, requests: Sequence[Request]) -> None:
         """Queue requests. Up to `samples_per_call` samples of one prompt share a call."""
-        groups: dict[Hashable, list[Generate]] = {}
+        groups: dict[Hashable, list[TextRequest]] = {}
         for index, request in enumerate(requests):
-            generate = require_generate(request)
-            may_share = generate.decoding.temperature > 0 and self.samples_per_call > 1
-            group_key = (generate.messages, generate.decoding) if may_share else index
-            groups.setdefault(group_key, []).append(generate)
+            served = self.require_served(request)
+            group_key: Hashable = index
+            if isinstance(served, Generate) and served.decoding.temperature > 0 and self.samples_per_call > 1:
+                group_key = (served.messages, served.decoding)
+            groups.setdefault(group_key, []).append(served)
         self._outstanding += len(requests)
         samples = self.samples_per_call
         calls = [group[start : start + samples] for group in groups.values() for start in range(0, len(group), samples)]
@@ -105,7 +161,7 @@ class OpenAIReader(OpenAIEngine):
         if self._error is not None and _END_OF_RESULTS in result_groups:
             if not results:
                 self._outstanding = 0
-                raise self._error
+                raise self._add_server_log(self._error)
             self._finished.put(_END_OF_RESULTS)  # the next call raises the error
         return results
 
@@ -119,10 +175,39 @@ class OpenAIReader(OpenAIEngine):
     def _ensure_loop(self) -> asyncio.AbstractEventLoop:
         """Return the event loop of the reader's thread, and start the thread on first use."""
         if self._loop is None:
+            if self.start is not None:
+                self.base_url = self.start.require_address(self.path)
+                self.protocol = self._connection.protocol = replace(self.protocol, base_url=self.base_url)
             self.check()
+            self._check_version()
             self._loop = asyncio.new_event_loop()
             threading.Thread(target=self._loop.run_forever, name=f"reader {self.name}", daemon=True).start()
         return self._loop
+
+    def _check_version(self) -> None:
+        """Compare the version that the server reports with the setting.
+
+        Raises:
+            ConfigError: If they differ.
+
+        """
+        version = self._connection.read_version() if self.start is None else None
+        if self.version and version not in (self.version, None):
+            raise ConfigError(
+                f"{self.base_url} has version {version}, but reader.engine.version={self.version}. Start that version, or set "
+                f"reader.engine.version={version}, which makes new calls."
+            )
+        if version and not self.version:
+            _log.warning(
+                "%s has version %s, which is not part of the identity, so that another version would not make new calls. Set "
+                "reader.engine.version=%s to add it.", self.base_url, version, version,
+            )  # fmt: skip
+
+    def _add_server_log(self, error: Exception) -> Exception:
+        """Return an error with the end of the log of a server that the run started and that cannot be reached."""
+        if self.start is None or not isinstance(error, ServerUnavailableError):
+            return error
+        return ServerUnavailableError(self.protocol.mask_api_key(f"{error}{self.start.describe_failure(self.path)}"))
 
     async def _shut_down(self) -> None:
         """Cancel all calls and close the connections. This coroutine runs in the reader's thread."""
@@ -130,10 +215,9 @@ class OpenAIReader(OpenAIEngine):
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if "_client" in self.__dict__:
-            await self._client.close()
+        await self._connection.close()
 
-    def _enqueue(self, groups: Sequence[list[Generate]]) -> None:
+    def _enqueue(self, groups: Sequence[list[TextRequest]]) -> None:
         """Queue groups of requests, each for one call, and start calls. This method runs in the reader's thread."""
         self._waiting.extend(groups)
         self._dispatch()
@@ -145,7 +229,7 @@ class OpenAIReader(OpenAIEngine):
         """
         while self._waiting and len(self._tasks) < int(self.concurrency.limit) and self._error is None:
             group = self._waiting[0]
-            max_usage = self.protocol.estimate_max_usage(group[0], len(group))
+            max_usage = estimate_max_usage(group[0], len(group))
             if not self.spending.reserve(max_usage):
                 if not self._tasks:
                     self._error = self.spending.build_budget_error()
@@ -163,11 +247,11 @@ class OpenAIReader(OpenAIEngine):
         error = None if task.cancelled() else task.exception()
         if error is not None and self._error is None:
             self._error = error if isinstance(error, Exception) else ReaderError(repr(error))
-            for unsent_task in self._tasks - self._receiving:  # the other calls have been sent and are paid for
+            for unsent_task in self._tasks - self._connection.receiving:  # the other calls have been sent and are paid for
                 unsent_task.cancel()
         self._dispatch()
 
-    async def _run_call(self, group: list[Generate], max_usage: Usage) -> None:
+    async def _run_call(self, group: list[TextRequest], max_usage: Usage) -> None:
         """Make one call with its retries, queue the results and commit the usage.
 
         Args:
@@ -181,7 +265,7 @@ class OpenAIReader(OpenAIEngine):
         actual = Usage()
         try:
             results = await self._call_with_retries(group)
-            actual = sum((result.usage for result in results if isinstance(result, Generation)), Usage())
+            actual = sum((result.usage for result in results if isinstance(result, Generation | Score)), Usage())
             self._finished.put(list(zip(group, results, strict=True)))
         except RetryableError as error:
             failure: ReaderError = ServerUnavailableError(
@@ -194,11 +278,12 @@ class OpenAIReader(OpenAIEngine):
             return
         finally:
             self.spending.commit(max_usage, actual)
-        if not isinstance(failure, CallRefusedError) or not all(request.may_fail for request in group):
+        may_fail = all(isinstance(request, Generate) and request.may_fail for request in group)
+        if not isinstance(failure, CallRefusedError) or not may_fail:
             raise failure
         self._finished.put([(request, Failed(str(failure))) for request in group])
 
-    async def _call_with_retries(self, group: list[Generate]) -> Sequence[Generation | TooLong]:
+    async def _call_with_retries(self, group: list[TextRequest]) -> Sequence[Generation | Score | TooLong]:
         """Make a call, and retry it until `max_attempts` attempts failed or it was throttled for `patience` seconds.
 
         tenacity is used only after a first failure, because it takes as long as all other local work on a call.
@@ -236,14 +321,14 @@ class OpenAIReader(OpenAIEngine):
         await asyncio.sleep(wait(initial_state))
         return await retrying(self._call, group)
 
-    async def _call(self, group: list[Generate]) -> Sequence[Generation | TooLong]:
+    async def _call(self, group: list[TextRequest]) -> Sequence[Generation | Score | TooLong]:
         """Make one attempt, and report its success or failure to the concurrency limit and the circuit breaker."""
         await self._wait_for_limits(group)
         try:
-            results = await self._post(group)
+            results = await self._connection.call(group)
         except RetryableError as error:
             if error.billed:
-                self.spending.charge_lost_call(self.protocol.estimate_max_usage(group[0], len(group)))
+                self.spending.charge_lost_call(estimate_max_usage(group[0], len(group)))
             self._check_requested_wait(error)
             if error.throttled:
                 self.concurrency.halve_limit()
@@ -277,40 +362,14 @@ class OpenAIReader(OpenAIEngine):
         if wait_seconds > _LONG_WAIT_SECONDS:
             _log.warning("%s asks to wait %.0f s before the next call (%s).", self.base_url, wait_seconds, error)
 
-    async def _post(self, group: list[Generate]) -> Sequence[Generation | TooLong]:
-        """Send one HTTP request and parse the reply.
-
-        Errors are raised outside `except`, so that no error of the server, which may contain the API key, is chained to them.
-        """
-        import openai
-
-        body = self.protocol.build_body(group[0], len(group))
-        task = asyncio.current_task()
-        assert task is not None
-        self._receiving.add(task)
-        failure: openai.OpenAIError | None = None
-        text = ""
-        try:
-            async with asyncio.timeout(self.pacing.connect_timeout + self.pacing.read_timeout):
-                text = await self._client.post("/chat/completions", cast_to=str, body=body)
-        except TimeoutError:
-            failure = openai.APITimeoutError(request=None)  # type: ignore[arg-type]  # only the type of the error is used
-        except openai.OpenAIError as error:
-            failure = error
-        finally:
-            self._receiving.discard(task)
-        if failure is not None:
-            return [self.protocol.convert_error(failure)] * len(group)
-        return self.protocol.parse_reply(text, group)
-
-    async def _wait_for_limits(self, group: list[Generate]) -> None:
+    async def _wait_for_limits(self, group: list[TextRequest]) -> None:
         """Wait until the circuit breaker and the limits per minute allow a call."""
         await self.breaker.wait()
         request_limiter, token_limiter = self._limiters
         if request_limiter is not None:
             await request_limiter.acquire()
         if token_limiter is not None:
-            max_usage = self.protocol.estimate_max_usage(group[0], len(group))
+            max_usage = estimate_max_usage(group[0], len(group))
             max_tokens = max_usage.tokens_in + max_usage.tokens_out
             await token_limiter.acquire(min(max_tokens, token_limiter.max_rate))
 
@@ -322,16 +381,3 @@ class OpenAIReader(OpenAIEngine):
         rates = (self.pacing.requests_per_minute, self.pacing.tokens_per_minute)
         request_limiter, token_limiter = (None if rate is None else aiolimiter.AsyncLimiter(rate, 60) for rate in rates)
         return request_limiter, token_limiter
-
-    @cached_property
-    def _client(self) -> openai.AsyncOpenAI:
-        """Client of the openai package. It does not retry, because the reader does."""
-        import openai
-
-        return openai.AsyncOpenAI(
-            api_key=self.protocol.read_api_key(),
-            base_url=self.base_url,
-            max_retries=0,
-            http_client=openai.DefaultAsyncHttpxClient(event_hooks={"response": [limit_reply]}),
-            timeout=openai.Timeout(self.pacing.read_timeout, connect=self.pacing.connect_timeout),
-        )

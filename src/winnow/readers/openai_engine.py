@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 from winnow.errors import ConfigError
 from winnow.readers.budget import Budget, Spending
-from winnow.readers.openai_protocol import ChatProtocol, estimate_prompt_tokens
-from winnow.records import Generate, Price, Request
+from winnow.readers.openai_protocol import ChatProtocol, estimate_max_usage, estimate_prompt_tokens
+from winnow.records import Generate, Likelihood, Price, Request
 
 
 @dataclass
@@ -93,21 +93,21 @@ class OpenAIEngine:
 
     def fits(self, request: Request) -> bool:
         """Estimate whether prompt and reply fit into the context length."""
-        generate = require_generate(request)
+        served = self.require_served(request)
         if self.context_length is None:
             return True
-        return estimate_prompt_tokens(generate) + generate.decoding.max_new_tokens <= self.context_length
+        usage = estimate_max_usage(served)
+        return usage.tokens_in + usage.tokens_out <= self.context_length
 
     def count_tokens(self, request: Request) -> int:
         """Estimate the length of the prompt in tokens."""
-        return estimate_prompt_tokens(require_generate(request))
+        return estimate_prompt_tokens(self.require_served(request))
 
-
-def require_generate(request: Request) -> Generate:
-    """Return the request unchanged if it is a Generate request; raise ConfigError otherwise."""
-    if not isinstance(request, Generate):
+    def require_served(self, request: Request) -> Generate | Likelihood:
+        """Return the request unchanged if its kind is served; raise ConfigError otherwise."""
+        if isinstance(request, Generate | Likelihood) and isinstance(request, self.serves):
+            return request
         raise ConfigError(
             f"A reader behind an API serves only Generate requests; received {type(request).__name__}. Strategies that score "
-            "given answers need a local reader (reader=folder)."
+            "given answers need a local reader (reader=folder), or a server with reader.engine.dialect=vllm."
         )
-    return request

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 from winnow.errors import CallRefusedError, ConfigError, ReaderError
 from winnow.keys import compute_request_key
-from winnow.records import Generate, Generation, TooLong, Usage
+from winnow.records import Generate, Generation, Likelihood, TooLong, Usage
 
 if TYPE_CHECKING:
     import openai
@@ -135,10 +135,6 @@ class ChatProtocol:
         if decoding.logprobs:
             body["logprobs"] = True
         return {name: value for name, value in (body | dict(self.extra)).items() if value is not None}
-
-    def estimate_max_usage(self, request: Generate, samples: int = 1) -> Usage:
-        """Estimate the maximum usage of a call: the tokens of its prompt, and the maximum reply length for each sample."""
-        return Usage(estimate_prompt_tokens(request), request.decoding.max_new_tokens * samples)
 
     def parse_reply(self, text: str, requests: Sequence[Generate]) -> list[Generation]:
         """Parse a reply into one Generation per sample.
@@ -270,14 +266,22 @@ def _is_same_model(expected: str, served: str) -> bool:
     return served_base == expected_base or bool(_VERSION_SUFFIX.fullmatch(served_base.removeprefix(expected_base)))
 
 
-def estimate_prompt_tokens(request: Generate) -> int:
+def estimate_max_usage(request: Generate | Likelihood, samples: int = 1) -> Usage:
+    """Estimate the maximum usage of a call: the tokens of its prompt, and the maximum reply length for each sample."""
+    max_reply_tokens = request.decoding.max_new_tokens if isinstance(request, Generate) else 1
+    return Usage(estimate_prompt_tokens(request), max_reply_tokens * samples)
+
+
+def estimate_prompt_tokens(request: Generate | Likelihood) -> int:
     """Estimate the number of tokens of a prompt, because the tokenizers of remote models are not available.
 
     The estimate is one token per four ASCII characters, 1.5 tokens per other character, and eight tokens per message.
     """
     tokens = 0
-    for message in request.messages:
-        text = message.content
+    texts = [message.content for message in request.messages]
+    if isinstance(request, Likelihood):
+        texts.append(request.continuation)
+    for text in texts:
         non_ascii = 0 if text.isascii() else sum(not character.isascii() for character in text)
         tokens += (len(text) - non_ascii) // _CHARACTERS_PER_TOKEN + 3 * non_ascii // 2 + _TOKENS_PER_MESSAGE
     return tokens

@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader
-
 from winnow.metrics.base import Sample
 from winnow.reports.cells import CellResult, TableView, build_breakdown_table, build_metrics_table
 from winnow.reports.comparisons import build_comparison_tables
@@ -40,6 +38,8 @@ class Report:
 
     def render_html(self) -> str:
         """Render the report as a self-contained HTML page."""
+        from jinja2 import Environment, FileSystemLoader
+
         environment = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True)
         return environment.get_template("page.html").render(report=self)
 

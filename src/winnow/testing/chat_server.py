@@ -3,7 +3,8 @@
 The server listens on 127.0.0.1. A function computes its replies, and latency and faults can be injected. It implements HTTP
 itself, so that it can close a connection in the middle of a body.
 
-Run it as a separate process with `python -m winnow.testing.chat_server --latency 0.02`.
+Run it as a separate process with `python -m winnow.testing.chat_server --latency 0.02`. It also plays the further endpoints of
+vLLM; its tokens are bytes.
 """
 
 import argparse
@@ -12,7 +13,7 @@ import gzip
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email import message_from_bytes
@@ -63,7 +64,7 @@ _ERROR_RESPONSES: dict[str, tuple[int, str, dict[str, str]]] = {
 
 @dataclass
 class ChatServer:
-    """A chat server that serves /v1/chat/completions, /v1/files and /v1/batches.
+    """A chat server that serves /v1/chat/completions, /v1/files, /v1/batches and endpoints of vLLM and llama-server.
 
     Attributes:
         reply: Function that returns the reply to a prompt, which is the text of the last message.
@@ -71,6 +72,7 @@ class ChatServer:
         fault_rule: Function that chooses the fault of a prompt.
         extra_latency: Function that returns the additional seconds before the reply to a prompt.
         max_choices: Maximum number of choices in a reply, even if the request asks for more by `n`.
+        version: Version that the server reports.
         num_polls: Number of times that a batch is reported as "in_progress" before it is completed.
         received: Number of times that each prompt arrived.
         answered: Number of complete replies to each prompt.
@@ -85,6 +87,7 @@ class ChatServer:
     fault_rule: FaultRule = lambda _prompt, _time: None
     extra_latency: Callable[[str], float] = lambda _prompt: 0.0
     max_choices: int = 1000
+    version: str = "1.2.3"
     num_polls: int = 1
     received: Counter[str] = field(default_factory=Counter)
     answered: Counter[str] = field(default_factory=Counter)
@@ -150,7 +153,28 @@ class ChatServer:
             return self._send(writer, 200, self._poll_batch(path.rpartition("/")[2]))
         if path.startswith("/v1/files/"):
             return self._send(writer, 200, self._files[path.split("/")[3]])
+        if (reply := self._answer_dialect(path, json.loads(body or b"{}"))) is not None:
+            return self._send(writer, 200, reply)
         return self._send(writer, 404, {"error": {"message": f"The path {path} does not exist on this server."}})
+
+    def _answer_dialect(self, path: str, body: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the reply of an endpoint of vLLM or llama-server, or None if the path is another one."""
+        if path in ("/health", "/version"):
+            return {"version": self.version}
+        if path == "/props":
+            return {"build_info": self.version}
+        if path == "/apply-template":
+            return {"prompt": render_messages(body["messages"])}
+        if path == "/tokenize":
+            text = body["prompt"] if "prompt" in body else render_messages(body["messages"])
+            return {"tokens": list(text.encode())}
+        if path == "/detokenize":
+            return {"prompt": bytes(body["tokens"]).decode()}
+        if path == "/v1/completions":
+            self.calls += 1
+            entries = [{str(token): {"logprob": get_token_logprob(token)}} for token in body["prompt"]]
+            return {"choices": [{"text": "", "prompt_logprobs": [None, *entries[1:]]}]}
+        return None
 
     async def _serve_chat(self, writer: asyncio.StreamWriter, body: dict[str, Any]) -> bool:
         """Respond to a chat request after the latency, and return whether the connection stays open."""
@@ -261,9 +285,20 @@ class ChatServer:
         return True
 
 
-async def _run_server(latency: float) -> None:
+def render_messages(messages: Sequence[Mapping[str, str]]) -> str:
+    """Render messages by the chat template of the server."""
+    return "".join(f"<{message['role']}>{message['content']}" for message in messages) + "<assistant>"
+
+
+def get_token_logprob(token: int) -> float:
+    """Return the log-probability that the server reports for a token of a prompt."""
+    return -(token % 7) / 10
+
+
+async def _run_server(latency: float, port: int, delay: float) -> None:
     """Start a server that always gives the same answer, print its base URL, and serve until the process is stopped."""
-    server = await ChatServer(reply=lambda _: "an answer", latency=latency).start()
+    await asyncio.sleep(delay)
+    server = await ChatServer(reply=lambda _: "an answer", latency=latency).start(port)
     print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", flush=True)
     await server.serve_forever()
 
@@ -271,4 +306,7 @@ async def _run_server(latency: float) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--latency", type=float, default=0.0, help="seconds before each reply")
-    asyncio.run(_run_server(parser.parse_args().latency))
+    parser.add_argument("--port", type=int, default=0, help="port of 127.0.0.1; 0 chooses a free one")
+    parser.add_argument("--delay", type=float, default=0.0, help="seconds before the server listens")
+    arguments = parser.parse_args()
+    asyncio.run(_run_server(arguments.latency, arguments.port, arguments.delay))

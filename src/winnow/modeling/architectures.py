@@ -1,0 +1,65 @@
+"""Decides from a model's configuration whether OpenVINO GenAI runs it. Nothing is loaded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+TESTED = ("gemma", "gpt2", "gpt_neox", "llama", "mistral", "phi3", "qwen2", "qwen3")
+"""Architectures whose results are compared with PyTorch's by tests/readers/test_openvino.py."""
+_LENGTH_DEPENDENT = ("dynamic", "longrope", "su", "yarn")
+"""Kinds of rotary positions that treat long texts otherwise than the traced one, or that no test covers."""
+
+
+def explain_unsupported(path: str) -> str | None:
+    """Return why a causal language model runs with PyTorch if the runtime is "auto", or None if OpenVINO runs it.
+
+    Args:
+        path: Safetensors folder, hub name or GGUF file.
+
+    """
+    config = _read_gguf(path) if path.endswith(".gguf") else _read_config(path)
+    kind = str(config.get("model_type"))
+    if kind.replace("_", "") not in {name.replace("_", "") for name in TESTED}:
+        return f"the architecture {kind} is not among the tested ones ({', '.join(TESTED)})"
+    uses_window = config.get("sliding_window") and config.get("use_sliding_window", True)
+    if uses_window or set(config.get("layer_types") or ()) - {"full_attention"}:
+        return "its layers attend to a window of tokens"
+    rope = {**(config.get("rope_scaling") or {}), **(config.get("rope_parameters") or {})}
+    if rope.get("rope_type", rope.get("type")) in _LENGTH_DEPENDENT:
+        return "its rotary positions depend on the length of the text"
+    return None
+
+
+def _read_config(path: str) -> Mapping[str, Any]:
+    """Read config.json of a folder, or the configuration of a model on the hub."""
+    file = Path(path) / "config.json"
+    if file.is_file():
+        content: Mapping[str, Any] = json.loads(file.read_text())
+        return content
+    from transformers import AutoConfig
+
+    from winnow.modeling.loading import build_hub_arguments
+    from winnow.modeling.weights import load_tokenizer_or_config
+
+    source, options = build_hub_arguments(path)
+    return dict(load_tokenizer_or_config(AutoConfig, source, **options).to_dict())
+
+
+def _read_gguf(path: str) -> Mapping[str, Any]:
+    """Read the fields of a GGUF file that `explain_unsupported` needs, under their names in config.json."""
+    from gguf import GGUFReader
+
+    fields = GGUFReader(path).fields
+
+    def read(name: str) -> Any:
+        return fields[name].contents() if name in fields else None
+
+    kind = read("general.architecture")
+    return {
+        "model_type": kind,
+        "sliding_window": read(f"{kind}.attention.sliding_window"),
+        "rope_scaling": {"type": read(f"{kind}.rope.scaling.type")},
+    }

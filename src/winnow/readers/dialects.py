@@ -1,0 +1,122 @@
+"""What servers with the OpenAI chat protocol offer beyond it: their version, the rendered prompt, and likelihoods.
+
+A dialect changes no reply. It names the further endpoints of a kind of server, which lie beside its folder "/v1".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from winnow.errors import ConfigError, ReaderError
+from winnow.records import Likelihood, Message, Score, Usage
+
+Ask = Callable[[str, Mapping[str, Any] | None], Awaitable[Any]]
+"""Function that sends JSON to a path of the server, or reads the path if there is nothing to send, and returns its JSON."""
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """A server with the chat protocol only.
+
+    Attributes:
+        has_version: Whether the server reports its version.
+        has_likelihoods: Whether the server computes the likelihood of a given text.
+
+    """
+
+    has_version: ClassVar[bool] = False
+    has_likelihoods: ClassVar[bool] = False
+
+    async def read_version(self, ask: Ask) -> str:
+        """Return the version that the server reports."""
+        raise NotImplementedError
+
+    async def render(self, ask: Ask, model: str, messages: Sequence[Message]) -> str | None:  # noqa: ARG002 (for subclasses)
+        """Return the prompt that the server makes of messages by its chat template, or None if it does not say."""
+        return None
+
+    async def score(self, ask: Ask, model: str, request: Likelihood, end_token: str) -> Score:
+        """Compute the likelihood of a continuation in nats.
+
+        Args:
+            ask: Function that asks the server.
+            model: Name of the model on the server.
+            request: Prompt and continuation.
+            end_token: Text of the token that ends a reply; it is scored if the request includes the end.
+
+        Raises:
+            ReaderError: If the server returns no log-probabilities.
+
+        """
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Vllm(Dialect):
+    """vLLM (https://docs.vllm.ai): /version, /tokenize and /detokenize, and `prompt_logprobs` in completions."""
+
+    has_version: ClassVar[bool] = True
+    has_likelihoods: ClassVar[bool] = True
+
+    async def read_version(self, ask: Ask) -> str:
+        """Return the version that the server reports."""
+        return str((await ask("/version", None))["version"])
+
+    async def render(self, ask: Ask, model: str, messages: Sequence[Message]) -> str | None:
+        """Return the text of the tokens that the server makes of messages."""
+        ids = await self._tokenise(ask, model, messages)
+        return str((await ask("/detokenize", {"model": model, "tokens": ids}))["prompt"])
+
+    async def score(self, ask: Ask, model: str, request: Likelihood, end_token: str) -> Score:
+        """Compute the likelihood of a continuation, whose tokens follow those of the prompt as in a local reader."""
+        ids = await self._tokenise(ask, model, request.messages)
+        text = request.continuation + (end_token if request.include_eos else "")
+        target = (await ask("/tokenize", {"model": model, "prompt": text, "add_special_tokens": False}))["tokens"]
+        body = {"model": model, "prompt": [*ids, *target], "max_tokens": 1, "temperature": 0.0, "prompt_logprobs": 0}
+        reply = await ask("/v1/completions", body)
+        entries = reply["choices"][0].get("prompt_logprobs") or ()
+        if len(entries) != len(ids) + len(target):
+            raise ReaderError(
+                f"The server returned {len(entries)} log-probabilities for a prompt of {len(ids) + len(target)} tokens. Set "
+                "reader.engine.dialect to the kind of server that it is."
+            )
+        logprobs = [float(entry[str(token)]["logprob"]) for entry, token in zip(entries[len(ids) :], target, strict=True)]
+        return Score(math.fsum(logprobs), Usage(len(ids) + len(target)))
+
+    async def _tokenise(self, ask: Ask, model: str, messages: Sequence[Message]) -> list[int]:
+        """Return the tokens of messages with the chat template, up to where the reply begins."""
+        body = {
+            "model": model,
+            "messages": [{"role": message.role, "content": message.content} for message in messages],
+            "add_generation_prompt": True,
+        }
+        return [int(token) for token in (await ask("/tokenize", body))["tokens"]]
+
+
+@dataclass(frozen=True)
+class LlamaCpp(Dialect):
+    """llama-server of llama.cpp: /props and /apply-template. It has no log-probabilities of a given text."""
+
+    has_version: ClassVar[bool] = True
+
+    async def read_version(self, ask: Ask) -> str:
+        """Return the build that the server reports."""
+        return str((await ask("/props", None))["build_info"])
+
+    async def render(self, ask: Ask, model: str, messages: Sequence[Message]) -> str | None:  # noqa: ARG002 (it has one model)
+        """Return the prompt that the server makes of messages."""
+        body = {"messages": [{"role": message.role, "content": message.content} for message in messages]}
+        return str((await ask("/apply-template", body))["prompt"])
+
+
+DIALECTS: Mapping[str, Dialect] = {"openai": Dialect(), "vllm": Vllm(), "llama.cpp": LlamaCpp()}
+
+
+def get_dialect(name: str) -> Dialect:
+    """Return a dialect by its name; raise ConfigError if there is none."""
+    if name not in DIALECTS:
+        raise ConfigError(f"reader.engine.dialect must be one of {', '.join(DIALECTS)}; received {name!r}.")
+    return DIALECTS[name]

@@ -1,0 +1,331 @@
+"""A server of a language model that a run starts, shares with other runs of this machine, and stops at the end.
+
+The server lives in a process group of its own, so that Ctrl-C reaches the run first. Each run that uses it holds a lock; the
+last one stops it. After a killed run, the next one with the same settings finds the server and stops it at its end.
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import hashlib
+import json
+import logging
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+from tqdm import tqdm
+
+from winnow.artifacts.owners import read_start_time
+from winnow.errors import ConfigError, ServerUnavailableError
+from winnow.identity import parse_model_name
+
+_log = logging.getLogger(__name__)
+_LOG_LINES = 15
+"""Number of lines of a server's log that an error shows."""
+_STOP_SECONDS = 15.0
+"""Time that a server has to end by itself."""
+_VERSION_SECONDS = 120.0
+"""Time that a command has to print a version."""
+
+
+@dataclass(frozen=True)
+class ServerProcess:
+    """How to start a server, which is stopped when the last process that uses it ends.
+
+    Args:
+        command: Words of the command. "{base}" stands for the model, "{revision}" for its commit on the hub and "{port}" for a
+            free port of 127.0.0.1, on which the server must listen.
+        version: Words of a command that prints the version of the server. What it prints is part of the identity.
+        environment: Additional environment variables of the server, such as VLLM_BATCH_INVARIANT. They are part of the
+            identity, and are written nowhere else; secrets belong in the environment of the run.
+        health: Path that answers with status 200 as soon as the server is ready.
+        folder: Folder of the logs and of the state of running servers.
+        timeout: Seconds that the server has to become ready.
+
+    Raises:
+        ConfigError: If the command is empty or lacks "{port}".
+
+    """
+
+    revision: ClassVar[int] = 1
+    speed_only: ClassVar[Mapping[str, str]] = {
+        "health": "it decides when the first request is sent",
+        "folder": "the place of a log does not affect replies",
+        "timeout": "it decides how long to wait",
+    }
+
+    command: Sequence[str]
+    version: Sequence[str] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    health: str = "/health"
+    folder: str = "data/servers"
+    timeout: float = 1800.0
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for a command without a program or a port."""
+        if not self.command or not any("{port}" in word for word in self.command):
+            raise ConfigError(
+                f"reader.engine.start.command must name a program and contain {{port}}; received {list(self.command)}."
+            )
+
+    @classmethod
+    def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings with the printed version in place of the command that prints it."""
+        return {**settings, "version": read_version(tuple(settings.get("version") or ()))}
+
+    @property
+    def identity(self) -> str:
+        """Return the program, what it prints as its version, and a digest of its command and environment."""
+        words = [str(word) for word in self.command]
+        environment = sorted((name, str(value)) for name, value in self.environment.items())
+        digest = hashlib.sha256(json.dumps([words, environment]).encode()).hexdigest()[:8]
+        version = read_version(tuple(self.version))
+        return "-".join([Path(words[0]).name, *([version] if version else []), digest])
+
+    def require_address(self, base: str) -> str:
+        """Return the address of the server of a model, which is started unless it runs already.
+
+        The server is released when this process ends.
+
+        Raises:
+            ServerUnavailableError: If the server ends or is not ready in time.
+
+        """
+        key = (self._compute_key(base), os.getpid())
+        if key not in _USED:
+            _USED[key] = _Use(self, base, Path(self.folder) / key[0])
+        return _USED[key].require_address()
+
+    def describe_failure(self, base: str) -> str:
+        """Return the state of the server and the end of its log, for errors of calls."""
+        use = _USED.get((self._compute_key(base), os.getpid()))
+        return "" if use is None else use.describe_failure()
+
+    def _compute_key(self, base: str) -> str:
+        return hashlib.sha256(f"{self.identity}\n{base}".encode()).hexdigest()[:16]
+
+    def build_command(self, base: str, port: int) -> list[str]:
+        """Return the words of the command for a model and a port."""
+        name = parse_model_name(base)
+        values = {"base": base if name is None else name.name, "port": str(port), "revision": "main"}
+        if name is not None and name.revision:
+            values["revision"] = name.revision
+        words = [str(word) for word in self.command]
+        for placeholder, value in values.items():
+            words = [word.replace(f"{{{placeholder}}}", value) for word in words]
+        return words
+
+
+@cache
+def read_version(command: tuple[str, ...]) -> str:
+    """Run a command and return the last line that it prints, or "" if there is no command.
+
+    Raises:
+        ConfigError: If the command cannot be run or fails.
+
+    """
+    if not command:
+        return ""
+    try:
+        done = subprocess.run(
+            [str(word) for word in command], capture_output=True, text=True, timeout=_VERSION_SECONDS, check=True
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise ConfigError(
+            f"reader.engine.start.version: `{shlex.join(map(str, command))}` failed ({error}). Install the server, name its "
+            "program with its folder, or set reader.engine.start.version=[]."
+        ) from error
+    lines = (done.stdout.strip() or done.stderr.strip()).splitlines()
+    return lines[-1].strip() if lines else ""
+
+
+class _Use:
+    """The use of one server by this process. A lock tells other processes of it."""
+
+    def __init__(self, settings: ServerProcess, base: str, folder: Path) -> None:
+        """Store the settings; the server is started on first use."""
+        self.settings, self.base, self.folder = settings, base, folder
+        self.log = folder / "server.log"
+        self._state_file = folder / "state.json"
+        self._users: int | None = None
+        self._state: dict[str, Any] = {}
+
+    def require_address(self) -> str:
+        """Return the address of the running server; start it if none runs."""
+        if self._users is None or not _is_alive(self._state):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with self._exclusively():
+                self._register()
+                self._state = self._read_state()
+                if not _is_alive(self._state):
+                    self._start()
+            self._wait_until_ready()
+        return f"http://127.0.0.1:{self._state['port']}/v1"
+
+    def release(self) -> None:
+        """Stop the server unless another process uses it."""
+        if self._users is None:
+            return
+        with self._exclusively():
+            users, self._users = self._users, None
+            try:
+                fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                return  # another process uses the server, and will stop it
+            else:
+                _stop(self._read_state())
+                self._state_file.unlink(missing_ok=True)
+            finally:
+                os.close(users)
+
+    def describe_failure(self) -> str:
+        """Return whether the server runs, and the end of its log."""
+        state = "runs" if _is_alive(self._state) else "has ended"
+        return f" The server {state}; its log {self.log} ends with:\n{_read_end(self.log)}"
+
+    @contextmanager
+    def _exclusively(self) -> Iterator[None]:
+        """Keep other processes from starting or stopping the server."""
+        with (self.folder / "start.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _register(self) -> None:
+        """Take the shared lock of the users."""
+        if self._users is None:
+            self._users = os.open(self.folder / "users.lock", os.O_CREAT | os.O_RDWR, 0o644)
+            fcntl.flock(self._users, fcntl.LOCK_SH)
+            if not any(use is self for use in _REGISTERED):
+                _REGISTERED.append(self)
+                atexit.register(self.release)
+
+    def _read_state(self) -> dict[str, Any]:
+        """Return process, start time and port of the server, or nothing if there is no readable state."""
+        try:
+            state = json.loads(self._state_file.read_text())
+        except (OSError, ValueError):
+            return {}
+        return state if isinstance(state, dict) and {"pid", "start", "port"} <= set(state) else {}
+
+    def _start(self) -> None:
+        """Start the server and write its state."""
+        port = _find_free_port()
+        command = self.settings.build_command(self.base, port)
+        _log.warning("Starting `%s`; its log is %s.", shlex.join(command), self.log)
+        environment = os.environ | {name: str(value) for name, value in self.settings.environment.items()}
+        with self.log.open("wb") as log:
+            try:
+                process = subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
+                )
+            except OSError as error:
+                raise ServerUnavailableError(
+                    f"The server cannot be started: {error}. Install it, or correct reader.engine.start.command="
+                    f"{list(self.settings.command)}."
+                ) from error
+        _CHILDREN.append(process)
+        self._state = {"pid": process.pid, "start": read_start_time(process.pid), "port": port}
+        self._state_file.write_text(json.dumps(self._state))
+
+    def _wait_until_ready(self) -> None:
+        """Wait until the server answers, with a progress line.
+
+        Raises:
+            ServerUnavailableError: If it ends, or is not ready in time.
+
+        """
+        address = f"http://127.0.0.1:{self._state['port']}{self.settings.health}"
+        deadline = time.monotonic() + self.settings.timeout
+        if _is_ready(address):
+            return
+        with tqdm(desc=f"waiting for {Path(str(self.settings.command[0])).name}", bar_format="{desc}: {elapsed}") as line:
+            while not _is_ready(address):
+                if not _is_alive(self._state):
+                    raise ServerUnavailableError(f"The server ended before it was ready.{self.describe_failure()}")
+                if time.monotonic() > deadline:
+                    _stop(self._state)
+                    raise ServerUnavailableError(
+                        f"The server was not ready after {self.settings.timeout:.0f} s and was stopped. Raise "
+                        f"reader.engine.start.timeout if it needs more time.{self.describe_failure()}"
+                    )
+                time.sleep(0.2)
+                line.update()
+
+
+_USED: dict[tuple[str, int], _Use] = {}
+"""Servers that a process uses, by their key and the process."""
+_REGISTERED: list[_Use] = []
+"""Servers that are released when this process ends."""
+_CHILDREN: list[subprocess.Popen[bytes]] = []
+"""Servers that this process started. They are polled, so that an ended one does not remain as a zombie."""
+
+
+def release_servers() -> None:
+    """Release all servers that this process uses, as happens when it ends."""
+    for use in _REGISTERED:
+        use.release()
+
+
+def _is_alive(state: Mapping[str, Any]) -> bool:
+    """Return whether the process of a state runs."""
+    for child in _CHILDREN:
+        child.poll()
+    if not state:
+        return False
+    if state["start"]:
+        return read_start_time(int(state["pid"])) == str(state["start"])
+    try:
+        os.kill(int(state["pid"]), 0)  # a system without /proc
+    except OSError:
+        return False
+    return True
+
+
+def _is_ready(address: str) -> bool:
+    """Return whether a server answers with status 200."""
+    import httpx
+
+    try:
+        return httpx.get(address, timeout=5.0, trust_env=False).status_code == httpx.codes.OK
+    except httpx.HTTPError:
+        return False
+
+
+def _stop(state: Mapping[str, Any]) -> None:
+    """End a server and its children, first with SIGTERM and then with SIGKILL."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        if not _is_alive(state):
+            break
+        with suppress(ProcessLookupError):
+            os.killpg(int(state["pid"]), number)
+        deadline = time.monotonic() + _STOP_SECONDS
+        while _is_alive(state) and time.monotonic() < deadline:
+            time.sleep(0.05)
+
+
+def _find_free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _read_end(log: Path) -> str:
+    """Return the last lines of a log."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - 2**14))
+            lines = file.read().decode(errors="replace").splitlines()
+    except OSError as error:
+        return f"({error})"
+    return "\n".join(lines[-_LOG_LINES:])
