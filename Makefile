@@ -2,7 +2,7 @@
 # make test   format, lint, types, import rules and every test
 # make quick  the same with the quick tests only
 # make ui     MLflow's pages over the runs;  make prefect-ui  Prefect's pages over the flows
-# make bench  the benchmarks
+# make bench  the benchmarks, with the packages that they compare with; WINNOW_BENCH_SIZE=0.1 makes them smaller
 
 PYTHON ?= python3
 EXTRA ?= cpu
@@ -47,6 +47,7 @@ prefect-ui: .venv/installed-$(EXTRA)
 	prefect server start --host 127.0.0.1 --port 4200
 
 bench: .venv/installed-$(EXTRA)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[$(EXTRA),cluster,dev,bench]"
 	for file in bench/bench_*.py; do python -m bench.$$(basename $$file .py) || exit 1; done
 
 .venv/installed-$(EXTRA): pyproject.toml constraints.txt

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from openai import AsyncOpenAI
 
+from bench._measure import scale
 from winnow.driver import Driver, Job
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
@@ -22,7 +23,7 @@ from winnow.readers.openai_chat import OpenAIReader
 from winnow.readers.pacing import Pacing
 from winnow.records import Answer, Decoding, Generate, Message, Plan
 
-CALLS, CONCURRENCY, LATENCY_SECONDS, RUNS = 2000, 64, 0.02, 5
+CALLS, CONCURRENCY, LATENCY_SECONDS, RUNS = scale(2000, 10), 64, 0.02, scale(5)
 PASSAGE = "word " * 100
 
 

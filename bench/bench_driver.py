@@ -16,6 +16,7 @@ from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf
 
+from bench._measure import scale
 from flows._build import build
 from winnow.contexts.placement import Placement
 from winnow.driver import Driver, Job
@@ -43,7 +44,7 @@ def load_node(name: str) -> DictConfig:
 PROMPT: Prompt = build(load_node("prompt/post_fusion.yaml"))
 NAMES = ("concatenation", "post_fusion", "pruning", "summary", "concat_pf", "pf_concat")
 STRATEGIES = [build(load_node(f"strategy/{name}.yaml").plan, prompt=PROMPT, decoding=Decoding()) for name in NAMES]
-QUESTIONS, DEPTH, KS = 200, 100, (5, 10, 20)
+QUESTIONS, DEPTH, KS = scale(200, 2), 100, (5, 10, 20)
 Case = tuple[Question, PlacedContexts]
 """A question with the contexts that a cell shows the reader."""
 
@@ -95,7 +96,7 @@ def measure_sharing(folder: Path) -> None:
             )
 
 
-def measure_replay(folder: Path, num_calls: int = 20_000) -> None:
+def measure_replay(folder: Path, num_calls: int = scale(20_000, 20)) -> None:
     """Run Post-Fusion over twenty passages per question twice with one ledger, without shared calls, and print the rates."""
     strategy = PostFusion(PROMPT, Decoding())
     questions = [make_question(f"Question {number}?", question_id=str(number)) for number in range(num_calls // 20)]
@@ -143,7 +144,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         measure_sharing(Path(folder))
         measure_replay(Path(folder))
-    for num_questions in (10_000, 100_000):
+    for num_questions in (scale(10_000), scale(100_000)):
         subprocess.run([sys.executable, "-m", "bench.bench_driver", str(num_questions)], check=True)
 
 

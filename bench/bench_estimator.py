@@ -12,9 +12,10 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -22,6 +23,7 @@ import torch
 from numpy.typing import ArrayLike
 from scipy.stats import spearmanr
 
+from bench._measure import scale, take_turns
 from winnow.driver import Driver, Job
 from winnow.estimators.cross_encoder import CrossEncoder
 from winnow.estimators.engine import EstimatorEngine
@@ -38,8 +40,8 @@ from winnow.testing import make_question
 ROOT = Path(__file__).resolve().parent.parent
 MINILM = ROOT / "assets/minilm"
 SMALL = ScratchT5(512, 2048, 6, 8)
-NUM_QUESTIONS = int(sys.argv[1]) if len(sys.argv) > 1 else 50
-CONTEXTS = 100
+NUM_QUESTIONS = int(sys.argv[1]) if len(sys.argv) > 1 else scale(50)
+CONTEXTS = scale(100, 4)
 WORDS = [f"word{n}" for n in range(30_000)]
 Pairs = list[tuple[str, Passage]]
 
@@ -55,7 +57,7 @@ def make_pairs(num_questions: int) -> Pairs:
     return [(query, passage) for query in queries for passage in rng.sample(passages, CONTEXTS)]
 
 
-def score_with_generate(estimator: T5Estimator, pairs: Pairs) -> np.ndarray:
+def score_with_generate(estimator: T5Estimator, pairs: Sequence[tuple[str, Passage]]) -> np.ndarray:
     """Score by generating one token with the padded contexts of each question as a batch; the baseline of the T5 models."""
     lm = estimator.lm
     true, false = (lm.tokenizer(word, add_special_tokens=False)["input_ids"][0] for word in estimator.label_words)
@@ -110,23 +112,30 @@ def measure_t5(folder: Path, name: str, size: ScratchT5, num_questions: int) -> 
     pairs = make_pairs(num_questions)
     path = make_t5(folder / name, ["question: title: context: true false", " ".join(WORDS)], size, 1)
     base = T5Estimator(str(path), max_length=512, dtype="float32")
-    base.score(pairs[:50])
-    scores, rate = measure_rate(partial(score_with_generate, base, pairs), len(pairs))
+    choices = [
+        (dtype, runtime)
+        for dtype in dict.fromkeys(("float32", resolve_dtype("auto", "cpu")))
+        for runtime in ("torch", "openvino")
+    ]
+    ours = [T5Estimator(str(path), max_length=512, dtype=dtype, runtime=runtime) for dtype, runtime in choices]
+    functions: list[Callable[[Sequence[Any]], Any]] = [
+        partial(score_with_generate, base),
+        *(estimator.score for estimator in ours),
+    ]
+    for function in functions:
+        function(pairs[:50])
+    (scores, rate), *measured = take_turns(pairs, functions)
+    num_tokens = sum(len(base.tokens.encode(*pair)) for pair in pairs)
     print(f"{name}: generate, a batch a question, float32: {rate:.1f} pairs/s", flush=True)
-    for dtype in dict.fromkeys(("float32", resolve_dtype("auto", "cpu"))):
-        for runtime in ("torch", "openvino"):
-            estimator = T5Estimator(str(path), max_length=512, dtype=dtype, runtime=runtime)
-            estimator.score(pairs[:50])
-            own_scores, own_rate = measure_rate(partial(estimator.score, pairs), len(pairs))
-            num_tokens = sum(len(estimator.tokens.encode(*pair)) for pair in pairs)
-            flops = count_encoder_flops(estimator.lm.model.get_encoder(), num_tokens) * own_rate / len(pairs) / 1e9
-            correlation = compute_rank_correlation(own_scores, scores)
-            print(
-                f"{name}: ours by {runtime}, {dtype}: {own_rate:.1f} pairs/s: {own_rate / rate:.2f} x; largest difference "
-                f"{np.abs(own_scores - scores).max():.1e}, rank correlation {correlation:.5f}; "
-                f"{100 * flops / measure_matmul_rate(getattr(torch, dtype)):.0f} % of the matrix rate",
-                flush=True,
-            )
+    for (dtype, runtime), (own_scores, own_rate) in zip(choices, measured, strict=True):
+        flops = count_encoder_flops(base.lm.model.get_encoder(), num_tokens) * own_rate / len(pairs) / 1e9
+        print(
+            f"{name}: ours by {runtime}, {dtype}: {own_rate:.1f} pairs/s: {own_rate / rate:.2f} x; largest difference "
+            f"{np.abs(np.array(own_scores) - np.array(scores)).max():.1e}, rank correlation "
+            f"{compute_rank_correlation(own_scores, scores):.5f}; "
+            f"{100 * flops / measure_matmul_rate(getattr(torch, dtype)):.0f} % of the matrix rate",
+            flush=True,
+        )
 
 
 def load_retrieved_pairs(num_pairs: int) -> Pairs:
@@ -174,17 +183,25 @@ def measure_cross_encoder(folder: Path, num_pairs: int) -> None:
         rates = {}
         for batch_size in (8, 16, 32, 64):
             predict = partial(baseline.predict, texts, batch_size=batch_size, activation_fn=torch.nn.Identity())
-            scores, rates[batch_size] = measure_rate(predict, len(pairs))
+            _, rates[batch_size] = measure_rate(predict, len(pairs))
         best = max(rates, key=lambda batch_size: rates[batch_size])
-        print(f"cross-encoder, {dtype}: sentence-transformers {rates[best]:.1f} pairs/s (best at {best} a batch)", flush=True)
-        for runtime in ("torch", "openvino"):
-            ours = CrossEncoder(
-                path, PairTemplate("{question}", "{title}. {text}"), max_length=512, dtype=dtype, runtime=runtime
-            )
-            ours.score(pairs[:32])
-            own_scores, rate = measure_rate(partial(ours.score, pairs), len(pairs))
+        estimators = [
+            CrossEncoder(path, PairTemplate("{question}", "{title}. {text}"), max_length=512, dtype=dtype, runtime=runtime)
+            for runtime in ("torch", "openvino")
+        ]
+        for estimator in estimators:
+            estimator.score(pairs[:32])
+
+        def score_with_baseline(part: Sequence[Any], model: Any = baseline, batch_size: int = best) -> Any:
+            rows = [(query, f"{passage.title}. {passage.text}") for query, passage in part]
+            return model.predict(rows, batch_size=batch_size, activation_fn=torch.nn.Identity())
+
+        functions: list[Callable[[Sequence[Any]], Any]] = [score_with_baseline, *(estimator.score for estimator in estimators)]
+        (scores, rate), *measured = take_turns(pairs, functions)
+        print(f"cross-encoder, {dtype}: sentence-transformers {rate:.1f} pairs/s (best at {best} a batch)", flush=True)
+        for estimator, (own_scores, own_rate) in zip(estimators, measured, strict=True):
             print(
-                f"cross-encoder, {dtype}: ours by {runtime} {rate:.1f} pairs/s: {rate / rates[best]:.2f} x; "
+                f"cross-encoder, {dtype}: ours by {estimator.runtime} {own_rate:.1f} pairs/s: {own_rate / rate:.2f} x; "
                 f"rank correlation {compute_rank_correlation(own_scores, scores):.5f}",
                 flush=True,
             )
@@ -222,7 +239,7 @@ def main() -> None:
             "t5_base": partial(
                 measure_t5, folder, "T5-base's size", ScratchT5(768, 3072, 12, 12), max(1, NUM_QUESTIONS // 10)
             ),
-            "cross_encoder": partial(measure_cross_encoder, folder, 1000),
+            "cross_encoder": partial(measure_cross_encoder, folder, scale(1000, 8)),
             "rescoring": partial(measure_rescoring, folder, NUM_QUESTIONS),
         }
         for part in sys.argv[2:] or parts:

@@ -14,9 +14,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import regex
 
+from bench._measure import scale
 from winnow.metrics.ranking import has_answers
 
-QUESTIONS, CONTEXTS = 3610, 100
+QUESTIONS, CONTEXTS = scale(3610, 2), 100
 _TOKEN = regex.compile(r"([\p{L}\p{N}\p{M}]+)|([^\p{Z}\p{C}])", flags=regex.IGNORECASE + regex.UNICODE + regex.MULTILINE)
 Cases = list[tuple[list[str], list[str]]]
 """Texts of the contexts and accepted answers, for each question."""

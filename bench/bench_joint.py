@@ -12,6 +12,7 @@ from pathlib import Path
 
 import torch
 
+from bench._measure import scale
 from winnow.estimators.t5 import T5Estimator
 from winnow.records import Context, Passage, Question
 from winnow.synthetic.scratch_t5 import ScratchT5, make_t5
@@ -23,7 +24,7 @@ from winnow.training.re_rag import ReRag
 from winnow.training.settings import LoopSettings
 
 WORDS = [f"word{n}" for n in range(8000)]
-QUESTIONS, CONTEXTS, BATCHES = 4, 20, 3
+QUESTIONS, CONTEXTS, BATCHES = scale(4, 2), scale(20, 3), scale(3)
 
 
 def make_batches() -> list[list[Group]]:

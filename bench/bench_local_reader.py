@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import torch
 from omegaconf import DictConfig, OmegaConf
 
+from bench._measure import scale
 from flows._build import build
 from winnow.modeling.loading import LanguageModel, render_chat, resolve_dtype
 from winnow.readers.local import LocalReader
@@ -23,7 +24,7 @@ from winnow.testing import make_context, make_question
 
 ROOT = Path(__file__).resolve().parent.parent
 MODEL = ROOT / "assets/smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
-NUM_PROMPTS = int(sys.argv[1]) if len(sys.argv) > 1 else 300
+NUM_PROMPTS = int(sys.argv[1]) if len(sys.argv) > 1 else scale(300, 4)
 DECODING = Decoding(16)
 
 

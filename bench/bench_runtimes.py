@@ -3,8 +3,8 @@
 python -m bench.bench_runtimes       # after `make demo`: SmolLM2 on passages of the quick start
 python -m bench.bench_runtimes 100   # with fewer prompts
 
-Half of the requests are served by each runtime before the second half is. The last line starts another process that multiplies
-matrices on all cores, to see how much speed is left on a shared machine.
+Half of the requests are served by each runtime before the second half is. Then the texts in float32 are compared. The last
+line starts another process that multiplies matrices on all cores, to see how much speed is left on a shared machine.
 """
 
 import multiprocessing
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from bench._measure import scale, take_turns
 from bench.bench_local_reader import MODEL, ROOT, build_requests
 from winnow.driver import Driver, Job
 from winnow.ledger.sqlite import SqliteStore
@@ -28,7 +29,7 @@ from winnow.protocols import build_engine_map
 from winnow.readers.local import LocalReader
 from winnow.records import Generate, Generation, Likelihood, Plan, Request, Result, Score
 
-NUM_PROMPTS = int(sys.argv[1]) if len(sys.argv) > 1 else 300
+NUM_PROMPTS = int(sys.argv[1]) if len(sys.argv) > 1 else scale(300, 4)
 Serve = Callable[[Sequence[Request]], list[Result]]
 
 
@@ -86,21 +87,6 @@ def serve_with_genai(reader: LocalReader, dtype: str) -> Callable[[Sequence[Gene
     return serve
 
 
-def take_turns(
-    requests: Sequence[Any], serves: Sequence[Callable[[Sequence[Any]], list[Any]]]
-) -> list[tuple[list[Any], float]]:
-    """Serve the halves of the requests by each function in turn, and return each one's results and requests per second."""
-    middle = len(requests) // 2
-    results: list[list[Any]] = [[] for _ in serves]
-    seconds = [0.0] * len(serves)
-    for half in (requests[:middle], requests[middle:]):
-        for number, serve in enumerate(serves):
-            started = time.perf_counter()
-            results[number] += serve(half)
-            seconds[number] += time.perf_counter() - started
-    return [(result, len(requests) / spent) for result, spent in zip(results, seconds, strict=True)]
-
-
 def get_texts(results: Sequence[Result]) -> list[str]:
     """Return the texts of generations."""
     return [result.text for result in results if isinstance(result, Generation)]
@@ -145,6 +131,14 @@ def main() -> None:
             f"{bare_rate:.2f} prompts/s: {rate / bare_rate:.2f} x, {compute_share(get_texts(texts), bare):.1f} % identical",
             flush=True,
         )
+    (expected, slow_rate), (texts, rate) = take_turns(
+        single, [serve_with_driver(open_reader(runtime, "float32")) for runtime in ("torch", "openvino")]
+    )
+    print(
+        f"{len(single)} single-passage prompts, float32: PyTorch {slow_rate:.2f} prompts/s, OpenVINO {rate:.2f} prompts/s: "
+        f"{rate / slow_rate:.2f} x, {compute_share(get_texts(expected), get_texts(texts)):.1f} % of the texts identical",
+        flush=True,
+    )
     likelihoods = build_likelihoods(single)
     (expected, slow_rate), (scores, rate) = take_turns(likelihoods, serves)
     differences = [abs(a.value - b.value) for a, b in zip(expected, scores, strict=True) if isinstance(a, Score)]

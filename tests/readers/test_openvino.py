@@ -1,5 +1,7 @@
 """The local reader with OpenVINO GenAI: the same texts and likelihoods as PyTorch, and clear errors."""
 
+import json
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,6 +12,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from winnow.errors import ConfigError, DiskFullError, ModelError
 from winnow.modeling import openvino_export
+from winnow.modeling.architectures import TESTED, explain_unsupported
 from winnow.modeling.loading import LanguageModel, load_causal_lm
 from winnow.readers.batching import TokenisedRequest
 from winnow.readers.local import LocalReader
@@ -218,10 +221,11 @@ def make_model(folder: Path, kind: str, **settings: object) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["qwen2", "qwen3", "gpt2", "gpt_neox", "phi3", "gemma"])
+@pytest.mark.parametrize("kind", sorted(set(TESTED) - {"llama"}))
 def test_other_architectures_give_the_same_results(kind: str, tmp_path: Path) -> None:
     """Likelihoods are PyTorch's, also of models with learned positions, biases and normed queries."""
-    folder = make_model(tmp_path / "lm", kind)
+    folder = make_model(tmp_path / "lm", kind, **({"sliding_window": None} if kind == "mistral" else {}))
+    assert explain_unsupported(str(folder)) is None
     requests = [Likelihood((Message("user", text),), CONTINUATIONS[2]) for text in TEXTS]
     ours, reference = (serve(open_reader(folder, tmp_path / "ov", runtime), requests) for runtime in ("openvino", "torch"))
     for request in requests:
@@ -239,8 +243,64 @@ def test_other_architectures_give_the_same_results(kind: str, tmp_path: Path) ->
 def test_a_model_that_reads_long_texts_otherwise_is_refused(kind: str, settings: dict[str, object], tmp_path: Path) -> None:
     """Windows, and positions that depend on the length: the traced text is too short to show them."""
     folder = make_model(tmp_path / "lm", kind, **settings)
+    assert explain_unsupported(str(folder)) is not None
     with pytest.raises(ModelError, match=r"attend to a window of tokens|depend on the length of the text"):
         openvino_export.convert_causal_lm(str(folder), tmp_path / "ov")
+
+
+def test_auto_uses_pytorch_for_what_openvino_does_not_run(
+    folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One line says why; results and identity are those of runtime=torch. With explicit runtime=openvino it is an error."""
+    window = make_model(tmp_path / "lm", "mistral", sliding_window=16)
+    requests = prompts(Decoding(4))[:2]
+    auto, explicit = (open_reader(window, tmp_path / "ov", runtime) for runtime in ("auto", "torch"))
+    with caplog.at_level(logging.WARNING):
+        assert auto.identity == explicit.identity
+    assert caplog.text.count("runs with PyTorch instead of OpenVINO, because its layers attend to a window of tokens") == 1
+    assert serve(auto, requests) == serve(explicit, requests)
+    assert not (tmp_path / "ov").exists()
+    with pytest.raises(ModelError, match="attend to a window"):
+        serve(open_reader(window, tmp_path / "ov"), requests)
+    assert open_reader(folder, tmp_path, "auto").identity == open_reader(folder, tmp_path).identity
+
+
+def test_a_configuration_tells_what_openvino_runs(tmp_path: Path) -> None:
+    """Other architectures, windows that are in use, and positions that depend on the length of the text."""
+    cases: tuple[tuple[dict[str, object], str], ...] = (
+        ({"model_type": "llama", "rope_parameters": {"rope_type": "llama3"}}, ""),
+        ({"model_type": "qwen2", "sliding_window": 9, "use_sliding_window": False}, ""),
+        ({"model_type": "qwen2", "sliding_window": 9, "use_sliding_window": True}, "window"),
+        ({"model_type": "qwen3", "layer_types": ["full_attention", "sliding_attention"]}, "window"),
+        ({"model_type": "llama", "rope_scaling": {"type": "dynamic"}}, "length"),
+        ({"model_type": "phi3", "rope_parameters": {"rope_type": "longrope"}}, "length"),
+        ({"model_type": "mamba"}, "mamba is not among the tested ones"),
+        ({}, "None is not among"),
+    )
+    for config, reason in cases:
+        (tmp_path / "config.json").write_text(json.dumps(config))
+        found = explain_unsupported(str(tmp_path))
+        assert (found is None) == (reason == ""), config
+        assert reason in (found or "")
+
+
+def test_weights_of_eight_bits_are_another_model(folder: Path, tmp_path: Path) -> None:
+    """They have an identity and a conversion of their own, a quarter of the size, and nearly the same likelihoods."""
+    pytest.importorskip("nncf")
+    full, small = (open_reader(folder, tmp_path, weights=weights) for weights in ("full", "int8"))
+    assert small.identity == f"{full.identity}/int8"
+    requests = [Likelihood((Message("user", text),), CONTINUATIONS[2]) for text in TEXTS]
+    ours, reference = serve(small, requests), serve(full, requests)
+    differences = [abs(ours[request].value - reference[request].value) for request in requests]  # type: ignore[union-attr]
+    assert 0 < max(differences) < 1
+    sizes = [sum(file.stat().st_size for file in path.glob("openvino_model.bin")) for path in tmp_path.iterdir()]
+    assert min(sizes) < 0.5 * max(sizes)
+    for settings in ({"weights": "int4"}, {"weights": "int8", "quantize": "4bit"}):
+        with pytest.raises(ConfigError, match="weights"):
+            open_reader(folder, tmp_path, "auto", **settings)
+    for runtime, settings in (("torch", {}), ("auto", {"deterministic": True})):
+        with pytest.raises(ConfigError, match=r"weights=int8 needs"):
+            _ = open_reader(folder, tmp_path, runtime, weights="int8", **settings).identity
 
 
 def test_a_conversion_that_computes_something_else_is_refused(

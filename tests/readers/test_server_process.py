@@ -11,12 +11,14 @@ from pathlib import Path
 
 import httpx
 import pytest
+from transformers import AutoTokenizer
 
 from winnow.driver import Driver, Job
 from winnow.errors import ConfigError, ServerUnavailableError
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
 from winnow.readers import server_process
+from winnow.readers.local import LocalReader
 from winnow.readers.openai_chat import OpenAIReader
 from winnow.readers.pacing import Pacing
 from winnow.readers.server_process import ServerProcess, read_version, release_servers
@@ -47,7 +49,7 @@ def ask(number: int) -> Plan[str]:
     return reply.text  # type: ignore[no-any-return]
 
 
-def run(reader: OpenAIReader, folder: Path, numbers: range = range(3)) -> list[str]:
+def run(reader: OpenAIReader | LocalReader, folder: Path, numbers: range = range(3)) -> list[str]:
     with SqliteStore(folder / "l.sqlite") as ledger:
         try:
             return [
@@ -206,3 +208,23 @@ def test_the_state_of_another_server_is_not_trusted(start: ServerProcess, tmp_pa
         assert is_up(address)
         release_servers()
         assert not is_up(address)
+
+
+@pytest.mark.slow
+def test_transformers_serve_gives_the_replies_of_the_local_reader(start: ServerProcess, tmp_path: Path) -> None:
+    """A real server with a real model: the texts, and the tokens that it counts, are those of transformers in this process."""
+    texts = ["the quick brown fox jumps over the lazy dog", "what is the capital of France", "question 0 1 2"]
+    model = make_tiny_causal_lm(tmp_path / "lm", texts)
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    tokenizer.chat_template = "{% for m in messages %}{{ m['content'] }}{% endfor %}"
+    tokenizer.save_pretrained(model)
+    command = [Path(sys.executable).with_name("transformers"), "serve", "{base}", "--port", "{port}", "--host", "127.0.0.1"]
+    words = [*map(str, command), "--device", "cpu", "--dtype", "float32"]
+    served = OpenAIReader(
+        str(model), "m", start=replace(start, command=words, version=()), pacing=replace(FAST, read_timeout=60)
+    )
+    replies = run(served, tmp_path)
+    (tmp_path / "l.sqlite").unlink()
+    local = LocalReader(str(model), "m", "float32")
+    assert replies == run(local, tmp_path)
+    assert any(replies)
