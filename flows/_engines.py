@@ -14,6 +14,7 @@ from flows import _models
 from flows._artifacts import Project
 from flows._build import build
 from flows._prefect import run_in_blocks
+from flows._searched import resolve_searched_project
 from flows._summary import progress
 from winnow.artifacts.provenance import compute_key
 from winnow.artifacts.tables import read_passages
@@ -49,10 +50,11 @@ def resolve_engine_spec(project: Project, role: Role) -> EngineSpec:
         identity = compute_estimator_identity(project)
         return EngineSpec(role, identity, lambda _: _estimator_engine(project, identity))
     if role == "search":
-        index, corpus = project.resolve_index(), project.corpus
+        searched = resolve_searched_project(project)
+        index, corpus = searched.resolve_index(), searched.corpus
         key = compute_key(index.identity, project.pinned.identify_settings(project.cfg.search.engine))
         identity = f"{project.cfg.search.name}@{key}"
-        return EngineSpec(role, identity, lambda _: _search_engine(project, index.require, corpus.require, identity))
+        return EngineSpec(role, identity, lambda _: _search_engine(searched, index.require, corpus.require, identity))
     if role not in ROLES:
         raise ConfigError(f"engines: there is no role {role!r}; the roles are {', '.join((*ROLES, 'estimator', 'search'))}.")
     node = project.cfg.get(role) or project.cfg.reader

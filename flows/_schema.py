@@ -63,6 +63,7 @@ SETTINGS: Mapping[str, Any] = {
     "estimator.trained": bool,
     "estimator.base": str,
     "strategy.uses_passages": bool,
+    "strategy.engines": list[str],
     "reader.price_factor": _Positive,
     "reader.joint": bool,
     "joint.trainable": list[str],

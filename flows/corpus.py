@@ -11,6 +11,7 @@ from omegaconf import DictConfig
 from flows._artifacts import Project
 from flows._build import build
 from flows._entry import make_main
+from flows._searched import list_projects
 from flows._summary import Summary, progress
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.tables import build_passage_rows
@@ -19,7 +20,7 @@ from winnow.records import Passage
 
 def corpus(configs: Sequence[DictConfig]) -> Summary:
     """Write the corpus of each job."""
-    projects = [Project(cfg) for cfg in configs]
+    projects = [project for cfg in configs for project in list_projects(cfg)]
     rows = [_write_corpus(project) for project in projects]
     return Summary("Corpus", rows, artifacts=[project.corpus.folder for project in projects])
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
-from flows._artifacts import Project
 from flows._build import build
 from flows._entry import make_main
+from flows._searched import list_projects
 from flows._summary import Summary, progress
 from winnow.artifacts.tables import read_passages
 
@@ -19,8 +19,8 @@ from winnow.artifacts.tables import read_passages
 def index(configs: Sequence[DictConfig]) -> Summary:
     """Build the missing indexes of each job."""
     rows: dict[Path, dict[str, object]] = {}  # by folder, because both retrievers may be the same
-    for cfg in configs:
-        project = Project(cfg)
+    for project in [project for cfg in configs for project in list_projects(cfg)]:
+        cfg = project.cfg
         passages = project.corpus.require() / "passages.parquet"
         for retriever in (cfg.answerable.retriever, cfg.retriever.engine):
             artifact = project.resolve_index(retriever)

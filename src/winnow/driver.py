@@ -358,8 +358,8 @@ def describe_missing_engine(request: Request, engines: Engines) -> str:
     hint = "Add the role to `engines` in the strategy's YAML and choose a component for it."
     if isinstance(request, Likelihood):
         hint = (
-            "Strategies that score likelihoods (marginal, marginal_fast) need a reader on this machine. With an API, use "
-            "strategy=marginal_generated."
+            "Strategies that score likelihoods (marginal, marginal_fast) need a reader on this machine, or a server with "
+            "reader.engine.dialect=vllm. With another API, use strategy=marginal_generated."
         )
     elif isinstance(request, FusedGenerate):
         hint = "The strategy fid needs a Fusion-in-Decoder model. Use reader=fid."

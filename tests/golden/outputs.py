@@ -54,6 +54,7 @@ from winnow.corpora.dpr_tsv import DprTsv
 from winnow.corpora.fid_json import FidCorpus
 from winnow.corpora.hub import HubCorpus
 from winnow.corpora.jsonl import JsonlCorpus
+from winnow.corpora.part import CorpusPart
 from winnow.corpora.plain_text import PlainText
 from winnow.corpora.summaries_json import SummariesJson
 from winnow.corpora.wiki_extracts import WikiExtracts
@@ -100,6 +101,8 @@ from winnow.strategies.chain_of_thought import ChainOfThought
 from winnow.strategies.closed_book import ClosedBook
 from winnow.strategies.concat_pf import ConcatPF
 from winnow.strategies.concatenation import Concatenation
+from winnow.strategies.corrective.crag import Crag
+from winnow.strategies.corrective.searching import KnowledgeSearch
 from winnow.strategies.demonstrations import Shots
 from winnow.strategies.fid import FusionInDecoder
 from winnow.strategies.marginal import Marginal
@@ -116,6 +119,7 @@ STRATEGIES = (ClosedBook, Concatenation, PostFusion, ConcatPF, PFConcat, FusionI
 GOLDENS = [
     *(strategy(component) for component in STRATEGIES),
     strategy(ChainOfThought, template="{contexts} Think. {question}"),
+    strategy(Crag, search=KnowledgeSearch(rewriting="keywords of {question}")),
     Golden(Placement, placements),
     Golden(ContextWeighting, weightings),
     Golden(Prompt, prompts),
@@ -139,6 +143,7 @@ GOLDENS = [
     parser(RedTrivia, "red", lists=["general"]),
     parser(Squad, "squad.json"),
     parser(TriviaQa, "trivia.json"),
+    with_files(CorpusPart, lambda folder: CorpusPart(BeirCorpus(f"{folder}/corpus.jsonl"), 1)),
     Golden(Split, splits),
     Golden(BM25, lambda folder: search(BM25(), folder), 1e-3),
     Golden(Dense, lambda folder: search(Dense(encoder(folder), shard_size=4), folder), 1e-2),

@@ -16,14 +16,18 @@ from winnow.datasets.split import Split
 from winnow.metrics.base import Sample
 from winnow.metrics.judged import JudgedAccuracy
 from winnow.records import (
+    Estimate,
     Generate,
     Generation,
     Likelihood,
+    Pages,
+    Passage,
     Plan,
     Prediction,
     Price,
     RoleUsage,
     Score,
+    Search,
 )
 from winnow.strategies.demonstrations import Shots
 from winnow.strategies.marginal import Marginal
@@ -45,6 +49,14 @@ def run_plan(plan: Plan[Any]) -> list[Any]:
             return [*record, stop.value]
         results = []
         for request in requests:
+            if isinstance(request, Estimate):
+                record.append(["Estimate", request.question, request.title, request.text])
+                results.append(Score((pick(repr(record[-1])) % 97 - 48) / 10))
+                continue
+            if isinstance(request, Search):
+                record.append(["Search", request.query, request.n])
+                results.append(Pages((Passage("page", request.query, f"The page of {request.query}. It is long. It ends."),)))
+                continue
             texts = [[message.role, message.content] for message in request.messages]
             more = request.continuation if isinstance(request, Likelihood) else [request.sample, request.token_logprobs]
             record.append([type(request).__name__, texts, more])

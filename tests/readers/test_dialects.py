@@ -36,11 +36,11 @@ def run(reader: OpenAIReader, folder: Path, plan: Plan[list[object]]) -> list[ob
 def test_vllm_scores_the_continuation_only(tmp_path: Path) -> None:
     """The sum is over the tokens of the continuation and of the end token if that is included; prompts are not scored."""
     with ChatServer().serve() as url:
-        reader = OpenAIReader("m", "m", url, dialect="vllm", end_token="<e>", pacing=FAST)
+        reader = OpenAIReader("m", "m", url, dialect="vllm", end_token="$", pacing=FAST)
         with_end, without = run(
             reader, tmp_path, ask(Likelihood(MESSAGES, "là"), Likelihood(MESSAGES, "là", include_eos=False))
         )
-    for result, text in ((with_end, "là<e>"), (without, "là")):
+    for result, text in ((with_end, "là$"), (without, "là")):
         assert isinstance(result, Score)
         assert result.value == pytest.approx(sum(map(get_token_logprob, text.encode())))
         assert result.usage.tokens_in == len((PROMPT + text).encode())
@@ -60,24 +60,38 @@ def test_a_likelihood_that_cannot_be_computed_is_refused(tmp_path: Path) -> None
     with ChatServer().serve() as url:
         with pytest.raises(ConfigError, match="end_token"):
             run(OpenAIReader("m", "m", url, dialect="vllm"), tmp_path, ask(Likelihood(MESSAGES, "x")))
+        for end_token in ("<e>", ""):
+            two = OpenAIReader("m", "m", url, dialect="vllm", end_token=end_token, pacing=FAST)
+            with pytest.raises((ReaderError, ConfigError), match="end_token"):
+                run(two, tmp_path, ask(Likelihood(MESSAGES, "x")))
+        with pytest.raises(ConfigError, match=r"do not take reader.engine.extra; received {'a': 1}"):
+            run(
+                OpenAIReader("m", "m", url, dialect="vllm", extra={"a": 1}),
+                tmp_path,
+                ask(Likelihood(MESSAGES, "x", include_eos=False)),
+            )
+        sampled = Generate(MESSAGES, Decoding(temperature=1.0))
+        with pytest.raises(ConfigError, match="ignore temperatures"):
+            run(OpenAIReader("m", "m", url, dialect="transformers"), tmp_path, ask(sampled))
         for dialect in ("openai", "llama.cpp"):
             assert OpenAIReader("m", "m", url, dialect=dialect).serves == (Generate,)
-        with pytest.raises(ConfigError, match=r"openai, vllm, llama.cpp; received 'ollama'"):
+        with pytest.raises(ConfigError, match=r"openai, vllm, llama.cpp, transformers; received 'ollama'"):
             OpenAIReader("m", "m", url, dialect="ollama")
 
 
 def test_log_probabilities_of_other_tokens_are_never_a_likelihood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Too few, none, other tokens, not a number: an error, and nothing is stored."""
     answer = ChatServer._answer_dialect
-    for entries in ([None], None, [None, *[{"1": {"logprob": -1.0}}] * 200], "NaN"):
+    for entries in ([None], None, [None, *[{"1": {"logprob": -1.0}}] * 200], "NaN", "-9999"):
 
         def reply(self: ChatServer, path: str, body: dict[str, object], entries: object = entries) -> object:
             if path != "/v1/completions":
                 return answer(self, path, body)
             count = len(body["prompt"])  # type: ignore[arg-type]
-            nan = [None, *({str(token): {"logprob": float("nan")}} for token in body["prompt"][1:])]  # type: ignore[index]
+            value = float(entries) if isinstance(entries, str) else 0.0
+            nan = [None, *({str(token): {"logprob": value}} for token in body["prompt"][1:])]  # type: ignore[index]
             cut = entries[:count] if isinstance(entries, list) else entries
-            return {"choices": [{"prompt_logprobs": nan if entries == "NaN" else cut}]}
+            return {"choices": [{"prompt_logprobs": nan if isinstance(entries, str) else cut}]}
 
         with monkeypatch.context() as patch, ChatServer().serve() as url:
             patch.setattr(ChatServer, "_answer_dialect", reply)
@@ -105,10 +119,33 @@ def test_another_version_of_a_server_is_an_error(tmp_path: Path, caplog: pytest.
             stale = OpenAIReader("m", "m", url, dialect=dialect, version="0.10")
             with pytest.raises(ConfigError, match=r"has version 0.11, but reader.engine.version=0.10"):
                 run(stale, tmp_path, ask(Generate(MESSAGES, Decoding())))
+        for dialect in ("openai", "transformers"):
+            with pytest.raises(ConfigError, match="cannot be checked"):
+                OpenAIReader("m", "m", url, dialect=dialect, version="0.11")
         right = OpenAIReader("m", "m", url, dialect="vllm", version="0.11")
         assert right.identity != OpenAIReader("m", "m", url, dialect="vllm").identity
         assert "0.11" in right.identity
         run(right, tmp_path, ask(Generate(MESSAGES, Decoding())))
         with caplog.at_level(logging.WARNING):
             run(OpenAIReader("m", "m", url, dialect="vllm"), tmp_path, ask(Generate(MESSAGES, Decoding(5))))
-        assert "Set reader.engine.version=0.11" in caplog.text
+        assert "set reader.engine.version=0.11, which makes all calls anew" in caplog.text
+
+
+def test_a_server_that_reports_no_version_is_not_taken_for_the_right_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is another model scored in place of the requested one."""
+    answer = ChatServer._answer_dialect
+    monkeypatch.setattr(
+        ChatServer, "_answer_dialect", lambda self, path, body: None if path == "/version" else answer(self, path, body)
+    )
+    with ChatServer().serve() as url, pytest.raises(ReaderError, match=r"does not report that it has version 0.11"):
+        run(OpenAIReader("m", "m", url, dialect="vllm", version="0.11"), tmp_path, ask(Generate(MESSAGES, Decoding())))
+
+    def other_model(self: ChatServer, path: str, body: dict[str, object]) -> object:
+        reply = answer(self, path, body)
+        return {**reply, "model": "other"} if path == "/v1/completions" and reply else reply
+
+    monkeypatch.setattr(ChatServer, "_answer_dialect", other_model)
+    with ChatServer().serve() as url, pytest.raises(ReaderError, match="answered with the model 'other' instead of 'm'"):
+        run(OpenAIReader("m", "m", url, dialect="vllm"), tmp_path, ask(Likelihood(MESSAGES, "x", include_eos=False)))

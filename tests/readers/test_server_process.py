@@ -13,11 +13,13 @@ import httpx
 import pytest
 from transformers import AutoTokenizer
 
+from winnow.artifacts.owners import read_start_time
 from winnow.driver import Driver, Job
 from winnow.errors import ConfigError, ServerUnavailableError
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
 from winnow.readers import server_process
+from winnow.readers.child_processes import CHILDREN
 from winnow.readers.local import LocalReader
 from winnow.readers.openai_chat import OpenAIReader
 from winnow.readers.pacing import Pacing
@@ -60,15 +62,17 @@ def run(reader: OpenAIReader | LocalReader, folder: Path, numbers: range = range
 
 
 def test_the_server_is_started_at_the_first_call_and_stopped_at_the_end(start: ServerProcess, tmp_path: Path) -> None:
-    """Two readers share it; a run whose calls are all in the ledger starts nothing."""
+    """Two readers share it, and the last one that is closed stops it; a run whose calls are in the ledger starts nothing."""
     reader = OpenAIReader("owner/model", "m", start=start, pacing=FAST)
-    assert run(reader, tmp_path) == ["an answer"] * 3
-    address = reader.base_url
-    assert is_up(address)
+    with SqliteStore(tmp_path / "l.sqlite") as ledger:
+        list(Driver(build_engine_map(reader), ledger).run([Job(0, ask(0))]))
+    assert is_up(reader._address)
+    address = reader._address
     other = OpenAIReader("owner/model", "m", start=start, pacing=FAST)
     assert run(other, tmp_path, range(5)) == ["an answer"] * 5
-    assert other.base_url == address
-    release_servers()
+    assert other._address == address
+    assert is_up(address)
+    reader.close()
     assert not is_up(address)
     again = OpenAIReader("owner/model", "m", start=start, pacing=FAST)
     assert run(again, tmp_path, range(5)) == ["an answer"] * 5
@@ -77,12 +81,17 @@ def test_the_server_is_started_at_the_first_call_and_stopped_at_the_end(start: S
 
 
 def test_words_of_the_command_are_filled_in() -> None:
-    """The model without its commit, the commit, and the port; a folder as it is."""
+    """The model with and without its commit, the commit, and the port; a folder as it is. The server names the model so."""
     start = ServerProcess(["vllm", "{base}", "--revision", "{revision}", "--port={port}"])
     commit = "a" * 40
     assert start.build_command(f"owner/model@{commit}", 7) == ["vllm", "owner/model", "--revision", commit, "--port=7"]
     assert start.build_command("/models/x", 7)[1] == "/models/x"
     assert OpenAIReader(f"owner/model@{commit}", "m", start=start).protocol.model == "owner/model"
+    pinned = ServerProcess(["transformers", "serve", "{pinned}", "--port", "{port}"])
+    assert pinned.build_command(f"owner/model@{commit}", 7)[2] == f"owner/model@{commit}"
+    assert pinned.get_model_name(f"owner/model@{commit}") == f"owner/model@{commit}"
+    with pytest.raises(ConfigError, match=r"would load the newest weights of owner/model"):
+        ServerProcess(["x", "{base}", "{port}"]).build_command(f"owner/model@{commit}", 7)
     with pytest.raises(ConfigError, match=r"must name a program and contain {port}; received \['vllm'\]"):
         ServerProcess(["vllm"])
 
@@ -104,8 +113,16 @@ def test_what_changes_replies_is_part_of_the_identity(start: ServerProcess, tmp_
     assert len({*identities, before}) == 4
     assert "1.0" in before
     assert replace(reader, start=replace(start, folder="elsewhere", timeout=1.0)).identity == before
+    template = tmp_path / "template.jinja"
+    template.write_text("one")
+    files = replace(start, command=[*COMMAND, f"--chat-template={template}"])
+    with_template = files.identity
+    template.write_text("two")
+    assert files.identity != with_template
+    address = start.require_address(str(model))
     make_tiny_causal_lm(tmp_path / "lm", ["a b"], seed=5)
     assert replace(reader).identity != before
+    assert start.require_address(str(model)) != address  # the running server has the former weights
 
 
 def test_a_version_that_cannot_be_read_is_an_error() -> None:
@@ -125,7 +142,7 @@ def test_a_server_that_does_not_come_up_is_named(start: ServerProcess, tmp_path:
     slow = replace(start, command=[*COMMAND, "--delay", "60"], timeout=1.0)
     with pytest.raises(ServerUnavailableError, match=r"not ready after 1 s and was stopped.*reader.engine.start.timeout"):
         run(OpenAIReader("m", "m", start=slow, pacing=FAST), tmp_path)
-    assert all(child.poll() is not None for child in server_process._CHILDREN)
+    assert all(child.poll() is not None for child in CHILDREN)
     absent = replace(start, command=["no-such-server", "{port}"])
     with pytest.raises(ServerUnavailableError, match=r"cannot be started: .*no-such-server"):
         run(OpenAIReader("m", "m", start=absent, pacing=FAST), tmp_path)
@@ -136,8 +153,8 @@ def test_a_server_that_dies_costs_no_finished_call(start: ServerProcess, tmp_pat
     reader = OpenAIReader("m", "m", start=start, pacing=FAST)
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
         list(Driver(build_engine_map(reader), ledger).run([Job(0, ask(0))]))
-    server_process._CHILDREN[-1].kill()
-    server_process._CHILDREN[-1].wait()
+    CHILDREN[-1].kill()
+    CHILDREN[-1].wait()
     with pytest.raises(ServerUnavailableError, match=r"The server has ended; its log .*server.log ends with"):
         run(reader, tmp_path, range(6))
     assert run(OpenAIReader("m", "m", start=start, pacing=FAST), tmp_path, range(6)) == ["an answer"] * 6
@@ -194,6 +211,49 @@ def test_ctrl_c_stops_the_server(tmp_path: Path) -> None:
     os.kill(process.pid, signal.SIGINT)
     process.wait(60)
     assert wait_until_down(address)
+
+
+def test_sigterm_stops_the_server_and_its_children(tmp_path: Path) -> None:
+    """A batch system ends a run so; a server that started others leaves none of them."""
+    script = f"""
+import sys
+from winnow.readers import server_process
+server_process.exit_on_signals()
+command = ["bash", "-c", {" ".join(COMMAND)!r} + " & wait"]
+print(server_process.ServerProcess(command, folder={str(tmp_path)!r}, timeout=60).require_address("m"), flush=True)
+sys.stdin.read()
+"""
+    process = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    address = process.stdout.readline().strip()
+    assert is_up(address)
+    process.terminate()
+    process.wait(60)
+    assert wait_until_down(address)
+
+
+def test_a_zombie_is_not_a_running_server(tmp_path: Path) -> None:
+    """Its parent did not wait for it."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    deadline = time.monotonic() + 20
+    while read_start_time(process.pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert read_start_time(process.pid) == ""
+    process.wait()
+
+
+def test_a_starting_server_keeps_no_other_engine_waiting(start: ServerProcess, tmp_path: Path) -> None:
+    """`submit` returns at once, and `collect` keeps to its time."""
+    reader = OpenAIReader("m", "m", start=replace(start, command=[*COMMAND, "--delay", "3"]), pacing=FAST)
+    request = Generate((Message("user", "x"),), Decoding())
+    started = time.monotonic()
+    reader.submit([request])
+    assert not reader.collect(0.1)
+    assert time.monotonic() - started < 2
+    while not (results := reader.collect(1.0)):
+        assert time.monotonic() - started < 60
+    assert [result[0] for result in results] == [request]
+    reader.close()
 
 
 def test_the_state_of_another_server_is_not_trusted(start: ServerProcess, tmp_path: Path) -> None:

@@ -7,6 +7,9 @@ import os
 import socket
 from pathlib import Path
 
+_ENDED_STATES = "ZX"
+"""States of processes that have ended: zombies, and those that are being removed."""
+
 
 def get_process_name() -> str:
     """Return the name of this process in the form "<id>-<start time>@<host>"."""
@@ -30,8 +33,9 @@ def has_ended(owner: str) -> bool | None:
 
 
 def read_start_time(pid: int) -> str:
-    """Return the start time of a process in clock ticks since boot, or "" if it does not exist."""
+    """Return the start time of a process in clock ticks since boot, or "" if it has ended, even if its parent did not wait."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return ""
+    return "" if fields[0] in _ENDED_STATES else fields[19]

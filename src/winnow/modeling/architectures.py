@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from winnow.identity import parse_model_name
+
 TESTED = ("gemma", "gpt2", "gpt_neox", "llama", "mistral", "phi3", "qwen2", "qwen3")
 """Architectures whose results are compared with PyTorch's by tests/readers/test_openvino.py."""
 _LENGTH_DEPENDENT = ("dynamic", "longrope", "su", "yarn")
@@ -17,9 +19,11 @@ def explain_unsupported(path: str) -> str | None:
     """Return why a causal language model runs with PyTorch if the runtime is "auto", or None if OpenVINO runs it.
 
     Args:
-        path: Safetensors folder, hub name or GGUF file.
+        path: Safetensors folder, hub name or GGUF file. One that does not exist yet is taken to be supported.
 
     """
+    if not Path(path).exists() and parse_model_name(path) is None:
+        return None
     config = _read_gguf(path) if path.endswith(".gguf") else _read_config(path)
     kind = str(config.get("model_type"))
     if kind.replace("_", "") not in {name.replace("_", "") for name in TESTED}:

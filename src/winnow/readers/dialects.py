@@ -13,6 +13,8 @@ from typing import Any, ClassVar
 from winnow.errors import ConfigError, ReaderError
 from winnow.records import Likelihood, Message, Score, Usage
 
+_REPLACED = -9999.0
+"""Log-probability that vLLM reports in place of one that JSON cannot represent."""
 Ask = Callable[[str, Mapping[str, Any] | None], Awaitable[Any]]
 """Function that sends JSON to a path of the server, or reads the path if there is nothing to send, and returns its JSON."""
 
@@ -24,11 +26,13 @@ class Dialect:
     Attributes:
         has_version: Whether the server reports its version.
         has_likelihoods: Whether the server computes the likelihood of a given text.
+        is_greedy_only: Whether the server ignores temperatures and does not report log-probabilities.
 
     """
 
     has_version: ClassVar[bool] = False
     has_likelihoods: ClassVar[bool] = False
+    is_greedy_only: ClassVar[bool] = False
 
     async def read_version(self, ask: Ask) -> str:
         """Return the version that the server reports."""
@@ -38,7 +42,9 @@ class Dialect:
         """Return the prompt that the server makes of messages by its chat template, or None if it does not say."""
         return None
 
-    async def score(self, ask: Ask, model: str, request: Likelihood, end_token: str) -> Score:
+    async def score(
+        self, ask: Ask, model: str, request: Likelihood, end_token: str, check_model: Callable[[str], None]
+    ) -> Score:
         """Compute the likelihood of a continuation in nats.
 
         Args:
@@ -46,9 +52,10 @@ class Dialect:
             model: Name of the model on the server.
             request: Prompt and continuation.
             end_token: Text of the token that ends a reply; it is scored if the request includes the end.
+            check_model: Function that raises an error for the name of another model.
 
         Raises:
-            ReaderError: If the server returns no log-probabilities.
+            ReaderError: If the server returns no log-probabilities, or those of another model.
 
         """
         raise NotImplementedError
@@ -70,13 +77,20 @@ class Vllm(Dialect):
         ids = await self._tokenise(ask, model, messages)
         return str((await ask("/detokenize", {"model": model, "tokens": ids}))["prompt"])
 
-    async def score(self, ask: Ask, model: str, request: Likelihood, end_token: str) -> Score:
+    async def score(
+        self, ask: Ask, model: str, request: Likelihood, end_token: str, check_model: Callable[[str], None]
+    ) -> Score:
         """Compute the likelihood of a continuation, whose tokens follow those of the prompt as in a local reader."""
         ids = await self._tokenise(ask, model, request.messages)
-        text = request.continuation + (end_token if request.include_eos else "")
-        target = (await ask("/tokenize", {"model": model, "prompt": text, "add_special_tokens": False}))["tokens"]
+        target = await self._tokenise_text(ask, model, request.continuation)
+        if request.include_eos:
+            end = await self._tokenise_text(ask, model, end_token)
+            if len(end) != 1:
+                raise ReaderError(f"reader.engine.end_token={end_token!r} is {len(end)} tokens of {model}, not one.")
+            target += end
         body = {"model": model, "prompt": [*ids, *target], "max_tokens": 1, "temperature": 0.0, "prompt_logprobs": 0}
         reply = await ask("/v1/completions", body)
+        check_model(str(reply.get("model") or ""))
         entries = reply["choices"][0].get("prompt_logprobs") or ()
         if len(entries) != len(ids) + len(target):
             raise ReaderError(
@@ -84,7 +98,16 @@ class Vllm(Dialect):
                 "reader.engine.dialect to the kind of server that it is."
             )
         logprobs = [float(entry[str(token)]["logprob"]) for entry, token in zip(entries[len(ids) :], target, strict=True)]
+        if min(logprobs, default=0.0) <= _REPLACED:
+            raise ReaderError(
+                f"The server reported a log-probability of {min(logprobs)}, which replaces one it could not compute."
+            )
         return Score(math.fsum(logprobs), Usage(len(ids) + len(target)))
+
+    async def _tokenise_text(self, ask: Ask, model: str, text: str) -> list[int]:
+        """Return the tokens of a text without the chat template; special tokens in it are one token each."""
+        body = {"model": model, "prompt": text, "add_special_tokens": False}
+        return [int(token) for token in (await ask("/tokenize", body))["tokens"]]
 
     async def _tokenise(self, ask: Ask, model: str, messages: Sequence[Message]) -> list[int]:
         """Return the tokens of messages with the chat template, up to where the reply begins."""
@@ -112,7 +135,16 @@ class LlamaCpp(Dialect):
         return str((await ask("/apply-template", body))["prompt"])
 
 
-DIALECTS: Mapping[str, Dialect] = {"openai": Dialect(), "vllm": Vllm(), "llama.cpp": LlamaCpp()}
+@dataclass(frozen=True)
+class TransformersServe(Dialect):
+    """The server of Hugging Face's transformers, which decodes greedily at any temperature and has no log-probabilities."""
+
+    is_greedy_only: ClassVar[bool] = True
+
+
+DIALECTS: Mapping[str, Dialect] = {
+    "openai": Dialect(), "vllm": Vllm(), "llama.cpp": LlamaCpp(), "transformers": TransformersServe()
+}  # fmt: skip
 
 
 def get_dialect(name: str) -> Dialect:

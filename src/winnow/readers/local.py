@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from winnow.readers.openvino import ContinuousBatch
 
 WEIGHTS = ("full", "int8")
+_CONDITIONAL = "openvino_or_torch"
+"""What runtime "auto" means where OpenVINO runs: PyTorch for an architecture that OpenVINO does not run."""
 _log = logging.getLogger(__name__)
 
 
@@ -84,8 +86,8 @@ class LocalReader(LocalEngine):
     def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Return the settings with dtype and runtime "auto" resolved for this machine.
 
-        Runtime "openvino" includes that an architecture that OpenVINO does not run uses PyTorch, because only the weights,
-        which are identified apart, decide that. The ledger's identity has the actual runtime.
+        The architecture is not known here, so that "auto" is only resolved to "openvino_or_torch". The ledger's identity has
+        the actual runtime.
         """
         settings = super().resolve_settings(settings)
         is_torch_only = settings.get("quantize", "none") != "none" or settings.get("deterministic", False)
@@ -93,7 +95,11 @@ class LocalReader(LocalEngine):
         is_emulated = settings["dtype"] == "bfloat16" and resolve_dtype("auto", device) != "bfloat16"
         if runtime == "auto" and (is_torch_only or is_emulated):
             runtime = "torch"
-        return {**settings, "runtime": resolve_runtime(runtime, device, settings["dtype"], "openvino_genai")}
+        if runtime == _CONDITIONAL:
+            return {**settings, "runtime": runtime}  # the key of an artifact from another machine
+        resolved = resolve_runtime(runtime, device, settings["dtype"], "openvino_genai")
+        is_conditional = runtime == "auto" and resolved == "openvino"
+        return {**settings, "runtime": _CONDITIONAL if is_conditional else resolved}
 
     @property
     def identity(self) -> str:
@@ -106,8 +112,8 @@ class LocalReader(LocalEngine):
     def _uses_openvino(self) -> bool:
         """Whether the runtime is OpenVINO. "auto" uses PyTorch for a model that OpenVINO does not run, and logs why."""
         settings = {name: getattr(self, name) for name in ("dtype", "device", "quantize", "deterministic", "runtime")}
-        uses_openvino = self.resolve_settings(settings)["runtime"] == "openvino"
-        reason = explain_unsupported(self.path) if uses_openvino and self.runtime == "auto" else None
+        uses_openvino = self.resolve_settings(settings)["runtime"] != "torch"
+        reason = explain_unsupported(self.path) if uses_openvino and self.runtime != "openvino" else None
         if reason is not None:
             _log.warning("%s runs with PyTorch instead of OpenVINO, because %s.", self.path, reason)
         if self.weights == "int8" and (reason is not None or not uses_openvino):

@@ -13,13 +13,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from winnow.errors import CallRefusedError, ConfigError, ReaderError, ServerUnavailableError
-from winnow.identity import parse_model_name
 from winnow.modeling.loading import compute_weights_digest
 from winnow.readers.dialects import get_dialect
 from winnow.readers.openai_connection import OpenAIConnection, TextRequest
 from winnow.readers.openai_engine import OpenAIEngine
 from winnow.readers.openai_protocol import RetryableError, estimate_max_usage
 from winnow.readers.pacing import CircuitBreaker, ConcurrencyLimit, Pacing
+from winnow.readers.server_preparation import ServerPreparation
 from winnow.readers.server_process import ServerProcess
 from winnow.records import Failed, Generate, Generation, Likelihood, Request, Result, Score, TooLong, Usage
 
@@ -31,6 +31,8 @@ _log = logging.getLogger(__name__)
 RequestResult = tuple[Request, Result | TooLong]
 _LONG_WAIT_SECONDS = 30.0
 """A wait that a server asks for is logged if it is longer than this."""
+_STARTED_ADDRESS = "http://127.0.0.1/v1"
+"""Address of a server that the run starts, until its port is known."""
 _END_OF_RESULTS: Sequence[RequestResult] = ()
 """Marker in the queue of results. It means that no further results follow."""
 
@@ -76,9 +78,12 @@ class OpenAIReader(OpenAIEngine):
         """Raise ConfigError for settings with which no request could be sent."""
         if self.samples_per_call < 1:
             raise ConfigError(f"reader.engine.samples_per_call must be at least 1; received {self.samples_per_call}.")
+        if self.start is not None:
+            self.base_url = _STARTED_ADDRESS
         super().__post_init__()
         self.protocol = replace(self.protocol, model=self.model)
         self._connection = OpenAIConnection(self.protocol, self.pacing, get_dialect(self.dialect), self.end_token)
+        self._preparation = ServerPreparation(self._connection, self.start, self.path, self.version)
         self.concurrency = ConcurrencyLimit(self.pacing.max_concurrency)
         self.breaker = CircuitBreaker(self.pacing)
 
@@ -93,9 +98,8 @@ class OpenAIReader(OpenAIEngine):
 
     @property
     def model(self) -> str:
-        """Return the name of the model on the server. A server that the run starts has it without the commit."""
-        name = None if self.start is None else parse_model_name(self.path)
-        return self.path if name is None else name.name
+        """Return the name of the model on the server; a server that the run starts has it from its command."""
+        return self.path if self.start is None else self.start.get_model_name(self.path)
 
     @property
     def identity(self) -> str:
@@ -118,11 +122,16 @@ class OpenAIReader(OpenAIEngine):
         """Return the reason if the request needs named tokens or an end token that is not set; return None otherwise."""
         if isinstance(request, Likelihood) and request.include_eos and not self.end_token:
             return "set reader.engine.end_token to the text of the token that ends a reply, such as '<|im_end|>'."
+        if isinstance(request, Likelihood) and self.extra:
+            return f"likelihoods of a server do not take reader.engine.extra; received {dict(self.extra)}."
+        decoding = request.decoding if isinstance(request, Generate) else None
+        if self._connection.dialect.is_greedy_only and decoding and (decoding.temperature > 0 or decoding.logprobs):
+            return f"servers of the dialect {self.dialect} ignore temperatures and log-probabilities. Use another server."
         return super().explain_refusal(request)
 
     def render_prompt(self, request: Generate) -> str | None:
         """Return the prompt as the server renders it by its chat template, or None if it does not run or does not say."""
-        return self._connection.render(request.messages)
+        return None if self.start is not None or self.extra else self._connection.render(request.messages)
 
     @property
     def capacity(self) -> int:
@@ -161,7 +170,7 @@ class OpenAIReader(OpenAIEngine):
         if self._error is not None and _END_OF_RESULTS in result_groups:
             if not results:
                 self._outstanding = 0
-                raise self._add_server_log(self._error)
+                raise self._preparation.add_log(self._error)
             self._finished.put(_END_OF_RESULTS)  # the next call raises the error
         return results
 
@@ -171,43 +180,16 @@ class OpenAIReader(OpenAIEngine):
             asyncio.run_coroutine_threadsafe(self._shut_down(), self._loop).result(timeout=10)
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._loop = None
+            self._preparation.release()
 
     def _ensure_loop(self) -> asyncio.AbstractEventLoop:
         """Return the event loop of the reader's thread, and start the thread on first use."""
         if self._loop is None:
-            if self.start is not None:
-                self.base_url = self.start.require_address(self.path)
-                self.protocol = self._connection.protocol = replace(self.protocol, base_url=self.base_url)
             self.check()
-            self._check_version()
+            self._preparation.begin()
             self._loop = asyncio.new_event_loop()
             threading.Thread(target=self._loop.run_forever, name=f"reader {self.name}", daemon=True).start()
         return self._loop
-
-    def _check_version(self) -> None:
-        """Compare the version that the server reports with the setting.
-
-        Raises:
-            ConfigError: If they differ.
-
-        """
-        version = self._connection.read_version() if self.start is None else None
-        if self.version and version not in (self.version, None):
-            raise ConfigError(
-                f"{self.base_url} has version {version}, but reader.engine.version={self.version}. Start that version, or set "
-                f"reader.engine.version={version}, which makes new calls."
-            )
-        if version and not self.version:
-            _log.warning(
-                "%s has version %s, which is not part of the identity, so that another version would not make new calls. Set "
-                "reader.engine.version=%s to add it.", self.base_url, version, version,
-            )  # fmt: skip
-
-    def _add_server_log(self, error: Exception) -> Exception:
-        """Return an error with the end of the log of a server that the run started and that cannot be reached."""
-        if self.start is None or not isinstance(error, ServerUnavailableError):
-            return error
-        return ServerUnavailableError(self.protocol.mask_api_key(f"{error}{self.start.describe_failure(self.path)}"))
 
     async def _shut_down(self) -> None:
         """Cancel all calls and close the connections. This coroutine runs in the reader's thread."""
@@ -269,7 +251,7 @@ class OpenAIReader(OpenAIEngine):
             self._finished.put(list(zip(group, results, strict=True)))
         except RetryableError as error:
             failure: ReaderError = ServerUnavailableError(
-                f"A call to {self.base_url} failed repeatedly. The last failure was: {error}. Finished calls are in the "
+                f"A call to {self._address} failed repeatedly. The last failure was: {error}. Finished calls are in the "
                 "ledger. Run the command again to continue."
             )
         except CallRefusedError as error:
@@ -290,6 +272,7 @@ class OpenAIReader(OpenAIEngine):
         """
         import tenacity
 
+        await self._preparation.wait()
         try:
             return await self._call(group)
         except RetryableError as error:
@@ -335,7 +318,7 @@ class OpenAIReader(OpenAIEngine):
                 self.breaker.record_reply()
             else:
                 if not self.breaker.failures:
-                    _log.warning("A call to %s failed (%s). Failed calls are retried.", self.base_url, error)
+                    _log.warning("A call to %s failed (%s). Failed calls are retried.", self._address, error)
                 self.breaker.record_failure(str(error))
             raise
         except BaseException:
@@ -355,12 +338,17 @@ class OpenAIReader(OpenAIEngine):
         wait_seconds = error.after or 0.0
         if wait_seconds > self.pacing.patience:
             raise ServerUnavailableError(
-                f"{self.base_url} asks to wait {wait_seconds:.0f} s before the next call ({error}), which is longer than "
+                f"{self._address} asks to wait {wait_seconds:.0f} s before the next call ({error}), which is longer than "
                 f"reader.engine.pacing.patience={self.pacing.patience:.0f}. Finished calls are in the ledger. Run the command "
                 "again later."
             )
         if wait_seconds > _LONG_WAIT_SECONDS:
-            _log.warning("%s asks to wait %.0f s before the next call (%s).", self.base_url, wait_seconds, error)
+            _log.warning("%s asks to wait %.0f s before the next call (%s).", self._address, wait_seconds, error)
+
+    @property
+    def _address(self) -> str:
+        """Address of the server, which a started one has once it runs."""
+        return self._connection.protocol.base_url
 
     async def _wait_for_limits(self, group: list[TextRequest]) -> None:
         """Wait until the circuit breaker and the limits per minute allow a call."""

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from winnow.readers.dialects import Dialect
-from winnow.readers.openai_protocol import ChatProtocol, RetryableError
+from winnow.readers.openai_protocol import ChatProtocol, RetryableError, is_loopback
 from winnow.readers.pacing import Pacing
 from winnow.readers.reply_limit import limit_reply
 from winnow.records import Generate, Generation, Likelihood, Message, Score, T, TooLong
@@ -83,7 +83,7 @@ class OpenAIConnection:
             return json.loads(reply)
 
         try:
-            score = await self.dialect.score(ask, self.protocol.model, request, self.end_token)
+            score = await self.dialect.score(ask, self.protocol.model, request, self.end_token, self.protocol.check_model)
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             if refusals and isinstance(refusals[0], TooLong):
                 return refusals[0]
@@ -103,7 +103,11 @@ class OpenAIConnection:
         import httpx
 
         headers = {"Authorization": f"Bearer {self.protocol.read_api_key()}"}
-        async with httpx.AsyncClient(timeout=self.pacing.connect_timeout, event_hooks={"response": [limit_reply]}) as client:
+        async with httpx.AsyncClient(
+            timeout=self.pacing.connect_timeout,
+            event_hooks={"response": [limit_reply]},
+            trust_env=not is_loopback(self.protocol.base_url),
+        ) as client:
             method = "GET" if body is None else "POST"
             response = await client.request(method, self._root + path, json=body, headers=headers)
         response.raise_for_status()
@@ -141,7 +145,10 @@ class OpenAIConnection:
             api_key=self.protocol.read_api_key(),
             base_url=self.protocol.base_url,
             max_retries=0,
-            http_client=openai.DefaultAsyncHttpxClient(event_hooks={"response": [limit_reply]}),
+            http_client=openai.DefaultAsyncHttpxClient(
+                event_hooks={"response": [limit_reply]},
+                trust_env=not is_loopback(self.protocol.base_url),  # a proxy does not reach this machine
+            ),
             timeout=openai.Timeout(self.pacing.read_timeout, connect=self.pacing.connect_timeout),
         )
 

@@ -110,7 +110,7 @@ class ChatProtocol:
 
         """
         api_key = os.environ.get(self.api_key_variable, "")
-        if api_key or _is_loopback(urlsplit(self.base_url).hostname or ""):
+        if api_key or is_loopback(self.base_url):
             return api_key or "none"
         raise ConfigError(f"{self.base_url} needs an API key: set the environment variable {self.api_key_variable}.")
 
@@ -162,7 +162,7 @@ class ChatProtocol:
             excerpt = self.mask_api_key(text[:80])
             reason = f"the reply does not follow the chat protocol ({type(error).__name__}: {excerpt!r})"
             raise RetryableError(reason, billed=True) from None
-        self._check_model(served_model)
+        self.check_model(served_model)
         if choices and len(choices) < len(requests):
             raise ReaderError(
                 f"The server returned {len(choices)} of {len(requests)} samples, because it does not support several samples "
@@ -177,7 +177,7 @@ class ChatProtocol:
             for choice, prompt_tokens, reply_tokens in zip(choices[: len(requests)], tokens_in, tokens_out, strict=True)
         ]
 
-    def _check_model(self, served_model: str) -> None:
+    def check_model(self, served_model: str) -> None:
         """Check that a reply is from the requested model.
 
         Args:
@@ -342,8 +342,9 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
         return None
 
 
-def _is_loopback(host: str) -> bool:
-    """Return whether a host name or address means this machine."""
+def is_loopback(address: str) -> bool:
+    """Return whether the address of a server means this machine."""
+    host = urlsplit(address).hostname or ""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

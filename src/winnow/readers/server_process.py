@@ -16,9 +16,11 @@ import shlex
 import signal
 import socket
 import subprocess
+import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -26,15 +28,15 @@ from typing import Any, ClassVar
 
 from tqdm import tqdm
 
+from winnow.artifacts.files import atomic_write
 from winnow.artifacts.owners import read_start_time
+from winnow.artifacts.provenance import compute_file_digest
 from winnow.errors import ConfigError, ServerUnavailableError
 from winnow.identity import parse_model_name
+from winnow.modeling.loading import compute_weights_digest
+from winnow.readers.child_processes import CHILDREN, find_free_port, is_alive, is_ready, read_end, stop
 
 _log = logging.getLogger(__name__)
-_LOG_LINES = 15
-"""Number of lines of a server's log that an error shows."""
-_STOP_SECONDS = 15.0
-"""Time that a server has to end by itself."""
 _VERSION_SECONDS = 120.0
 """Time that a command has to print a version."""
 
@@ -44,11 +46,12 @@ class ServerProcess:
     """How to start a server, which is stopped when the last process that uses it ends.
 
     Args:
-        command: Words of the command. "{base}" stands for the model, "{revision}" for its commit on the hub and "{port}" for a
-            free port of 127.0.0.1, on which the server must listen.
+        command: Words of the command. "{base}" stands for the folder or hub name of the model, "{revision}" for its commit on
+            the hub, "{pinned}" for the folder or the hub name followed by "@" and the commit, and "{port}" for a free port of
+            127.0.0.1, on which the server must listen. The content of files that it names is part of the identity.
         version: Words of a command that prints the version of the server. What it prints is part of the identity.
         environment: Additional environment variables of the server, such as VLLM_BATCH_INVARIANT. They are part of the
-            identity, and are written nowhere else; secrets belong in the environment of the run.
+            identity and are written to manifests; secrets belong in the environment of the run, which the server inherits.
         health: Path that answers with status 200 as soon as the server is ready.
         folder: Folder of the logs and of the state of running servers.
         timeout: Seconds that the server has to become ready.
@@ -81,31 +84,41 @@ class ServerProcess:
 
     @classmethod
     def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the settings with the printed version in place of the command that prints it."""
-        return {**settings, "version": read_version(tuple(settings.get("version") or ()))}
+        """Return the settings with the printed version in place of the command that prints it, and with digests of files."""
+        version = read_version(tuple(settings.get("version") or ()))
+        return {**settings, "command": _digest_files(settings["command"]), "version": version}
 
     @property
     def identity(self) -> str:
         """Return the program, what it prints as its version, and a digest of its command and environment."""
-        words = [str(word) for word in self.command]
+        words = _digest_files(self.command)
         environment = sorted((name, str(value)) for name, value in self.environment.items())
         digest = hashlib.sha256(json.dumps([words, environment]).encode()).hexdigest()[:8]
         version = read_version(tuple(self.version))
-        return "-".join([Path(words[0]).name, *([version] if version else []), digest])
+        return "-".join([Path(str(self.command[0])).name, *([version] if version else []), digest])
 
     def require_address(self, base: str) -> str:
         """Return the address of the server of a model, which is started unless it runs already.
 
-        The server is released when this process ends.
+        The server is used until `release`, or until this process ends.
 
         Raises:
             ServerUnavailableError: If the server ends or is not ready in time.
 
         """
         key = (self._compute_key(base), os.getpid())
-        if key not in _USED:
-            _USED[key] = _Use(self, base, Path(self.folder) / key[0])
-        return _USED[key].require_address()
+        with _LOCK:
+            use = _USED.setdefault(key, _Use(self, base, Path(self.folder) / key[0]))
+            use.count += 1
+        return use.require_address()
+
+    def release(self, base: str) -> None:
+        """End the use that a call of `require_address` began, and stop the server if that was the last one."""
+        use = _USED.get((self._compute_key(base), os.getpid()))
+        if use is not None and use.count:
+            use.count -= 1
+            if not use.count:
+                use.release()
 
     def describe_failure(self, base: str) -> str:
         """Return the state of the server and the end of its log, for errors of calls."""
@@ -113,15 +126,35 @@ class ServerProcess:
         return "" if use is None else use.describe_failure()
 
     def _compute_key(self, base: str) -> str:
-        return hashlib.sha256(f"{self.identity}\n{base}".encode()).hexdigest()[:16]
+        """Compute the name of the server's folder, which differs if the weights changed, and on every host."""
+        place = str(Path(base).resolve()) if Path(base).exists() else base
+        parts = (self.identity, place, compute_weights_digest(base), socket.gethostname())
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
-    def build_command(self, base: str, port: int) -> list[str]:
-        """Return the words of the command for a model and a port."""
+    def get_model_name(self, base: str) -> str:
+        """Return the name by which the server knows the model: the word of the command that contains it."""
+        words = [word for word in self.build_command(base, 0, only_model=True) if word]
+        return words[0] if words else base
+
+    def build_command(self, base: str, port: int, *, only_model: bool = False) -> list[str]:
+        """Return the words of the command for a model and a port, or only those that name the model.
+
+        Raises:
+            ConfigError: If the model has a commit and no word of the command says which.
+
+        """
         name = parse_model_name(base)
-        values = {"base": base if name is None else name.name, "port": str(port), "revision": "main"}
+        values = {"base": base if name is None else name.name, "pinned": base, "port": str(port), "revision": "main"}
+        words = [str(word) for word in self.command]
         if name is not None and name.revision:
             values["revision"] = name.revision
-        words = [str(word) for word in self.command]
+            if not any("{revision}" in word or "{pinned}" in word for word in words):
+                raise ConfigError(
+                    f"The server would load the newest weights of {name.name} instead of those of {name.revision}: "
+                    f"reader.engine.start.command={words} must contain {{revision}} or {{pinned}}."
+                )
+        if only_model:
+            words = [word for word in words if word in ("{base}", "{pinned}")]
         for placeholder, value in values.items():
             words = [word.replace(f"{{{placeholder}}}", value) for word in words]
         return words
@@ -150,12 +183,25 @@ def read_version(command: tuple[str, ...]) -> str:
     return lines[-1].strip() if lines else ""
 
 
+def _digest_files(command: Sequence[str]) -> list[str]:
+    """Return the words of a command, with a digest of the content where they name files, also after "="."""
+    words = []
+    for word in map(str, command):
+        option, separator, value = word.rpartition("=")
+        file = Path(value)
+        is_input = file.is_file() and not os.access(file, os.X_OK)
+        words.append(f"{option}{separator}{compute_file_digest(file)}" if is_input else word)
+    return words
+
+
 class _Use:
-    """The use of one server by this process. A lock tells other processes of it."""
+    """The use of one server by this process, by as many readers as `count` says. A lock tells other processes of it."""
 
     def __init__(self, settings: ServerProcess, base: str, folder: Path) -> None:
         """Store the settings; the server is started on first use."""
         self.settings, self.base, self.folder = settings, base, folder
+        self.count = 0
+        self._lock = threading.Lock()
         self.log = folder / "server.log"
         self._state_file = folder / "state.json"
         self._users: int | None = None
@@ -163,14 +209,15 @@ class _Use:
 
     def require_address(self) -> str:
         """Return the address of the running server; start it if none runs."""
-        if self._users is None or not _is_alive(self._state):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with self._exclusively():
-                self._register()
-                self._state = self._read_state()
-                if not _is_alive(self._state):
-                    self._start()
-            self._wait_until_ready()
+        with self._lock:
+            if self._users is None or not is_alive(self._state):
+                self.folder.mkdir(parents=True, exist_ok=True)
+                with self._exclusively():
+                    self._register()
+                    self._state = self._read_state()
+                    if not is_alive(self._state):
+                        self._start()
+                self._wait_until_ready()
         return f"http://127.0.0.1:{self._state['port']}/v1"
 
     def release(self) -> None:
@@ -184,15 +231,16 @@ class _Use:
             except OSError:
                 return  # another process uses the server, and will stop it
             else:
-                _stop(self._read_state())
+                stop(self._state or self._read_state())
                 self._state_file.unlink(missing_ok=True)
+                self._state = {}
             finally:
                 os.close(users)
 
     def describe_failure(self) -> str:
         """Return whether the server runs, and the end of its log."""
-        state = "runs" if _is_alive(self._state) else "has ended"
-        return f" The server {state}; its log {self.log} ends with:\n{_read_end(self.log)}"
+        state = "runs" if is_alive(self._state) else "has ended"
+        return f" The server {state}; its log {self.log} ends with:\n{read_end(self.log)}"
 
     @contextmanager
     def _exclusively(self) -> Iterator[None]:
@@ -220,7 +268,7 @@ class _Use:
 
     def _start(self) -> None:
         """Start the server and write its state."""
-        port = _find_free_port()
+        port = find_free_port()
         command = self.settings.build_command(self.base, port)
         _log.warning("Starting `%s`; its log is %s.", shlex.join(command), self.log)
         environment = os.environ | {name: str(value) for name, value in self.settings.environment.items()}
@@ -234,9 +282,10 @@ class _Use:
                     f"The server cannot be started: {error}. Install it, or correct reader.engine.start.command="
                     f"{list(self.settings.command)}."
                 ) from error
-        _CHILDREN.append(process)
+        CHILDREN.append(process)
         self._state = {"pid": process.pid, "start": read_start_time(process.pid), "port": port}
-        self._state_file.write_text(json.dumps(self._state))
+        with atomic_write(self._state_file) as partial:
+            partial.write_text(json.dumps(self._state))
 
     def _wait_until_ready(self) -> None:
         """Wait until the server answers, with a progress line.
@@ -247,14 +296,14 @@ class _Use:
         """
         address = f"http://127.0.0.1:{self._state['port']}{self.settings.health}"
         deadline = time.monotonic() + self.settings.timeout
-        if _is_ready(address):
+        if is_ready(address):
             return
         with tqdm(desc=f"waiting for {Path(str(self.settings.command[0])).name}", bar_format="{desc}: {elapsed}") as line:
-            while not _is_ready(address):
-                if not _is_alive(self._state):
+            while not is_ready(address):
+                if not is_alive(self._state):
                     raise ServerUnavailableError(f"The server ended before it was ready.{self.describe_failure()}")
                 if time.monotonic() > deadline:
-                    _stop(self._state)
+                    stop(self._state)
                     raise ServerUnavailableError(
                         f"The server was not ready after {self.settings.timeout:.0f} s and was stopped. Raise "
                         f"reader.engine.start.timeout if it needs more time.{self.describe_failure()}"
@@ -263,69 +312,24 @@ class _Use:
                 line.update()
 
 
+_LOCK = threading.Lock()
 _USED: dict[tuple[str, int], _Use] = {}
 """Servers that a process uses, by their key and the process."""
 _REGISTERED: list[_Use] = []
 """Servers that are released when this process ends."""
-_CHILDREN: list[subprocess.Popen[bytes]] = []
-"""Servers that this process started. They are polled, so that an ended one does not remain as a zombie."""
 
 
 def release_servers() -> None:
     """Release all servers that this process uses, as happens when it ends."""
     for use in _REGISTERED:
+        use.count = 0
         use.release()
 
 
-def _is_alive(state: Mapping[str, Any]) -> bool:
-    """Return whether the process of a state runs."""
-    for child in _CHILDREN:
-        child.poll()
-    if not state:
-        return False
-    if state["start"]:
-        return read_start_time(int(state["pid"])) == str(state["start"])
-    try:
-        os.kill(int(state["pid"]), 0)  # a system without /proc
-    except OSError:
-        return False
-    return True
-
-
-def _is_ready(address: str) -> bool:
-    """Return whether a server answers with status 200."""
-    import httpx
-
-    try:
-        return httpx.get(address, timeout=5.0, trust_env=False).status_code == httpx.codes.OK
-    except httpx.HTTPError:
-        return False
-
-
-def _stop(state: Mapping[str, Any]) -> None:
-    """End a server and its children, first with SIGTERM and then with SIGKILL."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        if not _is_alive(state):
-            break
-        with suppress(ProcessLookupError):
-            os.killpg(int(state["pid"]), number)
-        deadline = time.monotonic() + _STOP_SECONDS
-        while _is_alive(state) and time.monotonic() < deadline:
-            time.sleep(0.05)
-
-
-def _find_free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _read_end(log: Path) -> str:
-    """Return the last lines of a log."""
-    try:
-        with log.open("rb") as file:
-            file.seek(max(0, log.stat().st_size - 2**14))
-            lines = file.read().decode(errors="replace").splitlines()
-    except OSError as error:
-        return f"({error})"
-    return "\n".join(lines[-_LOG_LINES:])
+def exit_on_signals() -> None:
+    """Let SIGTERM and SIGHUP end this process as sys.exit does, so that its servers are stopped, unless they are handled."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, lambda received, _: sys.exit(128 + received))

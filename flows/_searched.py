@@ -1,0 +1,23 @@
+"""The corpus that the engine of the role "search" searches, which may be another one than the retriever's."""
+
+from omegaconf import DictConfig
+
+from flows._artifacts import Project
+from flows._conf import copy_unresolved
+
+
+def resolve_searched_project(project: Project) -> Project:
+    """Return the project of the corpus that is searched: that of `search.corpus` if it is set, else the same project."""
+    if "corpus" not in project.cfg.search:
+        return project
+    cfg = copy_unresolved(project.cfg)
+    cfg.corpus, cfg.retriever = cfg.search.corpus, cfg.search.retriever
+    return Project(cfg)
+
+
+def list_projects(cfg: DictConfig) -> list[Project]:
+    """Return the project of a configuration and, if its strategy searches another corpus, that of the other corpus."""
+    project = Project(cfg)
+    if "search" not in cfg.strategy.get("engines", ()) or "corpus" not in cfg.search:
+        return [project]
+    return [project, resolve_searched_project(project)]

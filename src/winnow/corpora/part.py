@@ -1,0 +1,44 @@
+"""A random part of a corpus, so that an experiment can retrieve from one part and search in another."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from winnow.errors import ConfigError
+from winnow.protocols import CorpusParser
+from winnow.records import Passage
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusPart:
+    """The passages of a corpus whose ids, hashed with a seed, belong to one of several parts of about equal size.
+
+    Args:
+        parser: Parser of the whole corpus.
+        number: Number of the part, from 0.
+        of: Number of parts.
+        seed: Seed of the division.
+
+    """
+
+    revision: ClassVar[int] = 1
+
+    parser: CorpusParser
+    number: int
+    of: int = 2
+    seed: int = 13
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for a part that does not exist."""
+        if not 0 <= self.number < self.of:
+            raise ConfigError(
+                f"corpus.parser.number must be between 0 and of - 1; received number={self.number} and of={self.of}."
+            )
+
+    def __iter__(self) -> Iterator[Passage]:
+        """Yield the passages of the part."""
+        for passage in self.parser:
+            digest = hashlib.sha256(f"{self.seed}\n{passage.passage_id}".encode()).digest()
+            if int.from_bytes(digest[:8], "big") % self.of == self.number:
+                yield passage

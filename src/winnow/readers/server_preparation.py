@@ -1,0 +1,117 @@
+"""What precedes the first call to a server: starting it, if the run starts it, and checking its version."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from winnow.errors import ConfigError, ServerUnavailableError
+from winnow.readers.openai_connection import OpenAIConnection
+from winnow.readers.server_process import ServerProcess, exit_on_signals
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class ServerPreparation:
+    """Prepares a server in a thread of its own, so that the other engines of a run go on meanwhile.
+
+    Args:
+        connection: Connection, which receives the address of a started server.
+        start: How to start the server, or None if it runs already.
+        path: Model that the server is started with.
+        version: Version that the server must report; "" accepts any.
+
+    Raises:
+        ConfigError: If a version is set and servers of this kind report none.
+
+    """
+
+    connection: OpenAIConnection
+    start: ServerProcess | None
+    path: str
+    version: str
+    _result: asyncio.Future[None] | None = field(default=None, repr=False)
+    _is_ready: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for a version that cannot be checked."""
+        if self.version and (self.start is not None or not self.connection.dialect.has_version):
+            raise ConfigError(
+                f"reader.engine.version={self.version} cannot be checked: set it for a server that runs already, with "
+                "reader.engine.dialect=vllm or llama.cpp. A started server has reader.engine.start.version."
+            )
+
+    def begin(self) -> None:
+        """Do what only the main thread can do."""
+        if self.start is not None:
+            exit_on_signals()
+
+    async def wait(self) -> None:
+        """Wait until the server is ready.
+
+        Raises:
+            ServerUnavailableError: If it does not come up, or reports no version where one is set.
+            ConfigError: If it has another version.
+
+        """
+        if self._result is None:
+            loop = asyncio.get_running_loop()
+            self._result = loop.create_future()
+            threading.Thread(target=self._prepare, args=(loop, self._result), daemon=True).start()
+        await asyncio.shield(self._result)
+
+    def release(self) -> None:
+        """Release a started server."""
+        self._result, self._is_ready = None, False
+        if self.start is not None:
+            self.start.release(self.path)
+
+    def add_log(self, error: Exception) -> Exception:
+        """Return an error of a call with the end of the log of a started server that cannot be reached."""
+        if self.start is None or not self._is_ready or not isinstance(error, ServerUnavailableError):
+            return error
+        text = f"{error}{self.start.describe_failure(self.path)}"
+        return ServerUnavailableError(self.connection.protocol.mask_api_key(text))
+
+    def _prepare(self, loop: asyncio.AbstractEventLoop, result: asyncio.Future[None]) -> None:
+        """Prepare the server, and set the result of a future in its loop."""
+        failure: Exception | None = None
+        try:
+            if self.start is None:
+                self._check_version()
+            else:
+                address = self.start.require_address(self.path)
+                self.connection.protocol = replace(self.connection.protocol, base_url=address)
+        except Exception as error:
+            failure = error
+
+        def finish() -> None:
+            self._is_ready = failure is None
+            if not result.done():
+                result.set_result(None) if failure is None else result.set_exception(failure)
+
+        with suppress(RuntimeError):  # the reader was closed meanwhile
+            loop.call_soon_threadsafe(finish)
+
+    def _check_version(self) -> None:
+        """Compare the version that the server reports with the setting."""
+        address, version = self.connection.protocol.base_url, self.connection.read_version()
+        if self.version and version is None:
+            raise ServerUnavailableError(
+                f"{address} does not report that it has version {self.version}. Start the server, or set "
+                "reader.engine.version=''."
+            )
+        if self.version and version != self.version:
+            raise ConfigError(
+                f"{address} has version {version}, but reader.engine.version={self.version}. Start that version, or set "
+                f"reader.engine.version={version}, which makes new calls."
+            )
+        if version and not self.version:
+            _log.warning(
+                "%s has version %s, which is not part of the identity, so that another version would not make new calls. To "
+                "add it, set reader.engine.version=%s, which makes all calls anew.", address, version, version,
+            )  # fmt: skip

@@ -1,0 +1,80 @@
+"""Knowledge searching of CRAG: rewrite the question into keywords, search for them and refine the results."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from winnow.errors import ConfigError
+from winnow.records import Decoding, Failed, Generate, Message, Passage, Plan, Question, Search
+from winnow.strategies.corrective.refinement import Knowledge, Refinement
+
+_MAX_QUERY_WORDS = 30
+"""A rewritten question with more words is prose instead of keywords, and the question is searched for instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a search gave.
+
+    Attributes:
+        knowledge: Refined results.
+        trace: Record of the query, and of what failed.
+
+    """
+
+    knowledge: Knowledge
+    trace: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KnowledgeSearch:
+    """A search for a question, by the engines of the roles "rewriter" and "search".
+
+    Args:
+        n: Number of results (slides: 5).
+        rewriting: Prompt that asks the rewriter for keywords, with the field "{question}"; "" searches for the question.
+        decoding: Generation settings of the rewriter.
+        selection: Whether the results are refined; otherwise their whole text is used (table 3, without selection).
+
+    """
+
+    revision: ClassVar[int] = 1
+
+    n: int = 5
+    rewriting: str = ""
+    decoding: Decoding = Decoding(max_new_tokens=32)
+    selection: bool = True
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for a search of no result and for a prompt without a question."""
+        if self.n < 1:
+            raise ConfigError(f"strategy.plan.search.n must be at least 1; received {self.n}.")
+        if self.rewriting and "{question}" not in self.rewriting:
+            raise ConfigError("strategy.plan.search.rewriting must have the field {question}.")
+
+    def find(self, question: Question, refinement: Refinement) -> Plan[Findings]:
+        """Search for a question. A search that fails or finds nothing gives no knowledge, and the trace says so."""
+        query, trace = yield from self._write_query(question)
+        (result,) = yield [Search(query, self.n)]
+        if isinstance(result, Failed):
+            return Findings(Knowledge(), (*trace, f"search failed: {result.reason[:100]}"))
+        pages: tuple[Passage, ...] = result.passages
+        if not pages:
+            return Findings(Knowledge(), (*trace, "search: no result"))
+        if not self.selection:
+            return Findings(Knowledge(pages, len(pages)), trace)
+        knowledge = yield from refinement.refine(question, pages)
+        return Findings(knowledge, trace)
+
+    def _write_query(self, question: Question) -> Plan[tuple[str, tuple[str, ...]]]:
+        """Return the query and the trace. A reply that is no list of keywords is not used."""
+        if not self.rewriting:
+            return question.text, ()
+        prompt = self.rewriting.replace("{question}", question.text).strip()
+        (reply,) = yield [Generate((Message("user", prompt),), self.decoding, role="rewriter", may_fail=True)]
+        if isinstance(reply, Failed):
+            return question.text, (f"rewriting failed: {reply.reason[:100]}",)
+        lines = [line.strip() for line in reply.text.splitlines() if line.strip()]
+        query = lines[0].removeprefix("query:").strip() if lines else ""
+        if not query or len(query.split()) > _MAX_QUERY_WORDS:
+            return question.text, ("rewriting: no keywords",)
+        return query, (f"query: {query}",)

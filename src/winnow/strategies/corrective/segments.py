@@ -1,0 +1,96 @@
+"""Segmenters, which divide a text into strips: pieces of a few sentences that are relevant or not (knowledge refinement).
+
+Sentences end at ".", "?" or "!" followed by white space. Abbreviations divide too often, which the groups make up for.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+from winnow.errors import ConfigError
+
+_SENTENCE_END = re.compile(r"(?<=[.?!])\s+")
+
+
+class Segmenter(Protocol):
+    """Divides a text into strips."""
+
+    def divide(self, text: str) -> list[str]:
+        """Return the strips of a text in order; none if it is blank."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceGroups:
+    """Groups of successive sentences.
+
+    Args:
+        size: Number of sentences in a strip.
+        min_words: Sentences with fewer words are joined to the previous one, or the first one to the next.
+
+    """
+
+    revision: ClassVar[int] = 1
+
+    size: int = 3
+    min_words: int = 6
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for groups without a sentence."""
+        if self.size < 1:
+            raise ConfigError(f"segmenter.size must be at least 1; received {self.size}.")
+
+    def divide(self, text: str) -> list[str]:
+        """Return groups of `size` sentences."""
+        sentences: list[str] = []
+        for sentence in filter(None, _SENTENCE_END.split(text.strip())):
+            if sentences and min(len(sentence.split()), len(sentences[-1].split())) < self.min_words:
+                sentences[-1] = f"{sentences[-1]} {sentence}"
+            else:
+                sentences.append(sentence)
+        return _join(sentences, self.size)
+
+
+@dataclass(frozen=True, slots=True)
+class FixedWords:
+    """Pieces of a fixed number of words.
+
+    Args:
+        size: Number of words in a strip.
+        min_words: A last piece with fewer words is joined to the one before.
+
+    """
+
+    revision: ClassVar[int] = 1
+
+    size: int = 50
+    min_words: int = 10
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for pieces without a word."""
+        if self.size < 1:
+            raise ConfigError(f"segmenter.size must be at least 1; received {self.size}.")
+
+    def divide(self, text: str) -> list[str]:
+        """Return pieces of `size` words."""
+        words = text.split()
+        pieces = [words[start : start + self.size] for start in range(0, len(words), self.size)]
+        if len(pieces) > 1 and len(pieces[-1]) < self.min_words:
+            pieces[-2:] = [pieces[-2] + pieces[-1]]
+        return [" ".join(piece) for piece in pieces]
+
+
+@dataclass(frozen=True, slots=True)
+class WholePassage:
+    """The whole text as one strip."""
+
+    revision: ClassVar[int] = 1
+
+    def divide(self, text: str) -> list[str]:
+        """Return the text."""
+        return [text] if text.strip() else []
+
+
+def _join(sentences: Sequence[str], size: int) -> list[str]:
+    return [" ".join(sentences[start : start + size]) for start in range(0, len(sentences), size)]

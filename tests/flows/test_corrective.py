@@ -1,0 +1,67 @@
+"""Corrective retrieval through the flows, with the small world's encoder as the evaluator and its own corpus to search in."""
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from conftest import TOWNS, Run
+
+from winnow.artifacts.tables import read_predictions
+
+WORDS = (
+    "strategy=crag", "k=4", "estimator=bi_encoder", "sweep.closed_book_filter=false",
+    "strategy.plan.refinement.segmenter.size=1", "strategy.plan.refinement.segmenter.min_words=1",
+)  # fmt: skip
+
+
+@pytest.mark.slow
+def test_corrective_retrieval_runs_and_other_thresholds_need_no_new_estimate(prepared: Run, tmp_path: Path) -> None:
+    """All actions occur; the trace, the report and `show` tell them; the evaluator is asked once for each pair."""
+    first = prepared("sweep", *WORDS, "strategy.plan.thresholds.upper=0.9999", "strategy.plan.thresholds.lower=0.9").stdout
+    made = int(re.search(r"(\d+) made", first)[1])  # type: ignore[index]
+    assert made > 20
+    (folder,) = (tmp_path / "data/predictions").glob("crag-*")
+    predictions = read_predictions(folder / "predictions.parquet")
+    for prediction in predictions:
+        assert prediction.trace[0].startswith("action: ")
+        roles = {usage.role for usage in prediction.usage}
+        assert ("search" in roles) == (prediction.trace[0] != "action: correct")
+        assert all("#" in strip for strip in prediction.used_ids)
+    shown = prepared("show", f"question={predictions[0].question_id}", *WORDS,
+                     "strategy.plan.thresholds.upper=0.9999", "strategy.plan.thresholds.lower=0.9").stdout  # fmt: skip
+    assert predictions[0].trace[0] in shown
+    again = prepared("sweep", *WORDS, "strategy.plan.thresholds.upper=-1", "strategy.plan.thresholds.lower=-1").stdout
+    actions = Counter(
+        prediction.trace[0]
+        for cell in (tmp_path / "data/predictions").glob("crag-*")
+        for prediction in read_predictions(cell / "predictions.parquet")
+    )
+    assert actions["action: correct"] >= len(predictions)
+    assert int(re.search(r"(\d+) made", again)[1]) <= len(predictions)  # type: ignore[index]  # prompts only
+    prepared("report", *WORDS, "strategy.plan.thresholds.upper=-1", "strategy.plan.thresholds.lower=-1")
+    dry = prepared("sweep", *WORDS, "strategy.plan.thresholds.upper=2", "strategy.plan.search.n=3", "dry_run=true").stdout
+    assert all(role in dry for role in ("estimator", "search", "rewriter", "reader"))
+
+
+@pytest.mark.slow
+def test_the_search_may_have_a_corpus_of_its_own(prepared: Run, tmp_path: Path) -> None:
+    """The stages corpus and index build it as well, and its passages reach the prompt; before, a message says what to run."""
+    facts = [f"On the web, the mayor, the river and the anthem of {town} are well known." for town in TOWNS]
+    rows = [{"_id": f"web{number}", "title": "", "text": text} for number, text in enumerate(facts)]
+    (tmp_path / "web.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    words = [
+        *WORDS, "search=second_half", "corpus@search.corpus=beir", "search.corpus.name=web",
+        f"search.corpus.parser.path={tmp_path}/web.jsonl", "strategy.plan.search.rewriting=''",
+        "strategy.plan.thresholds.upper=2", "strategy.plan.thresholds.lower=2",
+    ]  # fmt: skip
+    failed = prepared("sweep", *words, check=False)
+    assert "python -m flows.index" in failed.stderr or "python -m flows.corpus" in failed.stderr
+    assert "web-" in prepared("corpus", *words).stdout
+    prepared("index", *words)
+    prepared("sweep", *words)
+    (file,) = (tmp_path / "data/predictions").glob("crag-*/predictions.parquet")
+    predictions = read_predictions(file)
+    assert any(prediction.used_ids for prediction in predictions)
+    assert all(strip.startswith("web") for prediction in predictions for strip in prediction.used_ids)
