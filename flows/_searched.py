@@ -16,8 +16,6 @@ def resolve_searched_project(project: Project) -> Project:
 
 
 def list_projects(cfg: DictConfig) -> list[Project]:
-    """Return the project of a configuration and, if its strategy searches another corpus, that of the other corpus."""
+    """Return the project of a configuration and, if searches have a corpus of their own, that of the other corpus."""
     project = Project(cfg)
-    if "search" not in cfg.strategy.get("engines", ()) or "corpus" not in cfg.search:
-        return [project]
-    return [project, resolve_searched_project(project)]
+    return [project, resolve_searched_project(project)] if "corpus" in cfg.search else [project]
