@@ -262,8 +262,7 @@ def render_first_prompts(specs: Sequence[EngineSpec], jobs: Iterable[Job[Any]]) 
         for request in next(job.plan, ()):
             engine = engines[type(request), request.role]
             if isinstance(request, Generate) and isinstance(engine, OpenAIReader) and request.role not in prompts:
-                prompt = engine.render_prompt(request)
-                prompts[request.role] = "" if prompt is None else prompt
+                prompts[request.role] = engine.render_prompt(request) or ""
     return [
         f"The first prompt of the {role}, as its server renders it:\n{prompt}" for role, prompt in prompts.items() if prompt
     ]

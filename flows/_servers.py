@@ -61,14 +61,6 @@ def _is_answering(url: str, server: "subprocess.Popen[bytes]") -> bool:
     return False
 
 
-def find_free_port() -> int:
-    """Return a port of 127.0.0.1 on which no server listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
-
-
 def is_port_free(port: int) -> bool:
     """Return whether no server listens on a port of 127.0.0.1."""
     with socket.socket() as probe:

@@ -44,13 +44,17 @@ def sweep(configs: Sequence[DictConfig]) -> Summary:
     specs = resolve_cells(configs)
     cells = load_cells(specs)
     groups = list(_group_by_engines(cells))
+    unfinished = [_select_unfinished(configs[0], group) for group in groups]
     if configs[0].dry_run:
         counted: set[bytes] = set()
-        rows = [row for group in groups for row in _dry_run(configs[0], group, counted)]
+        rows = [
+            row for group, left in zip(groups, unfinished, strict=True) for row in _dry_run(configs[0], group, left, counted)
+        ]
         notes = [_FILTER_PENDING_NOTE] if is_filter_pending(configs[0]) else []
-        notes += [prompt for group in groups for prompt in _render_first_prompts(configs[0], group)]
+        notes += [
+            prompt for left in unfinished if left for prompt in render_first_prompts(left[0].spec.engines, iter_jobs(left))
+        ]
         return Summary("Dry run: no call was made", rows, "\n".join(notes))
-    unfinished = [_select_unfinished(configs[0], group) for group in groups]
     print_equivalent_cell(configs)
     notes = [_run_cells(configs[0], group) for group in unfinished if group]
     results = read_results(configs[0], specs)
@@ -119,17 +123,13 @@ def _describe_passages(cells: Sequence[LoadedCell], results: Sequence[CellResult
     return " ".join([*notes, f"{short} times fewer than k passages were retrieved."] if short else notes)
 
 
-def _dry_run(cfg: DictConfig, cells: Sequence[LoadedCell], counted: set[bytes]) -> list[dict[str, Any]]:
+def _dry_run(
+    cfg: DictConfig, cells: Sequence[LoadedCell], unfinished: Sequence[LoadedCell], counted: set[bytes]
+) -> list[dict[str, Any]]:
     """Return the estimated calls and costs of a group of cells, one row per role, without calls that other groups counted."""
-    unfinished = _select_unfinished(cfg, cells)
     counts = {"cells": len(cells), "finished": len(cells) - len(unfinished)}
     rows = build_dry_run_rows(cfg, cells[0].spec.engines, lambda: iter_jobs(unfinished) if unfinished else (), counted)
     return [counts | row for row in rows]
-
-
-def _render_first_prompts(cfg: DictConfig, cells: Sequence[LoadedCell]) -> list[str]:
-    unfinished = _select_unfinished(cfg, cells)
-    return render_first_prompts(cells[0].spec.engines, iter_jobs(unfinished)) if unfinished else []
 
 
 main = make_main(sweep, grid=True, dry_run=True, seeds="each")

@@ -10,8 +10,8 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from prefect.testing.utilities import prefect_test_harness
 
 from flows import _prefect
-from flows._servers import find_free_port
 from winnow.errors import ConfigError, ServerUnavailableError
+from winnow.readers.child_processes import find_free_port
 from winnow.records import Outcome
 
 pytestmark = pytest.mark.slow

@@ -13,9 +13,10 @@ from conftest import ROOT, environment
 from mlflow import MlflowClient
 from pages import copy_project, read_all, run_script
 
-from flows._servers import find_free_port, run_server
+from flows._servers import run_server
 from flows.demo import prefect_server
 from winnow.artifacts.tables import read_predictions
+from winnow.readers.child_processes import find_free_port
 from winnow.readers.local import LocalReader
 from winnow.readers.openai_chat import OpenAIReader
 from winnow.readers.pacing import Pacing

@@ -59,6 +59,11 @@ def test_a_sweep_over_an_api_is_repeatable_and_never_shows_its_key(prepared: Run
         outputs.append(prepared("sweep", "-m", *words, "dry_run=true", small=False, **env))
         assert re.search(r"0\.000\d to 0\.000\d", outputs[-1].stdout)
         calls = server.calls
+        rendered = [*data(world), *api(url, "k=2", "reader.engine.dialect=vllm", "dry_run=true")]
+        outputs.append(prepared("sweep", *rendered, small=False, **env))
+        assert "The first prompt of the reader, as its server renders it:" in outputs[-1].stdout
+        assert "<assistant>" in outputs[-1].stdout
+        assert server.calls == calls
         outputs.append(prepared("sweep", "-m", *words, small=False, **env))
         assert server.calls > calls
         assert "dollars" in outputs[-1].stdout

@@ -128,7 +128,7 @@ def test_another_version_of_a_server_is_an_error(tmp_path: Path, caplog: pytest.
         run(right, tmp_path, ask(Generate(MESSAGES, Decoding())))
         with caplog.at_level(logging.WARNING):
             run(OpenAIReader("m", "m", url, dialect="vllm"), tmp_path, ask(Generate(MESSAGES, Decoding(5))))
-        assert "set reader.engine.version=0.11, which makes all calls anew" in caplog.text
+        assert "set reader.engine.version=0.11, which makes new calls" in caplog.text
 
 
 def test_a_server_that_reports_no_version_is_not_taken_for_the_right_one(

@@ -119,10 +119,10 @@ def test_what_changes_replies_is_part_of_the_identity(start: ServerProcess, tmp_
     with_template = files.identity
     template.write_text("two")
     assert files.identity != with_template
-    address = start.require_address(str(model))
+    address = start.use(str(model)).require_address()
     make_tiny_causal_lm(tmp_path / "lm", ["a b"], seed=5)
     assert replace(reader).identity != before
-    assert start.require_address(str(model)) != address  # the running server has the former weights
+    assert start.use(str(model)).require_address() != address  # the running server has the former weights
 
 
 def test_a_version_that_cannot_be_read_is_an_error() -> None:
@@ -164,7 +164,7 @@ USER = """
 import sys, time
 from winnow.readers.server_process import ServerProcess
 start = ServerProcess({command!r}, folder={folder!r}, timeout=60)
-print(start.require_address("m"), flush=True)
+print(start.use("m").require_address(), flush=True)
 sys.stdin.read()
 """
 
@@ -220,7 +220,7 @@ import sys
 from winnow.readers import server_process
 server_process.exit_on_signals()
 command = ["bash", "-c", {" ".join(COMMAND)!r} + " & wait"]
-print(server_process.ServerProcess(command, folder={str(tmp_path)!r}, timeout=60).require_address("m"), flush=True)
+print(server_process.ServerProcess(command, folder={str(tmp_path)!r}, timeout=60).use("m").require_address(), flush=True)
 sys.stdin.read()
 """
     process = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -258,13 +258,13 @@ def test_a_starting_server_keeps_no_other_engine_waiting(start: ServerProcess, t
 
 def test_the_state_of_another_server_is_not_trusted(start: ServerProcess, tmp_path: Path) -> None:
     """A state file that is damaged, or whose process id belongs to another process, starts a new server."""
-    address = start.require_address("m")
+    address = start.use("m").require_address()
     release_servers()
     state = next(tmp_path.rglob("users.lock")).with_name("state.json")
     for text in ("{", "[]", '{"pid": 1, "start": "7", "port": 9}'):
         server_process._USED.clear()
         state.write_text(text)
-        address = start.require_address("m")
+        address = start.use("m").require_address()
         assert is_up(address)
         release_servers()
         assert not is_up(address)

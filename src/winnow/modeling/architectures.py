@@ -10,7 +10,10 @@ from typing import Any
 from winnow.identity import parse_model_name
 
 TESTED = ("gemma", "gpt2", "gpt_neox", "llama", "mistral", "phi3", "qwen2", "qwen3")
-"""Architectures whose results are compared with PyTorch's by tests/readers/test_openvino.py."""
+"""Architectures whose results are compared with PyTorch's by tests/readers/test_openvino.py.
+
+A change of what is supported changes what runtime "auto" computes, and raises `LocalReader.revision`.
+"""
 _LENGTH_DEPENDENT = ("dynamic", "longrope", "su", "yarn")
 """Kinds of rotary positions that treat long texts otherwise than the traced one, or that no test covers."""
 

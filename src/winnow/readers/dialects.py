@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from winnow.errors import ConfigError, ReaderError
+from winnow.readers.openai_protocol import encode_messages
 from winnow.records import Likelihood, Message, Score, Usage
 
 _REPLACED = -9999.0
@@ -34,16 +35,21 @@ class Dialect:
     has_likelihoods: ClassVar[bool] = False
     is_greedy_only: ClassVar[bool] = False
 
-    async def read_version(self, ask: Ask) -> str:
-        """Return the version that the server reports."""
-        raise NotImplementedError
+    async def read_version(self, ask: Ask) -> str | None:  # noqa: ARG002 (for subclasses)
+        """Return the version that the server reports, or None if it reports none."""
+        return None
 
     async def render(self, ask: Ask, model: str, messages: Sequence[Message]) -> str | None:  # noqa: ARG002 (for subclasses)
         """Return the prompt that the server makes of messages by its chat template, or None if it does not say."""
         return None
 
     async def score(
-        self, ask: Ask, model: str, request: Likelihood, end_token: str, check_model: Callable[[str], None]
+        self,
+        ask: Ask,  # noqa: ARG002 (for subclasses)
+        model: str,
+        request: Likelihood,  # noqa: ARG002
+        end_token: str,  # noqa: ARG002
+        check_model: Callable[[str], None],  # noqa: ARG002
     ) -> Score:
         """Compute the likelihood of a continuation in nats.
 
@@ -58,7 +64,7 @@ class Dialect:
             ReaderError: If the server returns no log-probabilities, or those of another model.
 
         """
-        raise NotImplementedError
+        raise ReaderError(f"The server of {model} computes no likelihoods.")
 
 
 @dataclass(frozen=True)
@@ -113,7 +119,7 @@ class Vllm(Dialect):
         """Return the tokens of messages with the chat template, up to where the reply begins."""
         body = {
             "model": model,
-            "messages": [{"role": message.role, "content": message.content} for message in messages],
+            "messages": encode_messages(messages),
             "add_generation_prompt": True,
         }
         return [int(token) for token in (await ask("/tokenize", body))["tokens"]]
@@ -131,8 +137,7 @@ class LlamaCpp(Dialect):
 
     async def render(self, ask: Ask, model: str, messages: Sequence[Message]) -> str | None:  # noqa: ARG002 (it has one model)
         """Return the prompt that the server makes of messages."""
-        body = {"messages": [{"role": message.role, "content": message.content} for message in messages]}
-        return str((await ask("/apply-template", body))["prompt"])
+        return str((await ask("/apply-template", {"messages": encode_messages(messages)}))["prompt"])
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ class OpenAIConnection:
 
     def read_version(self) -> str | None:
         """Return the version that the server reports, or None if it reports none or does not run."""
-        return _run(self.dialect.read_version(self._ask_once)) if self.dialect.has_version else None
+        return _run(self.dialect.read_version(self._ask_once))
 
     def render(self, messages: Sequence[Message]) -> str | None:
         """Return the prompt that the server makes of messages, or None if it does not say or does not run."""

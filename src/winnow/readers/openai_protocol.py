@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 from winnow.errors import CallRefusedError, ConfigError, ReaderError
 from winnow.keys import compute_request_key
-from winnow.records import Generate, Generation, Likelihood, TooLong, Usage
+from winnow.records import Generate, Generation, Likelihood, Message, TooLong, Usage
 
 if TYPE_CHECKING:
     import openai
@@ -124,7 +124,7 @@ class ChatProtocol:
         decoding = request.decoding
         body: dict[str, Any] = {
             "model": self.model,
-            "messages": [{"role": message.role, "content": message.content} for message in request.messages],
+            "messages": encode_messages(request.messages),
             self.max_tokens_field: decoding.max_new_tokens,
             "temperature": decoding.temperature,
         }
@@ -264,6 +264,11 @@ def _is_same_model(expected: str, served: str) -> bool:
         PurePosixPath(re.split("[@:]", name)[0]).name.removesuffix(".gguf").removesuffix("-latest") for name in names
     )
     return served_base == expected_base or bool(_VERSION_SUFFIX.fullmatch(served_base.removeprefix(expected_base)))
+
+
+def encode_messages(messages: Sequence[Message]) -> list[dict[str, str]]:
+    """Return messages as the chat protocol writes them."""
+    return [{"role": message.role, "content": message.content} for message in messages]
 
 
 def estimate_max_usage(request: Generate | Likelihood, samples: int = 1) -> Usage:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from winnow.errors import ConfigError, ServerUnavailableError
 from winnow.readers.openai_connection import OpenAIConnection
-from winnow.readers.server_process import ServerProcess, exit_on_signals
+from winnow.readers.server_process import ServerProcess, ServerUse, exit_on_signals
 
 _log = logging.getLogger(__name__)
 
@@ -35,6 +35,7 @@ class ServerPreparation:
     path: str
     version: str
     _result: asyncio.Future[None] | None = field(default=None, repr=False)
+    _use: ServerUse | None = field(default=None, repr=False)
     _is_ready: bool = False
 
     def __post_init__(self) -> None:
@@ -66,15 +67,15 @@ class ServerPreparation:
 
     def release(self) -> None:
         """Release a started server."""
-        self._result, self._is_ready = None, False
-        if self.start is not None:
-            self.start.release(self.path)
+        use, self._use, self._result, self._is_ready = self._use, None, None, False
+        if use is not None:
+            use.close()
 
     def add_log(self, error: Exception) -> Exception:
         """Return an error of a call with the end of the log of a started server that cannot be reached."""
-        if self.start is None or not self._is_ready or not isinstance(error, ServerUnavailableError):
+        if self._use is None or not self._is_ready or not isinstance(error, ServerUnavailableError):
             return error
-        text = f"{error}{self.start.describe_failure(self.path)}"
+        text = f"{error}{self._use.describe_failure()}"
         return ServerUnavailableError(self.connection.protocol.mask_api_key(text))
 
     def _prepare(self, loop: asyncio.AbstractEventLoop, result: asyncio.Future[None]) -> None:
@@ -84,7 +85,8 @@ class ServerPreparation:
             if self.start is None:
                 self._check_version()
             else:
-                address = self.start.require_address(self.path)
+                self._use = self.start.use(self.path)
+                address = self._use.require_address()
                 self.connection.protocol = replace(self.connection.protocol, base_url=address)
         except Exception as error:
             failure = error
@@ -113,5 +115,5 @@ class ServerPreparation:
         if version and not self.version:
             _log.warning(
                 "%s has version %s, which is not part of the identity, so that another version would not make new calls. To "
-                "add it, set reader.engine.version=%s, which makes all calls anew.", address, version, version,
+                "add it, set reader.engine.version=%s, which makes new calls.", address, version, version,
             )  # fmt: skip

@@ -43,7 +43,7 @@ _VERSION_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class ServerProcess:
-    """How to start a server, which is stopped when the last process that uses it ends.
+    """How to start a server, which is stopped when its last use ends.
 
     Args:
         command: Words of the command. "{base}" stands for the folder or hub name of the model, "{revision}" for its commit on
@@ -97,33 +97,13 @@ class ServerProcess:
         version = read_version(tuple(self.version))
         return "-".join([Path(str(self.command[0])).name, *([version] if version else []), digest])
 
-    def require_address(self, base: str) -> str:
-        """Return the address of the server of a model, which is started unless it runs already.
-
-        The server is used until `release`, or until this process ends.
-
-        Raises:
-            ServerUnavailableError: If the server ends or is not ready in time.
-
-        """
+    def use(self, base: str) -> ServerUse:
+        """Begin a use of the server of a model, which ends with `close`, or with this process."""
         key = (self._compute_key(base), os.getpid())
         with _LOCK:
-            use = _USED.setdefault(key, _Use(self, base, Path(self.folder) / key[0]))
+            use = _USED.setdefault(key, ServerUse(self, base, Path(self.folder) / key[0]))
             use.count += 1
-        return use.require_address()
-
-    def release(self, base: str) -> None:
-        """End the use that a call of `require_address` began, and stop the server if that was the last one."""
-        use = _USED.get((self._compute_key(base), os.getpid()))
-        if use is not None and use.count:
-            use.count -= 1
-            if not use.count:
-                use.release()
-
-    def describe_failure(self, base: str) -> str:
-        """Return the state of the server and the end of its log, for errors of calls."""
-        use = _USED.get((self._compute_key(base), os.getpid()))
-        return "" if use is None else use.describe_failure()
+        return use
 
     def _compute_key(self, base: str) -> str:
         """Compute the name of the server's folder, which differs if the weights changed, and on every host."""
@@ -132,12 +112,14 @@ class ServerProcess:
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
     def get_model_name(self, base: str) -> str:
-        """Return the name by which the server knows the model: the word of the command that contains it."""
-        words = [word for word in self.build_command(base, 0, only_model=True) if word]
-        return words[0] if words else base
+        """Return the name by which the server knows the model: the word of the command that is the model."""
+        for template, word in zip(self.command, self.build_command(base, 0), strict=True):
+            if template in ("{base}", "{pinned}"):
+                return word
+        return base
 
-    def build_command(self, base: str, port: int, *, only_model: bool = False) -> list[str]:
-        """Return the words of the command for a model and a port, or only those that name the model.
+    def build_command(self, base: str, port: int) -> list[str]:
+        """Return the words of the command for a model and a port.
 
         Raises:
             ConfigError: If the model has a commit and no word of the command says which.
@@ -153,8 +135,6 @@ class ServerProcess:
                     f"The server would load the newest weights of {name.name} instead of those of {name.revision}: "
                     f"reader.engine.start.command={words} must contain {{revision}} or {{pinned}}."
                 )
-        if only_model:
-            words = [word for word in words if word in ("{base}", "{pinned}")]
         for placeholder, value in values.items():
             words = [word.replace(f"{{{placeholder}}}", value) for word in words]
         return words
@@ -194,7 +174,7 @@ def _digest_files(command: Sequence[str]) -> list[str]:
     return words
 
 
-class _Use:
+class ServerUse:
     """The use of one server by this process, by as many readers as `count` says. A lock tells other processes of it."""
 
     def __init__(self, settings: ServerProcess, base: str, folder: Path) -> None:
@@ -208,7 +188,12 @@ class _Use:
         self._state: dict[str, Any] = {}
 
     def require_address(self) -> str:
-        """Return the address of the running server; start it if none runs."""
+        """Return the address of the running server; start it if none runs.
+
+        Raises:
+            ServerUnavailableError: If the server ends or is not ready in time.
+
+        """
         with self._lock:
             if self._users is None or not is_alive(self._state):
                 self.folder.mkdir(parents=True, exist_ok=True)
@@ -220,8 +205,15 @@ class _Use:
                 self._wait_until_ready()
         return f"http://127.0.0.1:{self._state['port']}/v1"
 
+    def close(self) -> None:
+        """End the use by one reader, and release the server if it was the last one."""
+        self.count -= 1
+        if self.count <= 0:
+            self.release()
+
     def release(self) -> None:
         """Stop the server unless another process uses it."""
+        self.count = 0
         if self._users is None:
             return
         with self._exclusively():
@@ -254,9 +246,6 @@ class _Use:
         if self._users is None:
             self._users = os.open(self.folder / "users.lock", os.O_CREAT | os.O_RDWR, 0o644)
             fcntl.flock(self._users, fcntl.LOCK_SH)
-            if not any(use is self for use in _REGISTERED):
-                _REGISTERED.append(self)
-                atexit.register(self.release)
 
     def _read_state(self) -> dict[str, Any]:
         """Return process, start time and port of the server, or nothing if there is no readable state."""
@@ -313,17 +302,16 @@ class _Use:
 
 
 _LOCK = threading.Lock()
-_USED: dict[tuple[str, int], _Use] = {}
-"""Servers that a process uses, by their key and the process."""
-_REGISTERED: list[_Use] = []
-"""Servers that are released when this process ends."""
+_USED: dict[tuple[str, int], ServerUse] = {}
+"""Servers that a process uses, by their key and the process; a forked process inherits those of its parent."""
 
 
+@atexit.register
 def release_servers() -> None:
     """Release all servers that this process uses, as happens when it ends."""
-    for use in _REGISTERED:
-        use.count = 0
-        use.release()
+    for (_, process), use in _USED.items():
+        if process == os.getpid():
+            use.release()
 
 
 def exit_on_signals() -> None:

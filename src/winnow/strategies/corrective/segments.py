@@ -4,7 +4,6 @@ Sentences end at ".", "?" or "!" followed by white space. Abbreviations divide t
 """
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -49,7 +48,7 @@ class SentenceGroups:
                 sentences[-1] = f"{sentences[-1]} {sentence}"
             else:
                 sentences.append(sentence)
-        return _join(sentences, self.size)
+        return [" ".join(sentences[start : start + self.size]) for start in range(0, len(sentences), self.size)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +89,3 @@ class WholePassage:
     def divide(self, text: str) -> list[str]:
         """Return the text."""
         return [text] if text.strip() else []
-
-
-def _join(sentences: Sequence[str], size: int) -> list[str]:
-    return [" ".join(sentences[start : start + size]) for start in range(0, len(sentences), size)]
