@@ -169,8 +169,9 @@ def _build_strategy(project: Project) -> Strategy:
 
 
 def _build_labels(cfg: DictConfig, project: Project) -> CellLabels:
-    order = cfg.placement.rule.get("order")
+    order, share = cfg.placement.rule.get("order"), cfg.placement.rule.get("share")
     gold = f"{cfg.placement.name}_{order}" if isinstance(order, int) else cfg.placement.name
+    gold = gold if share is None else f"{gold}_{share:g}"
     return CellLabels(
         strategy=cfg.strategy.name,
         k=int(cfg.k),

@@ -71,8 +71,10 @@ def _joint_inputs(project: Project, training: DictConfig) -> dict[str, Any]:
         engine = project.pinned.identify_settings(cfg.estimator.engine)
         inputs["estimator"] = {name: value for name, value in engine.items() if name not in _SCORING_ONLY}
         inputs["base"] = project.pinned.identify_model(str(cfg.estimator.base))
+    if "generator" in training:
+        inputs["generator"] = training.generator
     if training.teacher is None:
-        return {**inputs, "generator": training.generator}
+        return inputs
     teacher = training.teacher
     if teacher.reader.get("joint"):
         raise ConfigError(

@@ -1,8 +1,10 @@
 """Train a relevance estimator and a generator together (RE-RAG), or a generator alone (RAG, fusion-in-decoder).
 
-No relevance labels are used: the estimator is trained on the generator's likelihood of the answer given each context.
+RE-RAG uses no relevance labels: the estimator learns from the generator's likelihood of the answer given each context. The
+evaluator of CRAG (joint=crag_evaluator) is an estimator that learns from labels.
 
     python -m flows.train_joint estimator=cross_encoder                       # a frozen teacher (conf/joint/frozen.yaml)
+    python -m flows.train_joint estimator=cross_encoder joint=crag_evaluator  # labels: passages with and without the answer
     python -m flows.train_joint joint=re_rag estimator=t5                     # both are trained
     torchrun --nproc_per_node=4 -m flows.train_joint joint=re_rag estimator=t5
 """
@@ -60,6 +62,9 @@ def _train(project: Project, artifact: Artifact) -> None:
     data = cfg.joint.data
     train = _load_groups(project, data.split, data.questions, data.contexts)
     dev = _load_groups(project, data.dev, data.dev_questions, data.dev_contexts)
+    if "pairs" in data:
+        pairs = build(data.pairs)
+        train, dev = pairs.select(train), pairs.select(dev)
     if cfg.joint.teacher is not None:
         train, dev = _add_teacher_outputs(project, train, dev)
     settings = build(cfg.joint.settings)
@@ -90,7 +95,7 @@ def _build_models(cfg: DictConfig) -> dict[str, Any]:
     if "estimator" in cfg.joint.trainable:
         engine = {"path": str(cfg.estimator.base), "dtype": "float32", "device": device, "runtime": "torch"}
         models["estimator"] = build(cfg.estimator.engine, **engine)
-    if cfg.joint.teacher is None:
+    if "generator" in cfg.joint.trainable:
         models["generator"] = build(cfg.joint.generator, dtype="float32", device=device)
     return models
 

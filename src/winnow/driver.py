@@ -220,7 +220,7 @@ class Driver:
         if isinstance(result, Generation) and waiter.dropped and isinstance(waiter.request, Generate):
             active.dropped += waiter.dropped
             result = replace(result, dropped=waiter.dropped, passages=waiter.request.passages)
-        elif isinstance(result, Failed) and isinstance(waiter.request, Generate) and not waiter.request.may_fail:
+        elif isinstance(result, Failed) and isinstance(waiter.request, Generate | Estimate) and not waiter.request.may_fail:
             raise CallRefusedError(
                 f"A call of {active.tag} was refused in an earlier run or for another plan: {result.reason} "
                 "`winnow ledger prune --failed` deletes refused calls, so that they are requested again."

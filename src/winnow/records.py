@@ -222,6 +222,7 @@ class Estimate:
     question: str
     text: str
     title: str = ""
+    may_fail: bool = field(default=False, compare=False)  # whether the plan receives Failed if there is no score
 
 
 @dataclass(frozen=True, slots=True)

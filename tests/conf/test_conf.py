@@ -25,7 +25,7 @@ def test_every_choice_composes_and_builds(group: str, name: str) -> None:
     """Each `_target_` of the choice is found and takes its settings."""
     if name in LAUNCHERS:
         pytest.importorskip(LAUNCHERS[name], reason="the extra `cluster` is not installed")
-    cfg = compose([f"{group}=[{name}]" if group == "metric" else f"{group}={name}"])
+    cfg = compose([f"{group}=[{name}]" if group in ("metric", "evaluator") else f"{group}={name}"])
     check_choices(cfg)
     check_settings(cfg)
     for node in _targets(cfg[group] if group in cfg else cfg):
@@ -35,7 +35,7 @@ def test_every_choice_composes_and_builds(group: str, name: str) -> None:
 def _objects(cfg: DictConfig, target: str) -> dict[str, object]:
     """What the flows hand to a class beside its settings."""
     name = target.rpartition(".")[2]
-    if ".strategies." in target and name != "Prompt":
+    if ".strategies." in target and "prompt" in inspect.signature(import_component_class(target)).parameters:
         return {"prompt": build(cfg.prompt), "decoding": build(cfg.decoding)}
     if ".readers." in target and {"path", "name"} <= inspect.signature(import_component_class(target)).parameters.keys():
         return {"path": "somewhere", "name": "x"}
@@ -43,7 +43,12 @@ def _objects(cfg: DictConfig, target: str) -> dict[str, object]:
         return {"path": "somewhere"} if "base" in cfg.estimator else {}
     if name == "LocalSearch":
         return {"searcher": None, "passages": None, "identity": "x"}
-    learners = {"ReRag": {"estimator": None}, "Rag": {"generator": None}, "Fid": {"generator": None}}
+    learners = {
+        "ReRag": {"estimator": None},
+        "RelevanceRegression": {"estimator": None},
+        "Rag": {"generator": None},
+        "Fid": {"generator": None},
+    }
     return learners.get(name, {})
 
 

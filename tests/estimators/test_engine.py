@@ -8,11 +8,12 @@ import pytest
 from numpy.typing import NDArray
 
 from winnow.driver import Driver, Job
-from winnow.errors import ConfigError
+from winnow.errors import CallRefusedError, ConfigError, ModelError
 from winnow.estimators.engine import EstimatorEngine
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
 from winnow.records import Decoding, Generate, Passage
+from winnow.strategies.corrective.evaluators import EstimatedRelevance
 from winnow.strategies.relevance import estimate_relevance
 from winnow.testing import make_context, make_question
 
@@ -43,6 +44,32 @@ def test_added_contexts_alone_are_scored(tmp_path: Path) -> None:
         assert outcome.result == tuple(float(n) for n in range(1, count + 1))
         scored.append(len(estimator.scored))
     assert scored == [3, 2, 0]
+
+
+class Broken(Lengths):
+    """Gives NaN for a text of three characters, as an estimator in half precision may."""
+
+    def score(self, pairs: Sequence[tuple[str, Passage]]) -> NDArray[np.float32]:
+        """Score, or raise the error of an estimator that gives NaN."""
+        if any(len(passage.text) == 3 for _, passage in pairs):
+            raise ModelError("it gave NaN")
+        return super().score(pairs)
+
+
+def test_a_pair_without_a_score_fails_alone_if_the_plan_can_do_without_it(tmp_path: Path) -> None:
+    """The others are scored; a plan that needs every score ends, also if the failure is in the ledger."""
+    contexts = [make_context(n, "x" * n) for n in range(1, 6)]
+    with SqliteStore(tmp_path / "ledger.sqlite") as ledger:
+        engines = build_engine_map(EstimatorEngine(Broken(), "broken"))
+        evaluate = EstimatedRelevance().evaluate(make_question(), [context.passage for context in contexts])
+        (outcome,) = Driver(engines, ledger).run([Job("q", evaluate)])
+        assert outcome.result.failed == 1
+        assert [score == -1.0 for score in outcome.result.scores] == [False, False, True, False, False]
+        with pytest.raises(CallRefusedError, match="was refused in an earlier run or for another plan: it gave NaN"):
+            list(Driver(engines, ledger).run([Job("q", estimate_relevance(make_question(), contexts))]))
+        more = [*contexts, make_context(7, "yyy")]
+        with pytest.raises((ModelError, CallRefusedError)):
+            list(Driver(engines, ledger).run([Job("q", estimate_relevance(make_question(), more))]))
 
 
 def test_other_requests_are_refused() -> None:

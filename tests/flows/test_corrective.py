@@ -10,16 +10,17 @@ from conftest import TOWNS, Run
 
 from winnow.artifacts.tables import read_predictions
 
+CORRECTION = "strategy.plan.correction"
 WORDS = (
     "strategy=crag", "k=4", "estimator=bi_encoder", "sweep.closed_book_filter=false",
-    "strategy.plan.refinement.segmenter.size=1", "strategy.plan.refinement.segmenter.min_words=1",
+    f"{CORRECTION}.refinement.segmenter.size=1", f"{CORRECTION}.refinement.segmenter.min_words=1",
 )  # fmt: skip
 
 
 @pytest.mark.slow
 def test_corrective_retrieval_runs_and_other_thresholds_need_no_new_estimate(prepared: Run, tmp_path: Path) -> None:
     """All actions occur; the trace, the report and `show` tell them; the evaluator is asked once for each pair."""
-    first = prepared("sweep", *WORDS, "strategy.plan.thresholds.upper=0.9999", "strategy.plan.thresholds.lower=0.9").stdout
+    first = prepared("sweep", *WORDS, f"{CORRECTION}.thresholds.upper=0.9999", f"{CORRECTION}.thresholds.lower=0.9").stdout
     made = int(re.search(r"(\d+) made", first)[1])  # type: ignore[index]
     assert made > 20
     (folder,) = (tmp_path / "data/predictions").glob("crag-*")
@@ -30,9 +31,9 @@ def test_corrective_retrieval_runs_and_other_thresholds_need_no_new_estimate(pre
         assert ("search" in roles) == (prediction.trace[0] != "action: correct")
         assert all("#" in strip for strip in prediction.used_ids)
     shown = prepared("show", f"question={predictions[0].question_id}", *WORDS,
-                     "strategy.plan.thresholds.upper=0.9999", "strategy.plan.thresholds.lower=0.9").stdout  # fmt: skip
+                     f"{CORRECTION}.thresholds.upper=0.9999", f"{CORRECTION}.thresholds.lower=0.9").stdout  # fmt: skip
     assert predictions[0].trace[0] in shown
-    again = prepared("sweep", *WORDS, "strategy.plan.thresholds.upper=-1", "strategy.plan.thresholds.lower=-1").stdout
+    again = prepared("sweep", *WORDS, f"{CORRECTION}.thresholds.upper=-1", f"{CORRECTION}.thresholds.lower=-1").stdout
     actions = Counter(
         prediction.trace[0]
         for cell in (tmp_path / "data/predictions").glob("crag-*")
@@ -40,8 +41,8 @@ def test_corrective_retrieval_runs_and_other_thresholds_need_no_new_estimate(pre
     )
     assert actions["action: correct"] >= len(predictions)
     assert int(re.search(r"(\d+) made", again)[1]) <= len(predictions)  # type: ignore[index]  # prompts only
-    prepared("report", *WORDS, "strategy.plan.thresholds.upper=-1", "strategy.plan.thresholds.lower=-1")
-    dry = prepared("sweep", *WORDS, "strategy.plan.thresholds.upper=2", "strategy.plan.search.n=3", "dry_run=true").stdout
+    prepared("report", *WORDS, f"{CORRECTION}.thresholds.upper=-1", f"{CORRECTION}.thresholds.lower=-1")
+    dry = prepared("sweep", *WORDS, f"{CORRECTION}.thresholds.upper=2", f"{CORRECTION}.search.n=3", "dry_run=true").stdout
     assert all(role in dry for role in ("estimator", "search", "rewriter", "reader"))
 
 
@@ -53,8 +54,8 @@ def test_the_search_may_have_a_corpus_of_its_own(prepared: Run, tmp_path: Path) 
     (tmp_path / "web.jsonl").write_text("\n".join(map(json.dumps, rows)))
     words = [
         *WORDS, "search=second_half", "corpus@search.corpus=beir", "search.corpus.name=web",
-        f"search.corpus.parser.path={tmp_path}/web.jsonl", "strategy.plan.search.rewriting=''",
-        "strategy.plan.thresholds.upper=2", "strategy.plan.thresholds.lower=2",
+        f"search.corpus.parser.path={tmp_path}/web.jsonl", f"{CORRECTION}.search.rewriting=''",
+        f"{CORRECTION}.thresholds.upper=2", f"{CORRECTION}.thresholds.lower=2",
     ]  # fmt: skip
     failed = prepared("sweep", *words, check=False)
     assert "python -m flows.index" in failed.stderr or "python -m flows.corpus" in failed.stderr
@@ -65,3 +66,40 @@ def test_the_search_may_have_a_corpus_of_its_own(prepared: Run, tmp_path: Path) 
     predictions = read_predictions(file)
     assert any(prediction.used_ids for prediction in predictions)
     assert all(strip.startswith("web") for prediction in predictions for strip in prediction.used_ids)
+
+
+@pytest.mark.slow
+def test_an_evaluator_is_trained_evaluated_and_used(prepared: Run, world: Path, tmp_path: Path) -> None:
+    """Training, the page on evaluators with judges, thresholds, and the tables of the paper; repeated, no call is made."""
+    words = [
+        "corpus@search.corpus=beir", "search.corpus.name=web", f"search.corpus.parser.path={world}/corpus.jsonl",
+        "estimator.engine.dtype=float32", "estimator.engine.separate_layers=2", "joint.settings.precision=float32",
+        "joint.settings.epochs=1", "joint.data.questions=6", "joint.data.contexts=6", "joint.data.dev_questions=4",
+        "joint.data.dev_contexts=4", "evaluate_evaluator.k=3", "sweep.limit=4", "decoding.max_new_tokens=4", "k=3",
+    ]  # fmt: skip
+    trained = prepared("train_joint", *words, "experiment=crag/trained").stdout
+    assert "accuracy" in trained
+    assert "squared_error" in trained
+    page = prepared("evaluate_evaluator", *words, "experiment=crag/table4").stdout
+    assert "thresholds.upper=" in page
+    report = (tmp_path / "reports/crag/table4/report.md").read_text()
+    assert re.search(r"\| judge_cot \| its verdict", report)
+    assert "| T5-large (CRAG, PopQA) |  | 84.3 |" in report
+    found = json.loads((tmp_path / "reports/crag/table4/thresholds.json").read_text())
+    assert found["lower"] <= found["upper"]
+    for share in ("slides: 0.5, -0.9", "## Calibration"):
+        assert share in report
+    again = prepared("evaluate_evaluator", *words, "experiment=crag/table4").stdout
+    assert [line for line in again.splitlines() if "┃" in line or "│" in line] == [
+        line for line in page.splitlines() if "┃" in line or "│" in line
+    ]
+    prepared("corpus", *words, "experiment=crag/table3")
+    prepared("index", *words, "experiment=crag/table3")
+    prepared("sweep", *words, "experiment=crag/table3")
+    prepared("report", *words, "experiment=crag/table3")
+    table = (tmp_path / "reports/crag/table3/report.md").read_text()
+    assert "## Beside the paper: CRAG, Table 3" in table
+    assert all(f"crag_without_{name}" in table for name in ("refinement", "rewriting", "selection"))
+    prepared("sweep", *words, "experiment=crag/robustness", "grid.placement.rule.share=[0.0,1.0]")
+    prepared("report", *words, "experiment=crag/robustness", "grid.placement.rule.share=[0.0,1.0]")
+    assert "damaged_1" in (tmp_path / "reports/crag/robustness/report.md").read_text()

@@ -27,10 +27,12 @@ from winnow.retrievers.bm25 import BM25
 from winnow.retrievers.provided import Provided
 from winnow.searchers.local import LocalSearch
 from winnow.testing import make_tiny_causal_lm, make_tiny_encoder, make_tiny_t5
+from winnow.training.evaluator import RelevanceRegression
 from winnow.training.examples import Mix, build_examples
 from winnow.training.generators import Seq2SeqGenerator
 from winnow.training.groups import Group
 from winnow.training.method import Method
+from winnow.training.pair_selection import PairSelection
 from winnow.training.re_rag import ReRag
 
 
@@ -190,6 +192,16 @@ def mixes(_: Path) -> Any:
 def vectors(folder: Path) -> Any:
     model = encoder(folder)
     return [model.encode_queries(TEXTS[-3:]).tolist(), model.encode_passages(PASSAGES[:2]).tolist()]
+
+
+def regression(folder: Path) -> RelevanceRegression:
+    return RelevanceRegression(CrossEncoder(encoder(folder).path, head="pooled", dtype="float32", device="cpu"))
+
+
+def pairs(_: Path) -> Any:
+    groups = [Group(question, tuple(contexts(question))) for question in QUESTIONS]
+    chosen = [PairSelection(1, 2, 1, seed).select(groups) for seed in (1, 2)]
+    return [[[group.question.question_id, [c.passage.passage_id for c in group.contexts]] for group in one] for one in chosen]
 
 
 def re_rag(folder: Path) -> ReRag:

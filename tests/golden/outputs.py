@@ -24,8 +24,10 @@ from model_outputs import (
     local_search,
     losses,
     mixes,
+    pairs,
     provided,
     re_rag,
+    regression,
     search,
     t5,
     trained,
@@ -34,6 +36,7 @@ from model_outputs import (
 )
 from pure import (
     breakdown,
+    damages,
     demonstrations,
     hub_questions,
     judged,
@@ -43,10 +46,12 @@ from pure import (
     prompts,
     splits,
     strategy,
+    verdicts,
     weightings,
     with_files,
 )
 
+from winnow.contexts.damage import Damage
 from winnow.contexts.placement import Placement
 from winnow.contexts.weighting import ContextWeighting
 from winnow.corpora.beir import BeirCorpus
@@ -75,7 +80,7 @@ from winnow.estimators.causal import CausalEstimator
 from winnow.estimators.cross_encoder import CrossEncoder
 from winnow.estimators.t5 import T5Estimator
 from winnow.metrics.answer import Dialect
-from winnow.metrics.breakdowns import AnswerType, GoldRank, MetaField, RetrievalScore
+from winnow.metrics.breakdowns import AnswerType, GoldRank, MetaField, RetrievalScore, TraceEntry
 from winnow.metrics.citation import Citation
 from winnow.metrics.correctness import F1, Accuracy, ExactMatch
 from winnow.metrics.cost import Consumption, Cost
@@ -101,7 +106,8 @@ from winnow.strategies.chain_of_thought import ChainOfThought
 from winnow.strategies.closed_book import ClosedBook
 from winnow.strategies.concat_pf import ConcatPF
 from winnow.strategies.concatenation import Concatenation
-from winnow.strategies.corrective.crag import Crag
+from winnow.strategies.corrective.crag import CorrectiveRetrieval, Crag
+from winnow.strategies.corrective.evaluators import JudgedRelevance
 from winnow.strategies.corrective.searching import KnowledgeSearch
 from winnow.strategies.demonstrations import Shots
 from winnow.strategies.fid import FusionInDecoder
@@ -109,9 +115,11 @@ from winnow.strategies.marginal import Marginal
 from winnow.strategies.pf_concat import PFConcat
 from winnow.strategies.post_fusion import PostFusion
 from winnow.strategies.prompt import Prompt
+from winnow.training.evaluator import RelevanceRegression
 from winnow.training.examples import Mix
 from winnow.training.fid import Fid
 from winnow.training.generators import CausalGenerator, Seq2SeqGenerator
+from winnow.training.pair_selection import PairSelection
 from winnow.training.rag import Rag
 from winnow.training.re_rag import ReRag
 
@@ -119,7 +127,10 @@ STRATEGIES = (ClosedBook, Concatenation, PostFusion, ConcatPF, PFConcat, FusionI
 GOLDENS = [
     *(strategy(component) for component in STRATEGIES),
     strategy(ChainOfThought, template="{contexts} Think. {question}"),
-    strategy(Crag, search=KnowledgeSearch(rewriting="keywords of {question}")),
+    strategy(Crag, correction=CorrectiveRetrieval(search=KnowledgeSearch(rewriting="keywords of {question}"))),
+    Golden(Damage, damages),
+    Golden(JudgedRelevance, verdicts),
+    Golden(PairSelection, pairs),
     Golden(Placement, placements),
     Golden(ContextWeighting, weightings),
     Golden(Prompt, prompts),
@@ -165,6 +176,7 @@ GOLDENS = [
     Golden(Rag, losses(lambda folder: Rag(trained(folder, t5))), 0.05),
     Golden(Fid, losses(lambda folder: Fid(trained(folder, t5))), 0.05),
     Golden(ReRag, losses(re_rag), 0.05),
+    Golden(RelevanceRegression, losses(regression), 0.05),
     Golden(Mix, mixes),
     metric(ExactMatch("m", "m"), ExactMatch("m", "m", dialect="crag")),
     metric(*(F1("m", "m", dialect=dialect) for dialect in get_args(Dialect))),
@@ -186,6 +198,7 @@ GOLDENS = [
     breakdown(MetaField("b", "b", field="list")),
     breakdown(GoldRank("b", "b", upper_bounds=(1, 3))),
     breakdown(RetrievalScore("b", "b", num_bins=2)),
+    breakdown(TraceEntry("b", "b", label="action")),
 ]
 
 

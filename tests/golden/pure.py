@@ -9,6 +9,7 @@ from typing import Any
 from golden import GREEDY, PROMPT, REPLIES, SAMPLED, Golden
 from inputs import QUESTIONS, contexts, write_files
 
+from winnow.contexts.damage import Damage
 from winnow.contexts.placement import Placement
 from winnow.contexts.weighting import ContextWeighting
 from winnow.datasets.hub import HubQuestions
@@ -29,6 +30,7 @@ from winnow.records import (
     Score,
     Search,
 )
+from winnow.strategies.corrective.evaluators import JudgedRelevance, parse_verdict
 from winnow.strategies.demonstrations import Shots
 from winnow.strategies.marginal import Marginal
 from winnow.strategies.vote import Vote
@@ -87,6 +89,20 @@ def placements(_: Path) -> Any:
     rules = [Placement(gold, order) for gold in golds for order in orders]
     placed = [rule.place(question, contexts(question), k) for rule in rules for question in QUESTIONS for k in (2, 4)]
     return [[[c.passage.passage_id for c in one.contexts], one.gold_position, one.provenance] for one in placed]
+
+
+def damages(_: Path) -> Any:
+    rules = [Damage(share, seed) for share in (0.0, 0.5, 1.0) for seed in (1, 2)]
+    placed = [rule.place(question, contexts(question), k) for rule in rules for question in QUESTIONS for k in (2, 4)]
+    return [[c.passage.passage_id for c in one.contexts] for one in placed]
+
+
+def verdicts(_: Path) -> Any:
+    judge = JudgedRelevance("{question} {title} {text}", 8)
+    return [
+        *(run_plan(judge.evaluate(question, [c.passage for c in contexts(question)])) for question in QUESTIONS),
+        [parse_verdict(reply) for reply in REPLIES],
+    ]
 
 
 def weightings(_: Path) -> Any:

@@ -22,6 +22,8 @@ SETTINGS_ONLY = {
     "winnow.readers.server_process.ServerProcess": "how a server is started",
     "winnow.records.Decoding": "the readers that decode have outputs",
     "winnow.strategies.corrective.actions.Thresholds": "the strategy crag has an output",
+    "winnow.strategies.corrective.crag.CorrectiveRetrieval": "the strategy crag has an output",
+    "winnow.strategies.corrective.evaluators.EstimatedRelevance": "the strategy crag has an output",
     "winnow.strategies.corrective.refinement.Refinement": "the strategy crag has an output",
     "winnow.strategies.corrective.searching.KnowledgeSearch": "the strategy crag has an output",
     "winnow.strategies.corrective.segments.SentenceGroups": "the strategy crag has an output",

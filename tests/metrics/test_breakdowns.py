@@ -4,7 +4,7 @@ import pytest
 
 from winnow.errors import ConfigError
 from winnow.metrics.base import Sample, collect_inputs
-from winnow.metrics.breakdowns import AnswerType, GoldRank, MetaField, RetrievalScore, classify_answer
+from winnow.metrics.breakdowns import AnswerType, GoldRank, MetaField, RetrievalScore, TraceEntry, classify_answer
 from winnow.metrics.unknown import Unknown
 from winnow.records import Prediction, Question
 from winnow.testing import make_context
@@ -23,6 +23,13 @@ def test_by_meta_field() -> None:
         ConfigError, match=r"breakdown.field='prop' is not in the metadata of the questions. Available fields: list."
     ):
         MetaField("list", "topic", "prop").assign_groups(samples)
+
+
+def test_by_an_entry_of_the_trace() -> None:
+    """The text behind the label in its first entry; strategies that record none are "none"."""
+    traces = (("action: correct", "action: later"), ("query: x", "action: ambiguous"), ("reaction: no",), ())
+    samples = [Sample(Question("q", "?", ("a",)), Prediction("q", "x", False, trace=trace)) for trace in traces]
+    assert TraceEntry("action", "action").assign_groups(samples) == ["correct", "ambiguous", "none", "none"]
 
 
 def test_by_gold_rank() -> None:

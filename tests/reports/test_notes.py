@@ -5,7 +5,7 @@ from dataclasses import replace
 from winnow.metrics.replies import CutReplies, LongAnswers, Refusals
 from winnow.records import RoleUsage
 from winnow.reports.cells import CellResult
-from winnow.reports.notes import build_reply_notes
+from winnow.reports.notes import build_incident_notes, build_reply_notes
 from winnow.sweeps.labels import CellLabels
 from winnow.testing import make_sample
 
@@ -28,3 +28,18 @@ def test_shares_beyond_two_percent_are_noted_with_the_worst_cell() -> None:
     (note,) = build_reply_notes([cell("a", 2), cell("b", 3), cell("c", 10)], 0)
     assert note.startswith("cut: more than 2% in 2 of 3 cells, at most 10.0 [")
     assert note.endswith("(10/100) (c, k 5, g).")
+
+
+def test_incidents_of_the_traces_are_counted_by_cell() -> None:
+    """A question with two incidents of a kind counts once; cells without any are not named."""
+    traces = [("action: correct",), ("search failed: x", "internal: 1 of 3 strips, none passed the filter"),
+              ("search: no result",), ("search failed: y", "search failed: z")]  # fmt: skip
+    samples = [make_sample("x", n) for n in range(4)]
+    samples = [replace(s, prediction=replace(s.prediction, trace=trace)) for s, trace in zip(samples, traces, strict=True)]
+    affected = CellResult(CellLabels("crag", 5, "retrieved"), samples, METRICS)
+    assert build_incident_notes([cell("a", 2)]) == []
+    assert build_incident_notes([cell("a", 2), affected]) == [
+        "Questions with a failed search: crag retrieved: 2 of 4.",
+        "Questions with a search without a result: crag retrieved: 1 of 4.",
+        "Questions with no strip above the filter: crag retrieved: 1 of 4.",
+    ]

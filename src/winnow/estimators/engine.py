@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from winnow.errors import ConfigError
+from winnow.errors import ConfigError, ModelError
 from winnow.protocols import Estimator
-from winnow.records import Estimate, Passage, Request, Result, Score
+from winnow.records import Estimate, Failed, Passage, Request, Result, Score
 
 
 @dataclass
@@ -69,8 +69,22 @@ class EstimatorEngine:
         pairs = [
             (request.question, Passage(passage_id=request.text, title=request.title, text=request.text)) for request in batch
         ]
-        scores = self.estimator.score(pairs)
-        return [(request, Score(value)) for request, value in zip(batch, scores.tolist(), strict=True)]
+        try:
+            scores = self.estimator.score(pairs).tolist()
+        except ModelError:
+            if not any(request.may_fail for request in batch):
+                raise
+            return [(request, self._score_alone(request, pair)) for request, pair in zip(batch, pairs, strict=True)]
+        return [(request, Score(value)) for request, value in zip(batch, scores, strict=True)]
+
+    def _score_alone(self, request: Estimate, pair: tuple[str, Passage]) -> Score | Failed:
+        """Score one pair; a pair without a score fails if the request allows it."""
+        try:
+            return Score(float(self.estimator.score([pair])[0]))
+        except ModelError as error:
+            if not request.may_fail:
+                raise
+            return Failed(str(error))
 
 
 def _require_estimate(request: Request) -> Estimate:

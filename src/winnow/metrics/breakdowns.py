@@ -138,6 +138,26 @@ _PARTICLES = frozenset({"of", "the", "and", "de", "van", "von"})
 
 
 @dataclass(frozen=True)
+class TraceEntry(Breakdown):
+    """Group questions by what the strategy recorded in its trace, such as the action of corrective retrieval.
+
+    Attributes:
+        label: Label before the colon of the entry, such as "action" for "action: correct".
+
+    """
+
+    revision: ClassVar[int] = 1
+
+    label: str = "action"
+
+    def assign_groups(self, samples: Sequence[Sample]) -> list[str]:
+        """Return the text behind the label in the first entry that has it, or "none"."""
+        prefix = f"{self.label}: "
+        entries = [[entry for entry in sample.prediction.trace if entry.startswith(prefix)] for sample in samples]
+        return [found[0].removeprefix(prefix) if found else "none" for found in entries]
+
+
+@dataclass(frozen=True)
 class AnswerType(Breakdown):
     """Group questions by the form of their first accepted answer; see `classify_answer`."""
 

@@ -8,6 +8,15 @@ REPLY_METRICS = ("empty", "cut", "long", "refused")
 """Names of the metrics that are shares of replies that a strategy may have misread."""
 TOLERATED_SHARE = 0.02
 """Share of such replies in a cell above which the report has a note."""
+INCIDENTS = {
+    "a passage without an evaluation": "evaluation failed",
+    "a failed search": "search failed",
+    "a search without a result": "search: no result",
+    "a refused rewriting": "rewriting failed",
+    "a rewriting without keywords": "rewriting: no keywords",
+    "no strip above the filter": "none passed the filter",
+}
+"""What corrective retrieval goes on without, and the text by which the traces record it."""
 
 
 def build_reply_notes(cells: Sequence[CellResult], seed: int) -> list[str]:
@@ -28,4 +37,17 @@ def build_reply_notes(cells: Sequence[CellResult], seed: int) -> list[str]:
                 f"{metric.heading}: more than {TOLERATED_SHARE:.0%} in {len(exceeding)} of {len(cells)} cells, at most "
                 f"{metric.format(largest)} ({labels.line}, k {labels.k}, {labels.gold})."
             )
+    return notes
+
+
+def build_incident_notes(cells: Sequence[CellResult]) -> list[str]:
+    """Return one note for each kind of incident that the traces record, with the number of questions in each cell."""
+    notes = []
+    for name, text in INCIDENTS.items():
+        counts = [(cell, sum(any(text in entry for entry in s.prediction.trace) for s in cell.samples)) for cell in cells]
+        affected = [
+            f"{cell.labels.line} {cell.labels.gold}: {count} of {len(cell.samples)}" for cell, count in counts if count
+        ]
+        if affected:
+            notes.append(f"Questions with {name}: {'; '.join(affected)}.")
     return notes

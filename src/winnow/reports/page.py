@@ -7,7 +7,7 @@ from pathlib import Path
 from winnow.metrics.base import Sample
 from winnow.reports.cells import CellResult, TableView, build_breakdown_table, build_metrics_table
 from winnow.reports.comparisons import build_comparison_tables
-from winnow.reports.notes import build_reply_notes
+from winnow.reports.notes import build_incident_notes, build_reply_notes
 from winnow.reports.paper import compare_with_paper
 from winnow.reports.plots import plot_against_k, plot_against_position, plot_against_samples, plot_tokens_by_strategy
 from winnow.reports.reported import PaperPart
@@ -97,7 +97,7 @@ def build_report(
     tables += build_comparison_tables(cells, seed)
     if breakdown:
         tables.append(build_breakdown_table(cells, breakdown, seed))
-    notes = build_reply_notes(cells, seed)
+    notes = [*build_reply_notes(cells, seed), *build_incident_notes(cells)]
     if part:
         covered_cells = gold_cells if part.gold_only and gold_cells else cells
         paper_tables, paper_notes = compare_with_paper(part, covered_cells, seed, filtered)

@@ -101,12 +101,12 @@ def _get_heading(cells: Sequence[CellResult], name: str) -> str:
     return name if metric is None else metric.heading
 
 
-def _placement_order(name: str) -> tuple[int, int]:
+def _placement_order(name: str) -> tuple[int, float]:
     """Return a sort key that orders the named placements first, then the numbered ones."""
     if name in _PLACEMENTS:
         return _PLACEMENTS.index(name), 0
     number = name.rpartition("_")[2]
-    return len(_PLACEMENTS), int(number) if number.isdigit() else 0
+    return len(_PLACEMENTS), float(number) if number.replace(".", "", 1).isdigit() else 0.0
 
 
 def _plot_error_bars(

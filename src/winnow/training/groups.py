@@ -14,7 +14,7 @@ from winnow.targets import select_targets
 class Group:
     """A question with its retrieved contexts: one training example of a joint method.
 
-    Training does not read the relevance labels of the contexts (`has_answer`).
+    Only `winnow.training.evaluator` reads the relevance labels of the contexts (`has_answer` and `is_gold`).
 
     Attributes:
         question: Question with every accepted answer.

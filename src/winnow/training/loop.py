@@ -81,7 +81,7 @@ class _Progress:
         batch: Number of batches that this process has finished in the current epoch.
         seconds: Training time in seconds, without evaluation.
         tokens: Number of tokens that all processes have trained on, without padding.
-        best: Highest mean exact match on the development questions so far.
+        best: Highest mean of the method's criterion on the development questions so far.
         best_epoch: Epoch that reached `best`, counted from 1.
         history: Mean metrics on the development questions after each epoch.
 
@@ -342,8 +342,9 @@ class _Loop:
         progress.history.append({"epoch": progress.epoch, **means})
         if means and self.processes.is_main_process:
             self.log({f"dev_{name}": value for name, value in means.items()}, progress.step)
-        if not rows or means.get("em", math.inf) >= progress.best:
-            progress.best, progress.best_epoch = means.get("em", -math.inf), progress.epoch
+        criterion = self.method.criterion
+        if not rows or means.get(criterion, math.inf) >= progress.best:
+            progress.best, progress.best_epoch = means.get(criterion, -math.inf), progress.epoch
             if self.processes.is_main_process:
                 self._save_models(self.best_folder)
         self.checkpoint.save(self.fingerprint, asdict(progress))

@@ -36,6 +36,9 @@ class Method(ABC, Generic[Batch]):
     updates: int = 1
     """Number of optimizer steps on each prepared batch."""
 
+    criterion: str = "em"
+    """Metric of `evaluate` whose mean on the development questions, the higher the better, selects the epoch."""
+
     @property
     @abstractmethod
     def components(self) -> Mapping[str, PairModel]:
@@ -84,7 +87,7 @@ class Method(ABC, Generic[Batch]):
     def evaluate(self, groups: Sequence[Group]) -> list[dict[str, float]]:
         """Compute the metrics of each question, such as "em" (exact match).
 
-        The loop keeps the models of the epoch with the highest mean "em". If several epochs tie, it keeps the latest.
+        The loop keeps the models of the epoch with the highest mean of `criterion`, and of several equal ones the latest.
         """
 
     def state_dict(self) -> dict[str, Any]:

@@ -8,9 +8,24 @@ from typing import Any
 import pytest
 
 from winnow.errors import ConfigError
-from winnow.records import Decoding, Estimate, Failed, Generate, Generation, Pages, Passage, Plan, Request, Score, Search, T
+from winnow.records import (
+    Decoding,
+    Estimate,
+    Failed,
+    Generate,
+    Generation,
+    Message,
+    Pages,
+    Passage,
+    Plan,
+    Request,
+    Score,
+    Search,
+    T,
+)
 from winnow.strategies.corrective.actions import Action, Thresholds, compute_relevance_score
-from winnow.strategies.corrective.crag import Crag
+from winnow.strategies.corrective.crag import CorrectiveRetrieval, Crag
+from winnow.strategies.corrective.evaluators import EstimatedRelevance, JudgedRelevance, parse_verdict
 from winnow.strategies.corrective.refinement import Refinement
 from winnow.strategies.corrective.searching import KnowledgeSearch
 from winnow.strategies.corrective.segments import FixedWords, SentenceGroups, WholePassage
@@ -29,7 +44,7 @@ def to_log_odds(score: float) -> float:
 
 def play(
     plan: Plan[T],
-    scores: Mapping[str, float],
+    scores: Mapping[str, float | None],
     pages: Pages | Failed = Pages(()),
     reply: Callable[[Generate], str | Failed] = lambda _: "Ada",
 ) -> tuple[T, list[Request]]:
@@ -40,7 +55,8 @@ def play(
         served.append(request)
         match request:
             case Estimate():
-                return Score(to_log_odds(scores[request.text]))
+                score = scores[request.text]
+                return Failed("NaN") if score is None else Score(to_log_odds(score))
             case Search():
                 return pages
             case Generate():
@@ -57,10 +73,12 @@ def play(
 
 
 def make_crag(**settings: Any) -> Crag:
-    refinement = Refinement(ONE_SENTENCE, top=2)
-    return replace(Crag(PROMPT, Decoding(), refinement=refinement), **settings)
+    """A strategy whose strips are sentences that are not joined."""
+    correction = CorrectiveRetrieval(refinement=Refinement(ONE_SENTENCE, top=2, join="none"))
+    return Crag(PROMPT, Decoding(), replace(correction, **settings))
 
 
+ESTIMATED = EstimatedRelevance()
 TEXT = "Ada wrote it. It rained. Bob read it."
 SCORES = {TEXT: 0.9, "Ada wrote it.": 0.8, "It rained.": -0.9, "Bob read it.": 0.2}
 WEB = Pages((Passage("w", "", "Eve sang. Nobody came."),))
@@ -199,11 +217,63 @@ def test_the_order_of_strips() -> None:
         ("score", None, ["High one.", "Middle one.", "Low one."]),
         ("original", None, ["Low one.", "High one.", "Middle one."]),
     ):
-        knowledge, served = play(Refinement(ONE_SENTENCE, threshold, 3, order).refine(QUESTION, passages), scores)  # type: ignore[arg-type]
+        knowledge, served = play(
+            Refinement(ONE_SENTENCE, threshold, 3, order, "none").refine(QUESTION, passages, ESTIMATED), scores
+        )  # type: ignore[arg-type]
         assert [strip.text for strip in knowledge.strips] == expected
         assert all(isinstance(request, Estimate) for request in served)
-    knowledge, _ = play(Refinement(ONE_SENTENCE, None, 1).refine(QUESTION, passages), scores)
+    knowledge, _ = play(Refinement(ONE_SENTENCE, None, 1).refine(QUESTION, passages, ESTIMATED), scores)
     assert [(strip.passage_id, strip.title) for strip in knowledge.strips] == [("p#1", "T")]
+
+
+def test_strips_are_joined() -> None:
+    """Successive strips of one passage under its title, or all of them as the authors' code does."""
+    passages = [Passage("p", "T", "One. Two. Three."), Passage("q", "U", "Four.")]
+    scores = {"One.": 0.5, "Two.": -0.9, "Three.": 0.7, "Four.": 0.9}
+    for join, separator, order, expected in (
+        ("passage", " ", "original", [("p#0", "T", "One. Three."), ("q#0", "U", "Four.")]),
+        ("passage", " ", "score", [("q#0", "U", "Four."), ("p#2", "T", "Three. One.")]),
+        ("all", "; ", "score", [("q#0", "", "Four.; Three.; One.")]),
+    ):
+        refinement = Refinement(ONE_SENTENCE, -0.5, 3, order, join, separator)  # type: ignore[arg-type]
+        knowledge, _ = play(refinement.refine(QUESTION, passages, ESTIMATED), scores)
+        assert [(strip.passage_id, strip.title, strip.text) for strip in knowledge.strips] == expected
+        assert (knowledge.kept, knowledge.total) == (3, 4)
+
+
+def test_short_strips_are_not_evaluated() -> None:
+    """They have the score -1, so that they are kept only if scores are not filtered and too few others are left."""
+    passages = [Passage("p", "", "Yes. A long enough one.")]
+    refinement = Refinement(ONE_SENTENCE, None, 2, "score", "none", min_words=4)
+    knowledge, served = play(refinement.refine(QUESTION, passages, ESTIMATED), {"A long enough one.": -0.2})
+    assert [strip.text for strip in knowledge.strips] == ["A long enough one.", "Yes."]
+    assert len(served) == 1
+
+
+def test_a_passage_without_a_score_is_irrelevant_and_counted() -> None:
+    """The question is answered all the same."""
+    scores: dict[str, float | None] = {**SCORES, TEXT: None, "Ada wrote it.": None, **WEB_SCORES}
+    answer, served = play(make_crag().plan(QUESTION, [make_context(1, TEXT)]), scores, WEB)
+    assert answer.trace[:2] == ("action: incorrect", "evaluation failed: 1 of 1 passages")
+    assert last_prompt(served) == "<Eve sang.> Q who?"
+    other = make_context(2, "Other.")
+    answer, _ = play(make_crag().plan(QUESTION, [make_context(1, TEXT), other]), {**scores, "Other.": 0.9}, WEB)
+    assert "internal: 2 of 4 strips, evaluation failed: 1" in answer.trace
+
+
+def test_a_judge_may_be_the_evaluator() -> None:
+    """Its last verdict counts; a reply without one and a refused call are failures."""
+    judge = JudgedRelevance("Q {question} P {title} {text}", 64)
+    replies = {"a": "No wait. Yes.", "b": "no", "c": "perhaps", "d": Failed("moderated"), "e": "Noah said so"}
+    passages = [Passage(name, "T", name) for name in replies]
+    evaluation, served = play(
+        judge.evaluate(QUESTION, passages), {}, reply=lambda request: replies[request.messages[0].content[-1]]
+    )
+    assert evaluation.scores == (1.0, -1.0, -1.0, -1.0, -1.0)
+    assert evaluation.failed == 3
+    assert served[0] == Generate((Message("user", "Q who? P T a"),), Decoding(max_new_tokens=64), role="judge")
+    assert all(isinstance(request, Generate) and request.may_fail and request.role == "judge" for request in served)
+    assert [parse_verdict(text) for text in ("YES!", "yes, no", "not, yesterday", "")] == [1.0, -1.0, None, None]
 
 
 def test_settings_that_select_nothing_are_refused() -> None:
@@ -215,6 +285,9 @@ def test_settings_that_select_nothing_are_refused() -> None:
         (lambda: KnowledgeSearch(rewriting="keywords"), "must have the field {question}"),
         (lambda: SentenceGroups(size=0), "size must be at least 1; received 0"),
         (lambda: FixedWords(size=0), "size must be at least 1; received 0"),
+        (lambda: Refinement(join="some"), "none, passage or all; received 'some'"),  # type: ignore[arg-type]
+        (lambda: JudgedRelevance("{question}?"), "must have the fields {question} and {text}"),
+        (lambda: JudgedRelevance("{question} {text} {answer}"), r"received \['answer', 'question', 'text'\]"),
     ):
         with pytest.raises(ConfigError, match=message):
             build()

@@ -45,11 +45,11 @@ class Thresholds:
         """Raise ConfigError for thresholds in the wrong order and for an unknown action."""
         if not self.lower <= self.upper:
             raise ConfigError(
-                f"strategy.plan.thresholds: lower must not exceed upper; received lower={self.lower} and upper={self.upper}."
+                f"correction.thresholds: lower must not exceed upper; received lower={self.lower} and upper={self.upper}."
             )
         if self.removed not in ("", *Action):
             raise ConfigError(
-                f"strategy.plan.thresholds.removed must be empty or one of {', '.join(Action)}; received {self.removed!r}."
+                f"correction.thresholds.removed must be empty or one of {', '.join(Action)}; received {self.removed!r}."
             )
 
     def choose(self, scores: Sequence[float]) -> Action:

@@ -6,66 +6,89 @@ from typing import ClassVar
 
 from winnow.records import Answer, Context, Decoding, Passage, Plan, Question
 from winnow.strategies.concatenation import Concatenation
-from winnow.strategies.corrective.actions import Action, Thresholds, compute_relevance_score
+from winnow.strategies.corrective.actions import Action, Thresholds
+from winnow.strategies.corrective.evaluators import EstimatedRelevance, Evaluator
 from winnow.strategies.corrective.refinement import Knowledge, Refinement
-from winnow.strategies.corrective.searching import Findings, KnowledgeSearch
+from winnow.strategies.corrective.searching import KnowledgeSearch
 from winnow.strategies.prompt import Prompt
-from winnow.strategies.relevance import estimate_relevance
 from winnow.strategies.vote import Vote
 
 
 @dataclass(frozen=True, slots=True)
-class Crag:
-    """A strategy that evaluates the retrieved passages, refines the relevant ones and searches for what is missing.
-
-    The evaluator is the estimator of the configuration, whose log-odds are scaled to [-1, 1]. The reader is prompted once,
-    with the internal knowledge (refined passages) before the external one (refined search results). Without any knowledge it
-    is prompted without passages.
+class CorrectiveRetrieval:
+    """The correction of retrieved passages: evaluate them, refine the relevant ones and search for what is missing.
 
     Args:
-        prompt: Templates of the prompt.
-        decoding: Generation settings.
+        evaluator: Evaluator of passages and strips.
         thresholds: Thresholds of the action.
-        refinement: Selection of strips; None shows whole passages (table 3, without refinement).
+        refinement: Selection of strips; None keeps whole passages (table 3, without refinement).
         search: Search for external knowledge.
-        vote: Majority vote, if the decoding draws several samples.
 
     """
 
     revision: ClassVar[int] = 1
 
-    prompt: Prompt
-    decoding: Decoding
+    evaluator: Evaluator = EstimatedRelevance()
     thresholds: Thresholds = Thresholds()
     refinement: Refinement | None = Refinement()
     search: KnowledgeSearch = KnowledgeSearch()
-    vote: Vote = Vote()
 
-    def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
-        """Request relevance, then perhaps strips and a search, and then the answer. The trace records the action."""
-        log_odds = yield from estimate_relevance(question, contexts)
-        action = self.thresholds.choose([compute_relevance_score(value) for value in log_odds])
-        internal, findings = Knowledge(), Findings(Knowledge(), ())
+    def correct(self, question: Question, passages: Sequence[Passage]) -> Plan[tuple[tuple[Passage, ...], tuple[str, ...]]]:
+        """Return the knowledge for a question, internal before external, and a trace of the action and of what was kept."""
+        evaluation = yield from self.evaluator.evaluate(question, passages)
+        action = self.thresholds.choose(evaluation.scores)
+        internal, external, trace = Knowledge(), Knowledge(), [f"action: {action}"]
+        if evaluation.failed:
+            trace.append(f"evaluation failed: {evaluation.failed} of {len(passages)} passages")
         if action is not Action.INCORRECT:
-            internal = yield from self._refine(question, [context.passage for context in contexts])
+            internal = yield from self._refine(question, passages)
+            trace += _describe("internal", internal)
         if action is not Action.CORRECT:
-            findings = yield from self.search.find(question, self.refinement or Refinement())
-        strips = (*internal.strips, *findings.knowledge.strips)
-        shown = [Context(strip, rank, None, has_answer=False) for rank, strip in enumerate(strips, start=1)]
-        answer = yield from Concatenation(self.prompt, self.decoding, self.vote).plan(question, shown)
-        trace = (f"action: {action}", *_describe("internal", internal), *_describe("external", findings.knowledge))
-        return replace(answer, trace=(*trace, *findings.trace, *answer.trace))
+            findings = yield from self.search.find(question, self.refinement or Refinement(), self.evaluator)
+            external = findings.knowledge
+            trace += [*_describe("external", external), *findings.trace]
+        return (*internal.strips, *external.strips), tuple(trace)
 
     def _refine(self, question: Question, passages: Sequence[Passage]) -> Plan[Knowledge]:
         """Return the refined passages, or all of them without refinement."""
         if self.refinement is None:
-            return Knowledge(tuple(passages), len(passages))
-        return (yield from self.refinement.refine(question, passages))
+            return Knowledge.from_passages(passages)
+        return (yield from self.refinement.refine(question, passages, self.evaluator))
 
 
-def _describe(name: str, knowledge: Knowledge) -> tuple[str, ...]:
+@dataclass(frozen=True, slots=True)
+class Crag:
+    """A strategy that corrects what was retrieved and prompts the reader once with the result.
+
+    Without any knowledge, the reader is prompted without passages.
+
+    Args:
+        prompt: Templates of the prompt.
+        decoding: Generation settings.
+        correction: Correction of the retrieved passages.
+        vote: Majority vote, if the decoding draws several samples.
+
+    """
+
+    revision: ClassVar[int] = 2
+
+    prompt: Prompt
+    decoding: Decoding
+    correction: CorrectiveRetrieval = CorrectiveRetrieval()
+    vote: Vote = Vote()
+
+    def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
+        """Request the correction and then the answer. The trace records the action."""
+        knowledge, trace = yield from self.correction.correct(question, [context.passage for context in contexts])
+        shown = [Context(passage, rank, None, has_answer=False) for rank, passage in enumerate(knowledge, start=1)]
+        answer = yield from Concatenation(self.prompt, self.decoding, self.vote).plan(question, shown)
+        return replace(answer, trace=(*trace, *answer.trace))
+
+
+def _describe(name: str, knowledge: Knowledge) -> list[str]:
     """Describe what was kept, for the trace."""
     if not knowledge.total:
-        return ()
+        return []
     note = ", none passed the filter" if knowledge.is_fallback else ""
-    return (f"{name}: {len(knowledge.strips)} of {knowledge.total} strips{note}",)
+    failed = f", evaluation failed: {knowledge.failed}" if knowledge.failed else ""
+    return [f"{name}: {knowledge.kept} of {knowledge.total} strips{note}{failed}"]

@@ -1,13 +1,17 @@
 """Knowledge refinement of CRAG: divide passages into strips, score each by the evaluator and keep the relevant ones."""
 
+import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from winnow.errors import ConfigError
-from winnow.records import Estimate, Passage, Plan, Question
-from winnow.strategies.corrective.actions import compute_relevance_score
+from winnow.records import Passage, Plan, Question
+from winnow.strategies.corrective.evaluators import Evaluator
 from winnow.strategies.corrective.segments import Segmenter, SentenceGroups
+
+Order = Literal["original", "score"]
+Join = Literal["none", "passage", "all"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,20 +19,30 @@ class Knowledge:
     """What refinement kept.
 
     Attributes:
-        strips: Kept strips, as passages whose ids are those of their passage followed by "#" and the number of the strip.
+        strips: Kept strips, joined or not, as passages. The id of a strip is that of its passage, "#" and the strip's number;
+            joined strips have the id of the first one.
         total: Number of strips before the selection.
+        kept: Number of strips after the selection.
         is_fallback: Whether no strip passed the filter, so that the best one was kept in spite of its score.
+        failed: Number of strips whose evaluation failed.
 
     """
 
     strips: tuple[Passage, ...] = ()
     total: int = 0
+    kept: int = 0
     is_fallback: bool = False
+    failed: int = 0
+
+    @classmethod
+    def from_passages(cls, passages: Sequence[Passage]) -> "Knowledge":
+        """Return whole passages as knowledge, each of them a strip."""
+        return cls(tuple(passages), len(passages), len(passages))
 
 
 @dataclass(frozen=True, slots=True)
 class Refinement:
-    """Selection of strips (slides: filter -0.5, the best 5, in their original order).
+    """Selection of strips (slides: filter -0.5, the best 5, joined in their original order).
 
     Args:
         segmenter: Divides the text of a passage.
@@ -36,37 +50,61 @@ class Refinement:
             the best one is kept.
         top: Maximum number of strips.
         order: "original" keeps the order of the passages and of the strips in them; "score" puts the best strip first.
+        join: Which kept strips become one passage: "passage" joins successive strips of one passage, under its title; "all"
+            joins all strips into one passage without a title; "none" keeps them apart.
+        separator: Text between joined strips.
+        min_words: Strips with fewer words have the score -1, without an evaluation.
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     segmenter: Segmenter = SentenceGroups()
     threshold: float | None = -0.5
     top: int = 5
-    order: Literal["original", "score"] = "original"
+    order: Order = "original"
+    join: Join = "passage"
+    separator: str = " "
+    min_words: int = 0
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a selection of no strip and for an unknown order."""
+        """Raise ConfigError for a selection of no strip, and for an unknown order or kind of joining."""
         if self.top < 1:
-            raise ConfigError(f"strategy.plan.refinement.top must be at least 1; received {self.top}.")
+            raise ConfigError(f"refinement.top must be at least 1; received {self.top}.")
         if self.order not in ("original", "score"):
-            raise ConfigError(f"strategy.plan.refinement.order must be original or score; received {self.order!r}.")
+            raise ConfigError(f"refinement.order must be original or score; received {self.order!r}.")
+        if self.join not in ("none", "passage", "all"):
+            raise ConfigError(f"refinement.join must be none, passage or all; received {self.join!r}.")
 
-    def refine(self, question: Question, passages: Sequence[Passage]) -> Plan[Knowledge]:
-        """Request the relevance of every strip, and return the selected ones. Passages without text give no strip."""
+    def refine(self, question: Question, passages: Sequence[Passage], evaluator: Evaluator) -> Plan[Knowledge]:
+        """Request the evaluation of every strip, and return the selected ones. Passages without text give no strip."""
         strips = [
-            Passage(f"{passage.passage_id}#{number}", passage.title, text)
-            for passage in passages
+            (position, Passage(f"{passage.passage_id}#{number}", passage.title, text))
+            for position, passage in enumerate(passages)
             for number, text in enumerate(self.segmenter.divide(passage.text))
         ]
         if not strips:
             return Knowledge()
-        estimates = yield [Estimate(question.text, strip.text, strip.title) for strip in strips]
-        scores = [compute_relevance_score(estimate.value) for estimate in estimates]
+        long_enough = [number for number, (_, strip) in enumerate(strips) if len(strip.text.split()) >= self.min_words]
+        evaluation = yield from evaluator.evaluate(question, [strips[number][1] for number in long_enough])
+        scores = [-1.0] * len(strips)
+        for number, score in zip(long_enough, evaluation.scores, strict=True):
+            scores[number] = score
         best_first = sorted(range(len(strips)), key=lambda number: (-scores[number], number))
         passing = [number for number in best_first if self.threshold is None or scores[number] >= self.threshold]
         chosen = passing[: self.top] or best_first[:1]
         if self.order == "original":
             chosen.sort()
-        return Knowledge(tuple(strips[number] for number in chosen), len(strips), not passing)
+        kept = self._join([strips[number] for number in chosen])
+        return Knowledge(kept, len(strips), len(chosen), not passing, evaluation.failed)
+
+    def _join(self, strips: Sequence[tuple[int, Passage]]) -> tuple[Passage, ...]:
+        """Join strips, which are given with the position of their passage."""
+        if self.join == "none":
+            return tuple(strip for _, strip in strips)
+        joined = []
+        for _, group in itertools.groupby(strips, key=lambda strip: strip[0] if self.join == "passage" else 0):
+            members = [strip for _, strip in group]
+            title = members[0].title if self.join == "passage" else ""
+            joined.append(replace(members[0], title=title, text=self.separator.join(strip.text for strip in members)))
+        return tuple(joined)

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from winnow.errors import ConfigError
 from winnow.records import Decoding, Failed, Generate, Message, Passage, Plan, Question, Search
+from winnow.strategies.corrective.evaluators import Evaluator
 from winnow.strategies.corrective.refinement import Knowledge, Refinement
 
 _MAX_QUERY_WORDS = 30
@@ -47,11 +48,11 @@ class KnowledgeSearch:
     def __post_init__(self) -> None:
         """Raise ConfigError for a search of no result and for a prompt without a question."""
         if self.n < 1:
-            raise ConfigError(f"strategy.plan.search.n must be at least 1; received {self.n}.")
+            raise ConfigError(f"correction.search.n must be at least 1; received {self.n}.")
         if self.rewriting and "{question}" not in self.rewriting:
-            raise ConfigError("strategy.plan.search.rewriting must have the field {question}.")
+            raise ConfigError("correction.search.rewriting must have the field {question}.")
 
-    def find(self, question: Question, refinement: Refinement) -> Plan[Findings]:
+    def find(self, question: Question, refinement: Refinement, evaluator: Evaluator) -> Plan[Findings]:
         """Search for a question. A search that fails or finds nothing gives no knowledge, and the trace says so."""
         query, trace = yield from self._write_query(question)
         (result,) = yield [Search(query, self.n)]
@@ -61,8 +62,8 @@ class KnowledgeSearch:
         if not pages:
             return Findings(Knowledge(), (*trace, "search: no result"))
         if not self.selection:
-            return Findings(Knowledge(pages, len(pages)), trace)
-        knowledge = yield from refinement.refine(question, pages)
+            return Findings(Knowledge.from_passages(pages), trace)
+        knowledge = yield from refinement.refine(question, pages, evaluator)
         return Findings(knowledge, trace)
 
     def _write_query(self, question: Question) -> Plan[tuple[str, tuple[str, ...]]]:

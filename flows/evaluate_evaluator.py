@@ -1,0 +1,123 @@
+"""Evaluate the retrieval evaluators of CRAG on held-out pairs, and search for the thresholds of its actions on dev.
+
+A pair is a question with a passage of its first k. A question adds one passage with an answer and one without, if it has both.
+Every estimate and verdict is a request in the ledger: a second run, or one with another alpha, loads no model.
+
+    python -m flows.evaluate_evaluator estimator=cross_encoder joint=crag_evaluator
+    python -m flows.evaluate_evaluator 'evaluator=[estimator,judge,judge_cot,judge_few_shot]' reader@judge=openai
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig
+
+from flows._artifacts import Project
+from flows._build import build
+from flows._engines import compute_estimator_identity, iter_outcomes, open_engines, open_ledger, resolve_engine_spec
+from flows._entry import make_main
+from flows._summary import Summary
+from winnow.artifacts.files import atomic_write
+from winnow.artifacts.provenance import get_git_revision
+from winnow.artifacts.rankings import read_rankings
+from winnow.artifacts.tables import read_questions
+from winnow.contexts.build import build_ranked_contexts
+from winnow.driver import Job
+from winnow.errors import ConfigError
+from winnow.reports.evaluator import EvaluatedContexts, build_evaluator_report, find_thresholds
+from winnow.strategies.corrective.evaluators import EstimatedRelevance, Evaluation
+from winnow.training.groups import Group
+from winnow.training.pair_selection import PairSelection
+
+_PAIRS = PairSelection(positives=1, hard_negatives=1, random_negatives=0)
+"""One relevant and one irrelevant passage per question, so that always answering "yes" is right in half of the cases."""
+
+
+def evaluate_evaluator(configs: Sequence[DictConfig]) -> Summary:
+    """Write a report on the evaluators of each job."""
+    rows: list[dict[str, Any]] = []
+    notes = []
+    for cfg in configs:
+        project, settings = Project(cfg), cfg.evaluate_evaluator
+        dev, test = (_evaluate_contexts(project, split) for split in (settings.dev, settings.test))
+        dev_pairs, test_pairs = (_PAIRS.select([Group(item.question, item.contexts) for item in part]) for part in (dev, test))
+        if not (dev_pairs and test_pairs):
+            raise ConfigError(
+                f"There are no pairs, because no question of {settings.dev} or {settings.test} has contexts with and without "
+                f"an answer among its first {settings.k}. Raise evaluate_evaluator.k or evaluate_evaluator.limit."
+            )
+        verdicts = _judge_pairs(project, test_pairs)
+        thresholds = find_thresholds(dev, settings.alpha)
+        provenance = {
+            "Data": f"corpus {cfg.corpus.name}, questions {cfg.dataset.name}: {len(dev)} of {settings.dev}, {len(test)} of "
+            f"{settings.test}; the first {settings.k} of {cfg.retriever.name}",
+            "Evaluator": f"{cfg.estimator.name} ({compute_estimator_identity(project)})",
+            "Code": f"revision {get_git_revision()}",
+        }
+        report = build_evaluator_report(
+            dev, test, dev_pairs, test_pairs, verdicts, thresholds, cfg.report.seed, settings.alpha, provenance
+        )
+        out = Path(settings.out)
+        found = {"upper": thresholds.upper, "lower": thresholds.lower}
+        texts = {
+            "report.html": report.render_html(),
+            "report.md": report.render_markdown(),
+            "thresholds.json": json.dumps(found) + "\n",
+        }
+        for name, text in texts.items():
+            with atomic_write(out / name, required_bytes=2**24) as partial:
+                partial.write_text(text, encoding="utf-8")
+        table = report.tables[0]
+        rows += [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+        words = " ".join(f"thresholds.{name}={value:.6g}" for name, value in found.items())
+        notes.append(f"Thresholds from {len(dev)} questions: {words}\nReport: {out / 'report.html'}")
+    return Summary(f"{table.title}, {table.caption}", rows, "\n".join(notes))
+
+
+def _evaluate_contexts(project: Project, split: str) -> list[EvaluatedContexts]:
+    """Evaluate the first k contexts of each question of a split by the estimator."""
+    settings = project.cfg.evaluate_evaluator
+    questions = read_questions(project.questions_file, [split])[: settings.limit]
+    rankings = read_rankings(project.rankings.require(), questions)
+    contexts = {q.question_id: build_ranked_contexts(rankings, q)[: settings.k] for q in questions}
+    ranked = [(q, [c for c in contexts[q.question_id] if c.rank]) for q in questions]
+    evaluator = EstimatedRelevance()
+
+    def iter_jobs() -> Iterator[Job[Evaluation]]:
+        return (Job(q.question_id, evaluator.evaluate(q, [c.passage for c in found])) for q, found in ranked)
+
+    specs = [resolve_engine_spec(project, "estimator")]
+    with open_ledger(project.cfg) as ledger:
+        outcomes = iter_outcomes(
+            lambda: open_engines(specs), ledger, iter_jobs, len(ranked), f"evaluating contexts of {split}"
+        )
+        evaluations = {outcome.tag: outcome.result for outcome in outcomes}
+    return [EvaluatedContexts(q, tuple(found), evaluations[q.question_id].scores) for q, found in ranked if found]
+
+
+def _judge_pairs(project: Project, pairs: Sequence[Group]) -> Mapping[str, Sequence[Evaluation]]:
+    """Evaluate the pairs by every judge of the settings, and return the evaluations of each question by the judge's name."""
+    judges = {name: build(node) for name, node in project.cfg.evaluator.items()}
+    judges = {name: judge for name, judge in judges.items() if not isinstance(judge, EstimatedRelevance)}
+    if not judges:
+        return {}
+
+    def iter_jobs() -> Iterator[Job[Evaluation]]:
+        for name, judge in judges.items():
+            for index, group in enumerate(pairs):
+                passages = [context.passage for context in group.contexts]
+                yield Job((name, index), judge.evaluate(group.question, passages))
+
+    specs = [resolve_engine_spec(project, "judge")]
+    with open_ledger(project.cfg) as ledger:
+        total = len(judges) * len(pairs)
+        outcomes = iter_outcomes(lambda: open_engines(specs), ledger, iter_jobs, total, "judging pairs")
+        results = {outcome.tag: outcome.result for outcome in outcomes}
+    return {name: [results[name, index] for index in range(len(pairs))] for name in judges}
+
+
+main = make_main(evaluate_evaluator, seeds="one")
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""Damage: a retriever that is made worse step by step, by replacing a share of the relevant contexts by irrelevant ones."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from winnow.contexts.gold import determine_provenance
+from winnow.errors import ConfigError
+from winnow.records import Context, PlacedContexts, Question
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A rule that takes the top k contexts and replaces a share of the relevant ones by irrelevant ones from beyond k.
+
+    A context is relevant if it is a gold passage or contains an answer. What a smaller share replaces, a larger one replaces
+    too. A relevant context keeps its place if no irrelevant one is left.
+
+    Args:
+        share: Share of the relevant contexts that are replaced, on average over questions; from 0 to 1.
+        seed: Seed of the choice.
+
+    """
+
+    revision: ClassVar[int] = 1
+
+    share: float = 0.5
+    seed: int = 13
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for a share outside of [0, 1]."""
+        if not 0 <= self.share <= 1:
+            raise ConfigError(f"placement.share must be from 0 to 1; received {self.share}.")
+
+    def place(self, question: Question, contexts: Sequence[Context], k: int) -> PlacedContexts:
+        """Select k contexts of a question, or fewer if the ranking is shorter, and replace relevant ones."""
+        ranked = [context for context in contexts if context.rank > 0]
+        spare = iter([context for context in ranked[k:] if not _is_relevant(context)])
+        placed = []
+        for context in ranked[:k]:
+            draw = random.Random(f"{self.seed}/damage/{question.question_id}/{context.passage.passage_id}").random()
+            is_replaced = _is_relevant(context) and draw < self.share
+            placed.append(next(spare, context) if is_replaced else context)
+        return PlacedContexts(tuple(placed), 0, determine_provenance(question, contexts)).with_gold_position()
+
+
+def _is_relevant(context: Context) -> bool:
+    return context.is_gold or context.has_answer

@@ -1,0 +1,125 @@
+"""Metrics of retrieval evaluators: accuracy and AUROC on labelled pairs, and the search for the thresholds of CRAG's actions.
+
+A pair is a question with one of its contexts. A pair is relevant if the context is a gold passage or contains an answer.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from winnow.errors import InputError
+from winnow.metrics.calibration import Floats, check_labels
+from winnow.metrics.intervals import Interval, compute_bounds
+from winnow.metrics.unanswerable import Labels
+
+_NUM_RESAMPLES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdSearch:
+    """The thresholds of CRAG's actions that score best on questions, and the score of every candidate.
+
+    Attributes:
+        upper: Smallest best score of a question that triggers "correct".
+        lower: Smallest best score of a question that triggers "ambiguous" instead of "incorrect".
+        candidates: (candidates,) Thresholds that were tried, in ascending order.
+        upper_scores: (candidates,) Score S of each candidate as the upper threshold.
+        lower_scores: (candidates,) Score of each candidate as the lower threshold.
+
+    """
+
+    upper: float
+    lower: float
+    candidates: Floats
+    upper_scores: Floats
+    lower_scores: Floats
+
+
+def search_action_thresholds(best_scores: Floats, answerable: Labels, alpha: float = 1.0) -> ThresholdSearch:
+    """Search for the two thresholds of CRAG's actions on questions with known answers.
+
+    The upper threshold maximises S = (TP + TN) / n_total - alpha FP / n_neg (slides, page "Action Trigger"), where a question
+    is positive if one of its contexts is relevant. The slides do not say how the lower threshold is chosen. Here it maximises
+    the mirrored score (TP + TN) / n_total - alpha FN / n_pos, because its costly error is to discard relevant contexts. The
+    candidates lie halfway between successive scores. Of equally good candidates, the one in the middle is chosen.
+
+    Args:
+        best_scores: (questions,) Highest relevance score among the contexts of each question.
+        answerable: (questions,) Whether any of these contexts is relevant.
+        alpha: Weight of the costly error, at least 0.
+
+    Raises:
+        InputError: If all questions have the same label, or if alpha is negative.
+
+    """
+    check_labels(best_scores, answerable)
+    num_positive = int(answerable.sum())
+    num_negative = len(answerable) - num_positive
+    if not (num_positive and num_negative) or alpha < 0:
+        raise InputError(
+            "The search for thresholds needs questions with and without a relevant context, and alpha of at least 0; received "
+            f"{num_positive} with, {num_negative} without, and alpha={alpha}."
+        )
+    candidates = list_candidates(best_scores)
+    above = best_scores[None, :] >= candidates[:, None]
+    true_positives = (above & answerable).sum(axis=1)
+    false_positives = (above & ~answerable).sum(axis=1)
+    accuracy = (true_positives + num_negative - false_positives) / len(answerable)
+    upper_scores = accuracy - alpha * false_positives / num_negative
+    lower_scores = accuracy - alpha * (num_positive - true_positives) / num_positive
+    upper, lower = (_select_middle(candidates, scores) for scores in (upper_scores, lower_scores))
+    return ThresholdSearch(upper, min(lower, upper), candidates, upper_scores, lower_scores)
+
+
+def choose_accuracy_threshold(scores: Floats, labels: Labels) -> float:
+    """Choose the threshold with the highest accuracy: a pair counts as relevant if its score is at least the threshold."""
+    check_labels(scores, labels)
+    candidates = list_candidates(scores)
+    accuracy = ((scores[None, :] >= candidates[:, None]) == labels).mean(axis=1)
+    return _select_middle(candidates, accuracy)
+
+
+def compute_auroc_interval(
+    scores: Floats, labels: Labels, groups: Sequence[str], other: Floats | None = None, *, seed: int = 0
+) -> Interval:
+    """Compute the area under the ROC curve over pairs with its 95 % bootstrap interval, which resamples whole questions.
+
+    Args:
+        scores: (pairs,) Score of each pair.
+        labels: (pairs,) Whether the pair is relevant.
+        groups: (pairs,) Id of the question of each pair.
+        other: (pairs,) Scores of another evaluator. With them, the result is the difference of the two areas.
+        seed: Seed of the bootstrap.
+
+    """
+    from sklearn.metrics import roc_auc_score
+
+    check_labels(scores, labels)
+    members = [np.flatnonzero(np.asarray(groups) == group) for group in dict.fromkeys(groups)]
+    rng = np.random.default_rng(seed)
+
+    def compute_area(rows: NDArray[np.int64]) -> float:
+        area = float(roc_auc_score(labels[rows], scores[rows]))
+        return area if other is None else area - float(roc_auc_score(labels[rows], other[rows]))
+
+    areas = []
+    for _ in range(_NUM_RESAMPLES):
+        rows = np.concatenate([members[index] for index in rng.integers(0, len(members), len(members))])
+        if 0 < labels[rows].sum() < len(rows):
+            areas.append(compute_area(rows))
+    return Interval(compute_area(np.arange(len(labels))), *compute_bounds(np.array(areas)), len(members))
+
+
+def list_candidates(scores: Floats) -> Floats:
+    """Return the lowest score, the values halfway between successive distinct scores, and a value above the highest."""
+    distinct = np.unique(scores)
+    candidates: Floats = np.concatenate([distinct[:1], (distinct[1:] + distinct[:-1]) / 2, distinct[-1:] + 1])
+    return candidates
+
+
+def _select_middle(candidates: Floats, scores: Floats) -> float:
+    """Return the best candidate, or the middle one of the best ones."""
+    best = np.flatnonzero(scores >= scores.max() - 1e-12)
+    return float(candidates[best[len(best) // 2]])

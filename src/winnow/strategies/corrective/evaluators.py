@@ -1,0 +1,92 @@
+"""Retrieval evaluators of CRAG, which give passages relevance scores from -1 (irrelevant) to 1 (relevant)."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from string import Formatter
+from typing import ClassVar, Protocol
+
+from winnow.errors import ConfigError
+from winnow.records import Decoding, Estimate, Failed, Generate, Message, Passage, Plan, Question
+from winnow.strategies.corrective.actions import compute_relevance_score
+
+_VERDICT = re.compile(r"\b(yes|no)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """The relevance scores of passages.
+
+    Attributes:
+        scores: Score of each passage in [-1, 1], in the order of the passages. It is -1 for a passage whose evaluation failed.
+        failed: Number of passages whose evaluation failed: the estimator gave no number, or the judge no verdict.
+
+    """
+
+    scores: tuple[float, ...]
+    failed: int = 0
+
+
+class Evaluator(Protocol):
+    """Evaluates how relevant passages, or parts of them, are to a question."""
+
+    def evaluate(self, question: Question, passages: Sequence[Passage]) -> Plan[Evaluation]:
+        """Request the evaluation of every passage."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class EstimatedRelevance:
+    """An evaluator that scales the log-odds of the configured relevance estimator to [-1, 1], by tanh(log-odds / 2)."""
+
+    revision: ClassVar[int] = 1
+
+    def evaluate(self, question: Question, passages: Sequence[Passage]) -> Plan[Evaluation]:
+        """Request an estimate of every passage."""
+        results = yield [Estimate(question.text, passage.text, passage.title, may_fail=True) for passage in passages]
+        scores = [-1.0 if isinstance(result, Failed) else compute_relevance_score(result.value) for result in results]
+        return Evaluation(tuple(scores), sum(isinstance(result, Failed) for result in results))
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedRelevance:
+    """An evaluator that asks a language model, the role "judge", whether a passage helps to answer the question (table 4).
+
+    The last "yes" or "no" in the reply is the verdict: 1 or -1. A reply without one is a failed evaluation.
+
+    Args:
+        template: Template of the prompt, with the fields {question}, {title} and {text}.
+        max_new_tokens: Maximum number of tokens in a reply.
+
+    """
+
+    revision: ClassVar[int] = 1
+
+    template: str
+    max_new_tokens: int = 4
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError if the template lacks a field or has an unknown one."""
+        fields = {field for _, field, _, _ in Formatter().parse(self.template) if field is not None}
+        if {"question", "text"} - fields or fields - {"question", "title", "text"}:
+            raise ConfigError(
+                "The template of a judge must have the fields {question} and {text}, and may have {title}; received "
+                f"{sorted(fields)}."
+            )
+
+    def evaluate(self, question: Question, passages: Sequence[Passage]) -> Plan[Evaluation]:
+        """Request a verdict on every passage."""
+        decoding = Decoding(max_new_tokens=self.max_new_tokens)
+        prompts = [
+            self.template.format(question=question.text, title=passage.title, text=passage.text).strip()
+            for passage in passages
+        ]
+        replies = yield [Generate((Message("user", prompt),), decoding, role="judge", may_fail=True) for prompt in prompts]
+        verdicts = [None if isinstance(reply, Failed) else parse_verdict(reply.text) for reply in replies]
+        return Evaluation(tuple(-1.0 if verdict is None else verdict for verdict in verdicts), verdicts.count(None))
+
+
+def parse_verdict(reply: str) -> float | None:
+    """Return 1 if the last verdict in a reply is "yes", -1 if it is "no", or None if there is none."""
+    verdicts = _VERDICT.findall(reply)
+    return None if not verdicts else 1.0 if verdicts[-1].lower() == "yes" else -1.0

@@ -1,0 +1,91 @@
+"""Training of CRAG's retrieval evaluator: a regression of the relevance score on labels of +1 and -1 (Yan et al. 2024)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from winnow.errors import ConfigError
+from winnow.estimators.pair import PairEstimator
+from winnow.modeling.pair_inputs import group_by_token_budget
+from winnow.modeling.pair_model import PairModel
+from winnow.training.chunks import Chunk, list_pairs
+from winnow.training.groups import Group
+from winnow.training.method import Method
+from winnow.training.pair_selection import is_relevant
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass
+class RelevanceRegression(Method[Sequence[Group]]):
+    """A training method for an evaluator, whose relevance score is regressed on +1 (relevant) and -1 (irrelevant).
+
+    The relevance score is tanh(log-odds / 2), in [-1, 1]. The loss of a question is the mean squared error over its pairs.
+
+    Args:
+        estimator: Estimator to train.
+
+    """
+
+    revision: ClassVar[int] = 1
+    criterion = "accuracy"
+
+    estimator: PairEstimator
+
+    @property
+    def components(self) -> Mapping[str, PairModel]:
+        """Return the estimator, which is the only trained model."""
+        return {"estimator": self.estimator}
+
+    def chunks(self, batch: Sequence[Group], seed: int, epoch: int, max_tokens: int) -> list[Chunk]:  # noqa: ARG002 (the interface)
+        """Divide the pairs of all questions into chunks of similar length. The only column is the relevance score.
+
+        Raises:
+            ConfigError: If the estimator's runtime is not "torch", because other runtimes keep the weights of their first
+                call.
+
+        """
+        if self.estimator.runtime != "torch":
+            raise ConfigError(f"An estimator can be trained only with runtime=torch; received {self.estimator.runtime!r}.")
+        pairs = [(group.question.text, group.contexts[position].passage) for group, position in list_pairs(batch)]
+        tokens = self.estimator.tokens
+        tokens.prepare(pairs)
+        inputs = [tokens.encode(*pair) for pair in pairs]
+        starts = [tokens.get_passage_start(question) for question, _ in pairs]
+
+        def compute_scores(rows: Sequence[int]) -> torch.Tensor:
+            scores = self.estimator.estimate([inputs[row] for row in rows], [starts[row] for row in rows])
+            return (scores.log_odds / 2).tanh()[:, None]
+
+        def count_tokens(rows: Sequence[int]) -> int:
+            return sum(len(inputs[row]) for row in rows)
+
+        row_batches = group_by_token_budget([len(ids) for ids in inputs], max_tokens)
+        return [Chunk(rows, partial(compute_scores, rows), count_tokens(rows)) for rows in row_batches]
+
+    def loss(self, values: torch.Tensor, batch: Sequence[Group]) -> Mapping[str, torch.Tensor]:
+        """Compute the mean over questions of the mean squared error over the pairs of a question."""
+        import torch
+
+        labels = [1.0 if is_relevant(group.contexts[position]) else -1.0 for group, position in list_pairs(batch)]
+        weights = [1 / len(group.contexts) for group, _ in list_pairs(batch)]
+        errors = (values[:, 0] - torch.tensor(labels, device=values.device)) ** 2
+        return {"loss": (errors * torch.tensor(weights, device=values.device)).sum() / len(batch)}
+
+    def evaluate(self, groups: Sequence[Group]) -> list[dict[str, float]]:
+        """Compute the share of each question's pairs whose score has the sign of the label, and the mean squared error."""
+        pairs = [(group.question.text, group.contexts[position].passage) for group, position in list_pairs(groups)]
+        scores = iter(np.tanh(self.estimator.score(pairs) / 2).tolist())
+        metrics = []
+        for group in groups:
+            labels = np.array([1.0 if is_relevant(context) else -1.0 for context in group.contexts])
+            values = np.array([next(scores) for _ in group.contexts])
+            accuracy, error = np.mean(values * labels > 0), np.mean((values - labels) ** 2)
+            metrics.append({"accuracy": float(accuracy), "squared_error": float(error)})
+        return metrics

@@ -1,0 +1,75 @@
+"""Selection of labelled pairs of questions and passages, on which a relevance evaluator is trained."""
+
+import itertools
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from winnow.errors import ConfigError
+from winnow.metrics.ranking import has_answers
+from winnow.records import Context, Question
+from winnow.training.groups import Group
+
+
+def is_relevant(context: Context) -> bool:
+    """Return the label of a context: whether it is a gold passage or contains an answer."""
+    return context.has_answer or context.is_gold
+
+
+@dataclass(frozen=True, slots=True)
+class PairSelection:
+    """Numbers of relevant and irrelevant passages per question. The choice depends only on the seed and the question.
+
+    Args:
+        positives: Maximum number of relevant passages. Questions without one are left out.
+        hard_negatives: Maximum number of irrelevant passages among those that were retrieved for the question.
+        random_negatives: Number of passages that were retrieved for other questions and contain no answer to this one.
+        seed: Seed of the choice.
+
+    """
+
+    revision: ClassVar[int] = 1
+
+    positives: int = 2
+    hard_negatives: int = 2
+    random_negatives: int = 0
+    seed: int = 13
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for numbers with which there would be only one label."""
+        negatives = (self.hard_negatives, self.random_negatives)
+        if self.positives < 1 or min(negatives) < 0 or not any(negatives):
+            raise ConfigError(
+                "joint.data.pairs needs positives of at least 1, and at least one hard or random negative; received "
+                f"positives={self.positives}, hard_negatives={negatives[0]} and random_negatives={negatives[1]}."
+            )
+
+    def select(self, groups: Sequence[Group]) -> list[Group]:
+        """Select the pairs of each question. Questions without a relevant or without an irrelevant passage are left out."""
+        pool = [context for group in groups for context in group.contexts]
+        selected = []
+        for group in groups:
+            rng = random.Random(f"{self.seed}/pairs/{group.question.question_id}")
+            relevant = [context for context in group.contexts if is_relevant(context)]
+            irrelevant = [context for context in group.contexts if not is_relevant(context)]
+            negatives = rng.sample(irrelevant, min(self.hard_negatives, len(irrelevant)))
+            negatives += self._draw_random(group.question, group.contexts, pool, rng)
+            if relevant and negatives:
+                positives = rng.sample(relevant, min(self.positives, len(relevant)))
+                selected.append(replace(group, contexts=(*positives, *negatives)))
+        return selected
+
+    def _draw_random(
+        self, question: Question, own: Sequence[Context], pool: Sequence[Context], rng: random.Random
+    ) -> list[Context]:
+        """Draw passages of other questions without an answer to this one; fewer if the pool has not so many."""
+        if not self.random_negatives:
+            return []
+        own_ids = {context.passage.passage_id for context in own} | set(question.gold_passage_ids)
+        candidates = (pool[index] for index in rng.sample(range(len(pool)), len(pool)))
+        others = {context.passage.passage_id: context for context in itertools.islice(candidates, 20 * self.random_negatives)}
+        drawn = [context for passage_id, context in others.items() if passage_id not in own_ids]
+        found = has_answers([context.passage.text for context in drawn], question.answers)
+        irrelevant = [context for context, contains in zip(drawn, found, strict=True) if not contains]
+        return [replace(context, rank=0, has_answer=False, is_gold=False) for context in irrelevant[: self.random_negatives]]
