@@ -54,7 +54,6 @@ SETTINGS: Mapping[str, Any] = {
     "evaluate_evaluator.dev": str,
     "evaluate_evaluator.test": str,
     "evaluate_evaluator.limit": _CountOrNull,
-    "evaluate_evaluator.k": _Count,
     "evaluate_evaluator.alpha": Annotated[float, Ge(0)],
     "thresholds.upper": float,
     "thresholds.lower": float,

@@ -40,19 +40,20 @@ def evaluate_evaluator(configs: Sequence[DictConfig]) -> Summary:
     rows: list[dict[str, Any]] = []
     notes = []
     for cfg in configs:
+        _validate(cfg)
         project, settings = Project(cfg), cfg.evaluate_evaluator
         dev, test = (_evaluate_contexts(project, split) for split in (settings.dev, settings.test))
         dev_pairs, test_pairs = (_PAIRS.select([Group(item.question, item.contexts) for item in part]) for part in (dev, test))
         if not (dev_pairs and test_pairs):
             raise ConfigError(
                 f"There are no pairs, because no question of {settings.dev} or {settings.test} has contexts with and without "
-                f"an answer among its first {settings.k}. Raise evaluate_evaluator.k or evaluate_evaluator.limit."
+                f"an answer among its first {cfg.k}. Raise k or evaluate_evaluator.limit."
             )
-        verdicts = _judge_pairs(project, test_pairs)
         thresholds = find_thresholds(dev, settings.alpha)
+        verdicts = _judge_pairs(project, test_pairs)
         provenance = {
             "Data": f"corpus {cfg.corpus.name}, questions {cfg.dataset.name}: {len(dev)} of {settings.dev}, {len(test)} of "
-            f"{settings.test}; the first {settings.k} of {cfg.retriever.name}",
+            f"{settings.test}; the first {cfg.k} of {cfg.retriever.name}",
             "Evaluator": f"{cfg.estimator.name} ({compute_estimator_identity(project)})",
             "Code": f"revision {get_git_revision()}",
         }
@@ -71,9 +72,26 @@ def evaluate_evaluator(configs: Sequence[DictConfig]) -> Summary:
                 partial.write_text(text, encoding="utf-8")
         table = report.tables[0]
         rows += [dict(zip(table.columns, row, strict=True)) for row in table.rows]
-        words = " ".join(f"thresholds.{name}={value:.6g}" for name, value in found.items())
-        notes.append(f"Thresholds from {len(dev)} questions: {words}\nReport: {out / 'report.html'}")
+        words = " ".join(f"thresholds.{name}={value!r}" for name, value in found.items())
+        notes.append(f"Thresholds for k={cfg.k}, from {len(dev)} questions: {words}\nReport: {out / 'report.html'}")
     return Summary(f"{table.title}, {table.caption}", rows, "\n".join(notes))
+
+
+def _validate(cfg: DictConfig) -> None:
+    """Check that thresholds are chosen on other questions than they are evaluated on, and on the contexts of a sweep."""
+    settings, data = cfg.evaluate_evaluator, cfg.joint.data
+    learned = [data.split, data.dev] if cfg.estimator.get("trained") else []
+    if settings.test in (settings.dev, *learned):
+        raise ConfigError(
+            f"evaluate_evaluator.test={settings.test!r} is also the split on which thresholds are chosen "
+            f"(evaluate_evaluator.dev={settings.dev!r}) or the estimator is trained ({learned}). Choose another one; "
+            "dataset.split divides a data set that has only one."
+        )
+    if cfg.rank_by != "retriever" or cfg.k < 1:
+        raise ConfigError(
+            "Evaluators are evaluated on the first k passages of the retriever; received "
+            f"rank_by={cfg.rank_by} and k={cfg.k}. Set rank_by=retriever and k of at least 1."
+        )
 
 
 def _evaluate_contexts(project: Project, split: str) -> list[EvaluatedContexts]:
@@ -81,7 +99,7 @@ def _evaluate_contexts(project: Project, split: str) -> list[EvaluatedContexts]:
     settings = project.cfg.evaluate_evaluator
     questions = read_questions(project.questions_file, [split])[: settings.limit]
     rankings = read_rankings(project.rankings.require(), questions)
-    contexts = {q.question_id: build_ranked_contexts(rankings, q)[: settings.k] for q in questions}
+    contexts = {q.question_id: build_ranked_contexts(rankings, q)[: project.cfg.k] for q in questions}
     ranked = [(q, [c for c in contexts[q.question_id] if c.rank]) for q in questions]
     evaluator = EstimatedRelevance()
 
@@ -94,7 +112,11 @@ def _evaluate_contexts(project: Project, split: str) -> list[EvaluatedContexts]:
             lambda: open_engines(specs), ledger, iter_jobs, len(ranked), f"evaluating contexts of {split}"
         )
         evaluations = {outcome.tag: outcome.result for outcome in outcomes}
-    return [EvaluatedContexts(q, tuple(found), evaluations[q.question_id].scores) for q, found in ranked if found]
+    return [
+        EvaluatedContexts(q, tuple(found), evaluations[q.question_id].scores, evaluations[q.question_id].failed)
+        for q, found in ranked
+        if found
+    ]
 
 
 def _judge_pairs(project: Project, pairs: Sequence[Group]) -> Mapping[str, Sequence[Evaluation]]:

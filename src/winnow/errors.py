@@ -78,6 +78,10 @@ class ServerUnavailableError(ReaderError):
     """Raised when a server kept failing for as long as a run waits; the same run may succeed later."""
 
 
+class NoScoreError(ModelError):
+    """Raised when an estimator gives no number for a pair, although it works for others."""
+
+
 class CallRefusedError(ReaderError):
     """Raised when a server permanently refuses a request, for example by moderation, and the strategy needs its result."""
 

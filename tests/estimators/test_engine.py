@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from winnow.driver import Driver, Job
-from winnow.errors import CallRefusedError, ConfigError, ModelError
+from winnow.errors import CallRefusedError, ConfigError, ModelError, NoScoreError
 from winnow.estimators.engine import EstimatorEngine
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
@@ -52,7 +52,7 @@ class Broken(Lengths):
     def score(self, pairs: Sequence[tuple[str, Passage]]) -> NDArray[np.float32]:
         """Score, or raise the error of an estimator that gives NaN."""
         if any(len(passage.text) == 3 for _, passage in pairs):
-            raise ModelError("it gave NaN")
+            raise NoScoreError("it gave NaN")
         return super().score(pairs)
 
 
@@ -70,6 +70,20 @@ def test_a_pair_without_a_score_fails_alone_if_the_plan_can_do_without_it(tmp_pa
         more = [*contexts, make_context(7, "yyy")]
         with pytest.raises((ModelError, CallRefusedError)):
             list(Driver(engines, ledger).run([Job("q", estimate_relevance(make_question(), more))]))
+
+
+def test_a_broken_estimator_ends_the_run(tmp_path: Path) -> None:
+    """A model that is missing gives no score to any pair: nothing is stored."""
+
+    class Missing(Lengths):
+        def score(self, pairs: Sequence[tuple[str, Passage]]) -> NDArray[np.float32]:
+            raise ModelError("there is no model folder")
+
+    with SqliteStore(tmp_path / "ledger.sqlite") as ledger:
+        evaluate = EstimatedRelevance().evaluate(make_question(), [make_context(1, "x").passage])
+        with pytest.raises(ModelError, match="there is no model folder"):
+            list(Driver(build_engine_map(EstimatorEngine(Missing(), "missing")), ledger).run([Job("q", evaluate)]))
+        assert len(ledger) == 0
 
 
 def test_other_requests_are_refused() -> None:

@@ -75,7 +75,7 @@ def test_an_evaluator_is_trained_evaluated_and_used(prepared: Run, world: Path, 
         "corpus@search.corpus=beir", "search.corpus.name=web", f"search.corpus.parser.path={world}/corpus.jsonl",
         "estimator.engine.dtype=float32", "estimator.engine.separate_layers=2", "joint.settings.precision=float32",
         "joint.settings.epochs=1", "joint.data.questions=6", "joint.data.contexts=6", "joint.data.dev_questions=4",
-        "joint.data.dev_contexts=4", "evaluate_evaluator.k=3", "sweep.limit=4", "decoding.max_new_tokens=4", "k=3",
+        "joint.data.dev_contexts=4", "sweep.limit=4", "decoding.max_new_tokens=4", "k=3",
     ]  # fmt: skip
     trained = prepared("train_joint", *words, "experiment=crag/trained").stdout
     assert "accuracy" in trained

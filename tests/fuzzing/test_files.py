@@ -22,6 +22,7 @@ from winnow.corpora.jsonl import JsonlCorpus
 from winnow.corpora.plain_text import PlainText
 from winnow.corpora.summaries_json import SummariesJson
 from winnow.corpora.wiki_extracts import WikiExtracts
+from winnow.datasets.arc import Arc
 from winnow.datasets.beir import BeirQueries
 from winnow.datasets.dpr_biencoder import DprBiencoder
 from winnow.datasets.dpr_tsv import DprQuestions
@@ -29,6 +30,7 @@ from winnow.datasets.fid_json import FidQuestions
 from winnow.datasets.jsonl import JsonlQuestions
 from winnow.datasets.nq_open import NqOpen
 from winnow.datasets.popqa import PopQa
+from winnow.datasets.pubhealth import PubHealth
 from winnow.datasets.red_trivia import RedTrivia
 from winnow.datasets.squad import Squad
 from winnow.datasets.triviaqa import TriviaQa
@@ -51,6 +53,8 @@ FORMATS: dict[str, Callable[[Path], Iterable[Any]]] = {
     "own.jsonl ": lambda folder: JsonlCorpus(f"{folder}/own.jsonl", title="title", id="id"),
     "nq.jsonl": lambda folder: NqOpen(f"{folder}/nq.jsonl"),
     "nq.jsonl.gz": lambda folder: NqOpen(f"{folder}/nq.jsonl.gz"),
+    "arc.jsonl": lambda folder: Arc(f"{folder}/arc.jsonl"),
+    "pubhealth.jsonl": lambda folder: PubHealth(f"{folder}/pubhealth.jsonl"),
     "popqa.tsv": lambda folder: PopQa(f"{folder}/popqa.tsv"),
     "red/general.yaml": lambda folder: RedTrivia(f"{folder}/red", lists=["general"]),
     "squad.json": lambda folder: Squad(f"{folder}/squad.json"),

@@ -26,6 +26,8 @@ FILES = {
     "own.jsonl": '{"id": "a", "question": "who?", "answers": [" A ", "B"], "text": "x y", "title": "T"}\n'
     '{"id": 2, "question": "where?", "answers": 7, "text": "z", "title": null}\n',
     "nq.jsonl": '{"question": "who?", "answer": [" A ", "B", "A"]}\n{"question": "where?", "answer": ["C"]}\n',
+    "arc.jsonl": '{"id": "1", "question": "what?", "choices": {"text": ["x", "y"], "label": ["1", "2"]}, "answerKey": "2"}\n',
+    "pubhealth.jsonl": '{"claim_id": 3, "claim": "it is", "label": "REFUTES"}\n{"claim": "so", "label": "true"}\n',
     "popqa.tsv": 'id\tprop\tquestion\tpossible_answers\ts_pop\n5\tcapital\twhat?\t["A", "B"]\t12\n',
     "red/general.yaml": "AUTHOR: me\nwho?:\n- 007\n- No\nwhere?:\n- here\n",
     "squad.json": json.dumps(

@@ -36,6 +36,7 @@ from model_outputs import (
 )
 from pure import (
     breakdown,
+    classified,
     damages,
     demonstrations,
     hub_questions,
@@ -63,6 +64,7 @@ from winnow.corpora.part import CorpusPart
 from winnow.corpora.plain_text import PlainText
 from winnow.corpora.summaries_json import SummariesJson
 from winnow.corpora.wiki_extracts import WikiExtracts
+from winnow.datasets.arc import Arc
 from winnow.datasets.beir import BeirQueries
 from winnow.datasets.dpr_biencoder import DprBiencoder
 from winnow.datasets.dpr_tsv import DprQuestions
@@ -71,6 +73,7 @@ from winnow.datasets.hub import HubQuestions
 from winnow.datasets.jsonl import JsonlQuestions
 from winnow.datasets.nq_open import NqOpen
 from winnow.datasets.popqa import PopQa
+from winnow.datasets.pubhealth import PubHealth
 from winnow.datasets.red_trivia import RedTrivia
 from winnow.datasets.split import Split
 from winnow.datasets.squad import Squad
@@ -82,6 +85,7 @@ from winnow.estimators.t5 import T5Estimator
 from winnow.metrics.answer import Dialect
 from winnow.metrics.breakdowns import AnswerType, GoldRank, MetaField, RetrievalScore, TraceEntry
 from winnow.metrics.citation import Citation
+from winnow.metrics.classification import ChoiceAccuracy, ClaimAccuracy
 from winnow.metrics.correctness import F1, Accuracy, ExactMatch
 from winnow.metrics.cost import Consumption, Cost
 from winnow.metrics.judged import JudgedAccuracy
@@ -151,6 +155,10 @@ GOLDENS = [
     parser(JsonlQuestions, "own.jsonl", id="id"),
     parser(NqOpen, "nq.jsonl", "nq.jsonl.gz"),
     parser(PopQa, "popqa.tsv"),
+    parser(Arc, "arc.jsonl"),
+    parser(PubHealth, "pubhealth.jsonl"),
+    Golden(ChoiceAccuracy, classified(ChoiceAccuracy)),
+    Golden(ClaimAccuracy, classified(ClaimAccuracy)),
     parser(RedTrivia, "red", lists=["general"]),
     parser(Squad, "squad.json"),
     parser(TriviaQa, "trivia.json"),

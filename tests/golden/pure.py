@@ -1,6 +1,7 @@
 """Outputs of components without a model: strategies, placements, prompts, parsers, metrics."""
 
 import hashlib
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -167,6 +168,22 @@ def samples() -> list[Sample]:
 
 def metric(*metrics: Any) -> Golden:
     return Golden(type(metrics[0]), lambda _: [[m.compute_row(sample) for sample in samples()] for m in metrics])
+
+
+def classified(component: type) -> Callable[[Path], Any]:
+    """Each reply as that to a question with choices and a claim; the reply that others have to it is a choice too."""
+
+    def output(_: Path) -> Any:
+        rows = []
+        for number, one in enumerate(samples()):
+            choices = dict(zip("ABC", (REPLIES[number], REPLIES[number - 1], "x"), strict=True))
+            meta = json.dumps({"choices": choices, "key": "ABC"[number % 3], "file_key": "ABC"[number % 3]})
+            question = replace(one.question, meta=meta, answers=("true", "false")[number % 2 :][:1])
+            sample = replace(one, question=question)
+            rows.append([component("m", "m", dialect=dialect).compute_row(sample) for dialect in ("fixed", "crag")])
+        return rows
+
+    return output
 
 
 def breakdown(one: Any) -> Golden:

@@ -23,7 +23,7 @@ class Damage:
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     share: float = 0.5
     seed: int = 13
@@ -36,12 +36,18 @@ class Damage:
     def place(self, question: Question, contexts: Sequence[Context], k: int) -> PlacedContexts:
         """Select k contexts of a question, or fewer if the ranking is shorter, and replace relevant ones."""
         ranked = [context for context in contexts if context.rank > 0]
-        spare = iter([context for context in ranked[k:] if not _is_relevant(context)])
-        placed = []
-        for context in ranked[:k]:
-            draw = random.Random(f"{self.seed}/damage/{question.question_id}/{context.passage.passage_id}").random()
-            is_replaced = _is_relevant(context) and draw < self.share
-            placed.append(next(spare, context) if is_replaced else context)
+        spare = [context for context in ranked[k:] if not _is_relevant(context)]
+        draws = {
+            position: random.Random(f"{self.seed}/damage/{question.question_id}/{context.passage.passage_id}").random()
+            for position, context in enumerate(ranked[:k])
+            if _is_relevant(context)
+        }
+        replaced = sorted(
+            position for position in sorted(draws, key=draws.__getitem__)[: len(spare)] if draws[position] < self.share
+        )
+        placed = ranked[:k]
+        for position, context in zip(replaced, spare, strict=False):
+            placed[position] = context
         return PlacedContexts(tuple(placed), 0, determine_provenance(question, contexts)).with_gold_position()
 
 

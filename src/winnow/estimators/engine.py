@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from winnow.errors import ConfigError, ModelError
+from winnow.errors import ConfigError, NoScoreError
 from winnow.protocols import Estimator
 from winnow.records import Estimate, Failed, Passage, Request, Result, Score
 
@@ -71,7 +71,7 @@ class EstimatorEngine:
         ]
         try:
             scores = self.estimator.score(pairs).tolist()
-        except ModelError:
+        except NoScoreError:
             if not any(request.may_fail for request in batch):
                 raise
             return [(request, self._score_alone(request, pair)) for request, pair in zip(batch, pairs, strict=True)]
@@ -81,7 +81,7 @@ class EstimatorEngine:
         """Score one pair; a pair without a score fails if the request allows it."""
         try:
             return Score(float(self.estimator.score([pair])[0]))
-        except ModelError as error:
+        except NoScoreError as error:
             if not request.may_fail:
                 raise
             return Failed(str(error))

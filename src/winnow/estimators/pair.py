@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from winnow.errors import ConfigError, ModelError
+from winnow.errors import ConfigError, ModelError, NoScoreError
 from winnow.modeling.loading import keep_freed_memory, resolve_dtype, resolve_runtime
 from winnow.modeling.pair_inputs import group_by_token_budget
 from winnow.modeling.pair_model import PairModel
@@ -94,7 +94,7 @@ class PairEstimator(PairModel):
         With OpenVINO, the weights are compiled in the first call; later changes to them have no effect.
 
         Raises:
-            ModelError: If a score is NaN.
+            NoScoreError: If a score is NaN.
 
         """
         import torch
@@ -118,7 +118,7 @@ class PairEstimator(PairModel):
                 self.advance(len(indices))
         if np.isnan(scores).any():
             question, passage = distinct_pairs[int(np.isnan(scores).argmax())]
-            raise ModelError(
+            raise NoScoreError(
                 f"{self.path} gave NaN for question {question!r} and passage {passage.passage_id!r}. Set "
                 "estimator.engine.dtype=float32."
             )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from winnow.errors import InputError
 from winnow.metrics.calibration import Floats, check_labels
-from winnow.metrics.intervals import Interval, compute_bounds
+from winnow.metrics.intervals import Interval, compute_bounds, compute_mean_interval
 from winnow.metrics.unanswerable import Labels
 
 _NUM_RESAMPLES = 1000
@@ -109,7 +109,11 @@ def compute_auroc_interval(
         rows = np.concatenate([members[index] for index in rng.integers(0, len(members), len(members))])
         if 0 < labels[rows].sum() < len(rows):
             areas.append(compute_area(rows))
-    return Interval(compute_area(np.arange(len(labels))), *compute_bounds(np.array(areas)), len(members))
+    area = compute_area(np.arange(len(labels)))
+    low, high = compute_bounds(np.array(areas))
+    if low == high and other is None and area in (0.0, 1.0):
+        return compute_mean_interval([area] * len(members))  # Wilson's, because every resample separates the labels as well
+    return Interval(area, low, high, len(members))
 
 
 def list_candidates(scores: Floats) -> Floats:

@@ -29,11 +29,12 @@ from winnow.training.pair_selection import is_relevant
 
 @dataclass(frozen=True, slots=True)
 class EvaluatedContexts:
-    """A question with its contexts and the relevance score of each, in [-1, 1]."""
+    """A question with its contexts, the relevance score of each in [-1, 1], and the number of contexts without a score."""
 
     question: Question
     contexts: tuple[Context, ...]
     scores: tuple[float, ...]
+    failed: int = 0
 
     @property
     def best_score(self) -> float:
@@ -80,7 +81,9 @@ def build_evaluator_report(
     tables = [_build_pairs_table(dev, test, dev_pairs, test_pairs, verdicts, seed)]
     tables += [_build_action_table(test, thresholds), _build_calibration_table(test)]
     plots = [_plot_thresholds(thresholds, alpha), _plot_reliability(test)]
-    return Report("Winnow: retrieval evaluators", (), tables, plots, provenance)
+    failed, total = sum(item.failed for item in (*dev, *test)), sum(len(item.scores) for item in (*dev, *test))
+    notes = [f"The estimator gave no number for {failed} of {total} contexts, which count as irrelevant."] if failed else []
+    return Report("Winnow: retrieval evaluators", notes, tables, plots, provenance)
 
 
 def _build_pairs_table(
@@ -101,7 +104,7 @@ def _build_pairs_table(
     ):
         dev_labels = np.array([is_relevant(context) for group in dev_pairs for context in group.contexts])
         threshold = choose_accuracy_threshold(dev_scores, dev_labels)
-        sources[name] = test_scores, threshold, f"{threshold:.4g} (dev)"
+        sources[name] = test_scores, threshold, f"{threshold:.6g} (dev)"
     for name, evaluations in verdicts.items():
         failed = sum(evaluation.failed for evaluation in evaluations)
         note = f"its verdict; none in {failed} replies" if failed else "its verdict"
@@ -116,7 +119,7 @@ def _build_pairs_table(
         row = [
             name,
             note,
-            compute_mean_interval(right[name], is_share=False, seed=seed).format_percent(),
+            compute_mean_interval(right[name], seed=seed).format_percent(),
             area(scores).format_percent(),
         ]
         if name == baseline:
@@ -147,7 +150,7 @@ def _build_action_table(test: Sequence[EvaluatedContexts], found: ThresholdSearc
             shares = [sum(pair == (action, answerable) for pair in actions) for action in Action]
             texts = [f"{count} ({100 * count / total:.1f} %)" if total else UNDEFINED for count in shares]
             label = "an answer" if answerable else "no answer"
-            rows.append([f"{name}: {thresholds.upper:.4g}, {thresholds.lower:.4g}", label, str(total), *texts])
+            rows.append([f"{name}: {thresholds.upper:.8g}, {thresholds.lower:.8g}", label, str(total), *texts])
     caption = "Number of test questions by what their contexts hold and by the action"
     return TableView("Actions", caption, ["thresholds (upper, lower)", "contexts hold", "n", *Action], rows)
 
@@ -189,7 +192,10 @@ def _list_confidences(
 
 
 def _list_retriever_scores(pairs: Sequence[Group]) -> Floats:
-    return np.array([context.get_retriever_score() for group in pairs for context in group.contexts])
+    """Return the retriever's scores of the pairs, or their negative ranks if the rankings have no scores."""
+    contexts = [context for group in pairs for context in group.contexts]
+    has_scores = all(context.score is not None for context in contexts)
+    return np.array([context.get_retriever_score() if has_scores else -float(context.rank) for context in contexts])
 
 
 def _list_scores(evaluated: Sequence[EvaluatedContexts], pairs: Sequence[Group]) -> Floats:

@@ -1,6 +1,5 @@
 """Selection of labelled pairs of questions and passages, on which a relevance evaluator is trained."""
 
-import itertools
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +18,9 @@ def is_relevant(context: Context) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PairSelection:
-    """Numbers of relevant and irrelevant passages per question. The choice depends only on the seed and the question.
+    """Numbers of relevant and irrelevant passages per question.
+
+    The choice depends only on the seed and the question, and that of random negatives also on the other questions.
 
     Args:
         positives: Maximum number of relevant passages. Questions without one are left out.
@@ -29,7 +30,7 @@ class PairSelection:
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     positives: int = 2
     hard_negatives: int = 2
@@ -67,8 +68,8 @@ class PairSelection:
         if not self.random_negatives:
             return []
         own_ids = {context.passage.passage_id for context in own} | set(question.gold_passage_ids)
-        candidates = (pool[index] for index in rng.sample(range(len(pool)), len(pool)))
-        others = {context.passage.passage_id: context for context in itertools.islice(candidates, 20 * self.random_negatives)}
+        candidates = (pool[index] for index in rng.sample(range(len(pool)), min(len(pool), 20 * self.random_negatives)))
+        others = {context.passage.passage_id: context for context in candidates}
         drawn = [context for passage_id, context in others.items() if passage_id not in own_ids]
         found = has_answers([context.passage.text for context in drawn], question.answers)
         irrelevant = [context for context, contains in zip(drawn, found, strict=True) if not contains]

@@ -166,9 +166,10 @@ def test_the_rewriter_writes_the_query() -> None:
 
 def test_what_table_3_removes() -> None:
     """Without refinement whole passages, without selection whole pages."""
-    crag = make_crag(refinement=None, search=KnowledgeSearch(selection=False))
-    _, served = play(crag.plan(QUESTION, [make_context(1, TEXT)]), {TEXT: 0.0}, WEB)
-    assert last_prompt(served) == f"<{TEXT}>\n<Eve sang. Nobody came.> Q who?"
+    for search, web in ((KnowledgeSearch(selection=False), "Eve sang. Nobody came."), (KnowledgeSearch(), "Eve sang.")):
+        crag = make_crag(refine=False, search=search)
+        _, served = play(crag.plan(QUESTION, [make_context(1, TEXT)]), {TEXT: 0.0, **WEB_SCORES}, WEB)
+        assert last_prompt(served) == f"<{TEXT}>\n<{web}> Q who?"
 
 
 def test_actions_by_hand() -> None:
@@ -263,7 +264,7 @@ def test_a_passage_without_a_score_is_irrelevant_and_counted() -> None:
 
 def test_a_judge_may_be_the_evaluator() -> None:
     """Its last verdict counts; a reply without one and a refused call are failures."""
-    judge = JudgedRelevance("Q {question} P {title} {text}", 64)
+    judge = JudgedRelevance("Q {question} P {title} {text}", 64, reasons=True)
     replies = {"a": "No wait. Yes.", "b": "no", "c": "perhaps", "d": Failed("moderated"), "e": "Noah said so"}
     passages = [Passage(name, "T", name) for name in replies]
     evaluation, served = play(
@@ -273,7 +274,21 @@ def test_a_judge_may_be_the_evaluator() -> None:
     assert evaluation.failed == 3
     assert served[0] == Generate((Message("user", "Q who? P T a"),), Decoding(max_new_tokens=64), role="judge")
     assert all(isinstance(request, Generate) and request.may_fail and request.role == "judge" for request in served)
-    assert [parse_verdict(text) for text in ("YES!", "yes, no", "not, yesterday", "")] == [1.0, -1.0, None, None]
+    texts = ("YES!", "yes, no", "not, yesterday", "")
+    assert [parse_verdict(text, last=True) for text in texts] == [1.0, -1.0, None, None]
+    assert [parse_verdict(text) for text in texts] == [1.0, 1.0, None, None]
+
+
+def test_a_judge_that_was_cut_while_it_reasoned_has_no_verdict() -> None:
+    """A "no" in the reasons is none; a short reply is cut all the same and begins with its verdict."""
+    for reasons, expected in ((True, -1.0), (False, 1.0)):
+        judge = JudgedRelevance("Q {question} P {text}", 4, reasons=reasons)
+        plan = judge.evaluate(QUESTION, [Passage("a", "", "a")])
+        next(plan)
+        with pytest.raises(StopIteration) as stop:
+            plan.send([Generation("Yes, because there is no", "length")])
+        assert stop.value.value.scores == (expected,)
+        assert stop.value.value.failed == int(reasons)
 
 
 def test_settings_that_select_nothing_are_refused() -> None:

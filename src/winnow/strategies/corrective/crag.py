@@ -21,16 +21,19 @@ class CorrectiveRetrieval:
     Args:
         evaluator: Evaluator of passages and strips.
         thresholds: Thresholds of the action.
-        refinement: Selection of strips; None keeps whole passages (table 3, without refinement).
+        refinement: Selection of strips.
+        refine: Whether the retrieved passages are refined; otherwise they are shown whole (table 3, without refinement). What
+            a search gave is refined in both cases, if `search.selection` says so.
         search: Search for external knowledge.
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     evaluator: Evaluator = EstimatedRelevance()
     thresholds: Thresholds = Thresholds()
-    refinement: Refinement | None = Refinement()
+    refinement: Refinement = Refinement()
+    refine: bool = True
     search: KnowledgeSearch = KnowledgeSearch()
 
     def correct(self, question: Question, passages: Sequence[Passage]) -> Plan[tuple[tuple[Passage, ...], tuple[str, ...]]]:
@@ -44,14 +47,14 @@ class CorrectiveRetrieval:
             internal = yield from self._refine(question, passages)
             trace += _describe("internal", internal)
         if action is not Action.CORRECT:
-            findings = yield from self.search.find(question, self.refinement or Refinement(), self.evaluator)
+            findings = yield from self.search.find(question, self.refinement, self.evaluator)
             external = findings.knowledge
             trace += [*_describe("external", external), *findings.trace]
         return (*internal.strips, *external.strips), tuple(trace)
 
     def _refine(self, question: Question, passages: Sequence[Passage]) -> Plan[Knowledge]:
         """Return the refined passages, or all of them without refinement."""
-        if self.refinement is None:
+        if not self.refine:
             return Knowledge.from_passages(passages)
         return (yield from self.refinement.refine(question, passages, self.evaluator))
 

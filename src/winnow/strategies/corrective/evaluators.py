@@ -52,18 +52,21 @@ class EstimatedRelevance:
 class JudgedRelevance:
     """An evaluator that asks a language model, the role "judge", whether a passage helps to answer the question (table 4).
 
-    The last "yes" or "no" in the reply is the verdict: 1 or -1. A reply without one is a failed evaluation.
+    The first "yes" or "no" in the reply is the verdict: 1 or -1. A reply without one is a failed evaluation.
 
     Args:
         template: Template of the prompt, with the fields {question}, {title} and {text}.
         max_new_tokens: Maximum number of tokens in a reply.
+        reasons: Whether the judge reasons before its verdict. The last "yes" or "no" is then the verdict, and a reply that was
+            cut at `max_new_tokens` has none.
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     template: str
     max_new_tokens: int = 4
+    reasons: bool = False
 
     def __post_init__(self) -> None:
         """Raise ConfigError if the template lacks a field or has an unknown one."""
@@ -82,11 +85,16 @@ class JudgedRelevance:
             for passage in passages
         ]
         replies = yield [Generate((Message("user", prompt),), decoding, role="judge", may_fail=True) for prompt in prompts]
-        verdicts = [None if isinstance(reply, Failed) else parse_verdict(reply.text) for reply in replies]
+        verdicts = [
+            None
+            if isinstance(reply, Failed) or (self.reasons and reply.finish == "length")
+            else parse_verdict(reply.text, last=self.reasons)
+            for reply in replies
+        ]
         return Evaluation(tuple(-1.0 if verdict is None else verdict for verdict in verdicts), verdicts.count(None))
 
 
-def parse_verdict(reply: str) -> float | None:
-    """Return 1 if the last verdict in a reply is "yes", -1 if it is "no", or None if there is none."""
+def parse_verdict(reply: str, *, last: bool = False) -> float | None:
+    """Return 1 if the first verdict in a reply, or the last one, is "yes", -1 if it is "no", or None if there is none."""
     verdicts = _VERDICT.findall(reply)
-    return None if not verdicts else 1.0 if verdicts[-1].lower() == "yes" else -1.0
+    return None if not verdicts else 1.0 if verdicts[-1 if last else 0].lower() == "yes" else -1.0

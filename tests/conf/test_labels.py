@@ -1,0 +1,80 @@
+"""No strategy, evaluator or search shows a model what the answer is: labels of a question stay out of every request."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+import pytest
+
+from flows._build import build
+from flows._conf import compose, list_options
+from winnow.records import (
+    Answer,
+    Context,
+    Estimate,
+    Generation,
+    Likelihood,
+    Pages,
+    Passage,
+    Plan,
+    Question,
+    Request,
+    Score,
+    Search,
+)
+from winnow.testing import make_context, make_question
+
+SECRET = "LABEL-7351"
+
+
+def record_requests(plan: Plan[Answer], log_odds: float) -> list[Request]:
+    """Serve every request of a plan with a reply of its kind, and return the requests."""
+    served: list[Request] = []
+
+    def serve(request: Request) -> Any:
+        served.append(request)
+        match request:
+            case Estimate():
+                return Score(log_odds)
+            case Likelihood():
+                return Score(-1.0)
+            case Search():
+                return Pages((Passage("w", "Web", "A page. It has text."),))
+            case _:
+                return Generation("Answer: Ada", logprobs=(-0.5,))
+
+    try:
+        requests: Sequence[Request] = next(plan)
+        while True:
+            requests = plan.send([serve(request) for request in requests])
+    except StopIteration:
+        return served
+
+
+def labelled_question() -> tuple[Question, list[Context]]:
+    """A question and contexts whose labels hold the secret: answers, target, metadata and gold passages."""
+    meta = json.dumps({"key": SECRET, "label": SECRET, "choices": {"A": SECRET}})
+    labels = {"answers": (SECRET,), "target": SECRET, "meta": meta, "gold_passage_ids": (SECRET,)}
+    gold = replace(make_context(1, "A passage. It has text."), has_answer=True, is_gold=True)
+    return replace(make_question("who?"), **labels), [gold, make_context(2, "Another one. It has text as well.")]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", list_options("strategy"))
+def test_labels_reach_no_request(name: str) -> None:
+    """For every strategy of conf/ and every action of corrective retrieval."""
+    cfg = compose([f"strategy={name}"])
+    strategy = build(cfg.strategy.plan, prompt=build(cfg.prompt), decoding=replace(build(cfg.decoding), logprobs=True))
+    question, contexts = labelled_question()
+    shown = [] if not cfg.strategy.get("uses_passages", True) else contexts
+    for log_odds in (9.0, 0.0, -9.0):
+        requests = record_requests(strategy.plan(question, shown), log_odds)
+        assert requests
+        for request in requests:
+            fields = {name: value for name, value in vars_of(request).items() if name != "shorter"}
+            assert SECRET not in repr(fields)
+
+
+def vars_of(request: Request) -> dict[str, Any]:
+    """The fields of a request."""
+    return asdict(replace(request, shorter=None)) if hasattr(request, "shorter") else asdict(request)
