@@ -205,6 +205,15 @@ def iter_outcomes(
     return run_in_blocks(start, total, label)
 
 
+def collect_results(
+    cfg: DictConfig, specs: Sequence[EngineSpec], jobs: Callable[[], Iterable[Job[T]]], total: int, label: str
+) -> dict[Hashable, T]:
+    """Run jobs with the ledger of the settings, and return their results by tag; see `iter_outcomes`."""
+    with open_ledger(cfg) as ledger:
+        outcomes = iter_outcomes(lambda: open_engines(specs), ledger, jobs, total, label)
+        return {outcome.tag: outcome.result for outcome in outcomes}
+
+
 def _drive(
     engines: Engines, ledger: CallStore, jobs: Iterable[Job[T]], total: int, label: str, stats: RunStats | None
 ) -> Iterator[Outcome[T]]:

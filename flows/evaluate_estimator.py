@@ -20,7 +20,7 @@ from flows._cells import resolve_cell, resolve_cell_artifact
 from flows._engines import compute_estimator_identity
 from flows._entry import make_main
 from flows._summary import Summary
-from winnow.artifacts.files import atomic_write
+from winnow.artifacts.files import write_texts
 from winnow.artifacts.provenance import get_git_revision, read_manifest
 from winnow.artifacts.rankings import read_rankings
 from winnow.artifacts.tables import read_questions
@@ -54,9 +54,7 @@ def evaluate_estimator(configs: Sequence[DictConfig]) -> Summary:
             "report.md": report.render_markdown(),
             "tables.json": json.dumps(body, indent=1),
         }
-        for name, text in texts.items():
-            with atomic_write(out / name, required_bytes=2**24) as partial:
-                partial.write_text(text, encoding="utf-8")
+        write_texts(out, texts)
         tables.append(report.tables[0])
         notes.append(f"Report: {out / 'report.html'}; answers: {report.provenance['Answers']}.")
     same_title = [table for table in tables if table.title == tables[0].title]

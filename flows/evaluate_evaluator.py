@@ -16,10 +16,10 @@ from omegaconf import DictConfig
 
 from flows._artifacts import Project
 from flows._build import build
-from flows._engines import compute_estimator_identity, iter_outcomes, open_engines, open_ledger, resolve_engine_spec
+from flows._engines import collect_results, compute_estimator_identity, resolve_engine_spec
 from flows._entry import make_main
 from flows._summary import Summary
-from winnow.artifacts.files import atomic_write
+from winnow.artifacts.files import write_texts
 from winnow.artifacts.provenance import get_git_revision
 from winnow.artifacts.rankings import read_rankings
 from winnow.artifacts.tables import read_questions
@@ -67,9 +67,7 @@ def evaluate_evaluator(configs: Sequence[DictConfig]) -> Summary:
             "report.md": report.render_markdown(),
             "thresholds.json": json.dumps(found) + "\n",
         }
-        for name, text in texts.items():
-            with atomic_write(out / name, required_bytes=2**24) as partial:
-                partial.write_text(text, encoding="utf-8")
+        write_texts(out, texts)
         table = report.tables[0]
         rows += [dict(zip(table.columns, row, strict=True)) for row in table.rows]
         words = " ".join(f"thresholds.{name}={value!r}" for name, value in found.items())
@@ -99,19 +97,14 @@ def _evaluate_contexts(project: Project, split: str) -> list[EvaluatedContexts]:
     settings = project.cfg.evaluate_evaluator
     questions = read_questions(project.questions_file, [split])[: settings.limit]
     rankings = read_rankings(project.rankings.require(), questions)
-    contexts = {q.question_id: build_ranked_contexts(rankings, q)[: project.cfg.k] for q in questions}
-    ranked = [(q, [c for c in contexts[q.question_id] if c.rank]) for q in questions]
+    ranked = [(q, [c for c in build_ranked_contexts(rankings, q)[: project.cfg.k] if c.rank]) for q in questions]
     evaluator = EstimatedRelevance()
 
     def iter_jobs() -> Iterator[Job[Evaluation]]:
         return (Job(q.question_id, evaluator.evaluate(q, [c.passage for c in found])) for q, found in ranked)
 
     specs = [resolve_engine_spec(project, "estimator")]
-    with open_ledger(project.cfg) as ledger:
-        outcomes = iter_outcomes(
-            lambda: open_engines(specs), ledger, iter_jobs, len(ranked), f"evaluating contexts of {split}"
-        )
-        evaluations = {outcome.tag: outcome.result for outcome in outcomes}
+    evaluations = collect_results(project.cfg, specs, iter_jobs, len(ranked), f"evaluating contexts of {split}")
     return [
         EvaluatedContexts(q, tuple(found), evaluations[q.question_id].scores, evaluations[q.question_id].failed)
         for q, found in ranked
@@ -133,10 +126,7 @@ def _judge_pairs(project: Project, pairs: Sequence[Group]) -> Mapping[str, Seque
                 yield Job((name, index), judge.evaluate(group.question, passages))
 
     specs = [resolve_engine_spec(project, "judge")]
-    with open_ledger(project.cfg) as ledger:
-        total = len(judges) * len(pairs)
-        outcomes = iter_outcomes(lambda: open_engines(specs), ledger, iter_jobs, total, "judging pairs")
-        results = {outcome.tag: outcome.result for outcome in outcomes}
+    results = collect_results(project.cfg, specs, iter_jobs, len(judges) * len(pairs), "judging pairs")
     return {name: [results[name, index] for index in range(len(pairs))] for name in judges}
 
 

@@ -20,7 +20,7 @@ from flows._cells import require_finished, resolve_cells
 from flows._entry import make_main
 from flows._metrics import build_breakdown, build_cell_rows, read_results
 from flows._summary import Summary
-from winnow.artifacts.files import atomic_write
+from winnow.artifacts.files import write_texts
 from winnow.artifacts.provenance import describe_code, read_manifest
 from winnow.reports.cells import CellResult
 from winnow.reports.page import PLOTTED_METRICS, build_report
@@ -47,15 +47,14 @@ def report(configs: Sequence[DictConfig]) -> Summary:
         filtered=specs[0].questions.count_questions(),
     )
     out = Path(cfg.report.out)
-    for name, text in (
-        ("report.html", page.render_html()),
-        ("report.md", page.render_markdown()),
-        ("metrics.json", _format_metrics(results, cfg.report.seed)),
-        ("summary.json", _format_summary(results)),
-        ("cells.csv", _format_csv(results)),
-    ):
-        with atomic_write(out / name, required_bytes=2**24) as partial:
-            partial.write_text(text, encoding="utf-8")
+    texts = {
+        "report.html": page.render_html(),
+        "report.md": page.render_markdown(),
+        "metrics.json": _format_metrics(results, cfg.report.seed),
+        "summary.json": _format_summary(results),
+        "cells.csv": _format_csv(results),
+    }
+    write_texts(out, texts)
     return Summary(f"{page.title}, 95 % intervals", build_cell_rows(results), f"Report: {out / 'report.html'}")
 
 

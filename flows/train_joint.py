@@ -21,7 +21,7 @@ from flows import _models
 from flows._artifacts import Artifact, Project
 from flows._build import build
 from flows._elsewhere import print_equivalent
-from flows._engines import iter_outcomes, open_engines, open_ledger, resolve_reader_spec
+from flows._engines import collect_results, resolve_reader_spec
 from flows._entry import make_main
 from flows._prompts import open_prompt
 from flows._summary import Summary, progress
@@ -128,11 +128,7 @@ def _add_teacher_outputs(project: Project, train: Sequence[Any], dev: Sequence[A
             yield Job(("dev", n), teacher.request_scored_replies(group.question, group.contexts))
 
     specs = [resolve_reader_spec(project, settings.reader, settings.prompt)]
-    with open_ledger(project.cfg) as ledger:
-        outcomes = iter_outcomes(
-            lambda: open_engines(specs), ledger, jobs, len(train) + len(dev), "querying the frozen generator"
-        )
-        results = {outcome.tag: outcome.result for outcome in outcomes}
+    results = collect_results(project.cfg, specs, jobs, len(train) + len(dev), "querying the frozen generator")
     return (
         [replace(group, answer_log_probs=results["train", n]) for n, group in enumerate(train)],
         [replace(group, replies=results["dev", n]) for n, group in enumerate(dev)],

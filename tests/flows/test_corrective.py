@@ -93,6 +93,12 @@ def test_an_evaluator_is_trained_evaluated_and_used(prepared: Run, world: Path, 
     assert [line for line in again.splitlines() if "┃" in line or "│" in line] == [
         line for line in page.splitlines() if "┃" in line or "│" in line
     ]
+    for wrong, message in (
+        ("evaluate_evaluator.dev=test", "is also the split on which thresholds are chosen"),
+        ("evaluate_evaluator.test=train", "or the estimator is trained"),
+        ("rank_by=estimator", "rank_by=estimator and k=3"),
+    ):
+        assert message in prepared("evaluate_evaluator", *words, "experiment=crag/table4", wrong, check=False).stderr
     prepared("corpus", *words, "experiment=crag/table3")
     prepared("index", *words, "experiment=crag/table3")
     prepared("sweep", *words, "experiment=crag/table3")

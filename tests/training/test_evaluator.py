@@ -10,13 +10,14 @@ import pytest
 import torch
 
 from tests.training.methods import SETTINGS, silent
+from winnow.contexts.gold import is_relevant
 from winnow.errors import ConfigError
 from winnow.estimators.t5 import T5Estimator
 from winnow.testing import make_context, make_question
 from winnow.training.evaluator import RelevanceRegression
 from winnow.training.groups import Group
 from winnow.training.loop import fit
-from winnow.training.pair_selection import PairSelection, is_relevant
+from winnow.training.pair_selection import PairSelection
 
 if TYPE_CHECKING:
     from conftest import SmallWorld

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -50,6 +50,13 @@ def atomic_write(path: Path, *, required_bytes: int = 64 * 2**20) -> Iterator[Pa
             shutil.rmtree(partial)
         else:
             partial.unlink(missing_ok=True)
+
+
+def write_texts(folder: Path, texts: Mapping[str, str]) -> None:
+    """Write texts to the files of a folder, given by name, each of them atomically."""
+    for name, text in texts.items():
+        with atomic_write(folder / name, required_bytes=2**24) as partial:
+            partial.write_text(text, encoding="utf-8")
 
 
 def _flush_to_disk(path: Path) -> None:

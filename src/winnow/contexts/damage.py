@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from winnow.contexts.gold import determine_provenance
+from winnow.contexts.gold import determine_provenance, is_relevant
 from winnow.errors import ConfigError
 from winnow.records import Context, PlacedContexts, Question
 
@@ -36,11 +36,11 @@ class Damage:
     def place(self, question: Question, contexts: Sequence[Context], k: int) -> PlacedContexts:
         """Select k contexts of a question, or fewer if the ranking is shorter, and replace relevant ones."""
         ranked = [context for context in contexts if context.rank > 0]
-        spare = [context for context in ranked[k:] if not _is_relevant(context)]
+        spare = [context for context in ranked[k:] if not is_relevant(context)]
         draws = {
             position: random.Random(f"{self.seed}/damage/{question.question_id}/{context.passage.passage_id}").random()
             for position, context in enumerate(ranked[:k])
-            if _is_relevant(context)
+            if is_relevant(context)
         }
         replaced = sorted(
             position for position in sorted(draws, key=draws.__getitem__)[: len(spare)] if draws[position] < self.share
@@ -49,7 +49,3 @@ class Damage:
         for position, context in zip(replaced, spare, strict=False):
             placed[position] = context
         return PlacedContexts(tuple(placed), 0, determine_provenance(question, contexts)).with_gold_position()
-
-
-def _is_relevant(context: Context) -> bool:
-    return context.is_gold or context.has_answer

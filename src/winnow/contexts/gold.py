@@ -1,4 +1,4 @@
-"""Mark the gold passages among the contexts of a question, and determine their provenance.
+"""Mark the gold passages among the contexts of a question, and determine their provenance and which contexts are relevant.
 
 A gold passage is either annotated by the dataset or, by distant supervision, the first context that contains an answer.
 """
@@ -16,6 +16,11 @@ def mark_gold(question: Question, contexts: Sequence[Context]) -> tuple[Context,
         return tuple(replace(context, is_gold=context.passage.passage_id in annotated_ids) for context in contexts)
     first_match = next((context for context in contexts if context.has_answer), None)
     return tuple(replace(context, is_gold=context is first_match) for context in contexts)
+
+
+def is_relevant(context: Context) -> bool:
+    """Return whether a context counts as relevant: it is a gold passage or contains an answer."""
+    return context.is_gold or context.has_answer
 
 
 def determine_provenance(question: Question, contexts: Sequence[Context]) -> Provenance:

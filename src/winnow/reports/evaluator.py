@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 
+from winnow.contexts.gold import is_relevant
 from winnow.metrics.calibration import Floats, compute_reliability, expected_calibration_error
 from winnow.metrics.comparisons import Comparison, adjust_p_values, compare, format_p
 from winnow.metrics.intervals import UNDEFINED, Interval, compute_mean_interval
@@ -24,7 +25,6 @@ from winnow.reports.reported import load_paper_part
 from winnow.strategies.corrective.actions import Action, Thresholds
 from winnow.strategies.corrective.evaluators import Evaluation
 from winnow.training.groups import Group
-from winnow.training.pair_selection import is_relevant
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +95,13 @@ def _build_pairs_table(
     seed: int,
 ) -> TableView:
     """Build the table of accuracy and AUROC on pairs; every evaluator is compared with the retriever's scores."""
-    labels = np.array([is_relevant(context) for group in test_pairs for context in group.contexts])
+    labels, dev_labels = _list_labels(test_pairs), _list_labels(dev_pairs)
     groups = [group.question.question_id for group in test_pairs for _ in group.contexts]
     sources: dict[str, tuple[Floats, float, str]] = {}
     for name, dev_scores, test_scores in (
         ("retriever's score", _list_retriever_scores(dev_pairs), _list_retriever_scores(test_pairs)),
         ("estimator", _list_scores(dev, dev_pairs), _list_scores(test, test_pairs)),
     ):
-        dev_labels = np.array([is_relevant(context) for group in dev_pairs for context in group.contexts])
         threshold = choose_accuracy_threshold(dev_scores, dev_labels)
         sources[name] = test_scores, threshold, f"{threshold:.6g} (dev)"
     for name, evaluations in verdicts.items():
@@ -189,6 +188,11 @@ def _list_confidences(
     """Return the scores of all contexts, scaled to [0, 1], and whether each is relevant."""
     confidence = np.array([(score + 1) / 2 for item in test for score in item.scores])
     return confidence, np.array([is_relevant(context) for item in test for context in item.contexts])
+
+
+def _list_labels(pairs: Sequence[Group]) -> Labels:
+    """Return whether each pair is relevant."""
+    return np.array([is_relevant(context) for group in pairs for context in group.contexts])
 
 
 def _list_retriever_scores(pairs: Sequence[Group]) -> Floats:

@@ -9,10 +9,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from winnow.errors import ConfigError
 from winnow.training.groups import Group
 
 if TYPE_CHECKING:
     import torch
+
+    from winnow.estimators.pair import PairEstimator
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,3 +58,21 @@ def pad_by_question(groups: Sequence[Group], values: torch.Tensor, padding_value
 def list_pairs(groups: Sequence[Group]) -> Iterator[tuple[Group, int]]:
     """Yield every pair of a question and one of its contexts, as the group and the position of the context in it."""
     return ((group, position) for group in groups for position in range(len(group.contexts)))
+
+
+def encode_pairs(estimator: PairEstimator, groups: Sequence[Group]) -> tuple[list[list[int]], list[int]]:
+    """Tokenise the pairs of all questions, in the order of `list_pairs`, for the training of an estimator.
+
+    Returns:
+        Token ids of each pair, and the position of its first passage token.
+
+    Raises:
+        ConfigError: If the estimator's runtime is not "torch", because other runtimes keep the weights of their first call.
+
+    """
+    if estimator.runtime != "torch":
+        raise ConfigError(f"An estimator can be trained only with runtime=torch; received {estimator.runtime!r}.")
+    pairs = [(group.question.text, group.contexts[position].passage) for group, position in list_pairs(groups)]
+    estimator.tokens.prepare(pairs)
+    rows = [estimator.tokens.encode(*pair) for pair in pairs]
+    return rows, [estimator.tokens.get_passage_start(question) for question, _ in pairs]

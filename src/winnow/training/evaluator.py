@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from winnow.errors import ConfigError
+from winnow.contexts.gold import is_relevant
 from winnow.estimators.pair import PairEstimator
 from winnow.modeling.pair_inputs import group_by_token_budget
 from winnow.modeling.pair_model import PairModel
-from winnow.training.chunks import Chunk, list_pairs
+from winnow.training.chunks import Chunk, encode_pairs, list_pairs
 from winnow.training.groups import Group
 from winnow.training.method import Method
-from winnow.training.pair_selection import is_relevant
 
 if TYPE_CHECKING:
     import torch
@@ -44,20 +43,8 @@ class RelevanceRegression(Method[Sequence[Group]]):
         return {"estimator": self.estimator}
 
     def chunks(self, batch: Sequence[Group], seed: int, epoch: int, max_tokens: int) -> list[Chunk]:  # noqa: ARG002 (the interface)
-        """Divide the pairs of all questions into chunks of similar length. The only column is the relevance score.
-
-        Raises:
-            ConfigError: If the estimator's runtime is not "torch", because other runtimes keep the weights of their first
-                call.
-
-        """
-        if self.estimator.runtime != "torch":
-            raise ConfigError(f"An estimator can be trained only with runtime=torch; received {self.estimator.runtime!r}.")
-        pairs = [(group.question.text, group.contexts[position].passage) for group, position in list_pairs(batch)]
-        tokens = self.estimator.tokens
-        tokens.prepare(pairs)
-        inputs = [tokens.encode(*pair) for pair in pairs]
-        starts = [tokens.get_passage_start(question) for question, _ in pairs]
+        """Divide the pairs of all questions into chunks of similar length. The only column is the relevance score."""
+        inputs, starts = encode_pairs(self.estimator, batch)
 
         def compute_scores(rows: Sequence[int]) -> torch.Tensor:
             scores = self.estimator.estimate([inputs[row] for row in rows], [starts[row] for row in rows])

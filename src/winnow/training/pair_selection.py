@@ -5,15 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from winnow.contexts.gold import is_relevant
 from winnow.errors import ConfigError
 from winnow.metrics.ranking import has_answers
 from winnow.records import Context, Question
 from winnow.training.groups import Group
-
-
-def is_relevant(context: Context) -> bool:
-    """Return the label of a context: whether it is a gold passage or contains an answer."""
-    return context.has_answer or context.is_gold
 
 
 @dataclass(frozen=True, slots=True)

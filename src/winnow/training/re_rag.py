@@ -11,13 +11,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from winnow.contexts import marginalization
-from winnow.errors import ConfigError
 from winnow.estimators.pair import PairEstimator
 from winnow.metrics.answer import exact_match
 from winnow.modeling.pair_inputs import group_by_token_budget
 from winnow.modeling.pair_model import PairModel
 from winnow.strategies.teaching import ScoredReply
-from winnow.training.chunks import Chunk, list_pairs, pad_by_question
+from winnow.training.chunks import Chunk, encode_pairs, list_pairs, pad_by_question
 from winnow.training.generators import Generator
 from winnow.training.groups import Group
 from winnow.training.losses import Objective, check_objective, joint_loss
@@ -73,25 +72,14 @@ class ReRag(Method[Sequence[Group]]):
 
         A row is a pair of a question and one of its contexts. The columns are the estimator's log-odds, its probability of
         all tokens but "true" and "false", and log P_G(answer | question, context).
-
-        Raises:
-            ConfigError: If the estimator's runtime is not "torch", because other runtimes keep the weights of their first
-                call.
-
         """
         import torch
 
-        if self.estimator.runtime != "torch":
-            raise ConfigError(f"An estimator can be trained only with runtime=torch; received {self.estimator.runtime!r}.")
-        pairs = [(group.question.text, group.contexts[position].passage) for group, position in list_pairs(batch)]
-        tokens = self.estimator.tokens
-        tokens.prepare(pairs)
-        estimator_rows = [tokens.encode(*pair) for pair in pairs]
-        passage_starts = [tokens.get_passage_start(question) for question, _ in pairs]
+        estimator_rows, passage_starts = encode_pairs(self.estimator, batch)
         frozen_log_probs = torch.tensor(
             [group.answer_log_probs[position] for group, position in list_pairs(batch)] if self.generator is None else []
         )
-        generator_rows, targets = self._encode_generator_inputs(batch, pairs, seed, epoch)
+        generator_rows, targets = self._encode_generator_inputs(batch, seed, epoch)
 
         def compute_values(rows: Sequence[int]) -> torch.Tensor:
             scores = self.estimator.estimate([estimator_rows[row] for row in rows], [passage_starts[row] for row in rows])
@@ -115,11 +103,12 @@ class ReRag(Method[Sequence[Group]]):
         return [Chunk(rows, partial(compute_values, rows), count_tokens(rows)) for rows in row_batches]
 
     def _encode_generator_inputs(
-        self, batch: Sequence[Group], pairs: Sequence[tuple[str, Any]], seed: int, epoch: int
+        self, batch: Sequence[Group], seed: int, epoch: int
     ) -> tuple[list[list[int]], list[list[int]]]:
         """Tokenise the generator's input and target for each pair; return two empty lists if the generator is frozen."""
         if self.generator is None:
             return [], []
+        pairs = [(group.question.text, group.contexts[position].passage) for group, position in list_pairs(batch)]
         self.generator.tokens.prepare(pairs)
         answers = [self.generator.encode_answer(group.sample_target(seed, epoch)) for group in batch]
         targets = [answer for answer, group in zip(answers, batch, strict=True) for _ in group.contexts]
