@@ -13,6 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 from flows import _models
 from flows._artifacts import Project
 from flows._build import build
+from flows._identity import import_component_class
 from flows._prefect import run_in_blocks
 from flows._searched import resolve_searched_project
 from flows._summary import progress
@@ -24,11 +25,14 @@ from winnow.errors import ConfigError
 from winnow.identity import get_ledger_identity
 from winnow.ledger.retrying import RetryingStore
 from winnow.ledger.stores import open_store
+from winnow.prices import Price
 from winnow.protocols import CallStore, Engine, Engines, Estimator, build_engine_map
 from winnow.readers.budget import Budget, Spending
 from winnow.readers.openai_chat import OpenAIReader
 from winnow.readers.openai_engine import OpenAIEngine
-from winnow.records import Generate, Outcome, Price, Role, T
+from winnow.records import Generate, Outcome, Role, T
+from winnow.searchers.local import LocalSearch
+from winnow.searchers.web.identity import name_web_search
 from winnow.sweeps.spec import EngineSpec
 
 EVALUATED = "evaluated"
@@ -50,15 +54,24 @@ def resolve_engine_spec(project: Project, role: Role) -> EngineSpec:
         identity = compute_estimator_identity(project)
         return EngineSpec(role, identity, lambda _: _estimator_engine(project, identity))
     if role == "search":
-        searched = resolve_searched_project(project)
-        index, corpus = searched.resolve_index(), searched.corpus
-        key = compute_key(index.identity, project.pinned.identify_settings(project.cfg.search.engine))
-        identity = f"{project.cfg.search.name}@{key}"
-        return EngineSpec(role, identity, lambda _: _search_engine(searched, index.require, corpus.require, identity))
+        return resolve_search_spec(project)
     if role not in ROLES:
         raise ConfigError(f"engines: there is no role {role!r}; the roles are {', '.join((*ROLES, 'estimator', 'search'))}.")
     node = project.cfg.get(role) or project.cfg.reader
     return resolve_reader_spec(project, node, project.cfg.prompt, role)
+
+
+def resolve_search_spec(project: Project) -> EngineSpec:
+    """Resolve how to open the search engine: over an index of a corpus, or of the web."""
+    search = project.cfg.search
+    settings = project.pinned.identify_settings(search.engine)
+    if not issubclass(import_component_class(search.engine._target_), LocalSearch):
+        identity = name_web_search(search.name, settings["at"], compute_key(settings))
+        return EngineSpec("search", identity, lambda check: _open_web_search(search.engine, identity, check=check))
+    searched = resolve_searched_project(project)
+    index, corpus = searched.resolve_index(), searched.corpus
+    identity = f"{search.name}@{compute_key(index.identity, settings)}"
+    return EngineSpec("search", identity, lambda _: _open_local_search(searched, index.require, corpus.require, identity))
 
 
 def resolve_reader_spec(project: Project, reader: DictConfig, prompt: DictConfig, role: Role = "reader") -> EngineSpec:
@@ -130,7 +143,14 @@ def _estimator_engine(project: Project, identity: str) -> Engine:
     return EstimatorEngine(open_estimator(project), identity)
 
 
-def _search_engine(project: Project, index: Callable[[], Any], corpus: Callable[[], Any], identity: str) -> Engine:
+def _open_web_search(settings: DictConfig, identity: str, *, check: bool) -> Engine:
+    engine: Engine = build(settings, identity=identity)
+    if check:
+        engine.check()
+    return engine
+
+
+def _open_local_search(project: Project, index: Callable[[], Any], corpus: Callable[[], Any], identity: str) -> Engine:
     retriever = project.cfg.retriever.engine
     engine: Engine = build(
         project.cfg.search.engine,

@@ -55,6 +55,7 @@ SETTINGS: Mapping[str, Any] = {
     "evaluate_evaluator.test": str,
     "evaluate_evaluator.limit": _CountOrNull,
     "evaluate_evaluator.alpha": Annotated[float, Ge(0)],
+    "search.at": str,
     "thresholds.upper": float,
     "thresholds.lower": float,
     "dry_run": bool,

@@ -51,7 +51,8 @@ from winnow.errors import MissingArtifactError, WinnowError
 from winnow.identity import get_ledger_identity
 from winnow.ledger.sqlite import SqliteStore
 from winnow.ledger.tools import prune_calls, summarize_calls
-from winnow.records import Price
+from winnow.prices import Price
+from winnow.searchers.web.identity import is_web_search
 
 _PARAMS = Path("params.yaml")
 _KEY = re.compile(r"[0-9a-f]{12}")
@@ -98,7 +99,7 @@ def gc(cfg: DictConfig, *, remove: bool = False, calls: bool = False, force: boo
     is_removing = remove and (force or not use.problems)
     with open_ledger(cfg) as ledger:
         totals = summarize_calls(ledger, before=before) if isinstance(ledger, SqliteStore) else []
-        unused = [total for total in totals if total.engine not in use.engines]
+        unused = [total for total in totals if total.engine not in use.engines and not is_web_search(total.engine)]
         rows += [
             {"unused": total.engine, "what": f"{total.calls} calls", "MB": f"{total.result_bytes / 2**20:.1f}"}
             for total in unused

@@ -28,8 +28,9 @@ from winnow.driver import Job
 from winnow.metrics.answer import exact_match
 from winnow.metrics.intervals import Interval, compute_mean_interval
 from winnow.modeling.loading import check_model
+from winnow.prices import Price
 from winnow.protocols import Engines, build_engine_map
-from winnow.records import Answer, Context, Price, Question
+from winnow.records import Answer, Context, Question
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.prompt import Prompt
 from winnow.training.examples import build_examples

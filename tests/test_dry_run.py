@@ -8,8 +8,9 @@ from winnow.driver import Driver, Job
 from winnow.dry_run import estimate_cost
 from winnow.errors import ConfigError
 from winnow.ledger.sqlite import SqliteStore
+from winnow.prices import Price
 from winnow.protocols import build_engine_map
-from winnow.records import Answer, Decoding, Generate, Message, Plan, Price
+from winnow.records import Answer, Decoding, Generate, Message, Plan
 from winnow.strategies.concat_pf import ConcatPF
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.marginal import Marginal

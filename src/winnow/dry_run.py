@@ -13,8 +13,9 @@ from winnow.driver import Job, describe_missing_engine
 from winnow.errors import ConfigError
 from winnow.identity import get_ledger_identity
 from winnow.keys import compute_request_key
+from winnow.prices import Price
 from winnow.protocols import CallStore, Engine, Engines
-from winnow.records import Generate, Generation, Likelihood, Pages, Price, Request, Result, Role, Score, Search, Usage
+from winnow.records import Generate, Generation, Likelihood, Pages, Request, Result, Role, Score, Search, Usage
 
 _CHARACTERS_PER_TOKEN = 4
 _PLACEHOLDERS = ("unknown", "an answer", "answer {number}")

@@ -51,16 +51,6 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class RankedHit:
-    """One row of a stored ranking. `rank` starts at 1."""
-
-    passage_id: str
-    rank: int
-    score: float | None
-    has_answer: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Context:
     """A passage as retrieved for one question. `rank` starts at 1; it is 0 if the passage was not retrieved.
 
@@ -148,18 +138,6 @@ class Usage:
 
 NO_USAGE = Usage()
 """Usage of results that took no tokens. They share this object to save memory."""
-
-
-@dataclass(frozen=True, slots=True)
-class Price:
-    """Price of a model in dollars per million tokens."""
-
-    input: float = 0.0
-    output: float = 0.0
-
-    def compute_cost(self, tokens_in: float, tokens_out: float) -> float:
-        """Compute the cost of these tokens in dollars."""
-        return (tokens_in * self.input + tokens_out * self.output) / 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,10 +248,29 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What is known of a web page that a search found.
+
+    Attributes:
+        url: Address.
+        retrieved: Time of the download in UTC ("2026-11-24T05:30:00Z").
+        digest: SHA-256 of the bytes that were received; "" without any.
+        note: Why the page's text is not used; "" if it is.
+
+    """
+
+    url: str
+    retrieved: str
+    digest: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Pages:
-    """Results of a search, best first."""
+    """Results of a search, best first, with a snapshot of each web page. A page that could not be read may have no passage."""
 
     passages: tuple[Passage, ...]
+    snapshots: tuple[Snapshot, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

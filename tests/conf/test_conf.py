@@ -43,6 +43,8 @@ def _objects(cfg: DictConfig, target: str) -> dict[str, object]:
         return {"path": "somewhere"} if "base" in cfg.estimator else {}
     if name == "LocalSearch":
         return {"searcher": None, "passages": None, "identity": "x"}
+    if name == "WebSearch":
+        return {"identity": "x"}
     learners = {
         "ReRag": {"estimator": None},
         "RelevanceRegression": {"estimator": None},

@@ -1,7 +1,8 @@
 """Contexts are built from rankings by a pure function."""
 
+from winnow.artifacts.rankings import RankedHit
 from winnow.contexts.build import build_contexts
-from winnow.records import Passage, Question, RankedHit
+from winnow.records import Passage, Question
 
 PASSAGES = {n: Passage(n, f"T{n}", text) for n, text in {"1": "x", "2": "Jane Austen", "3": "y", "4": "gold"}.items()}
 HITS = [RankedHit("1", 1, 3.0, False), RankedHit("2", 2, 2.0, True), RankedHit("3", 3, 1.0, False)]

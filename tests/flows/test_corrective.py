@@ -2,13 +2,18 @@
 
 import json
 import re
+import shutil
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from conftest import TOWNS, Run
+from small_web import serve_web
 
 from winnow.artifacts.tables import read_predictions
+from winnow.searchers.web.identity import get_current_month
 
 CORRECTION = "strategy.plan.correction"
 WORDS = (
@@ -66,6 +71,38 @@ def test_the_search_may_have_a_corpus_of_its_own(prepared: Run, tmp_path: Path) 
     predictions = read_predictions(file)
     assert any(prediction.used_ids for prediction in predictions)
     assert all(strip.startswith("web") for prediction in predictions for strip in prediction.used_ids)
+
+
+@pytest.mark.slow
+def test_the_web_is_searched_once_and_replayed_from_the_exported_calls(prepared: Run, tmp_path: Path) -> None:
+    """Pages become strips with their address; without the web, and on another ledger, the same predictions are made."""
+    with serve_web() as web:
+        text = " ".join(f"{town} has a mayor and a river." for town in TOWNS)
+        read = web.add("/towns", f"<html><body><p>{text}</p></body></html>")
+        found = [{"url": read, "title": "Towns"}, {"url": f"{web.url}/missing", "content": "An excerpt."}]
+        web.add("/search", json.dumps({"results": found}), Content_Type="application/json")
+        words = [
+            *WORDS, "search=searxng", f"search.engine.api.url={web.url}/search", "search.engine.pages.allow_private=true",
+            f"{CORRECTION}.search.rewriting=''", f"{CORRECTION}.thresholds.upper=2", f"{CORRECTION}.thresholds.lower=2",
+        ]  # fmt: skip
+        prepared("sweep", *words)
+    (folder,) = (tmp_path / "data/predictions").glob("crag-*")
+    predictions = read_predictions(folder / "predictions.parquet")
+    used = {strip.partition("#")[0] for prediction in predictions for strip in prediction.used_ids}
+    assert {read} <= used <= {read, f"{web.url}/missing"}
+    assert all("pages not read: 1 of 2" in prediction.trace for prediction in predictions)
+    prepared("report", *words)
+    (page,) = (tmp_path / "reports").rglob("report.md")
+    assert "Questions with a page that could not be read" in page.read_text()
+    month = get_current_month()
+    assert f"searxng/{month}@" in prepared("sweep", *words, "dry_run=true", f"{CORRECTION}.search.n=4").stdout
+    exported = prepared("calls", *words).stdout
+    (calls,) = (tmp_path / "data/calls").rglob("calls.jsonl.gz")
+    assert "exported" in exported or str(calls.parent.name) in exported
+    shutil.rmtree(folder)
+    subprocess.run([sys.executable, "-m", "winnow.cli", "ledger", "import", tmp_path / "other.sqlite", calls], check=True)
+    prepared("sweep", *words, f"paths.ledger=sqlite:///{tmp_path}/other.sqlite")
+    assert read_predictions(folder / "predictions.parquet") == predictions
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from flows import gc as module
 from flows._conf import compose
 from flows._summary import Summary
 from winnow.ledger.sqlite import SqliteStore
+from winnow.records import Pages, Search
 
 
 def count_calls(folder: Path) -> int:
@@ -50,5 +51,7 @@ def test_only_what_nothing_uses_is_listed_and_removed(
     assert set(Path("data").glob("*/*-*")) == others
     assert count_calls(tmp_path) == calls, "the reader is in use"
     assert ": 0 made" in prepared("sweep", "k=3").stdout
+    with SqliteStore("data/ledger.sqlite") as ledger:
+        ledger.put("serper/2026-10@0123", [(b"k" * 32, Search("q", 1), Pages(()), 0.1)])
     assert f"{calls} calls" in [row["what"] for row in gc("reader.name=other", remove=True, calls=True, force=True).rows]
-    assert count_calls(tmp_path) == 0
+    assert count_calls(tmp_path) == 1, "a search of the web cannot be made again"

@@ -43,8 +43,8 @@ class Golden:
 def plain(value: Any) -> Any:
     """Records as JSON, without what describes a call rather than its result: its time, and the model that a server reports."""
     if is_dataclass(value) and not isinstance(value, type):
-        empty_target = ("target", "")
-        fields = {name: inner for name, inner in asdict(value).items() if (name, inner) != empty_target}
+        added_later = (("target", ""), ("snapshots", ()))
+        fields = {name: inner for name, inner in asdict(value).items() if (name, inner) not in added_later}
         return {name: plain(inner) for name, inner in fields.items() if name not in ("seconds", "shorter", "model")}
     if isinstance(value, dict):
         return {str(name): plain(inner) for name, inner in value.items()}

@@ -35,6 +35,7 @@ from model_outputs import (
     word_estimator,
 )
 from pure import (
+    PAGES_READ,
     breakdown,
     classified,
     damages,
@@ -45,6 +46,7 @@ from pure import (
     parser,
     placements,
     prompts,
+    search_api,
     splits,
     strategy,
     verdicts,
@@ -106,6 +108,7 @@ from winnow.retrievers.dense import Dense
 from winnow.retrievers.hybrid import Hybrid
 from winnow.retrievers.provided import Provided
 from winnow.searchers.local import LocalSearch
+from winnow.searchers.web.apis import GoogleCustomSearch, Searxng, Serper
 from winnow.strategies.chain_of_thought import ChainOfThought
 from winnow.strategies.closed_book import ClosedBook
 from winnow.strategies.concat_pf import ConcatPF
@@ -169,6 +172,8 @@ GOLDENS = [
     Golden(Hybrid, lambda folder: search(Hybrid({"a": BM25(), "b": BM25(b=0.1)}), folder), 1e-3),
     Golden(Provided, provided),
     Golden(LocalSearch, local_search),
+    *(search_api(component) for component in (Searxng, Serper, GoogleCustomSearch)),
+    PAGES_READ,
     Golden(SentenceEncoder, vectors, 1e-2),
     Golden(BiEncoder, lambda folder: BiEncoder(encoder(folder)).score(PAIRS).tolist(), 0.05),
     estimator(CrossEncoder, lambda folder: encoder(folder).path, {"head": "pooled"}, {"head": "pooled", "separate_layers": 1}),

@@ -17,6 +17,7 @@ from winnow.datasets.hub import HubQuestions
 from winnow.datasets.split import Split
 from winnow.metrics.base import Sample
 from winnow.metrics.judged import JudgedAccuracy
+from winnow.prices import Price
 from winnow.records import (
     Estimate,
     Generate,
@@ -26,11 +27,13 @@ from winnow.records import (
     Passage,
     Plan,
     Prediction,
-    Price,
     RoleUsage,
     Score,
     Search,
 )
+from winnow.searchers.web.apis import JsonSearchApi
+from winnow.searchers.web.downloads import Download
+from winnow.searchers.web.pages import PageReader, extract_text
 from winnow.strategies.corrective.evaluators import JudgedRelevance, parse_verdict
 from winnow.strategies.demonstrations import Shots
 from winnow.strategies.marginal import Marginal
@@ -197,3 +200,34 @@ def judged(_: Path) -> Any:
 
 def hub_questions(folder: Path) -> HubQuestions:
     return HubQuestions("json", "train", answers_column="answer.aliases", options={"data_files": f"{folder}/hub.jsonl"})
+
+
+SEARCH_REPLY = {
+    name: [{"url": f"u{i}", "link": f"l{i}", "title": f"t {i}", "content": "c\n d", "snippet": "s  e"} for i in (1, 2, 1)]
+    for name in ("results", "organic", "items")
+}
+PAGE = """<html><head><title>The bridge</title><meta charset="windows-1252"></head><body><nav><a href="/">Home</a></nav>
+<article><h1>The Tay Bridge</h1><p>The bridge over the Tay was opened in 1878 and fell in a storm in the following year.</p>
+<ul><li>Length: 3,264 m</li><li>Caf\u00e9 at its south end</li></ul><table><tr><td>Opened</td><td>1878</td></tr></table>
+<p>A second bridge was opened in 1887,
+and trains cross it to this day.</p></article><footer>Imprint, cookies</footer></body></html>"""
+
+
+def search_api(component: type[JsonSearchApi]) -> Golden:
+    """The request of a search, and what its reply says."""
+
+    def output(_: Path) -> Any:
+        api: Any = component("http://host/search", parameters={"cx": "x"})
+        request = api.build_request("a, b", 5)
+        return [request.method, str(request.url), request.read().decode(), *api.parse_reply(SEARCH_REPLY)]
+
+    return Golden(component, output)
+
+
+def page_texts(_: Path) -> Any:
+    """Titles and texts of pages."""
+    pages = [Download(PAGE.encode("cp1252"), "text/html", ""), Download(b"a\n b", "text/plain", "utf-8")]
+    return [extract_text(page) for page in pages]
+
+
+PAGES_READ = Golden(PageReader, page_texts)

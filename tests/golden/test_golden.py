@@ -20,6 +20,7 @@ SETTINGS_ONLY = {
     "winnow.readers.budget.Budget": "limits of a run",
     "winnow.readers.pacing.Pacing": "limits of a server",
     "winnow.readers.server_process.ServerProcess": "how a server is started",
+    "winnow.searchers.web.engine.WebSearch": "what it finds is on the web; the APIs and the reader of pages have outputs",
     "winnow.records.Decoding": "the readers that decode have outputs",
     "winnow.strategies.corrective.actions.Thresholds": "the strategy crag has an output",
     "winnow.strategies.corrective.crag.CorrectiveRetrieval": "the strategy crag has an output",

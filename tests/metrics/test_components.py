@@ -13,7 +13,8 @@ from winnow.metrics.intervals import UNDEFINED
 from winnow.metrics.judged import JudgedAccuracy
 from winnow.metrics.majority import NotMajority, NotMajorityOfPools
 from winnow.metrics.unknown import Unknown
-from winnow.records import Prediction, Price, RoleUsage
+from winnow.prices import Price
+from winnow.records import Prediction, RoleUsage
 from winnow.reports.cells import CellResult, build_metrics_table
 from winnow.sweeps.labels import CellLabels
 from winnow.testing import make_context, make_sample, run_scripted_plan

@@ -12,7 +12,7 @@ from winnow.training.pair_selection import PairSelection
 
 
 def evaluated(prefix: str, *, scored: bool = True, failed: int = 0) -> list[EvaluatedContexts]:
-    """Six questions: the estimator is right on all pairs, the retriever ranks the irrelevant passage first; two have no answer."""
+    """Six questions where only the estimator ranks the relevant passage first, and two without an answer."""
     items = []
     for number in range(8):
         question = replace(make_question(), question_id=f"{prefix}{number}")

@@ -9,7 +9,17 @@ import pyarrow.compute as pc
 
 from winnow.artifacts import contracts, parquet
 from winnow.errors import ArtifactError
-from winnow.records import Passage, Question, RankedHit
+from winnow.records import Passage, Question
+
+
+@dataclass(frozen=True, slots=True)
+class RankedHit:
+    """One row of a stored ranking. `rank` starts at 1."""
+
+    passage_id: str
+    rank: int
+    score: float | None
+    has_answer: bool
 
 
 @dataclass(frozen=True, slots=True)

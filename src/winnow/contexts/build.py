@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from winnow.artifacts.rankings import Rankings
+from winnow.artifacts.rankings import RankedHit, Rankings
 from winnow.contexts.gold import mark_gold
 from winnow.metrics.ranking import has_answers
-from winnow.records import Context, Passage, Question, RankedHit
+from winnow.records import Context, Passage, Question
 
 RankBy = Literal["retriever", "estimator"]
 

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from winnow.errors import LedgerError
-from winnow.records import Failed, Generation, Pages, Passage, Result, Score, Usage
+from winnow.records import Failed, Generation, Pages, Passage, Result, Score, Snapshot, Usage
 
 MIGRATIONS = (
     """
@@ -125,6 +125,8 @@ def encode_result(result: Result) -> str:
                 body["in"] = result.usage.tokens_in
         case Pages():
             body = {"pages": [asdict(page) for page in result.passages]}
+            if result.snapshots:
+                body["snapshots"] = [asdict(snapshot) for snapshot in result.snapshots]
         case Failed():
             body = {"failed": result.reason}
     text = _ENCODER.encode(body)
@@ -176,4 +178,5 @@ def decode_result(value: bytes, seconds: float = 0.0) -> Result:
         return Score(body["score"], Usage(body["in"], 0, seconds)) if "in" in body else Score(body["score"])
     if "failed" in body:
         return Failed(body["failed"])
-    return Pages(tuple(Passage(**page) for page in body["pages"]))
+    snapshots = tuple(Snapshot(**snapshot) for snapshot in body.get("snapshots", ()))
+    return Pages(tuple(Passage(**page) for page in body["pages"]), snapshots)

@@ -18,7 +18,8 @@ from winnow.metrics.intervals import (
     compute_mean_interval,
     compute_ratio_interval,
 )
-from winnow.records import Context, Plan, Prediction, Price, Question, Role
+from winnow.prices import Price
+from winnow.records import Context, Plan, Prediction, Question, Role
 
 Input = Literal["prediction", "contexts", "ranking"]
 """Field of `Sample` that a metric or breakdown may need besides the question."""

@@ -12,6 +12,7 @@ INCIDENTS = {
     "a passage without an evaluation": "evaluation failed",
     "a failed search": "search failed",
     "a search without a result": "search: no result",
+    "a page that could not be read": "pages not read",
     "a refused rewriting": "rewriting failed",
     "a rewriting without keywords": "rewriting: no keywords",
     "no strip above the filter": "none passed the filter",

@@ -15,8 +15,9 @@ from winnow.contexts.build import RankBy
 from winnow.contexts.placement import Placement
 from winnow.contexts.weighting import ContextWeighting
 from winnow.errors import ConfigError
+from winnow.prices import Price
 from winnow.protocols import Engine, Strategy
-from winnow.records import Price, Question, Role
+from winnow.records import Question, Role
 from winnow.sweeps.labels import CellLabels
 
 

@@ -59,6 +59,8 @@ class KnowledgeSearch:
         if isinstance(result, Failed):
             return Findings(Knowledge(), (*trace, f"search failed: {result.reason[:100]}"))
         pages: tuple[Passage, ...] = result.passages
+        if unread := sum(bool(snapshot.note) for snapshot in result.snapshots):
+            trace = (*trace, f"pages not read: {unread} of {len(result.snapshots)}")
         if not pages:
             return Findings(Knowledge(), (*trace, "search: no result"))
         if not self.selection:

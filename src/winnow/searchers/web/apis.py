@@ -1,0 +1,167 @@
+"""The APIs of search engines: one request each, and the parsing of its JSON reply.
+
+Keys come from environment variables and are sent in headers, so that no address contains them.
+"""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+from urllib.parse import urlsplit
+
+import httpx
+
+from winnow.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A result of a search: the address of a page, its title, and the excerpt that the search engine shows."""
+
+    url: str
+    title: str
+    excerpt: str
+
+
+class SearchApi(Protocol):
+    """The API of a search engine."""
+
+    def check(self) -> None:
+        """Raise ConfigError if something is missing, such as the key."""
+        ...
+
+    def build_request(self, query: str, n: int) -> httpx.Request:
+        """Build the request for `n` results."""
+        ...
+
+    def parse_reply(self, body: Any) -> Sequence[Found]:
+        """Parse the JSON of a reply, best result first; raise ValueError if it is not one of this API."""
+        ...
+
+    def mask_key(self, text: str) -> str:
+        """Replace the key in a text by "[key]", because a server may repeat it."""
+        ...
+
+
+@dataclass(frozen=True)
+class JsonSearchApi:
+    """What the APIs have in common.
+
+    Args:
+        url: Address of the API.
+        api_key_variable: Environment variable with the key; "" sends none.
+        parameters: Further parameters of every request, such as a language.
+
+    """
+
+    key_header: ClassVar[str] = "X-API-KEY"
+    key_source: ClassVar[str] = "the provider of the API"
+    """Where a key can be had."""
+    speed_only: ClassVar[Mapping[str, str]] = {"api_key_variable": "the name of a variable, not its content"}
+
+    url: str
+    api_key_variable: str = ""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError if the address is none, or contains a secret."""
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ConfigError(f"search.engine.api.url must be an http(s) address; received {parts.scheme}://{parts.hostname}.")
+        if parts.username or parts.password or parts.query:
+            raise ConfigError(
+                "search.engine.api.url must not contain a user name, password or query; a key comes from an environment "
+                "variable (api_key_variable), other parameters from search.engine.api.parameters."
+            )
+
+    def check(self) -> None:
+        """Raise ConfigError if the key is missing."""
+        if self.api_key_variable and not os.environ.get(self.api_key_variable):
+            raise ConfigError(
+                f"{self.url} needs an API key: set the environment variable {self.api_key_variable}. A key can be had from "
+                f"{self.key_source}. Without a key: search=searxng, or search=local, which searches a corpus."
+            )
+
+    def mask_key(self, text: str) -> str:
+        """Replace the key in a text by "[key]"."""
+        key = os.environ.get(self.api_key_variable, "") if self.api_key_variable else ""
+        return text.replace(key, "[key]") if key else text
+
+    def build_headers(self) -> dict[str, str]:
+        """Return the header with the key."""
+        return {self.key_header: os.environ.get(self.api_key_variable, "")} if self.api_key_variable else {}
+
+
+@dataclass(frozen=True)
+class Searxng(JsonSearchApi):
+    """A SearXNG instance, whose settings must list json under search.formats."""
+
+    revision: ClassVar[int] = 1
+
+    def build_request(self, query: str, n: int) -> httpx.Request:  # noqa: ARG002 (SearXNG returns whole pages of results)
+        """Build the request; the number of results cannot be chosen."""
+        parameters = {**self.parameters, "q": query, "format": "json"}
+        return httpx.Request("GET", self.url, params=parameters, headers=self.build_headers())
+
+    def parse_reply(self, body: Any) -> Sequence[Found]:
+        """Parse `results`."""
+        return _parse_results(body, "results", url="url", excerpt="content")
+
+
+@dataclass(frozen=True)
+class Serper(JsonSearchApi):
+    """Serper (google.serper.dev), or an API like it."""
+
+    revision: ClassVar[int] = 1
+    key_source: ClassVar[str] = "https://serper.dev"
+
+    def build_request(self, query: str, n: int) -> httpx.Request:
+        """Build the request."""
+        return httpx.Request("POST", self.url, json={**self.parameters, "q": query, "num": n}, headers=self.build_headers())
+
+    def parse_reply(self, body: Any) -> Sequence[Found]:
+        """Parse `organic`."""
+        return _parse_results(body, "organic", url="link", excerpt="snippet")
+
+
+@dataclass(frozen=True)
+class GoogleCustomSearch(JsonSearchApi):
+    """Google's Custom Search JSON API. `parameters.cx` is the id of the search engine; a reply has at most ten results."""
+
+    revision: ClassVar[int] = 1
+    key_header: ClassVar[str] = "X-Goog-Api-Key"
+    key_source: ClassVar[str] = "https://console.cloud.google.com/apis/credentials"
+    max_results: ClassVar[int] = 10
+
+    def check(self) -> None:
+        """Raise ConfigError if the key or the id of the search engine is missing."""
+        super().check()
+        if not self.parameters.get("cx"):
+            raise ConfigError(
+                "search=google needs the id of a Programmable Search Engine: set search.engine.api.parameters.cx; it is shown "
+                "at https://programmablesearchengine.google.com."
+            )
+
+    def build_request(self, query: str, n: int) -> httpx.Request:
+        """Build the request."""
+        parameters = {**self.parameters, "q": query, "num": str(min(n, self.max_results))}
+        return httpx.Request("GET", self.url, params=parameters, headers=self.build_headers())
+
+    def parse_reply(self, body: Any) -> Sequence[Found]:
+        """Parse `items`, which a reply without results lacks."""
+        return _parse_results(body, "items", url="link", excerpt="snippet")
+
+
+def _parse_results(body: Any, name: str, *, url: str, excerpt: str) -> list[Found]:
+    """Parse the results under a name. Results without an address, and repeated addresses, are left out."""
+    results = body.get(name, []) if isinstance(body, Mapping) else None
+    if not isinstance(results, list):
+        raise ValueError(f"expected an object with the list {name!r}; received {json.dumps(body)[:200]}")
+    found: dict[str, Found] = {}
+    for result in results:
+        if isinstance(result, Mapping) and isinstance(result.get(url), str) and result[url].strip():
+            address = result[url].strip()
+            texts = [value if isinstance(value := result.get(part), str) else "" for part in ("title", excerpt)]
+            found.setdefault(address, Found(address, *(" ".join(text.split()) for text in texts)))
+    return list(found.values())

@@ -1,0 +1,130 @@
+"""Web pages as passages: the main text of a page, without navigation, advertisements and mark-up."""
+
+import codecs
+import hashlib
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import ClassVar
+
+from winnow.errors import ConfigError
+from winnow.records import Passage, Snapshot
+from winnow.searchers.web.apis import Found
+from winnow.searchers.web.downloads import Download, Downloader, UnreadableError
+
+_META_CHARSET = re.compile(rb"""<meta[^>]+charset\s*=\s*["']?\s*([\w-]+)""", re.IGNORECASE)
+_META_BYTES = 4096
+"""Bytes at the beginning of a page in which HTML may declare its encoding, generously."""
+
+
+@dataclass
+class PageReader:
+    """Reads the pages that a search found. trafilatura extracts their text, and protego interprets robots.txt.
+
+    Args:
+        timeout: Time for the download of a page, with its redirects, in seconds.
+        max_bytes: Maximum size of a page in bytes.
+        max_words: Number of words after which a text is cut.
+        respect_robots: Whether pages that a site's robots.txt disallows are not read.
+        user_agent: Name under which pages are requested.
+        allow_private: Whether pages on private networks and on this machine are read.
+
+    """
+
+    revision: ClassVar[int] = 1
+    speed_only: ClassVar[Mapping[str, str]] = {"user_agent": "a name, by which a site knows who reads it"}
+
+    timeout: float = 20.0
+    max_bytes: int = 5_000_000
+    max_words: int = 5_000
+    respect_robots: bool = True
+    user_agent: str = "Winnow/1 (research on retrieval-augmented question answering)"
+    allow_private: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for limits within which no page can be read."""
+        if min(self.timeout, self.max_bytes, self.max_words) <= 0:
+            raise ConfigError(
+                "search.engine.pages: timeout, max_bytes and max_words must exceed 0; received "
+                f"{self.timeout}, {self.max_bytes} and {self.max_words}."
+            )
+
+    @cached_property
+    def downloader(self) -> Downloader:
+        """Return the downloader, which is created on first use."""
+        return Downloader(self.user_agent, self.timeout, self.max_bytes, self.respect_robots, self.allow_private)
+
+    def close(self) -> None:
+        """Close the connections."""
+        if "downloader" in self.__dict__:
+            self.__dict__.pop("downloader").close()
+
+    def read(self, found: Found) -> tuple[Passage | None, Snapshot]:
+        """Read a page that a search found.
+
+        Returns:
+            The page as a passage whose id is its URL, and a snapshot. If the page cannot be read, the passage has the excerpt
+            that the search engine showed, or is None if there is none, and the note of the snapshot says why.
+
+        """
+        retrieved = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        digest = title = text = note = ""
+        try:
+            download = self.downloader.download(found.url)
+            digest = hashlib.sha256(download.body).hexdigest()
+            title, text = extract_text(download)
+            note = "" if text else "the page has no text"
+        except UnreadableError as error:
+            note = str(error)
+        except Exception as error:
+            note = f"its text cannot be extracted: {type(error).__name__}: {error}"[:200]
+        words = (text or found.excerpt).split()
+        if text and len(words) > self.max_words:
+            text = " ".join(words[: self.max_words])
+        passage = Passage(found.url, found.title or title, text or found.excerpt) if words else None
+        return passage, Snapshot(found.url, retrieved, digest, note)
+
+
+def extract_text(download: Download) -> tuple[str, str]:
+    """Extract the title and the main text of a page; both are empty if it has none.
+
+    A page is decoded by its HTTP header, by its own declaration, or by a guess, in this order. Broken HTML is repaired as far
+    as it can be.
+    """
+    text = _decode(download)
+    if download.media_type == "text/plain":
+        return "", _normalize(text)
+    from trafilatura import bare_extraction
+
+    logging.getLogger("trafilatura").setLevel(logging.CRITICAL)  # the snapshot says what it could not read
+    document = bare_extraction(text, include_comments=False, favor_recall=True, with_metadata=True)
+    if document is None or isinstance(document, dict):
+        return "", ""
+    return _normalize(document.title or ""), _normalize(document.text or "")
+
+
+def _decode(download: Download) -> str:
+    """Decode a page; invalid bytes are replaced."""
+    declared = _META_CHARSET.search(download.body[:_META_BYTES])
+    for name in (download.charset, declared.group(1).decode() if declared else ""):
+        if name and _is_text_encoding(name):
+            return download.body.decode(name, errors="replace")
+    from trafilatura.utils import decode_file
+
+    return decode_file(download.body)
+
+
+def _is_text_encoding(name: str) -> bool:
+    """Return whether Python knows an encoding of text by this name."""
+    try:
+        return codecs.lookup(name)._is_text_encoding
+    except LookupError:
+        return False
+
+
+def _normalize(text: str) -> str:
+    """Return a text on one line, so that sentences that lines divide are whole."""
+    return " ".join(text.replace("\0", " ").split())
