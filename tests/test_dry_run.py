@@ -5,16 +5,21 @@ from pathlib import Path
 import pytest
 
 from winnow.driver import Driver, Job
-from winnow.dry_run import estimate_cost
+from winnow.dry_run import CostEstimate, estimate_cost
 from winnow.errors import ConfigError
+from winnow.identity import get_ledger_identity
+from winnow.keys import compute_request_key
 from winnow.ledger.sqlite import SqliteStore
 from winnow.prices import Price
-from winnow.protocols import build_engine_map
-from winnow.records import Answer, Decoding, Generate, Message, Plan
+from winnow.protocols import Strategy, build_engine_map
+from winnow.records import Answer, Decoding, Estimate, Generate, Message, Pages, Plan, Search
 from winnow.strategies.concat_pf import ConcatPF
 from winnow.strategies.concatenation import Concatenation
+from winnow.strategies.corrective.crag import Crag
 from winnow.strategies.marginal import Marginal
 from winnow.strategies.prompt import Prompt
+from winnow.strategies.self_rag.segments import Retrieval
+from winnow.strategies.self_rag.short_form import SelfRag
 from winnow.testing import ScriptedReader, make_context, make_question
 
 PROMPT = Prompt("{contexts} Q {question}", "Q {question}", "{contexts} C {candidates} Q {question}", "<{text}>")
@@ -124,3 +129,53 @@ def test_calls_that_an_earlier_estimate_counted_are_not_counted_again(tmp_path: 
     assert (first.requests, first.missing) == ((1, 1), (1, 1))
     assert (second.requests, second.missing) == ((1, 4), (0, 3))
     assert len(counted) == 1  # the fallback's three calls are only possible
+
+
+def test_bounds_of_adaptive_strategies(tmp_path: Path) -> None:
+    """Corrective retrieval may search or not, and Self-RAG may retrieve or not; both ends are counted."""
+    engines = {(kind, role): AnyEngine() for kind, role in
+               ((Generate, "reader"), (Estimate, "estimator"), (Search, "search"))}  # fmt: skip
+
+    def estimate(strategy: Strategy) -> dict[str, CostEstimate]:
+        with SqliteStore(tmp_path / "l.sqlite") as ledger:
+            return estimate_cost(lambda: [Job(1, strategy.plan(make_question(), CONTEXTS))], engines, ledger)
+
+    crag = estimate(Crag(PROMPT, Decoding()))
+    assert (crag["search"].requests, crag["reader"].requests) == ((0, 1), (1, 1))
+    assert crag["estimator"].requests == (3, 6), "passages, and their strips unless they are discarded"
+    assert crag["reader"].is_open
+    assert estimate(SelfRag(PROMPT, Decoding()))["reader"].requests == (2, 4)
+    assert estimate(SelfRag(PROMPT, Decoding(), Retrieval("never")))["reader"].requests == (1, 1)
+
+
+def test_what_the_ledger_holds_is_not_refused(tmp_path: Path) -> None:
+    """An engine that only replays, such as a search of a past month, serves what is recorded; the rest is refused."""
+    engine = AnyEngine(refuses=True)
+
+    def plan(query: str) -> Plan[Answer]:
+        yield [Search(query, 1)]
+        return Answer("", unknown=False)
+
+    with SqliteStore(tmp_path / "l.sqlite") as ledger:
+        identity = get_ledger_identity(engine)  # type: ignore[arg-type]
+        ledger.put(identity, [(compute_request_key(identity, Search("a", 1)), Search("a", 1), Pages(()), 0.1)])
+        known = estimate_cost(lambda: [Job(1, plan("a"))], {(Search, "search"): engine}, ledger)
+        assert (known["search"].stored, known["search"].missing) == ((1, 1), (0, 0))
+        with pytest.raises(ConfigError, match="only replayed"):
+            estimate_cost(lambda: [Job(1, plan("b"))], {(Search, "search"): engine}, ledger)
+
+
+class AnyEngine:
+    """An engine that is never run."""
+
+    revision = 1
+    identity = "any"
+    capacity = 1
+    serves = (Generate, Estimate, Search)
+
+    def __init__(self, *, refuses: bool = False) -> None:
+        self.refuses = refuses
+
+    def explain_refusal(self, _: object) -> str | None:
+        """Return a reason, or None."""
+        return "only replayed" if self.refuses else None

@@ -18,9 +18,29 @@ from winnow.protocols import CallStore, Engine, Engines
 from winnow.records import Generate, Generation, Likelihood, Pages, Request, Result, Role, Score, Search, Usage
 
 _CHARACTERS_PER_TOKEN = 4
-_PLACEHOLDERS = ("unknown", "an answer", "answer {number}")
-"""Replies that replace those missing from the ledger. Some plans request more after "unknown", others after an answer, and
-others after answers that differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Placeholder:
+    """What replaces the results that the ledger lacks.
+
+    Attributes:
+        reply: Text of replies. Some plans request more after "unknown", others after an answer or after answers that differ.
+        score: Log-odds of relevance and log-likelihoods, on which the action of corrective retrieval depends.
+        token_logprobs: Log-probabilities of the first named token and of the others, on which Self-RAG's retrieval depends.
+
+    """
+
+    reply: str
+    score: float
+    token_logprobs: tuple[float, float]
+
+
+_PLACEHOLDERS = (
+    _Placeholder("unknown", 30.0, (0.0, 0.0)),
+    _Placeholder("an answer", -30.0, (-30.0, 0.0)),
+    _Placeholder("answer {number}", 0.0, (0.0, -30.0)),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +149,7 @@ def _compute_bounds(
     )
 
 
-def _simulate(jobs: Iterable[Job[Any]], engines: Engines, ledger: CallStore, placeholder: str) -> _SimulatedRun:
+def _simulate(jobs: Iterable[Job[Any]], engines: Engines, ledger: CallStore, placeholder: _Placeholder) -> _SimulatedRun:
     """Run all plans with stored results, and with the placeholder for missing replies."""
     run = _SimulatedRun()
     for job in jobs:
@@ -149,7 +169,7 @@ def _simulate(jobs: Iterable[Job[Any]], engines: Engines, ledger: CallStore, pla
 
 
 def _answer_requests(
-    requests: Sequence[Request], engines: Engines, ledger: CallStore, placeholder: str, run: _SimulatedRun
+    requests: Sequence[Request], engines: Engines, ledger: CallStore, placeholder: _Placeholder, run: _SimulatedRun
 ) -> tuple[list[Result], bool]:
     """Return the stored results of requests, with the placeholder for missing ones, and whether any is missing."""
     keys = [compute_request_key(get_ledger_identity(_find_engine(request, engines)), request) for request in requests]
@@ -160,29 +180,48 @@ def _answer_requests(
     unseen = [key for key in roles if key not in run.stored and key not in run.missing]
     run.stored.update({key: (roles[key], result) for key, result in ledger.get(unseen).items()})
     for key, request in zip(keys, requests, strict=True):
-        if key not in run.stored:
-            text = placeholder.format(number=len(run.missing))
-            run.missing.setdefault(key, (request.role, _build_placeholder(request, text), _compute_max_usage(request)))
+        if key not in run.stored and key not in run.missing:
+            _check_request(request, engines)
+            result = _build_placeholder(request, placeholder, number=len(run.missing))
+            run.missing[key] = (request.role, result, _compute_max_usage(request))
     results = [run.stored[key][1] if key in run.stored else run.missing[key][1] for key in keys]
     return results, any(key not in run.stored for key in keys)
 
 
 def _find_engine(request: Request, engines: Engines) -> Engine:
-    """Return the engine that serves a request; raise ConfigError if there is none, or if it refuses the request."""
+    """Return the engine that serves a request; raise ConfigError if there is none."""
     engine = engines.get((type(request), request.role))
     if engine is None:
         raise ConfigError(describe_missing_engine(request, engines))
-    if (reason := engine.explain_refusal(request)) is not None:
-        raise ConfigError(f"{engine.identity} cannot serve a plan: {reason}")
     return engine
 
 
-def _build_placeholder(request: Request, text: str) -> Result:
-    """Build a result in place of a missing one. A generated reply has the given text."""
+def _check_request(request: Request, engines: Engines) -> None:
+    """Raise ConfigError if the engine of a request that the ledger lacks refuses it."""
+    engine = _find_engine(request, engines)
+    if (reason := engine.explain_refusal(request)) is not None:
+        raise ConfigError(f"{engine.identity} cannot serve a plan: {reason}")
+
+
+def _build_placeholder(request: Request, placeholder: _Placeholder, number: int) -> Result:
+    """Build a result in place of a missing one.
+
+    Args:
+        request: Request that the ledger lacks.
+        placeholder: What replaces results.
+        number: Number of the missing result, by which replies may differ.
+
+    """
     if isinstance(request, Generate):
-        tokens = dict.fromkeys(request.token_logprobs, (0.0,))
-        return Generation(text, logprobs=(0.0,) if request.decoding.logprobs else None, token_logprobs=tokens or None)
-    return Pages(()) if isinstance(request, Search) else Score(0.0)
+        first, other = placeholder.token_logprobs
+        tokens = {token: (other if index else first,) for index, token in enumerate(request.token_logprobs)}
+        return Generation(
+            placeholder.reply.format(number=number),
+            logprobs=(0.0,) if request.decoding.logprobs else None,
+            token_logprobs=tokens or None,
+            token_positions={} if tokens else None,
+        )
+    return Pages(()) if isinstance(request, Search) else Score(placeholder.score)
 
 
 def _compute_max_usage(request: Request) -> Usage:

@@ -224,6 +224,7 @@ class Generation:
         dropped: Number of passages that the driver dropped to make the prompt fit.
         logprobs: Natural log-probabilities of the generated tokens, if requested and available.
         token_logprobs: Log-probabilities of each token named in the request, at every generated position.
+        token_positions: Positions at which each of these tokens was generated. They stay in the text even if they are special.
         passages: Passages in the prompt if some were dropped, or () if the prompt contains those of the request.
         model: Name of the model that a server reports; "" for a local model, or if it reports none.
 
@@ -235,6 +236,7 @@ class Generation:
     dropped: int = 0
     logprobs: tuple[float, ...] | None = None
     token_logprobs: Mapping[str, tuple[float, ...]] | None = None
+    token_positions: Mapping[str, tuple[int, ...]] | None = None
     passages: tuple[Passage, ...] = field(default=(), compare=False, repr=False)
     model: str = ""
 

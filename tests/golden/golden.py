@@ -43,7 +43,7 @@ class Golden:
 def plain(value: Any) -> Any:
     """Records as JSON, without what describes a call rather than its result: its time, and the model that a server reports."""
     if is_dataclass(value) and not isinstance(value, type):
-        added_later = (("target", ""), ("snapshots", ()))
+        added_later = (("target", ""), ("snapshots", ()), ("token_positions", None))
         fields = {name: inner for name, inner in asdict(value).items() if (name, inner) not in added_later}
         return {name: plain(inner) for name, inner in fields.items() if name not in ("seconds", "shorter", "model")}
     if isinstance(value, dict):

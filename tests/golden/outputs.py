@@ -47,6 +47,7 @@ from pure import (
     placements,
     prompts,
     search_api,
+    self_rag,
     splits,
     strategy,
     verdicts,
@@ -122,6 +123,8 @@ from winnow.strategies.marginal import Marginal
 from winnow.strategies.pf_concat import PFConcat
 from winnow.strategies.post_fusion import PostFusion
 from winnow.strategies.prompt import Prompt
+from winnow.strategies.self_rag.long_form import SelfRagLong
+from winnow.strategies.self_rag.short_form import SelfRag
 from winnow.training.evaluator import RelevanceRegression
 from winnow.training.examples import Mix
 from winnow.training.fid import Fid
@@ -135,6 +138,8 @@ GOLDENS = [
     *(strategy(component) for component in STRATEGIES),
     strategy(ChainOfThought, template="{contexts} Think. {question}"),
     strategy(Crag, correction=CorrectiveRetrieval(search=KnowledgeSearch(rewriting="keywords of {question}"))),
+    self_rag(SelfRag),
+    self_rag(SelfRagLong),
     Golden(Damage, damages),
     Golden(JudgedRelevance, verdicts),
     Golden(PairSelection, pairs),

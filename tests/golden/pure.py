@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,9 +34,13 @@ from winnow.records import (
 from winnow.searchers.web.apis import JsonSearchApi
 from winnow.searchers.web.downloads import Download
 from winnow.searchers.web.pages import PageReader, extract_text
+from winnow.strategies.corrective.crag import CorrectiveRetrieval
 from winnow.strategies.corrective.evaluators import JudgedRelevance, parse_verdict
+from winnow.strategies.corrective.searching import KnowledgeSearch
 from winnow.strategies.demonstrations import Shots
 from winnow.strategies.marginal import Marginal
+from winnow.strategies.self_rag.segments import Retrieval
+from winnow.strategies.self_rag.short_form import SelfRag
 from winnow.strategies.vote import Vote
 
 
@@ -67,8 +71,36 @@ def run_plan(plan: Plan[Any]) -> list[Any]:
             more = request.continuation if isinstance(request, Likelihood) else [request.sample, request.token_logprobs]
             record.append([type(request).__name__, texts, more])
             number = pick(repr(record[-1]))
+            if isinstance(request, Generate) and request.token_logprobs:
+                results.append(reflect(number, request.token_logprobs))
+                continue
             is_text = isinstance(request, Generate)
             results.append(Generation(REPLIES[number % len(REPLIES)]) if is_text else Score(-(number % 97) / 10))
+
+
+def reflect(number: int, tokens: Sequence[str]) -> Generation:
+    """A reply of three segments, with probabilities of named tokens, of which one is written at each of four positions."""
+    texts = [REPLIES[number % len(REPLIES)], tokens[number % len(tokens)], REPLIES[number % 7], tokens[number % 5]]
+    logprobs = {token: tuple(-((number + 31 * i + 17 * j) % 89) / 10 for j in range(4)) for i, token in enumerate(tokens)}
+    positions = {token: tuple(index for index, text in enumerate(texts) if text == token) for token in tokens}
+    return Generation("".join(texts), logprobs=(-0.5, -1.0, -0.1, -0.2), token_logprobs=logprobs, token_positions=positions)
+
+
+def self_rag(component: type) -> Golden:
+    """Plans with and without a correction, by each rule for retrieval."""
+
+    def output(_: Path) -> Any:
+        variants: list[dict[str, Any]] = [{"choose": choose} for choose in ("best", "sum")]
+        variants = variants if component is SelfRag else [{"beam_width": width, "max_segments": 3} for width in (1, 2)]
+        correction = CorrectiveRetrieval(search=KnowledgeSearch(n=2))
+        whens: list[Any] = ["adaptive", "always", "never"]
+        plans = [
+            component(PROMPT, GREEDY, Retrieval(when), correction=corrected, **more).plan(question, contexts(question)[:3])
+            for when in whens for corrected in (None, correction) for more in variants for question in QUESTIONS
+        ]  # fmt: skip
+        return [run_plan(plan) for plan in plans]
+
+    return Golden(component, output)
 
 
 def strategy(component: type, **settings: Any) -> Golden:

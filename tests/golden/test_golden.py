@@ -28,6 +28,8 @@ SETTINGS_ONLY = {
     "winnow.strategies.corrective.refinement.Refinement": "the strategy crag has an output",
     "winnow.strategies.corrective.searching.KnowledgeSearch": "the strategy crag has an output",
     "winnow.strategies.corrective.segments.SentenceGroups": "the strategy crag has an output",
+    "winnow.strategies.self_rag.reflection.SegmentScore": "the strategies of self_rag have outputs",
+    "winnow.strategies.self_rag.segments.Retrieval": "the strategies of self_rag have outputs",
     "winnow.synthetic.facts.FactsSettings": "the stage facts has its own tests of equal worlds",
     "winnow.synthetic.scratch_t5.ScratchT5": "the size of a model",
     "winnow.training.settings.LoopSettings": "the stage version of train_joint covers the loop",

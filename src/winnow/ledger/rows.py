@@ -119,6 +119,8 @@ def encode_result(result: Result) -> str:
                 body["logprobs"] = result.logprobs
             if result.token_logprobs is not None:
                 body["token_logprobs"] = dict(result.token_logprobs)
+            if result.token_positions is not None:
+                body["token_positions"] = dict(result.token_positions)
         case Score():
             body = {"score": result.value}
             if result.usage.tokens_in:
@@ -172,8 +174,11 @@ def decode_result(value: bytes, seconds: float = 0.0) -> Result:
         usage, model = Usage(body["in"], body["out"], seconds), body.get("model", "")
         if "token_logprobs" not in body:
             return Generation(body["text"], body["finish"], usage, logprobs=logprobs, model=model)
-        token_logprobs = {token: tuple(values) for token, values in body["token_logprobs"].items()}
-        return Generation(body["text"], body["finish"], usage, logprobs=logprobs, token_logprobs=token_logprobs, model=model)
+        return Generation(
+            body["text"], body["finish"], usage, logprobs=logprobs, model=model,
+            token_logprobs={token: tuple(values) for token, values in body["token_logprobs"].items()},
+            token_positions={token: tuple(values) for token, values in body.get("token_positions", {}).items()} or None,
+        )  # fmt: skip
     if "score" in body:
         return Score(body["score"], Usage(body["in"], 0, seconds)) if "in" in body else Score(body["score"])
     if "failed" in body:

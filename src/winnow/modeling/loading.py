@@ -310,11 +310,19 @@ def _build_quantization_options(quantize: str, dtype: str, device: torch.device)
 
 
 def render_chat(tokenizer: PreTrainedTokenizerBase, messages: Sequence[Message]) -> str:
-    """Render a prompt with the chat template of the model, or as plain text if the model has no template."""
+    """Render a prompt with the chat template of the model, or as plain text if the model has no template.
+
+    If the last message is of the assistant, it is the beginning of the reply, which the model continues.
+    """
+    is_begun = messages[-1].role == "assistant"
     if tokenizer.chat_template is None:
-        return (tokenizer.bos_token or "") + "\n\n".join(message.content for message in messages) + "\n"
-    turns = [{"role": message.role, "content": message.content} for message in messages]
-    return str(tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False))
+        *turns, beginning = [message.content for message in messages] + ([] if is_begun else [""])
+        return (tokenizer.bos_token or "") + "\n\n".join(turns) + "\n" + beginning
+    conversation = [{"role": message.role, "content": message.content} for message in messages]
+    rendered = tokenizer.apply_chat_template(
+        conversation, add_generation_prompt=not is_begun, continue_final_message=is_begun, tokenize=False
+    )
+    return str(rendered)
 
 
 def compute_weights_digest(path: str) -> str:

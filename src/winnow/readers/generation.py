@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -13,6 +13,8 @@ from winnow.modeling.tokens import get_single_token_id
 from winnow.records import Generate, Generation, Usage
 
 if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
     from winnow.modeling.loading import LanguageModel
 
 
@@ -99,6 +101,7 @@ def generate(lm: LanguageModel, requests: Sequence[Generate], inputs: Any) -> li
             int(tokens_in[row]),
             None if logprobs is None else logprobs[row],
             {token: logprobs_of_rows[row] for token, logprobs_of_rows in token_logprobs.items()},
+            named_ids,
         )
         for row, sequence in enumerate(sequences.tolist())
     ]
@@ -123,18 +126,39 @@ def _build_generation(
     tokens_in: int,
     logprobs: Sequence[float] | None,
     token_logprobs: Mapping[str, Sequence[float]],
+    named_ids: Mapping[str, int],
 ) -> Generation:
-    """Build a Generation from the generated tokens of a row up to its first end token."""
+    """Build a Generation from the generated tokens of a row up to its first end token. Named tokens stay in its text."""
     end = next((position for position, token_id in enumerate(generated_ids) if token_id in lm.end_token_ids), None)
     reply_ids = generated_ids if end is None else generated_ids[:end]
     tokens_out = len(reply_ids) + (end is not None)  # the end token is generated too
     return Generation(
-        str(lm.tokenizer.decode(reply_ids, skip_special_tokens=True)).strip(),
+        decode_reply(lm.tokenizer, reply_ids, named_ids.values()).strip(),
         "length" if end is None else "stop",
         Usage(tokens_in, tokens_out),
         logprobs=None if logprobs is None else tuple(logprobs[:tokens_out]),
         token_logprobs={token: tuple(values[:tokens_out]) for token, values in token_logprobs.items()} or None,
+        token_positions={
+            token: tuple(position for position, token_id in enumerate(reply_ids) if token_id == named_id)
+            for token, named_id in named_ids.items()
+        }
+        or None,
     )
+
+
+def decode_reply(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int], kept_ids: Collection[int] = ()) -> str:
+    """Decode the tokens of a reply without special tokens, except for those that are to be kept.
+
+    Args:
+        tokenizer: Tokenizer of the model.
+        ids: Token ids of the reply.
+        kept_ids: Ids of special tokens that stay in the text, such as Self-RAG's reflection tokens.
+
+    """
+    if not kept_ids:
+        return str(tokenizer.decode(list(ids), skip_special_tokens=True))
+    left_out = set(tokenizer.all_special_ids).difference(kept_ids)
+    return str(tokenizer.decode([token_id for token_id in ids if token_id not in left_out], skip_special_tokens=False))
 
 
 def sum_target_logprobs(logits_BTV: torch.Tensor, targets: Sequence[Sequence[int]], *, align_right: bool) -> list[float]:

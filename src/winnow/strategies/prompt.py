@@ -70,14 +70,15 @@ class Prompt:
             candidates: Answers among which the reader is asked to choose, if any.
 
         """
-        passages = self._format_passages([context.passage for context in contexts])
+        passages = self.format_passages([context.passage for context in contexts])
         template = self.with_candidates if candidates else self.with_contexts if contexts else self.without_contexts
         demonstrations = self._format_demonstrations(question) if contexts and self.shots else ""
         fields = {"question": question.text, "contexts": passages, "candidates": "; ".join(candidates)}
         user_message = Message("user", template.format(**fields, demonstrations=demonstrations).strip())
         return (Message("system", self.system), user_message) if self.system else (user_message,)
 
-    def _format_passages(self, passages: Sequence[Passage]) -> str:
+    def format_passages(self, passages: Sequence[Passage]) -> str:
+        """Return the texts of passages as a prompt shows them, one below the other."""
         without_title = _TITLE.sub("", self.passage)
         texts = [
             (self.passage if passage.title else without_title).format(number=number, title=passage.title, text=passage.text)
@@ -97,7 +98,7 @@ class Prompt:
         texts = [
             self.demonstration.format(
                 number=number,
-                contexts=self._format_passages([demonstration.passage]),
+                contexts=self.format_passages([demonstration.passage]),
                 question=demonstration.question,
                 answer=demonstration.answer,
             )

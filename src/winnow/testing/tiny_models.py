@@ -1,12 +1,18 @@
 """Functions that save tiny models of real architectures with random weights, for tests."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 
-def make_tiny_tokenizer(texts: Iterable[str]) -> Any:
-    """Train a byte-level BPE tokenizer with a vocabulary of up to 400 tokens and a chat template."""
+def make_tiny_tokenizer(texts: Iterable[str], more_tokens: Sequence[str] = ()) -> Any:
+    """Train a byte-level BPE tokenizer with a vocabulary of up to 400 tokens and a chat template.
+
+    Args:
+        texts: Texts on which the tokenizer is trained.
+        more_tokens: Further special tokens, such as Self-RAG's reflection tokens.
+
+    """
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -24,6 +30,8 @@ def make_tiny_tokenizer(texts: Iterable[str]) -> Any:
     tokenizer: Any = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=backend, **dict(zip(("pad_token", "eos_token", "bos_token"), special_tokens, strict=True))
     )
+    if more_tokens:
+        tokenizer.add_special_tokens({"extra_special_tokens": list(more_tokens)})
     tokenizer.chat_template = "{% for m in messages %}<start>{{ m['content'] }}<end>{% endfor %}<start>"
     return tokenizer
 
@@ -38,7 +46,9 @@ def _save_model(folder: Path, tokenizer: Any, build_model: Callable[[], Any], se
     return folder
 
 
-def make_tiny_causal_lm(folder: Path, texts: Iterable[str], *, seed: int = 0, context_length: int = 2048) -> Path:
+def make_tiny_causal_lm(
+    folder: Path, texts: Iterable[str], *, seed: int = 0, context_length: int = 2048, more_tokens: Sequence[str] = ()
+) -> Path:
     """Save a two-layer Llama with random weights and a tokenizer to a folder, and return the folder.
 
     The replies of the model are meaningless, but the same seed always gives the same replies.
@@ -48,11 +58,12 @@ def make_tiny_causal_lm(folder: Path, texts: Iterable[str], *, seed: int = 0, co
         texts: Texts on which the tokenizer is trained.
         seed: Seed of the weights.
         context_length: Context length in tokens.
+        more_tokens: Further special tokens of the tokenizer.
 
     """
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    tokenizer = make_tiny_tokenizer(texts)
+    tokenizer = make_tiny_tokenizer(texts, more_tokens)
     config = LlamaConfig(
         vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
         num_key_value_heads=2, max_position_embeddings=context_length, eos_token_id=1, bos_token_id=2, pad_token_id=0,

@@ -1,0 +1,84 @@
+"""Self-RAG for short answers: one segment from each passage, of which the best, or the best answer, wins."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from winnow.errors import ConfigError
+from winnow.metrics.answer import normalise
+from winnow.records import Answer, Context, Decoding, Generation, Plan, Question
+from winnow.strategies.corrective.crag import CorrectiveRetrieval
+from winnow.strategies.prompt import Prompt
+from winnow.strategies.replies import extract_answer, is_unknown
+from winnow.strategies.self_rag.reflection import SegmentScore, remove_reflection_tokens
+from winnow.strategies.self_rag.segments import Retrieval, build_segment_request, build_unaided_request, choose_passages
+
+Choose = Literal["best", "sum"]
+
+
+@dataclass(frozen=True, slots=True)
+class SelfRag:
+    """A strategy that lets a Self-RAG model answer from each passage, and chooses by its reflection tokens.
+
+    With a correction it is Self-CRAG: the passages are the knowledge that CRAG's correction gives.
+
+    Args:
+        prompt: Templates: `without_contexts` is the instruction, and `passage` the paragraph of a passage.
+        decoding: Generation settings, greedy.
+        retrieval: When passages are shown.
+        score: Score of a segment.
+        choose: "best" takes the answer of the segment with the highest score (published for PopQA); "sum" adds the scores of
+            equal answers (ARC-Challenge and PubHealth).
+        correction: Correction of the retrieved passages, or None.
+
+    """
+
+    revision: ClassVar[int] = 1
+
+    prompt: Prompt
+    decoding: Decoding
+    retrieval: Retrieval = Retrieval()
+    score: SegmentScore = SegmentScore()
+    choose: Choose = "best"
+    correction: CorrectiveRetrieval | None = None
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for samples, and for an unknown choice."""
+        check_greedy(self.decoding)
+        if self.choose not in ("best", "sum"):
+            raise ConfigError(f"strategy.plan.choose must be best or sum; received {self.choose!r}.")
+
+    def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
+        """Request the decision to retrieve, then an answer from each passage, or one without passages."""
+        passages, trace = yield from choose_passages(
+            question, contexts, self.retrieval, self.correction, self.prompt, self.decoding
+        )
+        if not passages:
+            (reply,) = yield [build_unaided_request(self.prompt, question, self.decoding)]
+            answer = read_answer(reply)
+            return Answer(answer, is_unknown(answer), reply=reply.text, trace=trace)
+        segments = yield [build_segment_request(self.prompt, question, self.decoding, passage=passage) for passage in passages]
+        answers, scores = [read_answer(segment) for segment in segments], [self.score.compute(s) for s in segments]
+        totals: dict[object, float] = {}
+        keys = [normalise(answer) if self.choose == "sum" else index for index, answer in enumerate(answers)]
+        for key, score in zip(keys, scores, strict=True):
+            totals[key] = totals.get(key, 0.0) + score
+        winner = max(totals, key=lambda key: totals[key])
+        best = max((index for index, key in enumerate(keys) if key == winner), key=lambda index: scores[index])
+        trace = (*trace, "scores: " + ", ".join(f"{score:.3f}" for score in scores))
+        answer = answers[best]
+        return Answer(answer, is_unknown(answer), tuple(answers), (passages[best],), segments[best].text, trace)
+
+
+def read_answer(segment: Generation) -> str:
+    """Return the answer in a segment, without reflection tokens."""
+    return extract_answer(remove_reflection_tokens(segment.text.split("\n\n")[0]))
+
+
+def check_greedy(decoding: Decoding) -> None:
+    """Raise ConfigError unless one greedy reply is requested."""
+    if decoding.samples > 1 or decoding.temperature > 0:
+        raise ConfigError(
+            "Self-RAG scores one greedy segment per passage; received decoding.samples="
+            f"{decoding.samples} and decoding.temperature={decoding.temperature}. Set decoding=greedy."
+        )
