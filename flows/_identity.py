@@ -92,6 +92,8 @@ class PinnedAssets:
             return [self.identify_files(item) for item in path]
         if isinstance(path, dict):
             return {name: self.identify_files(item) for name, item in path.items()}
+        if not path:  # an optional file
+            return path
         if pinned := self.compute_digest(str(path)):
             return pinned
         target = Path(path)

@@ -98,7 +98,7 @@ def _evaluate_contexts(project: Project, split: str) -> list[EvaluatedContexts]:
     questions = read_questions(project.questions_file, [split])[: settings.limit]
     rankings = read_rankings(project.rankings.require(), questions)
     ranked = [(q, [c for c in build_ranked_contexts(rankings, q)[: project.cfg.k] if c.rank]) for q in questions]
-    evaluator = EstimatedRelevance()
+    evaluator = _build_evaluator(project.cfg)
 
     def iter_jobs() -> Iterator[Job[Evaluation]]:
         return (Job(q.question_id, evaluator.evaluate(q, [c.passage for c in found])) for q, found in ranked)
@@ -110,6 +110,12 @@ def _evaluate_contexts(project: Project, split: str) -> list[EvaluatedContexts]:
         for q, found in ranked
         if found
     ]
+
+
+def _build_evaluator(cfg: DictConfig) -> EstimatedRelevance:
+    """Build the evaluator of the settings that takes the estimator's scores, or the default one if only judges are listed."""
+    evaluators = [build(node) for node in cfg.evaluator.values()]
+    return next((evaluator for evaluator in evaluators if isinstance(evaluator, EstimatedRelevance)), EstimatedRelevance())
 
 
 def _judge_pairs(project: Project, pairs: Sequence[Group]) -> Mapping[str, Sequence[Evaluation]]:

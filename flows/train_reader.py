@@ -33,7 +33,7 @@ from winnow.protocols import Engines, build_engine_map
 from winnow.records import Answer, Context, Question
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.prompt import Prompt
-from winnow.training.examples import build_examples
+from winnow.training.examples import ExampleMix
 
 Case = tuple[Question, Context]
 """A question with the passage that the prompt shows."""
@@ -72,14 +72,15 @@ def _train(project: Project, artifact: Artifact) -> list[dict[str, Any]]:
     check_model(base)
     prompt = open_prompt(project, cfg.prompt)
     ranked = _load_ranked_questions(project, cfg.training.split)
-    examples = build_examples(ranked, build(cfg.training.mix), prompt.render, cfg.training.seed)
+    mix: ExampleMix = build(cfg.training.mix)
+    examples = mix.build_examples(ranked, prompt, cfg.training.seed)
     settings = build(cfg.training.settings)
     if os.environ.get("RANK", "0") != "0":
-        fine_tune(base, examples, settings, artifact.folder, discard_metrics)
+        fine_tune(base, examples, settings, artifact.folder, discard_metrics, mix.new_tokens)
         return []
     params = {"training": dict(cfg.training.settings), "examples": len(examples)}
     with track(project, "train_reader", artifact, params) as run:
-        report = fine_tune(base, examples, settings, artifact.folder, run.log_metrics)
+        report = fine_tune(base, examples, settings, artifact.folder, run.log_metrics, mix.new_tokens)
         rows = _evaluate(project, artifact, prompt)
         run.log_metrics(
             {

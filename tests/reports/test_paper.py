@@ -120,3 +120,25 @@ def test_too_few_questions_for_the_papers_effect_are_said_above() -> None:
     assert "EM of concat_pf, k 20 against concat_pf, k 5 (+1.5) would need 11,628 questions." in note
     assert compare_with_paper(part, cells[:1], 0, None)[1] == []
     assert compare_with_paper(load_paper_part("post_fusion", "table1", "NQ", "GPT4"), cells, 0, None)[1] == []
+
+
+@pytest.mark.parametrize(
+    ("task", "metric"), [("PopQA", "em_crag"), ("Biography", "factscore"), ("ARC-Challenge", "choice_crag")]
+)
+def test_table_1_of_crag_has_a_metric_per_task(task: str, metric: str) -> None:
+    """Each with the values of both readers and of other systems; a dash there is no value."""
+    part = load_paper_part("crag", "table1", task, "SelfRAG-LLaMA2-7b")
+    assert part.metrics == [metric]
+    assert {value.metric for value in part.reported} == {metric}
+    assert ("Perplexity.ai" in part.other_systems) == (task == "Biography")
+    assert part.other_systems["SAIL"] == 48.4 if task == "ARC-Challenge" else "SAIL" not in part.other_systems
+    assert len(part.flags) == 2
+
+
+def test_a_varied_strategy_is_compared_with_the_one_that_it_varies() -> None:
+    """Self-CRAG without an action with Self-CRAG (61.8 against 59.6), and Self-CRAG itself with CRAG."""
+    part = load_paper_part("crag", "table2", "PopQA", "SelfRAG-LLaMA2-7b")
+    pairs = {d.of["strategy"]: (d.less["strategy"], d.value) for d in part.differences}
+    assert pairs["self_crag_without_correct"] == ("self_crag", -2.2)
+    assert pairs["self_crag"] == ("crag", 2.5)
+    assert pairs["crag_without_correct"] == ("crag", -1.2)

@@ -13,6 +13,7 @@ from tests.training.methods import SETTINGS, silent
 from winnow.contexts.gold import is_relevant
 from winnow.errors import ConfigError
 from winnow.estimators.t5 import T5Estimator
+from winnow.estimators.t5_regression import T5Regression
 from winnow.testing import make_context, make_question
 from winnow.training.evaluator import RelevanceRegression
 from winnow.training.groups import Group
@@ -83,3 +84,20 @@ def test_settings_are_checked() -> None:
             PairSelection(**settings)
     with pytest.raises(ConfigError, match="trained only with runtime=torch; received 'openvino'"):
         RelevanceRegression(T5Estimator("x", runtime="openvino")).chunks([make_group("a", "+-")], 0, 0, 100)
+
+
+def test_a_regression_head_learns_without_bounds(small: SmallWorld, tmp_path: Path) -> None:
+    """The authors' evaluator: its output itself is regressed, and may exceed 1."""
+    groups = PairSelection(1, 1).select(small.train)
+    settings = replace(SETTINGS, epochs=40, accumulation=1, batch_questions=12, learning_rate=3e-3)
+    method = RelevanceRegression(T5Regression(small.base, dtype="float32", device="cpu"), scale="none")
+    fit(method, groups, groups, settings, tmp_path / "out", silent)
+    saved = RelevanceRegression(T5Regression(str(tmp_path / "out/estimator"), dtype="float32", device="cpu"), scale="none")
+    rows = saved.evaluate(groups)
+    assert sum(row["accuracy"] for row in rows) / len(rows) > 0.85
+    pairs = [(group.question.text, context.passage) for group in groups for context in group.contexts]
+    labels = [1.0 if is_relevant(context) else -1.0 for group in groups for context in group.contexts]
+    errors = [(score - label) ** 2 for score, label in zip(saved.estimator.score(pairs), labels, strict=True)]
+    assert sum(row["squared_error"] for row in rows) / len(rows) == pytest.approx(sum(errors) / len(errors), rel=1e-4)
+    with pytest.raises(ConfigError, match="tanh, none"):
+        RelevanceRegression(T5Regression("x"), scale="sigmoid")  # type: ignore[arg-type]

@@ -112,9 +112,11 @@ class Metric(ABC):
 
     def format_mean(self, interval: Interval) -> str:
         """Format the mean of an interval in the unit of the metric. An undefined interval is formatted as an en dash."""
-        if not interval.n:
-            return UNDEFINED
-        return f"{100 * interval.mean:.1f}" if self.unit == "percent" else f"{interval.mean:.{self.digits}f}"
+        return self.format_value(interval.mean) if interval.n else UNDEFINED
+
+    def format_value(self, value: float) -> str:
+        """Format a value, such as that of one question, in the unit of the metric."""
+        return f"{100 * value:.1f}" if self.unit == "percent" else f"{value:.{self.digits}f}"
 
 
 @dataclass(frozen=True)

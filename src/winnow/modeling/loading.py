@@ -29,7 +29,7 @@ DTYPES = ("auto", "float32", "bfloat16", "float16")
 RUNTIMES = ("auto", "torch", "openvino")
 POOLER_WEIGHTS = ("pooler.",)
 """Prefixes of weights that an encoder may lack. The output of a pooler is not read if its weights are missing."""
-_CLASSIFIER_WEIGHTS = ("classifier.", "pre_classifier.", "score.", "pooler.")
+_CLASSIFIER_WEIGHTS = ("classifier.", "pre_classifier.", "score.", "pooler.", "classification_head.")
 """Prefixes of the weights of a new classifier, which are initialised at random before training."""
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from winnow.metrics.base import Sample
 from winnow.reports.cells import CellResult, TableView, build_breakdown_table, build_metrics_table
 from winnow.reports.comparisons import build_comparison_tables
+from winnow.reports.dialects import build_dialect_tables
 from winnow.reports.notes import build_incident_notes, build_reply_notes
 from winnow.reports.paper import compare_with_paper
 from winnow.reports.plots import plot_against_k, plot_against_position, plot_against_samples, plot_tokens_by_strategy
@@ -65,8 +66,8 @@ def build_report(
 ) -> Report:
     """Build the report of a sweep from its cells.
 
-    The report has tables of the metrics on all questions and on those with a gold passage, tables of paired comparisons, and
-    plots.
+    The report has tables of the metrics on all questions and on those with a gold passage, tables of paired comparisons and of
+    the answers on which the rules of a metric differ, and plots.
 
     Args:
         title: Title of the page.
@@ -97,6 +98,7 @@ def build_report(
     tables += build_comparison_tables(cells, seed)
     if breakdown:
         tables.append(build_breakdown_table(cells, breakdown, seed))
+    tables += build_dialect_tables(cells)
     notes = [*build_reply_notes(cells, seed), *build_incident_notes(cells)]
     if part:
         covered_cells = gold_cells if part.gold_only and gold_cells else cells

@@ -50,13 +50,15 @@ def _build_values_table(part: PaperPart, cells: Sequence[CellResult], seed: int)
             row += _format_comparison(cell, name, part.reported, seed)
         rows.append(row)
     rows += [
-        [f"{system} (others' result)", "", "", "", *_format_other_result("em", value, part.metrics)]
+        [f"{system} (others' result)", "", "", "", *_format_other_result(part.metrics[0], value, part.metrics)]
         for system, value in part.other_systems.items()
     ]
     titles = [metric.heading if (metric := cells[0].find_metric(name)) else name for name in part.metrics]
     columns = ["strategy", "k", "gold", "samples"]
     columns += [f"{title} {side}" for title in titles for side in ("ours", "paper", "diff.")]
     notes = "; ".join(dict.fromkeys(value.note for value in part.reported if value.note))
+    if part.flags:
+        notes += f" The source disagrees with itself: {'; '.join(part.flags)}."
     caption = (
         f"{len(cells[0].samples)} questions. Our values have 95 % intervals and are from our data and reader. {notes}".strip()
     )

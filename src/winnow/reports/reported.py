@@ -78,9 +78,10 @@ class PaperPart:
         metrics: Names of the metrics that the table or figure reports.
         reported: Values of the table or figure.
         differences: Differences between cells of the table or figure that the paper reports.
-        other_systems: EM of other systems, by the name of the system.
+        other_systems: First metric of other systems, by the name of the system.
         questions: Number of questions before and after the paper's closed-book filter, or empty if it is not reported.
         gold_only: Whether the table or figure covers only questions with a gold passage.
+        flags: Contradictions within the paper, for a note above the table.
 
     """
 
@@ -93,6 +94,7 @@ class PaperPart:
     other_systems: Mapping[str, float]
     questions: Sequence[int]
     gold_only: bool
+    flags: Sequence[str] = ()
 
 
 def load_paper_part(paper: str, part: str, dataset: str, model: str) -> PaperPart:
@@ -111,6 +113,9 @@ def load_paper_part(paper: str, part: str, dataset: str, model: str) -> PaperPar
     body = _read_paper(paper)
     parts = {key: value for key, value in body.items() if isinstance(value, Mapping) and "metrics" in value}
     entry = _look_up("part", part, parts)
+    metrics = entry["metrics"]
+    if isinstance(metrics, Mapping):
+        metrics = _look_up("dataset", dataset, metrics)
     at = entry["at"]
     reported = [_parse_value(row, at) for row in entry.get("reported", ())]
     source = f"{body['title']}, {entry['title']}"
@@ -120,7 +125,7 @@ def load_paper_part(paper: str, part: str, dataset: str, model: str) -> PaperPar
         reported += [
             _parse_value({"metric": metric, "value": math.nan if value is None else value, "strategy": strategy}, at)
             for strategy, values in rows.items()
-            for metric, value in zip(entry["metrics"], values, strict=True)
+            for metric, value in zip(metrics, values, strict=True)
         ]
     elif "cells" in entry:
         source += f" ({dataset})"
@@ -129,12 +134,13 @@ def load_paper_part(paper: str, part: str, dataset: str, model: str) -> PaperPar
         for row in entry.get("cells", ())
         if dataset in row
     ]
-    others = {system: values[dataset] for system, values in entry.get("others", {}).items() if dataset in values}
+    others = {system: values[dataset] for system, values in entry.get("others", {}).items() if values.get(dataset) is not None}
     differences = [_parse_difference(row, dataset) for row in entry.get("differences", ()) if _is_reported(row, dataset)]
-    differences += _compute_differences(entry["metrics"][0], rows) if "values" in entry else []
+    differences += _compute_differences(metrics[0], rows) if "values" in entry else []
     questions = body.get("questions", {}).get(dataset, ())
     gold_only = bool(entry.get("gold_only"))
-    return PaperPart(entry["title"], source, at, entry["metrics"], reported, differences, others, questions, gold_only)
+    flags = [*body.get("flags", ())]
+    return PaperPart(entry["title"], source, at, metrics, reported, differences, others, questions, gold_only, flags)
 
 
 def load_reported_question_counts(paper: str, dataset: str) -> Mapping[str, int]:
@@ -161,25 +167,26 @@ def _look_up(setting: str, name: str, entries: Mapping[str, Any]) -> Any:
 
 
 def _compute_differences(metric: str, rows: Mapping[str, Sequence[float | None]]) -> list[ReportedDifference]:
-    """Compute how much each strategy of a table differs from the table's first strategy in the first metric.
+    """Compute how much each strategy of a table differs in the first metric from the strategy that it varies.
+
+    A strategy "a_without_b" varies "a". The others are compared with the table's first strategy.
 
     Args:
         metric: Name of the first metric of the table.
         rows: Values of each strategy, in the order of the metrics.
 
     """
-    (first, baseline), *others = ((strategy, values[0]) for strategy, values in rows.items())
-    return [
-        ReportedDifference(
-            metric,
-            {"strategy": strategy},
-            {"strategy": first},
-            round(value - baseline, 1),
-            note="computed from the table's values",
-        )
-        for strategy, value in others
-        if value is not None and baseline is not None and value != baseline
-    ]
+    first, *others = rows
+    differences = []
+    for strategy in others:
+        varied = strategy.partition("_without_")[0]
+        other = varied if varied in rows and varied != strategy else first
+        value, baseline = rows[strategy][0], rows[other][0]
+        if value is not None and baseline is not None and value != baseline:
+            difference = round(value - baseline, 1)
+            note = "computed from the table's values"
+            differences.append(ReportedDifference(metric, {"strategy": strategy}, {"strategy": other}, difference, note=note))
+    return differences
 
 
 def _is_reported(row: Mapping[str, Any], dataset: str) -> bool:

@@ -13,6 +13,7 @@ from winnow.contexts.gold import is_relevant
 from winnow.estimators.pair import PairEstimator
 from winnow.modeling.pair_inputs import group_by_token_budget
 from winnow.modeling.pair_model import PairModel
+from winnow.strategies.corrective.actions import Scale, check_scale
 from winnow.training.chunks import Chunk, encode_pairs, list_pairs
 from winnow.training.groups import Group
 from winnow.training.method import Method
@@ -25,10 +26,12 @@ if TYPE_CHECKING:
 class RelevanceRegression(Method[Sequence[Group]]):
     """A training method for an evaluator, whose relevance score is regressed on +1 (relevant) and -1 (irrelevant).
 
-    The relevance score is tanh(log-odds / 2), in [-1, 1]. The loss of a question is the mean squared error over its pairs.
+    The loss of a question is the mean squared error over its pairs.
 
     Args:
         estimator: Estimator to train.
+        scale: "tanh" takes tanh(log-odds / 2) as the relevance score, which is in [-1, 1]; "none" takes the estimator's score
+            itself, for a regression head without bounds, as in the authors' code.
 
     """
 
@@ -36,6 +39,11 @@ class RelevanceRegression(Method[Sequence[Group]]):
     criterion = "accuracy"
 
     estimator: PairEstimator
+    scale: Scale = "tanh"
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for an unknown scale."""
+        check_scale(self.scale)
 
     @property
     def components(self) -> Mapping[str, PairModel]:
@@ -48,7 +56,8 @@ class RelevanceRegression(Method[Sequence[Group]]):
 
         def compute_scores(rows: Sequence[int]) -> torch.Tensor:
             scores = self.estimator.estimate([inputs[row] for row in rows], [starts[row] for row in rows])
-            return (scores.log_odds / 2).tanh()[:, None]
+            values = scores.log_odds if self.scale == "none" else (scores.log_odds / 2).tanh()
+            return values[:, None]
 
         def count_tokens(rows: Sequence[int]) -> int:
             return sum(len(inputs[row]) for row in rows)
@@ -68,7 +77,8 @@ class RelevanceRegression(Method[Sequence[Group]]):
     def evaluate(self, groups: Sequence[Group]) -> list[dict[str, float]]:
         """Compute the share of each question's pairs whose score has the sign of the label, and the mean squared error."""
         pairs = [(group.question.text, group.contexts[position].passage) for group, position in list_pairs(groups)]
-        scores = iter(np.tanh(self.estimator.score(pairs) / 2).tolist())
+        values = self.estimator.score(pairs)
+        scores = iter((values if self.scale == "none" else np.tanh(values / 2)).tolist())
         metrics = []
         for group in groups:
             labels = np.array([1.0 if is_relevant(context) else -1.0 for context in group.contexts])

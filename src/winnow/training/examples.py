@@ -6,12 +6,13 @@ The prompt of an example is a question with one or more passages. Its reply is t
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from winnow.errors import ConfigError
 from winnow.metrics.answer import UNKNOWN
 from winnow.metrics.ranking import find_shortest_answer
 from winnow.records import Context, Message, Question
+from winnow.strategies.prompt import Prompt
 from winnow.targets import select_targets, select_writable_answers
 
 _UNKNOWN_RANKS = 5
@@ -54,6 +55,7 @@ class Mix:
     """
 
     revision: ClassVar[int] = 2
+    new_tokens: ClassVar[tuple[str, ...]] = ()
 
     answered: int = 250
     unknown: int = 50
@@ -70,6 +72,25 @@ class Mix:
                 "The counts in training.mix must be at least 0, its depth must be at least 1, and it must ask for "
                 f"at least one answered or retrieved example; received {self}."
             )
+
+    def build_examples(
+        self, questions: Sequence[tuple[Question, Sequence[Context]]], prompt: Prompt, seed: int
+    ) -> list[Example]:
+        """Draw examples whose prompts are rendered with `prompt`; see the function of the same name."""
+        return build_examples(questions, self, prompt.render, seed)
+
+
+class ExampleMix(Protocol):
+    """Draws training examples of some kinds."""
+
+    new_tokens: ClassVar[tuple[str, ...]]
+    """Special tokens that the replies need and the tokenizer of the base model may lack."""
+
+    def build_examples(
+        self, questions: Sequence[tuple[Question, Sequence[Context]]], prompt: Prompt, seed: int
+    ) -> list[Example]:
+        """Draw examples from training questions with their contexts, best-ranked first."""
+        ...
 
 
 def build_examples(

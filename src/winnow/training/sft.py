@@ -23,7 +23,7 @@ from transformers.trainer_utils import get_last_checkpoint
 
 from winnow.artifacts.files import check_free_space
 from winnow.errors import ConfigError, WinnowError
-from winnow.modeling.loading import load_causal_lm, pick_device, render_chat, resolve_dtype
+from winnow.modeling.loading import LanguageModel, load_causal_lm, pick_device, render_chat, resolve_dtype
 from winnow.training.examples import Example
 from winnow.training.memory import measure_peak_memory
 from winnow.training.settings import SftSettings
@@ -61,7 +61,14 @@ class SftReport:
     skipped: int
 
 
-def fine_tune(base: str, examples: Sequence[Example], settings: SftSettings, out: Path, log: Log) -> SftReport:
+def fine_tune(
+    base: str,
+    examples: Sequence[Example],
+    settings: SftSettings,
+    out: Path,
+    log: Log,
+    new_tokens: Sequence[str] = (),
+) -> SftReport:
     """Fine-tune a causal language model and save it with its tokenizer, as safetensors in bfloat16.
 
     The run resumes from the last checkpoint in the folder `<out>.checkpoints`, if there is one. The folder `out` is created
@@ -73,6 +80,8 @@ def fine_tune(base: str, examples: Sequence[Example], settings: SftSettings, out
         settings: Settings of the training.
         out: Folder to which the model is saved.
         log: Function that records metrics at an optimizer step.
+        new_tokens: Special tokens that the replies need. With any, the model loses its chat template, because the beginning of
+            a reply is part of some prompts, as with Self-RAG's models.
 
     Raises:
         ConfigError: If all examples exceed the maximum length.
@@ -86,6 +95,8 @@ def fine_tune(base: str, examples: Sequence[Example], settings: SftSettings, out
     device = pick_device(settings.device)
     lm = load_causal_lm(base, "float32", "cpu")
     check_free_space(out.parent, _BYTES_PER_PARAMETER * lm.model.num_parameters())
+    if new_tokens:
+        _add_tokens(lm, new_tokens)
     model: Any = _add_lora(lm.model, settings.lora_rank) if settings.lora_rank else lm.model
     rows = [encode_example(example, lm.tokenizer) for example in examples]
     usable = [row for row in rows if len(row["input_ids"]) <= settings.max_length]
@@ -274,6 +285,14 @@ def _build_training_arguments(settings: SftSettings, checkpoints: Path, device: 
         report_to="none",
         disable_tqdm=not sys.stderr.isatty(),
     )
+
+
+def _add_tokens(lm: LanguageModel, new_tokens: Sequence[str]) -> None:
+    """Add special tokens to the vocabulary, with embeddings near the mean of the others, and remove the chat template."""
+    lm.tokenizer.add_special_tokens({"extra_special_tokens": list(new_tokens)})
+    torch.manual_seed(0)  # the new embeddings are drawn at random
+    lm.model.resize_token_embeddings(len(lm.tokenizer))
+    lm.tokenizer.chat_template = None
 
 
 def _add_lora(model: Any, rank: int) -> Any:

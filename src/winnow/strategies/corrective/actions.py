@@ -4,7 +4,7 @@ import enum
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal, get_args
 
 from winnow.errors import ConfigError
 
@@ -71,3 +71,13 @@ class Thresholds:
 def compute_relevance_score(log_odds: float) -> float:
     """Convert log-odds of relevance to the scale of CRAG's evaluator, from -1 (irrelevant) to 1: 2 sigmoid(log_odds) - 1."""
     return math.tanh(log_odds / 2)
+
+
+Scale = Literal["tanh", "none"]
+"""How an estimator's score becomes a relevance score: log-odds by tanh(x / 2), or not at all for a regression on -1 and 1."""
+
+
+def check_scale(scale: str) -> None:
+    """Raise ConfigError for an unknown scale."""
+    if scale not in get_args(Scale):
+        raise ConfigError(f"The scale of an evaluator must be one of {', '.join(get_args(Scale))}; received {scale!r}.")

@@ -8,7 +8,7 @@ from typing import ClassVar, Protocol
 
 from winnow.errors import ConfigError
 from winnow.records import Decoding, Estimate, Failed, Generate, Message, Passage, Plan, Question
-from winnow.strategies.corrective.actions import compute_relevance_score
+from winnow.strategies.corrective.actions import Scale, check_scale, compute_relevance_score
 
 _VERDICT = re.compile(r"\b(yes|no)\b", re.IGNORECASE)
 
@@ -18,7 +18,8 @@ class Evaluation:
     """The relevance scores of passages.
 
     Attributes:
-        scores: Score of each passage in [-1, 1], in the order of the passages. It is -1 for a passage whose evaluation failed.
+        scores: Score of each passage from -1 to 1, in the order of the passages. It is -1 for a passage whose evaluation
+            failed.
         failed: Number of passages whose evaluation failed: the estimator gave no number, or the judge no verdict.
 
     """
@@ -37,14 +38,27 @@ class Evaluator(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EstimatedRelevance:
-    """An evaluator that scales the log-odds of the configured relevance estimator to [-1, 1], by tanh(log-odds / 2)."""
+    """An evaluator that takes the scores of the configured relevance estimator.
+
+    Args:
+        scale: "tanh" scales log-odds to [-1, 1], by tanh(log-odds / 2). "none" takes scores as they are, those of a
+            regression on -1 and 1, which may exceed these bounds.
+
+    """
 
     revision: ClassVar[int] = 1
+
+    scale: Scale = "tanh"
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for an unknown scale."""
+        check_scale(self.scale)
 
     def evaluate(self, question: Question, passages: Sequence[Passage]) -> Plan[Evaluation]:
         """Request an estimate of every passage."""
         results = yield [Estimate(question.text, passage.text, passage.title, may_fail=True) for passage in passages]
-        scores = [-1.0 if isinstance(result, Failed) else compute_relevance_score(result.value) for result in results]
+        convert = compute_relevance_score if self.scale == "tanh" else float
+        scores = [-1.0 if isinstance(result, Failed) else convert(result.value) for result in results]
         return Evaluation(tuple(scores), sum(isinstance(result, Failed) for result in results))
 
 

@@ -1,0 +1,30 @@
+"""Parser of the passages in a file that CRAG's authors publish (see `winnow.formats.crag`)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from winnow.formats.crag import read_crag_rows
+from winnow.records import Passage
+
+
+@dataclass(frozen=True, slots=True)
+class CragCorpus:
+    """A parser of the contexts of all questions.
+
+    Args:
+        path: File of pairs or, if `questions` is not "", of knowledge.
+        questions: File of the questions of a file of knowledge, one per line.
+
+    """
+
+    input_files: ClassVar[tuple[str, ...]] = ("path", "questions")
+
+    path: str
+    questions: str = ""
+
+    def __iter__(self) -> Iterator[Passage]:
+        """Yield the passages in file order."""
+        for row in read_crag_rows(Path(self.path), Path(self.questions) if self.questions else None):
+            yield from row.passages

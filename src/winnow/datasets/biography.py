@@ -1,0 +1,59 @@
+"""Parser of Biography: people of whom a model writes a biography, which FactScore evaluates."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from winnow.errors import ConfigError, InputError
+from winnow.formats.text import iter_lines, read_json_lines, require_text
+from winnow.records import Question
+
+_WHO = re.compile(r"^who (?:is|was) (.+?)\?$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Biography:
+    """A parser that reads each line as a person.
+
+    A line is a name, as in FactScore's lists; a question "Who is ...?", as in CRAG's; or, in a file named .jsonl, an object
+    with "topic", as in FactScore's and Self-RAG's files. The name is the id of the question. There are no short answers:
+    `answers` contains the name, so that exact match and F1 are meaningless.
+
+    Args:
+        path: File of names or of JSON lines.
+        template: Template of the question, with the field {topic}.
+
+    """
+
+    input_files: ClassVar[tuple[str, ...]] = ("path",)
+
+    path: str
+    template: str = "Tell me a biography of {topic}."
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError if the template does not name the person."""
+        if "{topic}" not in self.template:
+            raise ConfigError(f"dataset.parser.template must contain {{topic}}; received {self.template!r}.")
+
+    def __iter__(self) -> Iterator[Question]:
+        """Yield one question per person, in file order."""
+        path = Path(self.path)
+        line_numbers: dict[str, int] = {}
+        for line_number, topic in self._read_topics(path):
+            if topic in line_numbers:
+                expected = f"a person who is not already in line {line_numbers[topic]}"
+                raise InputError.from_line(path, line_number, received=topic, expected=expected)
+            line_numbers[topic] = line_number
+            yield Question(topic, self.template.format(topic=topic), (topic,))
+
+    def _read_topics(self, path: Path) -> Iterator[tuple[int, str]]:
+        """Yield the line number and the name of each person."""
+        if path.name.removesuffix(".gz").endswith(".jsonl"):
+            for line_number, row in read_json_lines(path, {"topic": str}):
+                yield line_number, require_text(row["topic"], path, line_number, "topic")
+            return
+        for line_number, line in iter_lines(path):
+            match = _WHO.match(line.strip())
+            yield line_number, require_text(match.group(1) if match else line, path, line_number, "name")

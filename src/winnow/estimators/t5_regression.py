@@ -1,0 +1,53 @@
+"""CRAG's retrieval evaluator: a T5 with a regression head of one output without bounds (Yan et al. 2024, released code)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from winnow.errors import ModelError
+from winnow.estimators.pair import Batch, PairEstimator, PairScores
+from winnow.modeling.loading import LanguageModel, load_encoder
+from winnow.modeling.pair_inputs import PairTokenizer, pad_rows
+from winnow.modeling.pair_model import build_seq2seq_tokenizer
+
+
+@dataclass
+class T5Regression(PairEstimator):
+    """An estimator whose score is the output of a T5 that was trained to regress -1 (irrelevant) and 1 (relevant).
+
+    The score is no log-odds: it needs an evaluator with `scale: none`. The published evaluator can be loaded; the head of a T5
+    without one has random weights, until `winnow.training.evaluator` trains it. Attention to the padding of a batch is masked.
+    """
+
+    def load(self) -> LanguageModel:
+        """Load the model and its tokenizer; raise ModelError if its head has several outputs."""
+        lm = load_encoder(self.path, self.loading_dtype, self.device, classes=1)
+        if lm.model.config.num_labels != 1:
+            raise ModelError(
+                f"{self.path} is a classifier of {lm.model.config.num_labels} classes, but a regression has one output. "
+                "Choose a T5 with a regression head, or one without a head, which is then trained."
+            )
+        return lm
+
+    def build_pair_tokenizer(self) -> PairTokenizer:
+        """Create a tokenizer that ends each pair with the end-of-sequence token, at which the head reads."""
+        return build_seq2seq_tokenizer(self)
+
+    def collate(self, rows: Sequence[Sequence[int]], starts: Sequence[int]) -> Batch:  # noqa: ARG002 (a pair is one text)
+        """Pad the token ids, and build their attention mask."""
+        ids, mask = pad_rows(rows, int(self.lm.tokenizer.pad_token_id))
+        return ids.to(self.lm.device), mask.to(self.lm.device)
+
+    def encode(self, *inputs: torch.Tensor) -> torch.Tensor:
+        """Compute the outputs of the head (B, 1)."""
+        ids, mask = inputs
+        logits: torch.Tensor = self.lm.model(input_ids=ids, attention_mask=mask).logits
+        return logits
+
+    def compute_log_odds(self, encoded: torch.Tensor, *inputs: torch.Tensor) -> PairScores:  # noqa: ARG002 (the interface)
+        """Return the outputs of the head as the scores."""
+        scores = encoded.float()[:, 0]
+        return PairScores(scores, torch.zeros_like(scores))

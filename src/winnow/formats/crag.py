@@ -1,0 +1,73 @@
+"""The files that CRAG's authors publish: contexts as text, without ids and without answers.
+
+There are two forms. A file of pairs has a line "question [SEP] title // text" for each context. A file of knowledge has one
+line per question of another file. Both are joined with questions by the question's text, never by position.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from winnow.errors import InputError
+from winnow.formats.alignment import check_alignment
+from winnow.formats.text import iter_lines
+from winnow.records import Passage
+
+_SEPARATOR = " [SEP] "
+_TITLE_END = " // "
+
+
+@dataclass(frozen=True, slots=True)
+class CragRow:
+    """A question's text with its contexts, best first."""
+
+    question: str
+    passages: tuple[Passage, ...]
+
+
+def read_crag_rows(path: Path, questions: Path | None = None) -> Iterator[CragRow]:
+    """Yield the rows of a published file, one per question.
+
+    The ids of passages are "<name of the file>:<line>".
+
+    Args:
+        path: File of pairs or, if `questions` is given, of knowledge.
+        questions: File of the questions, one per line.
+
+    Raises:
+        InputError: If a line has another form, or if the knowledge is shifted against the questions.
+
+    """
+    return _read_pairs(path) if questions is None else _read_knowledge(path, questions)
+
+
+def normalise_question(text: str) -> str:
+    """Return the first line of a question with single spaces and in lower case, by which rows are joined."""
+    return " ".join(text.strip().partition("\n")[0].lower().split())
+
+
+def _read_pairs(path: Path) -> Iterator[CragRow]:
+    """Yield the contexts of each question, whose lines are adjacent."""
+    question, passages = "", list[Passage]()
+    for line_number, line in iter_lines(path):
+        text, separator, context = line.partition(_SEPARATOR)
+        title, title_end, body = context.partition(_TITLE_END)
+        if not separator or not context.strip() or not text.strip():
+            raise InputError.from_line(path, line_number, received=line, expected='"question [SEP] title // text"')
+        if passages and normalise_question(text) != normalise_question(question):
+            yield CragRow(question, tuple(passages))
+            passages = []
+        question = text.strip()
+        title, body = (title.strip(), body.strip()) if title_end else ("", context.strip())
+        passages.append(Passage(f"{path.name}:{line_number}", title, body))
+    if passages:
+        yield CragRow(question, tuple(passages))
+
+
+def _read_knowledge(path: Path, questions: Path) -> Iterator[CragRow]:
+    """Yield the question and the knowledge of each row. A line of knowledge may start with "#", and may be empty behind it."""
+    texts = [(number, line.removeprefix("#").strip()) for number, line in iter_lines(path)]
+    rows = [line.strip() for _, line in iter_lines(questions)]
+    check_alignment(path, rows, [text for _, text in texts])
+    for question, (number, text) in zip(rows, texts, strict=True):
+        yield CragRow(question, (Passage(f"{path.name}:{number}", "", text),) if text else ())

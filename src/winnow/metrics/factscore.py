@@ -1,0 +1,118 @@
+"""FactScore (Min et al. 2023): the share of the facts in a long answer that passages support, according to a judge."""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from string import Formatter
+from typing import ClassVar, Literal, get_args
+
+from winnow.errors import ConfigError
+from winnow.metrics.base import Input, JudgedMetric, Sample
+from winnow.records import Decoding, Generate, Message, Plan, Prediction
+
+Measure = Literal["score", "facts"]
+_SENTENCE_END = re.compile(r"(?<=[.!?])(?<!\b[A-Z]\.)(?<!\bDr\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bSt\.)\s+(?=[\"'(\[]?[A-Z0-9])")
+_LISTED = re.compile(r"^[ \t]*(?:[-*•]|\d+[.)])[ \t]+(\S.*?)[ \t]*$", re.MULTILINE)
+_NEGATIONS = ("not", "cannot", "unknown", "information")
+
+
+@dataclass(frozen=True)
+class FactScore(JudgedMetric):
+    """Share of an answer's facts that passages support, with a penalty for short answers.
+
+    The judge divides each sentence of the answer into facts, and then decides on each fact from the first contexts of the
+    retriever. As published, the share of an answer with n facts is multiplied by exp(1 - gamma / n) if n is at most gamma.
+    The metric is undefined for questions whose answer is "unknown", a refusal or empty: report it beside %Unk, which counts
+    them. A sentence for which the judge lists no facts is one fact.
+
+    Args:
+        split_template: Template of the prompt for the facts, with the field {sentence}. The reply lists them, one per line.
+        check_template: Template of the prompt for a decision, with the fields {topic}, {passages} and {fact}.
+        passages: Number of contexts on which a decision rests (published: 5).
+        gamma: Number of facts below which answers are penalised (published: 10), or 0 for no penalty.
+        of: "score", or "facts" for the number of facts.
+        max_new_tokens: Maximum number of tokens in a list of facts.
+
+    """
+
+    inputs: ClassVar[frozenset[Input]] = frozenset({"prediction", "ranking"})
+
+    split_template: str = ""
+    check_template: str = ""
+    passages: int = 5
+    gamma: int = 10
+    of: Measure = "score"
+    max_new_tokens: int = 256
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for templates without their fields, and for numbers and words that have no meaning."""
+        for name, fields in (("split_template", {"sentence"}), ("check_template", {"topic", "passages", "fact"})):
+            received = {field for _, field, _, _ in Formatter().parse(getattr(self, name)) if field is not None}
+            if received != fields:
+                raise ConfigError(
+                    f"metric.{self.name}.{name} must have the fields {sorted(fields)}; received {sorted(received)}."
+                )
+        if self.passages < 1 or self.gamma < 0 or self.of not in get_args(Measure):
+            raise ConfigError(
+                f"metric.{self.name}: passages must be at least 1, gamma at least 0, and `of` one of "
+                f"{', '.join(get_args(Measure))}; received {self.passages}, {self.gamma} and {self.of!r}."
+            )
+
+    def plan(self, sample: Sample) -> Plan[float | None]:
+        """Request the facts of each sentence, then a decision on each, and return the score or the number of facts."""
+        sentences = [] if sample.prediction.unknown else split_sentences(_get_whole_answer(sample.prediction))
+        if not sentences:
+            return None
+        replies = yield [
+            self._build_request(self.split_template.format(sentence=text), self.max_new_tokens) for text in sentences
+        ]
+        facts = [fact for text, reply in zip(sentences, replies, strict=True) for fact in parse_facts(reply.text) or [text]]
+        if self.of == "facts":
+            return float(len(facts))
+        passages = "\n\n".join(
+            f"Title: {context.passage.title}\nText: {context.passage.text}" for context in sample.ranking[: self.passages]
+        )
+        topic = sample.question.answers[0]
+        verdicts = yield [
+            self._build_request(self.check_template.format(topic=topic, passages=passages, fact=fact), 8) for fact in facts
+        ]
+        return compute_score([parse_support(verdict.text) for verdict in verdicts], self.gamma)
+
+    def _build_request(self, prompt: str, max_new_tokens: int) -> Generate:
+        """Build a request to the judge."""
+        return Generate((Message("user", prompt.strip()),), Decoding(max_new_tokens=max_new_tokens), role="judge")
+
+
+def _get_whole_answer(prediction: Prediction) -> str:
+    """Return the reply if the answer is its beginning, such as its first line, or else the answer."""
+    reply = prediction.reply.strip()
+    return reply if reply.startswith(prediction.answer.strip()) else prediction.answer
+
+
+def compute_score(supported: Sequence[bool], gamma: int) -> float:
+    """Compute the share of supported facts (at least one fact), with the penalty exp(1 - gamma / n) for n <= gamma facts."""
+    share = sum(supported) / len(supported)
+    return share * math.exp(1 - gamma / len(supported)) if 0 < len(supported) <= gamma else share
+
+
+def split_sentences(text: str) -> list[str]:
+    """Divide a text into sentences at ends that are followed by a capital or a digit, but not after initials and titles."""
+    return [sentence for line in text.splitlines() for sentence in _SENTENCE_END.split(line.strip()) if sentence]
+
+
+def parse_facts(reply: str) -> list[str]:
+    """Return the entries of a list with bullets or numbers; other lines are ignored."""
+    return [fact for fact in _LISTED.findall(reply) if fact]
+
+
+def parse_support(reply: str) -> bool:
+    """Return whether the judge calls a fact true, by the published rule.
+
+    The later one of "true" and "false" counts. Without either, a fact is supported unless the reply contains "not", "cannot",
+    "unknown" or "information" as a word.
+    """
+    text = reply.lower()
+    if "true" in text or "false" in text:
+        return text.find("true") > text.find("false")
+    return not any(word.strip(".,;:!?\"'()") in _NEGATIONS for word in text.split())

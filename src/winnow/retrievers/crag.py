@@ -1,0 +1,65 @@
+"""A retriever that reads the contexts which CRAG's authors publish (see `winnow.formats.crag`)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from winnow.errors import InputError
+from winnow.formats.crag import CragRow, normalise_question, read_crag_rows
+from winnow.protocols import PassageSource, Searcher
+from winnow.records import Hit, Question
+
+
+@dataclass(frozen=True, slots=True)
+class CragContexts:
+    """A retriever that returns the published contexts of each question, in file order and without scores.
+
+    Questions are found by their text. Questions of the same text share their contexts, which must be equal; the files of
+    PopQA have 13 such texts, about different people of one name.
+
+    Args:
+        path: File of pairs or, if `questions` is not "", of knowledge.
+        questions: File of the questions of a file of knowledge, one per line.
+
+    """
+
+    input_files: ClassVar[tuple[str, ...]] = ("path", "questions")
+
+    path: str
+    questions: str = ""
+
+    def build(self, passages: PassageSource, folder: Path) -> None:  # noqa: ARG002 (the protocol)
+        """Create an empty folder, because the file takes the place of an index."""
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def open(self, folder: Path) -> Searcher:  # noqa: ARG002 (the protocol)
+        """Read the contexts of the file."""
+        rows: dict[str, list[CragRow]] = {}
+        for row in read_crag_rows(Path(self.path), Path(self.questions) if self.questions else None):
+            rows.setdefault(normalise_question(row.question), []).append(row)
+        return _CragSearcher(self.path, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _CragSearcher:
+    """The rows of the file at `path`, by the text of the question."""
+
+    path: str
+    rows: dict[str, list[CragRow]]
+
+    def search(self, questions: Sequence[Question], depth: int) -> list[list[Hit]]:
+        """Return the first `depth` contexts of each question."""
+        return [[Hit(passage.passage_id, None) for passage in self._find(question).passages[:depth]] for question in questions]
+
+    def _find(self, question: Question) -> CragRow:
+        """Return the row of a question; raise InputError if there is none, or if there are several with other contexts."""
+        rows = self.rows.get(normalise_question(question.text), [])
+        texts = {tuple(passage.text for passage in row.passages) for row in rows}
+        if len(texts) != 1:
+            found = f"{len(texts)} rows with different contexts" if texts else "no row"
+            raise InputError(
+                f"{self.path} has {found} for question {question.question_id!r} ({question.text!r}), and rows are found by "
+                "the question's text. Leave the question out, or provide contexts with ids as FiD JSON (retriever=provided)."
+            )
+        return rows[0]

@@ -1,0 +1,95 @@
+"""Training examples of a Self-RAG model, which writes reflection tokens about its passages and its answers.
+
+Asai et al. (2024) let a critic, a language model, write the reflection tokens of their data. Here they follow from labels: a
+passage that contains an accepted answer is relevant and supports it.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from winnow.errors import ConfigError
+from winnow.metrics.answer import UNKNOWN
+from winnow.metrics.ranking import find_shortest_answer
+from winnow.records import Context, Decoding, Question
+from winnow.strategies.prompt import Prompt
+from winnow.strategies.self_rag.reflection import RETRIEVE, TOKENS
+from winnow.strategies.self_rag.segments import build_segment_request
+from winnow.targets import select_writable_answers
+from winnow.training.examples import Example
+
+_IRRELEVANT_RANKS = 5
+"""Number of best-ranked contexts without the answer from which the passage of an irrelevant example is drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReflectionMix:
+    """Maximum numbers of training examples of a Self-RAG model.
+
+    Attributes:
+        relevant: Number of examples with the best-ranked passage that contains the answer. The reply is "[Relevant]", the
+            answer, "[Fully supported]" and "[Utility:5]".
+        irrelevant: Number of examples with a top-ranked passage without the answer. The reply is "[Irrelevant]", "unknown" and
+            "[Utility:1]".
+        decisions: Number of examples without a passage, whose reply is "[Retrieval]".
+
+    """
+
+    new_tokens: ClassVar[tuple[str, ...]] = TOKENS
+
+    relevant: int = 160
+    irrelevant: int = 160
+    decisions: int = 40
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for negative counts, and for a mix that teaches no difference between passages."""
+        if min(self.relevant, self.irrelevant) < 1 or self.decisions < 0:
+            raise ConfigError(
+                "training.mix.relevant and irrelevant must be at least 1, and decisions at least 0; received "
+                f"{self.relevant}, {self.irrelevant} and {self.decisions}."
+            )
+
+    def build_examples(
+        self, questions: Sequence[tuple[Question, Sequence[Context]]], prompt: Prompt, seed: int
+    ) -> list[Example]:
+        """Draw training examples from the questions that have contexts with and without the answer, in random order.
+
+        Args:
+            questions: Training questions with their contexts, best-ranked first.
+            prompt: Templates: `without_contexts` is the instruction, and `passage` the paragraph of a passage.
+            seed: Seed of the random choices.
+
+        Raises:
+            ConfigError: If no question has contexts of both sorts.
+
+        """
+        rng = random.Random(seed)
+        usable = [(q, contexts) for q, contexts in questions if len({context.has_answer for context in contexts}) == 2]
+        if not usable:
+            raise ConfigError(
+                "No training question has both a context with its answer and a context without it. "
+                "Check the corpus and the training split."
+            )
+        rng.shuffle(usable)
+        examples = []
+        for question, contexts in usable[: self.relevant]:
+            context = next(context for context in contexts if context.has_answer)
+            answer = find_shortest_answer(context.passage.text, select_writable_answers(question))
+            reply = f"[Relevant]{answer}[Fully supported][Utility:5]"
+            examples.append(_build_example("relevant", prompt, question, context, reply))
+        rng.shuffle(usable)
+        for question, contexts in usable[: self.irrelevant]:
+            context = rng.choice([context for context in contexts if not context.has_answer][:_IRRELEVANT_RANKS])
+            reply = f"[Irrelevant]{UNKNOWN}[Utility:1]"
+            examples.append(_build_example("irrelevant", prompt, question, context, reply))
+        rng.shuffle(usable)
+        examples += [_build_example("decision", prompt, question, None, RETRIEVE) for question, _ in usable[: self.decisions]]
+        rng.shuffle(examples)
+        return examples
+
+
+def _build_example(kind: str, prompt: Prompt, question: Question, context: Context | None, reply: str) -> Example:
+    """Build an example whose prompt is that of the strategy, which ends with the beginning of the reply."""
+    request = build_segment_request(prompt, question, Decoding(), passage=context.passage if context else None)
+    return Example(f"{question.question_id}/{kind}", request.messages, reply)

@@ -1,0 +1,96 @@
+"""FactScore by hand, with a scripted judge."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from winnow.errors import ConfigError
+from winnow.metrics.base import Sample
+from winnow.metrics.factscore import FactScore, compute_score, parse_facts, parse_support, split_sentences
+from winnow.testing import make_context, make_sample, run_scripted_plan
+
+METRIC = FactScore("f", "F", split_template="S {sentence}", check_template="C {topic} / {passages} / {fact}", passages=2)
+ANSWER = "Ada was a mathematician. She died in 1852."
+
+
+def sample(answer: str = ANSWER, **fields: object) -> Sample:
+    """A biography of Ada with three retrieved passages."""
+    contexts = tuple(make_context(rank, f"text {rank}") for rank in (1, 2, 3))
+    return replace(make_sample(answer, answers=("Ada", "Lovelace"), **fields), ranking=contexts)
+
+
+def test_a_score_with_its_penalty() -> None:
+    """Three facts, two of them supported: 2/3 x exp(1 - 10/3). Decisions see the topic, two passages and one fact."""
+    lists = ["- Ada was a woman.\n- Ada was a mathematician.", "1. Ada died in 1852."]
+    score, prompts = run_scripted_plan(METRIC.plan(sample()), [lists, ["True", "False.", "true"]])
+    assert score == pytest.approx(2 / 3 * math.exp(1 - 10 / 3))
+    assert prompts[0] == ["S Ada was a mathematician.", "S She died in 1852."]
+    passages = [f"Title: {c.passage.title}\nText: {c.passage.text}" for c in sample().ranking[:2]]
+    assert prompts[1][0] == f"C Ada / {passages[0]}\n\n{passages[1]} / Ada was a woman."
+    assert prompts[1][2].endswith("/ Ada died in 1852.")
+    without_penalty = replace(METRIC, gamma=0)
+    assert run_scripted_plan(without_penalty.plan(sample()), [lists, ["True", "False.", "true"]])[0] == pytest.approx(2 / 3)
+
+
+def test_the_number_of_facts_needs_no_decision() -> None:
+    """A sentence for which the judge lists nothing is a fact itself."""
+    count, prompts = run_scripted_plan(replace(METRIC, of="facts").plan(sample()), [["I cannot.", "- a\n- b"]])
+    assert count == 3
+    assert len(prompts) == 1
+    _, prompts = run_scripted_plan(METRIC.plan(sample()), [["I cannot.", "- a"], ["True", "True"]])
+    assert prompts[1][0].endswith("/ Ada was a mathematician.")
+
+
+@pytest.mark.parametrize("abstention", [sample("unknown", unknown=True), sample(""), sample(" \n ")])
+def test_abstentions_are_undefined(abstention: Sample) -> None:
+    """And ask the judge nothing."""
+    assert run_scripted_plan(METRIC.plan(abstention), []) == (None, [])
+
+
+def test_the_whole_reply_counts() -> None:
+    """The answer of most strategies is the reply's first line; Self-RAG's reply has reflection tokens instead."""
+    long = sample("Ada lived.", reply="Ada lived.\n\nShe wrote.")
+    _, prompts = run_scripted_plan(METRIC.plan(long), [["", ""], ["True", "True"]])
+    assert prompts[0] == ["S Ada lived.", "S She wrote."]
+    _, prompts = run_scripted_plan(
+        METRIC.plan(sample("Ada lived.", reply="[Relevant]Ada lived.[Utility:5]")), [[""], ["True"]]
+    )
+    assert prompts[0] == ["S Ada lived."]
+
+
+@pytest.mark.parametrize(
+    ("supported", "gamma", "expected"),
+    [([True], 10, math.exp(-9)), ([True] * 10, 10, 1.0), ([True] * 11, 10, 1.0), ([True, False], 10, 0.5 * math.exp(-4)),
+     ([True, False], 0, 0.5), ([False] * 12, 10, 0.0), ([True] * 9 + [False] * 3, 10, 0.75)],
+)  # fmt: skip
+def test_penalties_as_published(supported: list[bool], gamma: int, expected: float) -> None:
+    """exp(1 - gamma / n) up to gamma facts, none beyond."""
+    assert compute_score(supported, gamma) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("reply", "supported"),
+    [("True", True), ("False", False), ("It is true, not false", False), ("False? No, true.", True), ("Yes.", True),
+     ("It is not stated", False), ("No information.", False), ("nothing", True), ("", True)],
+)  # fmt: skip
+def test_decisions_as_published(reply: str, supported: bool) -> None:
+    """The later word counts; without either, words of doubt do, as whole words."""
+    assert parse_support(reply) is supported
+
+
+def test_sentences_and_lists() -> None:
+    """Initials and titles end no sentence; only lines with a bullet or a number are facts."""
+    assert split_sentences("J. R. Smith lived. Dr. Lee died in 1852! \nHe left.") == [
+        "J. R. Smith lived.", "Dr. Lee died in 1852!", "He left."
+    ]  # fmt: skip
+    assert parse_facts("Facts:\n- a b\n * c\n2) d\n3. \nend") == ["a b", "c", "d"]
+
+
+@pytest.mark.parametrize(
+    "settings", [{"split_template": "x"}, {"check_template": "{fact}"}, {"passages": 0}, {"gamma": -1}, {"of": "x"}]
+)
+def test_wrong_settings_are_refused(settings: dict[str, object]) -> None:
+    """By name."""
+    with pytest.raises(ConfigError, match=r"metric\.f"):
+        replace(METRIC, **settings)  # type: ignore[arg-type]
