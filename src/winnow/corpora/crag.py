@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 from winnow.formats.crag import read_crag_rows
@@ -26,5 +25,5 @@ class CragCorpus:
 
     def __iter__(self) -> Iterator[Passage]:
         """Yield the passages in file order."""
-        for row in read_crag_rows(Path(self.path), Path(self.questions) if self.questions else None):
+        for row in read_crag_rows(self.path, self.questions):
             yield from row.passages

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, ClassVar
 from winnow.errors import ConfigError
 from winnow.estimators.pair import Batch, PairScores, WordEstimator
 from winnow.modeling.loading import LanguageModel, load_causal_lm
-from winnow.modeling.pair_inputs import PairTemplate, PairTokenizer, pad_rows
-from winnow.modeling.pair_model import build_causal_tokenizer
+from winnow.modeling.pair_inputs import PairTemplate, PairTokenizer
+from winnow.modeling.pair_model import build_causal_tokenizer, collate_rows
 
 if TYPE_CHECKING:
     import torch
@@ -52,8 +52,7 @@ class CausalEstimator(WordEstimator):
 
     def collate(self, rows: Sequence[Sequence[int]], starts: Sequence[int]) -> Batch:  # noqa: ARG002 (a pair is one text)
         """Pad the token ids on the left, and build their attention mask."""
-        ids, mask = pad_rows(rows, int(self.lm.tokenizer.pad_token_id), left=True)
-        return ids.to(self.lm.device), mask.to(self.lm.device)
+        return collate_rows(self, rows, left=True)
 
     def encode(self, *inputs: torch.Tensor) -> torch.Tensor:
         """Compute the logits (B, V), over the vocabulary, of the token after each pair."""

@@ -11,8 +11,8 @@ import torch
 from winnow.estimators.pair import Batch, PairScores, WordEstimator
 from winnow.modeling import first_step
 from winnow.modeling.loading import LanguageModel, load_seq2seq
-from winnow.modeling.pair_inputs import PairTokenizer, pad_rows
-from winnow.modeling.pair_model import build_seq2seq_tokenizer
+from winnow.modeling.pair_inputs import PairTokenizer
+from winnow.modeling.pair_model import build_seq2seq_tokenizer, collate_rows
 
 
 @dataclass
@@ -41,8 +41,7 @@ class T5Estimator(WordEstimator):
 
     def collate(self, rows: Sequence[Sequence[int]], starts: Sequence[int]) -> Batch:  # noqa: ARG002 (a pair is one text)
         """Pad the token ids, and build their attention mask."""
-        ids, mask = pad_rows(rows, int(self.lm.tokenizer.pad_token_id))
-        return ids.to(self.lm.device), mask.to(self.lm.device)
+        return collate_rows(self, rows)
 
     def encode(self, *inputs: torch.Tensor) -> torch.Tensor:
         """Compute the output of the encoder (B, T, D).

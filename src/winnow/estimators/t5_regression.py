@@ -10,8 +10,8 @@ import torch
 from winnow.errors import ModelError
 from winnow.estimators.pair import Batch, PairEstimator, PairScores
 from winnow.modeling.loading import LanguageModel, load_encoder
-from winnow.modeling.pair_inputs import PairTokenizer, pad_rows
-from winnow.modeling.pair_model import build_seq2seq_tokenizer
+from winnow.modeling.pair_inputs import PairTokenizer
+from winnow.modeling.pair_model import build_seq2seq_tokenizer, collate_rows
 
 
 @dataclass
@@ -38,8 +38,7 @@ class T5Regression(PairEstimator):
 
     def collate(self, rows: Sequence[Sequence[int]], starts: Sequence[int]) -> Batch:  # noqa: ARG002 (a pair is one text)
         """Pad the token ids, and build their attention mask."""
-        ids, mask = pad_rows(rows, int(self.lm.tokenizer.pad_token_id))
-        return ids.to(self.lm.device), mask.to(self.lm.device)
+        return collate_rows(self, rows)
 
     def encode(self, *inputs: torch.Tensor) -> torch.Tensor:
         """Compute the outputs of the head (B, 1)."""

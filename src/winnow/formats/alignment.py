@@ -44,13 +44,14 @@ def check_alignment(path: Path, questions: Sequence[str], texts: Sequence[str]) 
         total = sum(weights[word] for word in words[row])
         return sum(weights[word] for word in words[row] & contents[row + shift]) / total if total else 0.0
 
+    own_fits = [compute_fit(row, 0) for row in range(len(words))]
     for shift in sorted((s for s in range(-_MAX_SHIFT, _MAX_SHIFT + 1) if s), key=abs):
         rows = [row for row in range(len(words)) if 0 <= row + shift < len(words)]
-        gains = [compute_fit(row, shift) - compute_fit(row, 0) for row in rows]
+        gains = [compute_fit(row, shift) - own_fits[row] for row in rows]
         if len(gains) >= _MIN_ROWS:
             mean = sum(gains) / len(gains)
             deviation = math.sqrt(sum((gain - mean) ** 2 for gain in gains) / (len(gains) - 1))
-            if mean > 3 * deviation / math.sqrt(len(gains)) and mean > 0:
+            if mean > 3 * deviation / math.sqrt(len(gains)):
                 direction = "before" if shift > 0 else "after"
                 raise InputError(
                     f"{path} is shifted: its texts fit the question {abs(shift)} row(s) {direction} their own better than "

@@ -25,20 +25,20 @@ class CragRow:
     passages: tuple[Passage, ...]
 
 
-def read_crag_rows(path: Path, questions: Path | None = None) -> Iterator[CragRow]:
+def read_crag_rows(path: str | Path, questions: str | Path = "") -> Iterator[CragRow]:
     """Yield the rows of a published file, one per question.
 
     The ids of passages are "<name of the file>:<line>".
 
     Args:
         path: File of pairs or, if `questions` is given, of knowledge.
-        questions: File of the questions, one per line.
+        questions: File of the questions, one per line, or "" for a file of pairs.
 
     Raises:
         InputError: If a line has another form, or if the knowledge is shifted against the questions.
 
     """
-    return _read_pairs(path) if questions is None else _read_knowledge(path, questions)
+    return _read_knowledge(Path(path), Path(questions)) if questions else _read_pairs(Path(path))
 
 
 def normalise_question(text: str) -> str:

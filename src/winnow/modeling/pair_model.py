@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from winnow.modeling.loading import resolve_dtype
-from winnow.modeling.pair_inputs import PairTemplate, PairTokenizer
+from winnow.modeling.pair_inputs import PairTemplate, PairTokenizer, pad_rows
 
 if TYPE_CHECKING:
+    import torch
+
     from winnow.modeling.loading import LanguageModel
 
 
@@ -83,3 +85,9 @@ def build_causal_tokenizer(model: PairModel) -> PairTokenizer:
     start = [] if tokenizer.bos_token_id is None else [int(tokenizer.bos_token_id)]
     tail = tokenizer(model.template.suffix, add_special_tokens=False)["input_ids"] if model.template.suffix else []
     return PairTokenizer(tokenizer, model.template, model.max_length, head=start, tail=tail, prepend_space=True)
+
+
+def collate_rows(model: PairModel, rows: Sequence[Sequence[int]], *, left: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
+    """Pad the token ids of pairs, build their attention mask, and move both to the device of the model."""
+    ids, mask = pad_rows(rows, int(model.lm.tokenizer.pad_token_id), left=left)
+    return ids.to(model.lm.device), mask.to(model.lm.device)

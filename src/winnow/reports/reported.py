@@ -139,7 +139,7 @@ def load_paper_part(paper: str, part: str, dataset: str, model: str) -> PaperPar
     differences += _compute_differences(metrics[0], rows) if "values" in entry else []
     questions = body.get("questions", {}).get(dataset, ())
     gold_only = bool(entry.get("gold_only"))
-    flags = [*body.get("flags", ())]
+    flags = body.get("flags", ())
     return PaperPart(entry["title"], source, at, metrics, reported, differences, others, questions, gold_only, flags)
 
 

@@ -36,7 +36,7 @@ class CragContexts:
     def open(self, folder: Path) -> Searcher:  # noqa: ARG002 (the protocol)
         """Read the contexts of the file."""
         rows: dict[str, list[CragRow]] = {}
-        for row in read_crag_rows(Path(self.path), Path(self.questions) if self.questions else None):
+        for row in read_crag_rows(self.path, self.questions):
             rows.setdefault(normalise_question(row.question), []).append(row)
         return _CragSearcher(self.path, rows)
 

@@ -16,7 +16,7 @@ from winnow.strategies.prompt import Prompt
 from winnow.targets import select_targets, select_writable_answers
 
 _UNKNOWN_RANKS = 5
-"""Number of best-ranked contexts without the answer from which the passage of an "unknown" example is drawn."""
+"""Number of best-ranked contexts without the answer from which the passage of a negative example is drawn."""
 
 Render = Callable[[Question, Sequence[Context]], tuple[Message, ...]]
 """Function that builds the chat prompt of a question with its contexts."""
@@ -129,16 +129,7 @@ def _build_labelled_examples(
     questions: Sequence[tuple[Question, Sequence[Context]]], mix: Mix, render: Render, rng: random.Random
 ) -> list[Example]:
     """Build the answered, unknown and crowded examples. "Unknown" examples start with questions not used as "answered"."""
-    usable = []
-    for question, contexts in questions:
-        labels = [context.has_answer for context in contexts]
-        if any(labels) and not all(labels):
-            usable.append((question, contexts))
-    if not usable:
-        raise ConfigError(
-            "No training question has both a context with its answer and a context without it. "
-            "Check the corpus and the training split."
-        )
+    usable = select_contrasted(questions)
     rng.shuffle(usable)
     repeated = usable * 2
     answered = usable[: mix.answered]
@@ -151,34 +142,56 @@ def _build_labelled_examples(
     ]
 
 
+def select_contrasted(
+    questions: Sequence[tuple[Question, Sequence[Context]]],
+) -> list[tuple[Question, Sequence[Context]]]:
+    """Return the questions that have both a context with the answer and one without it; raise ConfigError if none has."""
+    selected = []
+    for question, contexts in questions:
+        labels = [context.has_answer for context in contexts]
+        if any(labels) and not all(labels):
+            selected.append((question, contexts))
+    if not selected:
+        raise ConfigError(
+            "No training question has both a context with its answer and a context without it. "
+            "Check the corpus and the training split."
+        )
+    return selected
+
+
+def find_answer_context(contexts: Sequence[Context]) -> Context:
+    """Return the best-ranked context that contains the answer, of contexts of which one does."""
+    return next(context for context in contexts if context.has_answer)
+
+
+def draw_negative(contexts: Sequence[Context], rng: random.Random) -> Context:
+    """Draw one of the best-ranked contexts that lack the answer, of contexts of which one does."""
+    return rng.choice([context for context in contexts if not context.has_answer][:_UNKNOWN_RANKS])
+
+
+def select_reply(question: Question, context: Context) -> str:
+    """Return the reply to teach for a context with the answer: the shortest accepted answer that it contains."""
+    return find_shortest_answer(context.passage.text, select_writable_answers(question))
+
+
 def _build_retrieved_example(question: Question, contexts: Sequence[Context], render: Render) -> Example:
     return Example(f"{question.question_id}/retrieved", render(question, contexts), select_targets(question)[0])
 
 
 def _build_answered_example(question: Question, contexts: Sequence[Context], render: Render) -> Example:
-    context = next(context for context in contexts if context.has_answer)
-    return Example(
-        f"{question.question_id}/answered",
-        render(question, [context]),
-        find_shortest_answer(context.passage.text, select_writable_answers(question)),
-    )
+    context = find_answer_context(contexts)
+    return Example(f"{question.question_id}/answered", render(question, [context]), select_reply(question, context))
 
 
 def _build_unknown_example(question: Question, contexts: Sequence[Context], render: Render, rng: random.Random) -> Example:
-    negatives = [context for context in contexts if not context.has_answer]
-    negative = rng.choice(negatives[:_UNKNOWN_RANKS])
-    return Example(f"{question.question_id}/unknown", render(question, [negative]), UNKNOWN)
+    return Example(f"{question.question_id}/unknown", render(question, [draw_negative(contexts, rng)]), UNKNOWN)
 
 
 def _build_crowded_example(
     question: Question, contexts: Sequence[Context], num_distractors: int, render: Render, rng: random.Random
 ) -> Example:
-    gold_context = next(context for context in contexts if context.has_answer)
+    gold_context = find_answer_context(contexts)
     distractors = [context for context in contexts if not context.has_answer][:num_distractors]
     shown_contexts = [gold_context, *distractors]
     rng.shuffle(shown_contexts)
-    return Example(
-        f"{question.question_id}/crowded",
-        render(question, shown_contexts),
-        find_shortest_answer(gold_context.passage.text, select_writable_answers(question)),
-    )
+    return Example(f"{question.question_id}/crowded", render(question, shown_contexts), select_reply(question, gold_context))

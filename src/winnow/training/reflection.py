@@ -11,16 +11,11 @@ from typing import ClassVar
 
 from winnow.errors import ConfigError
 from winnow.metrics.answer import UNKNOWN
-from winnow.metrics.ranking import find_shortest_answer
 from winnow.records import Context, Decoding, Question
 from winnow.strategies.prompt import Prompt
 from winnow.strategies.self_rag.reflection import RETRIEVE, TOKENS
 from winnow.strategies.self_rag.segments import build_segment_request
-from winnow.targets import select_writable_answers
-from winnow.training.examples import Example
-
-_IRRELEVANT_RANKS = 5
-"""Number of best-ranked contexts without the answer from which the passage of an irrelevant example is drawn."""
+from winnow.training.examples import Example, draw_negative, find_answer_context, select_contrasted, select_reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,22 +60,16 @@ class ReflectionMix:
 
         """
         rng = random.Random(seed)
-        usable = [(q, contexts) for q, contexts in questions if len({context.has_answer for context in contexts}) == 2]
-        if not usable:
-            raise ConfigError(
-                "No training question has both a context with its answer and a context without it. "
-                "Check the corpus and the training split."
-            )
+        usable = select_contrasted(questions)
         rng.shuffle(usable)
         examples = []
         for question, contexts in usable[: self.relevant]:
-            context = next(context for context in contexts if context.has_answer)
-            answer = find_shortest_answer(context.passage.text, select_writable_answers(question))
-            reply = f"[Relevant]{answer}[Fully supported][Utility:5]"
+            context = find_answer_context(contexts)
+            reply = f"[Relevant]{select_reply(question, context)}[Fully supported][Utility:5]"
             examples.append(_build_example("relevant", prompt, question, context, reply))
         rng.shuffle(usable)
         for question, contexts in usable[: self.irrelevant]:
-            context = rng.choice([context for context in contexts if not context.has_answer][:_IRRELEVANT_RANKS])
+            context = draw_negative(contexts, rng)
             reply = f"[Irrelevant]{UNKNOWN}[Utility:1]"
             examples.append(_build_example("irrelevant", prompt, question, context, reply))
         rng.shuffle(usable)
