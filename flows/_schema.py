@@ -70,6 +70,7 @@ SETTINGS: Mapping[str, Any] = {
     "reader.program": str,
     "estimator.trained": bool,
     "estimator.base": str,
+    "estimator.relevance_scale": Literal["tanh", "none"],
     "strategy.uses_passages": bool,
     "strategy.engines": list[str],
     "reader.price_factor": _Positive,

@@ -20,6 +20,7 @@ NO_RESULT = {
     "artifact": "names what flows.why explains",
     "breakdown": "groups stored predictions when they are read",
     "dry_run": "prints an estimate",
+    "estimator.relevance_scale": "a strategy or training that uses it has it in its settings (a test of its own)",
     "evaluate_estimator": "a page over stored scores",
     "evaluate_evaluator": "a page over stored estimates",
     "evaluator": "judges whose verdicts have keys of their own",
@@ -214,3 +215,22 @@ def test_every_setting_of_every_choice_is_part_of_a_key(group: str, choice: str)
     if group == "joint" and choice in ("rag", "fid"):  # their estimator is not trained
         words = ["reader=joint"]
     assert unnoticed([*words, f"{group}={choice}"], f"{group}.") == []
+
+
+def test_the_scale_of_relevance_is_part_of_the_keys_of_what_uses_it() -> None:
+    """Corrective retrieval and the training of its evaluator."""
+    words = ["strategy=crag", "joint=crag_evaluator", "estimator=t5_regression", "retriever=dense", "rank_by=estimator"]
+    cfg = compose(words)
+    for reference in find_references(cfg):
+        reference.node[reference.key] = f"{reference.name.name}@{'0' * 40}"
+    before = keys(cfg)
+    cfg.estimator.relevance_scale = "tanh"
+    after = keys(cfg)
+    assert not any(key.startswith("refused") for key in (*before.values(), *after.values()))
+    assert {stage for stage in STAGES if after[stage] != before[stage]} == {"train_joint", "score", "sweep"}
+    other = compose([word for word in words if word != "joint=crag_evaluator"] + ["rank_by=retriever"])
+    for reference in find_references(other):
+        reference.node[reference.key] = f"{reference.name.name}@{'0' * 40}"
+    before = keys(other)
+    other.estimator.relevance_scale = "tanh"
+    assert keys(other)["sweep"] != before["sweep"]
