@@ -115,7 +115,8 @@ def _evaluate_contexts(project: Project, split: str) -> list[EvaluatedContexts]:
 def _build_evaluator(cfg: DictConfig) -> EstimatedRelevance:
     """Build the evaluator of the settings that takes the estimator's scores, or the default one if only judges are listed."""
     evaluators = [build(node) for node in cfg.evaluator.values()]
-    return next((evaluator for evaluator in evaluators if isinstance(evaluator, EstimatedRelevance)), EstimatedRelevance())
+    default = EstimatedRelevance(scale=cfg.estimator.get("relevance_scale", "tanh"))
+    return next((evaluator for evaluator in evaluators if isinstance(evaluator, EstimatedRelevance)), default)
 
 
 def _judge_pairs(project: Project, pairs: Sequence[Group]) -> Mapping[str, Sequence[Evaluation]]:

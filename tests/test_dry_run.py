@@ -18,6 +18,7 @@ from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.corrective.crag import Crag
 from winnow.strategies.marginal import Marginal
 from winnow.strategies.prompt import Prompt
+from winnow.strategies.self_rag.long_form import SelfRagLong
 from winnow.strategies.self_rag.segments import Retrieval
 from winnow.strategies.self_rag.short_form import SelfRag
 from winnow.testing import ScriptedReader, make_context, make_question
@@ -146,6 +147,9 @@ def test_bounds_of_adaptive_strategies(tmp_path: Path) -> None:
     assert crag["reader"].is_open
     assert estimate(SelfRag(PROMPT, Decoding()))["reader"].requests == (2, 4)
     assert estimate(SelfRag(PROMPT, Decoding(), Retrieval("never")))["reader"].requests == (1, 1)
+    for retrieval, requests in ((Retrieval("always"), (3, 3 + 2 * 2 * 3)), (Retrieval(), (2, 1 + 3 + 2 * 2 * 3))):
+        long = estimate(SelfRagLong(PROMPT, Decoding(), retrieval, max_segments=3))["reader"]
+        assert (long.requests, long.is_open) == (requests, True)
 
 
 def test_what_the_ledger_holds_is_not_refused(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from winnow.keys import compute_request_key
 from winnow.prices import Price
 from winnow.protocols import CallStore, Engine, Engines
 from winnow.records import Generate, Generation, Likelihood, Pages, Request, Result, Role, Score, Search, Usage
+from winnow.strategies.self_rag.reflection import RETRIEVE
 
 _CHARACTERS_PER_TOKEN = 4
 
@@ -25,7 +26,8 @@ class _Placeholder:
     """What replaces the results that the ledger lacks.
 
     Attributes:
-        reply: Text of replies. Some plans request more after "unknown", others after an answer or after answers that differ.
+        reply: Text of replies. Some plans request more after "unknown", others after an answer, after answers that differ, or
+            after a segment that ends with Self-RAG's token for retrieval.
         score: Log-odds of relevance and log-likelihoods, on which the action of corrective retrieval depends.
         token_logprobs: Log-probabilities of the first named token and of the others, on which Self-RAG's retrieval depends.
 
@@ -40,6 +42,7 @@ _PLACEHOLDERS = (
     _Placeholder("unknown", 30.0, (0.0, 0.0)),
     _Placeholder("an answer", -30.0, (-30.0, 0.0)),
     _Placeholder("answer {number}", 0.0, (0.0, -30.0)),
+    _Placeholder(f"answer {{number}}{RETRIEVE}", 30.0, (0.0, -30.0)),
 )
 
 

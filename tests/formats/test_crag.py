@@ -35,6 +35,28 @@ def test_knowledge(tmp_path: Path) -> None:
         list(read_crag_rows(knowledge, questions))
 
 
+def test_adjacent_questions_of_one_text(tmp_path: Path) -> None:
+    """Equal contexts begin another row; others cannot be told apart, and are refused."""
+    file = tmp_path / "x.txt"
+    file.write_text("a? [SEP] 1\na? [SEP] 2\na? [SEP] 1\na? [SEP] 2\nb? [SEP] 1\nb? [SEP] 3\nc? [SEP] 1\nc? [SEP] 2\n")
+    assert [[p.text for p in row.passages] for row in read_crag_rows(file)] == [["1", "2"], ["1", "2"], ["1", "3"], ["1", "2"]]
+    file.write_text("b? [SEP] 1\nb? [SEP] 2\na? [SEP] 1\na? [SEP] 2\na? [SEP] 3\na? [SEP] 4\nc? [SEP] 1\nc? [SEP] 2\n")
+    with pytest.raises(InputError, match="4 lines in a row of the question 'a\\?', but 2 of most"):
+        list(read_crag_rows(file))
+
+
+def test_an_empty_line_of_knowledge_is_no_knowledge(tmp_path: Path) -> None:
+    """With or without "#", also as the last line; empty lines at the end of either file are none."""
+    questions, knowledge = tmp_path / "sources.txt", tmp_path / "correct.txt"
+    questions.write_text("q one?\nq two?\nq three?\n\n")
+    for text in ("text one\n\n#text three\n", "text one\n\n#text three\n\n\n"):
+        knowledge.write_text(text)
+        rows = list(read_crag_rows(knowledge, questions))
+        assert [[p.text for p in row.passages] for row in rows] == [["text one"], [], ["text three"]]
+    knowledge.write_text("text one\n\n\n")
+    assert [len(row.passages) for row in read_crag_rows(knowledge, questions)] == [1, 0, 0]
+
+
 @pytest.mark.parametrize("line", ["no separator", "q? [SEP] ", " [SEP] text"])
 def test_other_lines_are_refused(tmp_path: Path, line: str) -> None:
     """With file and line."""

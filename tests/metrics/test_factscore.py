@@ -94,3 +94,9 @@ def test_wrong_settings_are_refused(settings: dict[str, object]) -> None:
     """By name."""
     with pytest.raises(ConfigError, match=r"metric\.f"):
         replace(METRIC, **settings)  # type: ignore[arg-type]
+
+
+def test_facts_of_a_sentence_that_the_judge_invents_do_not_count() -> None:
+    """A weak judge goes on with the pattern of the prompt; one that repeats the sentence first is understood."""
+    assert parse_facts("- a\n- b\n\nSentence: C.\nFacts:\n- c") == ["a", "b"]
+    assert parse_facts("Sentence: C.\nFacts:\n- c\n- d") == ["c", "d"]

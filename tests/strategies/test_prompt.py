@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from winnow.errors import ConfigError
-from winnow.records import Decoding, Passage
+from winnow.records import Decoding, Message, Passage
 from winnow.strategies.demonstrations import Demonstration, Shots
 from winnow.strategies.prompt import Prompt, build_request
 from winnow.testing import make_context, make_question
@@ -93,3 +93,19 @@ def test_shedding_keeps_the_gold_passage_to_the_last() -> None:
     assert "C" in shortest.messages[0].content
     assert shortest.shorter is not None
     assert shortest.shorter() is None
+
+
+def test_a_prompt_may_begin_the_reply() -> None:
+    """With the contexts, as Self-RAG's models expect; a title that is missing leaves no line break in a paragraph."""
+    prompt = Prompt(
+        "Do {question}", "Do {question}", "Do {question} {candidates}", "<p>{title}\n{text}</p>", reply_start="R{contexts}"
+    )
+    titled, untitled = make_context(1, "one"), replace(make_context(2, "two"), passage=Passage("p2", "", "two"))
+    messages = prompt.render(make_question("who?"), [titled, untitled])
+    title = titled.passage.title
+    assert messages == (Message("user", "Do who?"), Message("assistant", f"R<p>{title}\none</p>\n<p>two</p>"))
+    assert prompt.render(make_question("who?"), []) == (Message("user", "Do who?"),)
+    with pytest.raises(ConfigError, match="with_contexts"):
+        replace(prompt, reply_start="R")
+    with pytest.raises(ConfigError, match="reply_start"):
+        replace(prompt, reply_start="{contexts} {question}")

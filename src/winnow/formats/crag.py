@@ -4,6 +4,7 @@ There are two forms. A file of pairs has a line "question [SEP] title // text" f
 line per question of another file. Both are joined with questions by the question's text, never by position.
 """
 
+import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,15 +36,39 @@ def read_crag_rows(path: str | Path, questions: str | Path = "") -> Iterator[Cra
         questions: File of the questions, one per line, or "" for a file of pairs.
 
     Raises:
-        InputError: If a line has another form, or if the knowledge is shifted against the questions.
+        InputError: If a line has another form, if the knowledge is shifted against the questions, or if adjacent rows of the
+            same question cannot be told apart.
 
     """
-    return _read_knowledge(Path(path), Path(questions)) if questions else _read_pairs(Path(path))
+    return _read_knowledge(Path(path), Path(questions)) if questions else _split_equal_questions(Path(path))
 
 
 def normalise_question(text: str) -> str:
     """Return the first line of a question with single spaces and in lower case, by which rows are joined."""
     return " ".join(text.strip().partition("\n")[0].lower().split())
+
+
+def _split_equal_questions(path: Path) -> Iterator[CragRow]:
+    """Yield the rows of a file of pairs; a row with a multiple of the contexts of most is several questions of one text.
+
+    Raises:
+        InputError: If the contexts of these questions differ, because it is not known where each begins.
+
+    """
+    rows = list(_read_pairs(path))
+    usual = statistics.mode(len(row.passages) for row in rows) if rows else 0
+    for row in rows:
+        if usual < 2 or len(row.passages) == usual or len(row.passages) % usual:
+            yield row
+            continue
+        parts = [row.passages[start : start + usual] for start in range(0, len(row.passages), usual)]
+        if len({tuple((passage.title, passage.text) for passage in part) for part in parts}) > 1:
+            raise InputError(
+                f"{path} has {len(row.passages)} lines in a row of the question {row.question!r}, but {usual} of most others. "
+                "These seem to be several questions of the same text, whose lines cannot be told apart. Move them apart, or "
+                "provide contexts with ids as FiD JSON (retriever=provided)."
+            )
+        yield from (CragRow(row.question, part) for part in parts)
 
 
 def _read_pairs(path: Path) -> Iterator[CragRow]:
@@ -54,20 +79,24 @@ def _read_pairs(path: Path) -> Iterator[CragRow]:
         title, title_end, body = context.partition(_TITLE_END)
         if not separator or not context.strip() or not text.strip():
             raise InputError.from_line(path, line_number, received=line, expected='"question [SEP] title // text"')
+        title, body = (title.strip(), body.strip()) if title_end else ("", context.strip())
         if passages and normalise_question(text) != normalise_question(question):
             yield CragRow(question, tuple(passages))
             passages = []
         question = text.strip()
-        title, body = (title.strip(), body.strip()) if title_end else ("", context.strip())
         passages.append(Passage(f"{path.name}:{line_number}", title, body))
     if passages:
         yield CragRow(question, tuple(passages))
 
 
 def _read_knowledge(path: Path, questions: Path) -> Iterator[CragRow]:
-    """Yield the question and the knowledge of each row. A line of knowledge may start with "#", and may be empty behind it."""
-    texts = [(number, line.removeprefix("#").strip()) for number, line in iter_lines(path)]
-    rows = [line.strip() for _, line in iter_lines(questions)]
+    """Yield the question and the knowledge of each row. A line of knowledge may start with "#", and may be empty."""
+    texts = [(number, line.removeprefix("#").strip()) for number, line in iter_lines(path, blank=True)]
+    rows = [line.strip() for _, line in iter_lines(questions, blank=True)]
+    while rows and not rows[-1]:
+        rows.pop()
+    while len(texts) > len(rows) and not texts[-1][1]:
+        texts.pop()
     check_alignment(path, rows, [text for _, text in texts])
     for question, (number, text) in zip(rows, texts, strict=True):
         yield CragRow(question, (Passage(f"{path.name}:{number}", "", text),) if text else ())

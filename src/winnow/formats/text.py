@@ -50,8 +50,12 @@ def find_files(root: Path, pattern: str) -> list[Path]:
     return files
 
 
-def iter_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the number, which starts at 1, and the text of each line that is not blank.
+def iter_lines(path: Path, *, blank: bool = False) -> Iterator[tuple[int, str]]:
+    """Yield the number, which starts at 1, and the text of each line.
+
+    Args:
+        path: File of text.
+        blank: Whether to yield blank lines, too.
 
     Raises:
         InputError: If the file is truncated, corrupt, or not UTF-8.
@@ -61,7 +65,7 @@ def iter_lines(path: Path) -> Iterator[tuple[int, str]]:
     try:
         with open_text(path) as stream:
             for number, line in enumerate(stream, start=1):
-                if line.strip():
+                if blank or line.strip():
                     yield number, line.rstrip("\r\n")
     except _READ_ERRORS as error:
         raise InputError(

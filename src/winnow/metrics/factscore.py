@@ -14,6 +14,7 @@ from winnow.records import Decoding, Generate, Message, Plan, Prediction
 Measure = Literal["score", "facts"]
 _SENTENCE_END = re.compile(r"(?<=[.!?])(?<!\b[A-Z]\.)(?<!\bDr\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bSt\.)\s+(?=[\"'(\[]?[A-Z0-9])")
 _LISTED = re.compile(r"^[ \t]*(?:[-*•]|\d+[.)])[ \t]+(\S.*?)[ \t]*$", re.MULTILINE)
+_SENTENCE_LABEL = re.compile(r"^[ \t]*Sentence:", re.MULTILINE | re.IGNORECASE)
 _NEGATIONS = ("not", "cannot", "unknown", "information")
 
 
@@ -102,8 +103,12 @@ def split_sentences(text: str) -> list[str]:
 
 
 def parse_facts(reply: str) -> list[str]:
-    """Return the entries of a list with bullets or numbers; other lines are ignored."""
-    return [fact for fact in _LISTED.findall(reply) if fact]
+    """Return the entries of a list with bullets or numbers; other lines are ignored.
+
+    The list ends where the judge goes on with a "Sentence:" of its own.
+    """
+    blocks = [_LISTED.findall(block) for block in _SENTENCE_LABEL.split(reply)]
+    return next((facts for facts in blocks if facts), [])
 
 
 def parse_support(reply: str) -> bool:

@@ -10,7 +10,7 @@ from winnow.errors import ConfigError
 from winnow.records import Context, Decoding, Generate, Message, Passage, Question
 from winnow.strategies.demonstrations import Demonstration, Shots
 
-_TITLE = re.compile(r"(?:^|(?<=[\]}.:] ))(?<!\w: )\{title\}[\s|:;,.–—-]*(?=\{)")
+_TITLE = re.compile(r"(?:^|(?<=[\]}.:] )|(?<=>))(?<!\w: )\{title\}[\s|:;,.–—-]*(?=\{)")
 """An unlabelled title in a template, with the separator before the next field, which has no words or brackets."""
 
 
@@ -19,7 +19,8 @@ class Prompt:
     """Templates of a prompt, with named fields in braces.
 
     Args:
-        with_contexts: Template with {contexts} and {question}, and {demonstrations} in a few-shot prompt.
+        with_contexts: Template with {contexts} and {question}, and {demonstrations} in a few-shot prompt. Here and in
+            `with_candidates`, {contexts} is left out if `reply_start` has it.
         without_contexts: Template with {question}, for prompts without passages (closed book).
         with_candidates: Template with {contexts}, {candidates} and {question}, and {demonstrations} in a few-shot prompt.
         passage: Template of one passage, which may contain {number}, {title} and {text}. For a passage without a title,
@@ -28,11 +29,13 @@ class Prompt:
         system: System message, or empty for none.
         demonstration: Template of one demonstration with {contexts}, {question} and {answer}, and optionally {number}.
         shots: Selection of the demonstrations of a few-shot prompt, or None for a zero-shot prompt.
+        reply_start: Beginning of the reply to a prompt with contexts, which the model continues, or empty. It may contain
+            {contexts}.
         demonstrations: Demonstrations selected by `shots`. A few-shot prompt needs them before it can show passages.
 
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     with_contexts: str
     without_contexts: str
@@ -40,17 +43,21 @@ class Prompt:
     passage: str = "[{number}] {title} | {text}"
     system: str = ""
     demonstration: str = ""
+    reply_start: str = ""
     shots: Shots | None = None
     demonstrations: Sequence[Demonstration] = ()
 
     def __post_init__(self) -> None:
         """Validate the fields of each template."""
+        begun_fields = {field for _, field, _, _ in Formatter().parse(self.reply_start) if field is not None}
+        contexts = {"contexts"} - begun_fields
         shots_field = {"demonstrations"} if self.shots else set()
         demonstration_fields = {"contexts", "question", "answer"} if self.shots else set()
         for name, required, optional in (
-            ("with_contexts", {"contexts", "question", *shots_field}, {"demonstrations"}),
+            ("with_contexts", {"question", *contexts, *shots_field}, {"demonstrations"}),
             ("without_contexts", {"question"}, set()),
-            ("with_candidates", {"contexts", "candidates", "question", *shots_field}, {"demonstrations"}),
+            ("with_candidates", {"candidates", "question", *contexts, *shots_field}, {"demonstrations"}),
+            ("reply_start", set(), {"contexts"}),
             ("passage", set(), {"number", "title", "text"}),
             ("demonstration", demonstration_fields, {"number", "contexts", "question", "answer"}),
         ):
@@ -75,7 +82,10 @@ class Prompt:
         demonstrations = self._format_demonstrations(question) if contexts and self.shots else ""
         fields = {"question": question.text, "contexts": passages, "candidates": "; ".join(candidates)}
         user_message = Message("user", template.format(**fields, demonstrations=demonstrations).strip())
-        return (Message("system", self.system), user_message) if self.system else (user_message,)
+        messages = (Message("system", self.system), user_message) if self.system else (user_message,)
+        if contexts and self.reply_start:
+            messages = (*messages, Message("assistant", self.reply_start.format(contexts=passages)))
+        return messages
 
     def format_passages(self, passages: Sequence[Passage]) -> str:
         """Return the texts of passages as a prompt shows them, one below the other."""

@@ -47,7 +47,13 @@ def _save_model(folder: Path, tokenizer: Any, build_model: Callable[[], Any], se
 
 
 def make_tiny_causal_lm(
-    folder: Path, texts: Iterable[str], *, seed: int = 0, context_length: int = 2048, more_tokens: Sequence[str] = ()
+    folder: Path,
+    texts: Iterable[str],
+    *,
+    seed: int = 0,
+    context_length: int = 2048,
+    more_tokens: Sequence[str] = (),
+    tied: bool = False,
 ) -> Path:
     """Save a two-layer Llama with random weights and a tokenizer to a folder, and return the folder.
 
@@ -59,6 +65,7 @@ def make_tiny_causal_lm(
         seed: Seed of the weights.
         context_length: Context length in tokens.
         more_tokens: Further special tokens of the tokenizer.
+        tied: Whether the output layer has the weights of the input embeddings.
 
     """
     from transformers import LlamaConfig, LlamaForCausalLM
@@ -67,6 +74,7 @@ def make_tiny_causal_lm(
     config = LlamaConfig(
         vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
         num_key_value_heads=2, max_position_embeddings=context_length, eos_token_id=1, bos_token_id=2, pad_token_id=0,
+        tie_word_embeddings=tied,
     )  # fmt: skip
     return _save_model(folder, tokenizer, lambda: LlamaForCausalLM(config), seed)
 

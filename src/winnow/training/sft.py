@@ -96,8 +96,9 @@ def fine_tune(
     lm = load_causal_lm(base, "float32", "cpu")
     check_free_space(out.parent, _BYTES_PER_PARAMETER * lm.model.num_parameters())
     if new_tokens:
-        _add_tokens(lm, new_tokens)
-    model: Any = _add_lora(lm.model, settings.lora_rank) if settings.lora_rank else lm.model
+        add_tokens(lm, new_tokens)
+    new_token_ids = [int(lm.tokenizer.convert_tokens_to_ids(token)) for token in new_tokens]  # type: ignore[arg-type]
+    model: Any = _add_lora(lm.model, settings.lora_rank, new_token_ids) if settings.lora_rank else lm.model
     rows = [encode_example(example, lm.tokenizer) for example in examples]
     usable = [row for row in rows if len(row["input_ids"]) <= settings.max_length]
     if not usable:
@@ -287,19 +288,40 @@ def _build_training_arguments(settings: SftSettings, checkpoints: Path, device: 
     )
 
 
-def _add_tokens(lm: LanguageModel, new_tokens: Sequence[str]) -> None:
-    """Add special tokens to the vocabulary, with embeddings near the mean of the others, and remove the chat template."""
-    lm.tokenizer.add_special_tokens({"extra_special_tokens": list(new_tokens)})
-    torch.manual_seed(0)  # the new embeddings are drawn at random
-    lm.model.resize_token_embeddings(len(lm.tokenizer))
+def add_tokens(lm: LanguageModel, new_tokens: Sequence[str]) -> None:
+    """Add special tokens to the vocabulary, and remove the chat template.
+
+    The embedding of a new token is the mean of those that its text had before. Equal embeddings for all of them, as those that
+    `resize_token_embeddings` draws nearly are, take more examples to tell apart than a small training set has.
+    """
+    pieces = [lm.tokenizer(token, add_special_tokens=False)["input_ids"] for token in new_tokens]
+    lm.tokenizer.add_special_tokens({"extra_special_tokens": list(new_tokens)}, replace_extra_special_tokens=False)
+    model: Any = lm.model
+    if len(lm.tokenizer) > model.get_input_embeddings().num_embeddings:
+        model.resize_token_embeddings(len(lm.tokenizer), mean_resizing=False)
+    token_ids = lm.tokenizer.convert_tokens_to_ids(list(new_tokens))
+    with torch.no_grad():
+        for layer in (model.get_input_embeddings(), model.get_output_embeddings()):
+            means = torch.stack([layer.weight[ids].mean(dim=0) for ids in pieces])
+            layer.weight[token_ids] = means
     lm.tokenizer.chat_template = None
 
 
-def _add_lora(model: Any, rank: int) -> Any:
-    """Add LoRA adapters to all linear layers of a model, and freeze its other weights."""
+def _add_lora(model: Any, rank: int, new_token_ids: Sequence[int]) -> Any:
+    """Add LoRA adapters to all linear layers of a model, and freeze its other weights but the embeddings of new tokens."""
     from peft import LoraConfig, get_peft_model
 
-    return get_peft_model(model, LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear", task_type="CAUSAL_LM"))
+    layers = (model.get_input_embeddings(), model.get_output_embeddings())
+    names = [name for name, module in model.named_modules() if module in layers]
+    trained = names[:1] if layers[0].weight is layers[1].weight else names
+    config = LoraConfig(
+        r=rank,
+        lora_alpha=2 * rank,
+        target_modules="all-linear",
+        task_type="CAUSAL_LM",
+        trainable_token_indices={name: list(new_token_ids) for name in trained} if new_token_ids else None,
+    )
+    return get_peft_model(model, config)
 
 
 def _save_model(

@@ -13,7 +13,7 @@ from winnow.strategies.corrective.crag import CorrectiveRetrieval
 from winnow.strategies.corrective.refinement import Refinement
 from winnow.strategies.prompt import Prompt
 from winnow.strategies.self_rag.long_form import SelfRagLong
-from winnow.strategies.self_rag.reflection import NO_RETRIEVAL, RETRIEVE, TOKENS, SegmentScore
+from winnow.strategies.self_rag.reflection import NO_RETRIEVAL, RETRIEVE, TOKENS, SegmentScore, cut_segment
 from winnow.strategies.self_rag.segments import Retrieval
 from winnow.strategies.self_rag.short_form import SelfRag
 from winnow.testing import make_context, make_question
@@ -91,6 +91,19 @@ def test_scores_of_equal_answers_are_added() -> None:
         assert (answer.text, answer.used[0].text) == (expected, used)
 
 
+def test_options_that_are_articles_are_answers() -> None:
+    """Two votes for "A" beat a higher one for "B"; "A" and "the" are not the same."""
+    replies = {"one": ("A", 0.4), "two": ("B", 0.7), "three": ("A.", 0.35)}
+
+    def serve(request: Generate) -> Generation:
+        return reply(*replies[request.passages[0].text])
+
+    plan = SelfRag(PROMPT, Decoding(), ALWAYS, RELEVANCE_ONLY, choose="sum")
+    assert play(plan.plan(QUESTION, CONTEXTS), serve)[0].text == "A"
+    replies["three"] = ("the", 0.35)
+    assert play(plan.plan(QUESTION, CONTEXTS), serve)[0].text == "B"
+
+
 @pytest.mark.parametrize(("probability", "retrieves"), [(0.19, False), (0.21, True), (0.99, True)])
 def test_the_model_decides_to_retrieve(probability: float, retrieves: bool) -> None:
     """By one token; otherwise it answers with the token for no retrieval before it."""
@@ -162,6 +175,45 @@ def test_a_long_answer_is_a_beam_search() -> None:
     single = SelfRagLong(PROMPT, Decoding(), ALWAYS, RELEVANCE_ONLY, beam_width=1, max_segments=1)
     answer, served = play(single.plan(QUESTION, CONTEXTS), serve)
     assert (answer.text, len(served)) == ("B goes on.", 3)
+
+
+def test_negative_scores_do_not_make_a_good_product() -> None:
+    """Two useless segments (utility -1 each) lose against two mediocre ones."""
+    utility = SegmentScore(relevance=0, support=0, utility=1, likelihood=0)
+
+    def serve(request: Generate) -> Generation:
+        is_good = request.passages[0].text == "two"
+        grade, share = ("[Utility:4]", 0.5) if is_good else ("[Utility:1]", 0.9)
+        named = {token: [-50.0] * 3 for token in TOKENS}
+        named[grade][1], named["[Utility:3]"][1] = math.log(share), math.log(1 - share)
+        positions = dict.fromkeys(TOKENS, ()) | {grade: (1,), RETRIEVE: (2,)}
+        logprobs = {token: tuple(values) for token, values in named.items()}
+        text = f"{'good' if is_good else 'bad'}.{grade}{RETRIEVE}"
+        return Generation(text, logprobs=(-0.5,) * 3, token_logprobs=logprobs, token_positions=positions)
+
+    answer, _ = play(SelfRagLong(PROMPT, Decoding(), ALWAYS, utility, max_segments=2).plan(QUESTION, CONTEXTS[:2]), serve)
+    assert answer.text == "good. good."
+    assert answer.trace[-1] == "segments: 2, score 0.062"
+
+
+def test_a_segment_is_scored_up_to_its_cut() -> None:
+    """What was written behind the token for retrieval counts in none of the parts."""
+    named = {token: [-50.0] * 6 for token in TOKENS}
+    for token, position, share in (
+        ("[Relevant]", 0, 0.5), ("[Irrelevant]", 0, 0.5), ("[Utility:5]", 4, 0.9), ("[Utility:1]", 4, 0.1)
+    ):  # fmt: skip
+        named[token][position] = math.log(share)
+    positions = dict.fromkeys(TOKENS, ()) | {"[Relevant]": (0,), RETRIEVE: (3,), "[Utility:5]": (4,)}
+    segment = Generation(
+        f"[Relevant]kept.{RETRIEVE}[Utility:5]lost",
+        logprobs=(-0.5, -0.5, -0.5, -9.0, -9.0, -9.0),
+        token_logprobs={token: tuple(values) for token, values in named.items()},
+        token_positions=positions,
+    )
+    plan = SelfRagLong(PROMPT, Decoding(), ALWAYS, max_segments=1).plan(QUESTION, CONTEXTS[:1])
+    answer, _ = play(plan, lambda _: segment)
+    assert answer.trace[-1] == f"segments: 1, score {0.5 + math.exp(-0.5):.3f}"
+    assert cut_segment(segment, segment.text) == segment
 
 
 @pytest.mark.parametrize(("probability", "text"), [(0.1, "A.B."), (0.5, "A.C.")])

@@ -14,6 +14,7 @@ from winnow.strategies.self_rag.reflection import (
     RETRIEVE,
     SegmentScore,
     compute_retrieval_probability,
+    cut_segment,
     remove_reflection_tokens,
 )
 from winnow.strategies.self_rag.segments import Retrieval, build_segment_request, build_unaided_request, choose_passages
@@ -35,8 +36,9 @@ class SelfRagLong:
     """A strategy that lets a Self-RAG model write a long answer, segment by segment.
 
     At each step, every open beam is continued from every passage up to the point where the model would retrieve again; the
-    beams with the largest product of segment scores are kept. In contrast to the published code, a finished beam stays among
-    them while others go on, and utility counts (there, a loop over the tokens of support leaves it out).
+    beams with the largest product of segment scores are kept. A segment is scored up to where it is cut, and a negative score,
+    which utility can give, counts as 0. In contrast to the published code, a finished beam stays among the others while they
+    go on, and utility counts (there, a loop over the tokens of support leaves it out).
 
     Args:
         prompt: Templates: `without_contexts` is the instruction, and `passage` the paragraph of a passage.
@@ -49,7 +51,7 @@ class SelfRagLong:
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     prompt: Prompt
     decoding: Decoding
@@ -101,7 +103,8 @@ class SelfRagLong:
         """Return a beam with one more segment, which ends where the model would retrieve again."""
         text, is_open = self._cut(segment)
         is_open = is_open and bool(text.strip())
-        return _Beam(f"{beam.reply}{text}", beam.score * self.score.compute(segment), (*beam.passages, passage), is_open)
+        score = max(0.0, self.score.compute(cut_segment(segment, text)))
+        return _Beam(f"{beam.reply}{text}", beam.score * score, (*beam.passages, passage), is_open)
 
     def _cut(self, segment: Generation) -> tuple[str, bool]:
         """Return the text of a segment up to where the model retrieves again, and whether it does.

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from winnow.errors import ReaderError
@@ -64,6 +64,25 @@ def compute_retrieval_probability(segment: Generation, position: int = 0) -> flo
     The published code for short answers divides the log-probabilities, by which a smaller probability gives a larger share.
     """
     return _compute_expectation(segment, {RETRIEVE: 1.0, NO_RETRIEVAL: 0.0}, position)
+
+
+def cut_segment(segment: Generation, text: str) -> Generation:
+    """Return a segment with only the beginning of its text, and the log-probabilities up to the next reflection token.
+
+    Readers report no positions of other tokens, so that the likelihood may include some tokens between both.
+    """
+    positions = segment.token_positions or {}
+    later = [position for token, written in positions.items() for position in written[text.count(token) :]]
+    if not later:
+        return replace(segment, text=text)
+    steps = min(later)
+    return replace(
+        segment,
+        text=text,
+        logprobs=None if segment.logprobs is None else segment.logprobs[:steps],
+        token_logprobs={token: values[:steps] for token, values in (segment.token_logprobs or {}).items()},
+        token_positions={token: tuple(p for p in written if p < steps) for token, written in positions.items()},
+    )
 
 
 def remove_reflection_tokens(text: str) -> str:

@@ -1,5 +1,6 @@
 """Self-RAG for short answers: one segment from each passage, of which the best, or the best answer, wins."""
 
+import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -28,12 +29,12 @@ class SelfRag:
         retrieval: When passages are shown.
         score: Score of a segment.
         choose: "best" takes the answer of the segment with the highest score (published for PopQA); "sum" adds the scores of
-            equal answers (ARC-Challenge and PubHealth).
+            answers that are equal but for case, articles and punctuation (ARC-Challenge and PubHealth: of equal strings).
         correction: Correction of the retrieved passages, or None.
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     prompt: Prompt
     decoding: Decoding
@@ -60,7 +61,7 @@ class SelfRag:
         segments = yield [build_segment_request(self.prompt, question, self.decoding, passage=passage) for passage in passages]
         answers, scores = [read_answer(segment) for segment in segments], [self.score.compute(s) for s in segments]
         totals: dict[object, float] = {}
-        keys = [normalise(answer) if self.choose == "sum" else index for index, answer in enumerate(answers)]
+        keys = [_normalise_answer(answer) if self.choose == "sum" else index for index, answer in enumerate(answers)]
         for key, score in zip(keys, scores, strict=True):
             totals[key] = totals.get(key, 0.0) + score
         winner = max(totals, key=lambda key: totals[key])
@@ -68,6 +69,11 @@ class SelfRag:
         trace = (*trace, "scores: " + ", ".join(f"{score:.3f}" for score in scores))
         answer = answers[best]
         return Answer(answer, is_unknown(answer), tuple(answers), (passages[best],), segments[best].text, trace)
+
+
+def _normalise_answer(answer: str) -> str:
+    """Return an answer without case, articles and punctuation. An article stays if it is the answer, such as option "A"."""
+    return normalise(answer) or answer.lower().strip(f"{string.punctuation} ")
 
 
 def read_answer(segment: Generation) -> str:
