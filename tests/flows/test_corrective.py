@@ -12,6 +12,8 @@ import pytest
 from conftest import TOWNS, Run
 from small_web import serve_web
 
+from flows._conf import compose
+from flows.evaluate_evaluator import _build_evaluator
 from winnow.artifacts.tables import read_predictions
 from winnow.searchers.web.identity import get_current_month
 
@@ -20,6 +22,14 @@ WORDS = (
     "strategy=crag", "k=4", "estimator=bi_encoder", "sweep.closed_book_filter=false",
     f"{CORRECTION}.refinement.segmenter.size=1", f"{CORRECTION}.refinement.segmenter.min_words=1",
 )  # fmt: skip
+
+
+@pytest.mark.parametrize(("estimator", "scale"), [("t5_regression", "none"), ("cross_encoder", "tanh")])
+@pytest.mark.parametrize("evaluator", ["judge", "estimator"])
+def test_scores_are_scaled_as_the_estimator_says(evaluator: str, estimator: str, scale: str) -> None:
+    """A regression's scores are relevance already, also if only judges are listed."""
+    cfg = compose([f"estimator={estimator}", f"evaluator={evaluator}"])
+    assert _build_evaluator(cfg).scale == scale
 
 
 @pytest.mark.slow

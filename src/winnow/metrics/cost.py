@@ -1,9 +1,4 @@
-"""Cost of a question in tokens, calls and dollars, counted as if the question had been run alone.
-
-Time is not a metric, because the seconds of a call depend on the other calls of its batch, so that they do not compare
-strategies. Predictions and the ledger (the store of finished model calls) contain them, `--dry-run` uses them to estimate the
-duration of a run, and `bench/` measures speed.
-"""
+"""Cost of a question in tokens, calls, seconds and dollars, counted as if the question had been run alone."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -13,19 +8,21 @@ from winnow.metrics.base import MeanMetric, Sample
 
 @dataclass(frozen=True)
 class Consumption(MeanMetric):
-    """Tokens or calls that a prediction used, summed over the models of all roles.
+    """Tokens, calls, searches or seconds that a prediction used, summed over the engines of all roles.
 
     Args:
-        of: Resource to count. "tokens" is the sum of "tokens_in" and "tokens_out".
+        of: Resource to count. "tokens" is the sum of "tokens_in" and "tokens_out"; "calls" includes "searches". "seconds" is
+            the time of the engines when the calls were made, shared equally within a batch. It depends on batches and on the
+            machine: it says where time goes, and `bench/` compares speeds.
 
     """
 
     revision: ClassVar[int] = 1
 
-    of: Literal["tokens_in", "tokens_out", "tokens", "calls"] = "tokens"
+    of: Literal["tokens_in", "tokens_out", "tokens", "calls", "searches", "seconds"] = "tokens"
 
     def score(self, sample: Sample) -> float:
-        """Return the number of tokens or calls that the prediction used."""
+        """Return the amount of the resource that the prediction used."""
         prediction = sample.prediction
         if self.of == "tokens":
             return float(prediction.tokens_in + prediction.tokens_out)
