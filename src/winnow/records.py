@@ -384,11 +384,6 @@ class Prediction:
         return sum(role_usage.calls for role_usage in self.usage)
 
     @property
-    def searches(self) -> int:
-        """Return the number of calls to the role "search"."""
-        return sum(role_usage.calls for role_usage in self.usage if role_usage.role == Search.role)
-
-    @property
     def tokens_in(self) -> int:
         """Return the number of tokens that all roles read."""
         return sum(role_usage.tokens_in for role_usage in self.usage)

@@ -69,7 +69,7 @@ def test_labels_reach_no_request(name: str) -> None:
     shown = [] if not cfg.strategy.get("uses_passages", True) else contexts
     for log_odds in (9.0, 0.0, -9.0):
         requests = record_requests(strategy.plan(question, shown), log_odds)
-        assert requests
+        assert requests or name == "cite_randomly"  # which asks no model
         for request in requests:
             fields = {name: value for name, value in vars_of(request).items() if name != "shorter"}
             assert SECRET not in repr(fields)

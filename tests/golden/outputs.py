@@ -8,6 +8,7 @@ A change of an output needs a higher `revision` of its class, so that numbers of
 import json
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, get_args
 
 from golden import GOLDEN, Golden, differs, made, stored
@@ -86,8 +87,9 @@ from winnow.estimators.causal import CausalEstimator
 from winnow.estimators.cross_encoder import CrossEncoder
 from winnow.estimators.t5 import T5Estimator
 from winnow.metrics.answer import Dialect
-from winnow.metrics.breakdowns import AnswerType, GoldRank, MetaField, RetrievalScore, TraceEntry
-from winnow.metrics.citation import Citation
+from winnow.metrics.breakdowns import AnswerType, GoldRank, MetaField, RelevantPosition, RetrievalScore, TraceEntry
+from winnow.metrics.citation import Citation, CitationF1OfMeans, Measure, ReplyWords, UncitedSentences, WrongCitations
+from winnow.metrics.citation import Dialect as CitationDialect
 from winnow.metrics.classification import ChoiceAccuracy, ClaimAccuracy
 from winnow.metrics.correctness import F1, Accuracy, ExactMatch
 from winnow.metrics.cost import Consumption, Cost
@@ -107,10 +109,12 @@ from winnow.records import (
 from winnow.retrievers.bm25 import BM25
 from winnow.retrievers.dense import Dense
 from winnow.retrievers.hybrid import Hybrid
+from winnow.retrievers.mixture import Mixture, NeighbourMaps
 from winnow.retrievers.provided import Provided
 from winnow.searchers.local import LocalSearch
 from winnow.searchers.web.apis import GoogleCustomSearch, Searxng, Serper
 from winnow.strategies.chain_of_thought import ChainOfThought
+from winnow.strategies.cite import Cite
 from winnow.strategies.closed_book import ClosedBook
 from winnow.strategies.concat_pf import ConcatPF
 from winnow.strategies.concatenation import Concatenation
@@ -133,7 +137,14 @@ from winnow.training.pair_selection import PairSelection
 from winnow.training.rag import Rag
 from winnow.training.re_rag import ReRag
 
-STRATEGIES = (ClosedBook, Concatenation, PostFusion, ConcatPF, PFConcat, FusionInDecoder, Marginal)
+
+def mixture(folder: Path, **counts: int) -> Mixture:
+    """A mixture of the corpus of the goldens."""
+    maps = NeighbourMaps(Dense(encoder(folder)), neighbours=1, irrelevant=1)
+    return replace(Mixture(maps, relevant=1, irrelevant=1, seemingly_relevant=1), **counts)
+
+
+STRATEGIES = (ClosedBook, Concatenation, PostFusion, ConcatPF, PFConcat, FusionInDecoder, Marginal, Cite)
 GOLDENS = [
     *(strategy(component) for component in STRATEGIES),
     strategy(ChainOfThought, template="{contexts} Think. {question}"),
@@ -175,6 +186,8 @@ GOLDENS = [
     Golden(BM25, lambda folder: search(BM25(), folder), 1e-3),
     Golden(Dense, lambda folder: search(Dense(encoder(folder), shard_size=4), folder), 1e-2),
     Golden(Hybrid, lambda folder: search(Hybrid({"a": BM25(), "b": BM25(b=0.1)}), folder), 1e-3),
+    Golden(NeighbourMaps, lambda folder: search(mixture(folder), folder), 1e-2),
+    Golden(Mixture, lambda folder: search(mixture(folder, relevant=2, irrelevant=0), folder), 1e-2),
     Golden(Provided, provided),
     Golden(LocalSearch, local_search),
     *(search_api(component) for component in (Searxng, Serper, GoogleCustomSearch)),
@@ -206,15 +219,18 @@ GOLDENS = [
     metric(EmptyReplies("m", "m"), EmptyReplies("m", "m", role="judge")),
     metric(LongAnswers("m", "m", words=2)),
     metric(Refusals("m", "m")),
-    metric(
-        *(Citation("m", "m", of=of, dialect=dialect) for of in ("precision", "recall", "f1") for dialect in ("rage", "paper"))
-    ),  # type: ignore[arg-type]
+    metric(*(Citation("m", "m", of=of, dialect=dialect) for of in get_args(Measure) for dialect in get_args(CitationDialect))),
+    metric(*(CitationF1OfMeans("m", "m", dialect=dialect) for dialect in get_args(CitationDialect))),
+    metric(WrongCitations("m", "m"), WrongCitations("m", "m", kind="seemingly_relevant")),
+    metric(UncitedSentences("m", "m")),
+    metric(ReplyWords("m", "m")),
     metric(*(Consumption("m", "m", of=of) for of in ("tokens_in", "tokens_out", "tokens", "calls"))),  # type: ignore[arg-type]
     metric(Cost("m", "m")),
     Golden(JudgedAccuracy, judged),
     breakdown(AnswerType("b", "b")),
     breakdown(MetaField("b", "b", field="list")),
     breakdown(GoldRank("b", "b", upper_bounds=(1, 3))),
+    breakdown(RelevantPosition("b", "b")),
     breakdown(RetrievalScore("b", "b", num_bins=2)),
     breakdown(TraceEntry("b", "b", label="action")),
 ]

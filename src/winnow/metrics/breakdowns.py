@@ -12,6 +12,7 @@ import numpy as np
 
 from winnow.errors import ConfigError
 from winnow.metrics.base import Input, Sample
+from winnow.metrics.citation import mark_relevant
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,29 @@ class GoldRank(Breakdown):
         first_rank = self.upper_bounds[index - 1] + 1 if index else 1
         last_rank = self.upper_bounds[index]
         return str(last_rank) if first_rank == last_rank else f"{first_rank}-{last_rank}"
+
+
+@dataclass(frozen=True)
+class RelevantPosition(Breakdown):
+    """Group questions by the position of the only relevant passage in the prompt, such as "2 of 9".
+
+    Relevant are the annotated gold passages or, for a question without any, the passages with an answer. Questions with
+    several or none are groups of their own.
+    """
+
+    revision: ClassVar[int] = 1
+    inputs: ClassVar[frozenset[Input]] = frozenset({"contexts"})
+
+    def assign_groups(self, samples: Sequence[Sample]) -> list[str]:
+        """Return the group of each sample."""
+        return [self._find_group(sample) for sample in samples]
+
+    def _find_group(self, sample: Sample) -> str:
+        relevance = mark_relevant(sample.question, sample.contexts)
+        positions = [position for position, is_relevant in enumerate(relevance, start=1) if is_relevant]
+        if len(positions) == 1:
+            return f"{positions[0]} of {len(relevance)}"
+        return "several" if positions else "none"
 
 
 @dataclass(frozen=True)

@@ -1,81 +1,181 @@
-"""Citation quality of a reply that cites numbered documents as [n] (RAGE).
+"""Citation quality of a reply that cites numbered documents as [n] (RAGE, section 3.2).
 
-A dialect is one of two definitions of precision, which differ in repeated citations and in numbers without a document.
+Three dialects differ in what counts as a citation, and in repeated citations and numbers without a document:
+
+| | recognised | a number without a document | a repeated citation |
+|---|---|---|---|
+| rage | [3] | is ignored | counts once |
+| paper | [3] | is wrong | counts each time in the precision |
+| strict | [3], [1, 2], [1-3], [doc 1], full-width digits and brackets | is wrong | counts once |
+
+"rage" is RAGE's released code, whose table 1 has the F1 of mean precision and mean recall; "paper" is the text of its paper.
 """
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
-from winnow.errors import ConfigError
-from winnow.metrics.base import Input, MeanMetric, Sample
+import numpy as np
 
-Dialect = Literal["rage", "paper"]
+from winnow.errors import ConfigError
+from winnow.metrics.base import Input, MeanMetric, Metric, RatioMetric, Row, Sample
+from winnow.metrics.intervals import Interval, build_undefined_interval, compute_bounds
+from winnow.records import Context, Question
+
+Dialect = Literal["rage", "paper", "strict"]
+Measure = Literal["precision", "recall", "f1", "reward", "distinct", "invalid", "repeated"]
+
 _CITATION = re.compile(r"\[(\d+)\]")
+_NUMBER = r"\d+(?: ?[-\u2010-\u2015] ?\d+)?"
+_DOCUMENT = r"(?:(?:doc|document|documents|docs)\.? ?)?"
+_STRICT_CITATION = re.compile(rf"\[ ?({_DOCUMENT}{_NUMBER}(?: ?(?:[,;]|and) ?{_DOCUMENT}{_NUMBER})*) ?\]", re.IGNORECASE)
+_RANGE = re.compile(r"(\d+)(?: ?[-\u2010-\u2015] ?(\d+))?")
+_BRACKETS = str.maketrans("\u3010\u3011\u3014\u3015", "[][]")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?!\[)|(?<=[\]])\s+(?=[A-Z])|\n+")
+_NO_DOCUMENT = 10**9
+"""Number of documents that no prompt has; larger numbers are cited as this one."""
 
 
 @dataclass(frozen=True, slots=True)
 class CitationScore:
-    """Precision, recall and F1 (0 to 1) of the citations of one reply."""
+    """Quality of the citations of one reply.
+
+    Attributes:
+        precision: Share of the citations that are right, 0 without any.
+        recall: Share of the relevant documents that are cited, 0 without any.
+        f1: Harmonic mean of precision and recall.
+        distinct: Number of distinct documents that are cited.
+        invalid: Number of citations of a number without a document.
+        repeated: Number of citations of a document that was cited before.
+
+    """
 
     precision: float
     recall: float
     f1: float
+    distinct: int = 0
+    invalid: int = 0
+    repeated: int = 0
+
+
+def mark_relevant(question: Question, contexts: Sequence[Context]) -> list[bool]:
+    """Return which contexts are relevant: the annotated gold passages or, if none are annotated, those with an answer."""
+    annotated = bool(question.gold_passage_ids)
+    return [context.is_gold if annotated else context.has_answer for context in contexts]
+
+
+def find_citations(reply: str, num_documents: int, dialect: Dialect = "rage") -> list[int]:
+    """Return the numbers that a reply cites, in order, each as often as it is cited.
+
+    Args:
+        reply: Reply that cites documents as [n], where n starts at 1.
+        num_documents: Number of documents. A range such as [2-9] that goes beyond it cites its documents and one number
+            without a document.
+        dialect: Dialect, which determines what counts as a citation.
+
+    """
+    if dialect not in get_args(Dialect):
+        raise ConfigError(f"dialect must be one of {', '.join(get_args(Dialect))}; received {dialect!r}.")
+    if dialect != "strict":
+        return [_parse_number(digits) for digits in _CITATION.findall(reply)]
+    text = re.sub(r"\s+", " ", unicodedata.normalize("NFKC", reply).translate(_BRACKETS))
+    cited: list[int] = []
+    for citation in _STRICT_CITATION.findall(text):
+        for first_digits, last_digits in _RANGE.findall(citation):
+            first = _parse_number(first_digits)
+            last = _parse_number(last_digits) if last_digits else first
+            if first > last:
+                cited += [first, last]
+            else:
+                cited += range(first, min(last, num_documents) + 1)
+                cited += [last] if last > num_documents else []
+    return cited
+
+
+def _parse_number(digits: str) -> int:
+    """Return the number of decimal digits of any script, at most `_NO_DOCUMENT`; `int` refuses thousands of digits."""
+    significant = "".join(str(int(digit)) for digit in digits).lstrip("0")
+    return int(significant or "0") if len(significant) < 10 else _NO_DOCUMENT
 
 
 def score_citations(reply: str, relevance: Sequence[bool], dialect: Dialect = "rage") -> CitationScore:
-    """Compute precision, recall and F1 of the citations of a reply.
+    """Compute the quality of the citations of a reply.
 
     Recall is 0 if no document is relevant. RAGE's released code crashes in that case.
 
     Args:
         reply: Reply that cites documents as [n], where n starts at 1.
         relevance: Whether each document is relevant, in the order of their numbers.
-        dialect: "rage" follows RAGE's released code, which ignores numbers without a document and counts repeated citations
-            once. "paper" follows RAGE's paper, which computes precision over all citations.
+        dialect: "rage", "paper" or "strict"; see the module's table.
 
     """
-    if dialect not in get_args(Dialect):
-        raise ConfigError(f"dialect must be one of {', '.join(get_args(Dialect))}; received {dialect!r}.")
-    cited = [int(number) for number in _CITATION.findall(reply)]
-    valid = {number for number in cited if 1 <= number <= len(relevance)}
-    relevant = {number for number in valid if relevance[number - 1]}
+    cited = find_citations(reply, len(relevance), dialect)
+    valid = [number for number in cited if 1 <= number <= len(relevance)]
+    distinct = set(valid)
+    relevant = {number for number in distinct if relevance[number - 1]}
     if dialect == "paper":
-        num_correct = sum(number in relevant for number in cited)
-        precision = num_correct / len(cited) if cited else 0.0
+        num_right, num_cited = sum(number in relevant for number in cited), len(cited)
+    elif dialect == "strict":
+        num_right, num_cited = len(relevant), len(set(cited))
     else:
-        precision = len(relevant) / len(valid) if valid else 0.0
+        num_right, num_cited = len(relevant), len(distinct)
+    precision = num_right / num_cited if num_cited else 0.0
     recall = len(relevant) / sum(relevance) if any(relevance) else 0.0
+    return CitationScore(
+        precision,
+        recall,
+        _compute_f1(precision, recall),
+        len(distinct),
+        len(cited) - len(valid),
+        len(valid) - len(distinct),
+    )
+
+
+def _compute_f1(precision: float, recall: float) -> float:
     total = precision + recall
-    f1 = 2 * precision * recall / total if total else 0.0
-    return CitationScore(precision, recall, f1)
+    return 2 * precision * recall / total if total else 0.0
+
+
+def _list_relevance(sample: Sample) -> list[bool]:
+    """Return whether each passage of the final prompt is relevant, in prompt order."""
+    marks = mark_relevant(sample.question, sample.contexts)
+    relevant = {context.passage.passage_id for context, mark in zip(sample.contexts, marks, strict=True) if mark}
+    return [passage_id in relevant for passage_id in sample.prediction.used_ids]
+
+
+def _score(sample: Sample, dialect: Dialect) -> CitationScore | None:
+    """Score the citations of a prediction, or return None if its final prompt has no relevant passage."""
+    relevance = _list_relevance(sample)
+    return score_citations(sample.prediction.reply, relevance, dialect) if any(relevance) else None
 
 
 @dataclass(frozen=True)
 class Citation(MeanMetric):
-    """Precision, recall or F1 of the documents that a reply cites.
+    """Precision, recall, F1 or counts of the citations of a reply.
 
-    The n-th document is the n-th passage of the final prompt. Gold passages are relevant. The metric is undefined for a
-    question whose final prompt contains no gold passage.
+    The n-th document is the n-th passage of the final prompt. Relevant are the annotated gold passages or, for a question
+    without any, the passages with an answer. The metric is undefined for a question whose prompt has no relevant passage.
 
     Args:
-        of: Measure to return: "precision", "recall" or "f1".
-        dialect: "rage" ignores repeated citations and numbers without a document; "paper" counts all citations.
+        of: Measure to return. "reward" is the mean of precision and recall (RAGE, section 4.3); "distinct", "invalid" and
+            "repeated" are numbers of citations.
+        dialect: "rage", "paper" or "strict"; see the module's table.
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
     inputs: ClassVar[frozenset[Input]] = frozenset({"prediction", "contexts"})
 
-    of: Literal["precision", "recall", "f1"] = "f1"
+    of: Measure = "f1"
     dialect: Dialect = "rage"
 
     def __post_init__(self) -> None:
         """Raise ConfigError if `of` or the dialect is unknown."""
-        score_citations("", (), self.dialect)
-        if self.of not in ("precision", "recall", "f1"):
-            raise ConfigError(f"metric.{self.name}.of must be precision, recall or f1; received {self.of!r}.")
+        find_citations("", 0, self.dialect)
+        if self.of not in get_args(Measure):
+            raise ConfigError(f"metric.{self.name}.of must be one of {', '.join(get_args(Measure))}; received {self.of!r}.")
 
     @property
     def heading(self) -> str:
@@ -83,10 +183,116 @@ class Citation(MeanMetric):
         return f"{self.title} ({self.dialect})"
 
     def score(self, sample: Sample) -> float | None:
-        """Compute the chosen measure of the reply's citations, or return None if the prompt contains no gold passage."""
-        gold = {context.passage.passage_id for context in sample.contexts if context.is_gold}
-        relevance = [passage_id in gold for passage_id in sample.prediction.used_ids]
-        if not any(relevance):
+        """Compute the measure of the reply's citations, or return None if the prompt contains no relevant passage."""
+        scores = _score(sample, self.dialect)
+        if scores is None:
             return None
-        scores = score_citations(sample.prediction.reply, relevance, self.dialect)
-        return float(getattr(scores, self.of))
+        return (scores.precision + scores.recall) / 2 if self.of == "reward" else float(getattr(scores, self.of))
+
+
+@dataclass(frozen=True)
+class CitationF1OfMeans(Metric):
+    """F1 of the mean precision and the mean recall, which RAGE's table 1 has.
+
+    A question's own value, by which cells are compared, is its F1.
+
+    Args:
+        dialect: "rage", "paper" or "strict"; see the module's table.
+
+    """
+
+    revision: ClassVar[int] = 1
+    inputs: ClassVar[frozenset[Input]] = frozenset({"prediction", "contexts"})
+
+    dialect: Dialect = "rage"
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError if the dialect is unknown."""
+        find_citations("", 0, self.dialect)
+
+    @property
+    def heading(self) -> str:
+        """Return the title, followed by the dialect in parentheses."""
+        return f"{self.title} ({self.dialect})"
+
+    def compute_row(self, sample: Sample) -> Row | None:
+        """Return precision and recall of one question, or None if its prompt contains no relevant passage."""
+        scores = _score(sample, self.dialect)
+        return None if scores is None else {"precision": scores.precision, "recall": scores.recall}
+
+    def compute_value(self, row: Row) -> float:
+        """Return the F1 of one question."""
+        return _compute_f1(row["precision"], row["recall"])
+
+    def aggregate(self, rows: Sequence[Row], seed: int = 0) -> Interval:
+        """Compute the F1 of the means with its bootstrap interval over questions."""
+        if not rows:
+            return build_undefined_interval()
+        values = np.array([[row["precision"], row["recall"]] for row in rows])
+        num_rows = len(rows)
+        weights = np.random.default_rng(seed).multinomial(num_rows, np.full(num_rows, 1 / num_rows), 2000)
+        means = weights @ values / num_rows
+        totals = means.sum(axis=1)
+        resampled = np.divide(2 * means.prod(axis=1), totals, out=np.zeros_like(totals), where=totals > 0)
+        low, high = compute_bounds(resampled)
+        precision, recall = values.mean(axis=0)
+        return Interval(float(_compute_f1(precision, recall)), low, high, num_rows)
+
+
+@dataclass(frozen=True)
+class WrongCitations(RatioMetric):
+    """Share of the distinct cited documents that are of one wrong kind, in mixtures (`winnow.retrievers.mixture`).
+
+    Args:
+        kind: "irrelevant" for documents that were drawn at random, "seemingly_relevant" for near neighbours of the question.
+        dialect: "rage", "paper" or "strict", of which "strict" recognises more citations.
+
+    """
+
+    revision: ClassVar[int] = 1
+    inputs: ClassVar[frozenset[Input]] = frozenset({"prediction", "contexts"})
+
+    kind: Literal["irrelevant", "seemingly_relevant"] = "irrelevant"
+    dialect: Dialect = "rage"
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError if the kind or the dialect is unknown."""
+        find_citations("", 0, self.dialect)
+        if self.kind not in ("irrelevant", "seemingly_relevant"):
+            raise ConfigError(f"metric.{self.name}.kind must be irrelevant or seemingly_relevant; received {self.kind!r}.")
+
+    def compute_terms(self, sample: Sample) -> tuple[float, float]:
+        """Return the numbers of distinct cited documents of the kind, and of all kinds."""
+        relevance, documents = _list_relevance(sample), sample.prediction.used_ids
+        cited = set(find_citations(sample.prediction.reply, len(documents), self.dialect))
+        wrong = {documents[n - 1] for n in cited if 1 <= n <= len(documents) and not relevance[n - 1]}
+        unscored = {context.passage.passage_id for context in sample.contexts if context.score is None}
+        of_kind = wrong & unscored if self.kind == "irrelevant" else wrong - unscored
+        return float(len(of_kind)), float(sum(1 <= n <= len(documents) for n in cited))
+
+
+@dataclass(frozen=True)
+class UncitedSentences(RatioMetric):
+    """Share of the sentences of a reply that have no citation, not even of a number without a document.
+
+    A sentence ends at ".", "!", "?" or a line break; a citation that follows belongs to it.
+    """
+
+    revision: ClassVar[int] = 1
+
+    def compute_terms(self, sample: Sample) -> tuple[float, float]:
+        """Return the numbers of sentences without a citation and of all sentences."""
+        sentences = [part for part in _SENTENCE_END.split(sample.prediction.reply.strip()) if part.strip(" .!?")]
+        uncited = [part for part in sentences if not find_citations(part, 0, "strict")]
+        return float(len(uncited)), float(len(sentences))
+
+
+@dataclass(frozen=True)
+class ReplyWords(MeanMetric):
+    """Number of words of a reply between white space, with its citations (RAGE's answer length; an empty reply has 0 here)."""
+
+    revision: ClassVar[int] = 1
+
+    def score(self, sample: Sample) -> float:
+        """Return the number of words."""
+        return float(len(sample.prediction.reply.split()))

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from winnow.metrics.base import MeanMetric, Sample
+from winnow.records import Search
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,8 @@ class Consumption(MeanMetric):
         prediction = sample.prediction
         if self.of == "tokens":
             return float(prediction.tokens_in + prediction.tokens_out)
+        if self.of == "searches":
+            return float(sum(usage.calls for usage in prediction.usage if usage.role == Search.role))
         return float(getattr(prediction, self.of))
 
 

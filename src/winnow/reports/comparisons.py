@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from winnow.metrics.base import RatioMetric
+from winnow.metrics.base import MeanMetric
 from winnow.metrics.comparisons import Comparison, adjust_p_values, format_p
 from winnow.reports.cells import CellResult, TableView, can_compare, compare_cells, get_unit_scale
 from winnow.sweeps.labels import CellLabels
@@ -119,7 +119,7 @@ def _build_factor_table(factor: _Factor, cells: Sequence[CellResult], seed: int)
         "test. Holm's correction covers the p-values of this table. The column 'detectable' is the smallest difference that "
         "these questions show with 80 % power."
     )
-    if isinstance(metric, RatioMetric):
+    if not isinstance(metric, MeanMetric):
         caption += (
             f" A - B is the mean difference of the questions' own {metric.heading}, for questions with a value in both cells."
         )

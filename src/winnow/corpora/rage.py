@@ -1,0 +1,30 @@
+"""Parser of the corpus of RAGE's files (see `winnow.formats.rage`)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from winnow.formats.rage import find_table, read_table
+from winnow.formats.text import require_text
+from winnow.records import Passage
+
+
+@dataclass(frozen=True, slots=True)
+class RageCorpus:
+    """A parser that reads each document as a passage. If a document has no text, its title is the text.
+
+    Args:
+        path: Folder of RAGE's files.
+
+    """
+
+    input_files: ClassVar[tuple[str, ...]] = ("path",)
+
+    path: str
+
+    def __iter__(self) -> Iterator[Passage]:
+        """Yield the passages in file order."""
+        file = find_table(Path(self.path), "corpus")
+        for number, row in read_table(file, ("_id", "title", "text")):
+            yield Passage(row["_id"], row["title"], require_text(row["text"] or row["title"], file, number, "text"))

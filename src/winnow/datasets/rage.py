@@ -1,0 +1,37 @@
+"""Parser of the queries of RAGE's files (see `winnow.formats.rage`). The relevant documents become the gold passages."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from winnow.formats.rage import find_table, read_maps, read_table
+from winnow.formats.text import require_text
+from winnow.records import Question
+
+
+@dataclass(frozen=True, slots=True)
+class RageQueries:
+    """A parser of the queries that have at least one relevant document.
+
+    As with BEIR's queries, `answers` contains the query itself: the citations of a reply are evaluated, not its answer.
+
+    Args:
+        path: Folder of RAGE's files.
+
+    """
+
+    input_files: ClassVar[tuple[str, ...]] = ("path",)
+
+    path: str
+
+    def __iter__(self) -> Iterator[Question]:
+        """Yield the queries in file order."""
+        folder = Path(self.path)
+        maps = read_maps(folder)
+        file = find_table(folder, "queries")
+        for number, row in read_table(file, ("_id", "text")):
+            found = maps.get(row["_id"])
+            if found and found.relevant:
+                text = require_text(row["text"], file, number, "text")
+                yield Question(row["_id"], text, (text,), found.relevant)

@@ -1,0 +1,108 @@
+"""Reader and writer of RAGE's files: a corpus, queries, and which documents are relevant, irrelevant and seemingly relevant.
+
+A folder has the tables `corpus` (_id, title, text), `queries` (_id, text), `relevant`, `irrelevant` and `seemingly_relevant`
+(query-id, corpus-id), each as .jsonl or .parquet, as in the data sets othr-nlp/rage_nq and othr-nlp/rage_hotpotqa on the hub.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from winnow.artifacts.files import atomic_write
+from winnow.errors import InputError
+from winnow.formats.text import read_json_lines
+from winnow.records import Passage, Question
+
+KINDS = ("relevant", "irrelevant", "seemingly_relevant")
+"""Names of the three maps from queries to documents."""
+_SUFFIXES = (".jsonl", ".jsonl.gz", ".parquet")
+
+
+@dataclass(frozen=True, slots=True)
+class RelevanceMap:
+    """Ids of the relevant, irrelevant and seemingly relevant documents of one query, the most similar first where known."""
+
+    relevant: tuple[str, ...] = ()
+    irrelevant: tuple[str, ...] = ()
+    seemingly_relevant: tuple[str, ...] = ()
+
+
+def find_table(folder: Path, name: str) -> Path:
+    """Return the file of a table; raise InputError if the folder has none."""
+    files = [folder / f"{name}{suffix}" for suffix in _SUFFIXES]
+    found = next((file for file in files if file.is_file()), None)
+    if found is None:
+        raise InputError(
+            f"{folder} has none of the files {', '.join(file.name for file in files)}. RAGE's tables are corpus, queries, "
+            f"{', '.join(KINDS)}, one file each."
+        )
+    return found
+
+
+def read_table(file: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the row number, which starts at 1, and the columns of each row; raise InputError if one is no text."""
+    if file.suffix != ".parquet":
+        yield from read_json_lines(file, dict.fromkeys(columns, str))
+        return
+    from pyarrow.parquet import ParquetFile
+
+    table = ParquetFile(file)
+    missing = [name for name in columns if name not in table.schema_arrow.names]
+    if missing:
+        raise InputError(f"{file} lacks the columns {missing}; it has {table.schema_arrow.names}.")
+    number = 0
+    for batch in table.iter_batches(columns=list(columns)):
+        for row in batch.to_pylist():
+            number += 1
+            if any(not isinstance(row[name], str) for name in columns):
+                raise InputError(f"{file}, row {number}: expected texts in {list(columns)}; received {row}.")
+            yield number, row
+
+
+def read_maps(folder: Path) -> dict[str, RelevanceMap]:
+    """Read the three maps of all queries, by query id."""
+    ids: dict[str, dict[str, list[str]]] = {}
+    for kind in KINDS:
+        for _, row in read_table(find_table(folder, kind), ("query-id", "corpus-id")):
+            ids.setdefault(row["query-id"], {}).setdefault(kind, []).append(row["corpus-id"])
+    return {
+        query_id: RelevanceMap(**{kind: tuple(dict.fromkeys(found)) for kind, found in kinds.items()})
+        for query_id, kinds in ids.items()
+    }
+
+
+def write_rage_files(
+    folder: Path, questions: Sequence[Question], passages: Iterable[Passage], maps: Mapping[str, RelevanceMap]
+) -> None:
+    """Write a corpus, questions and their maps as JSON lines.
+
+    Accepted answers of a question are written to the column "short_answers" of its relevant documents.
+
+    Args:
+        folder: Folder of the files.
+        questions: Questions to write.
+        passages: Passages of the corpus.
+        maps: Map of each question by question id.
+
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    _write(folder / "corpus.jsonl", ({"_id": p.passage_id, "title": p.title, "text": p.text} for p in passages))
+    _write(folder / "queries.jsonl", ({"_id": question.question_id, "text": question.text} for question in questions))
+    for kind in KINDS:
+        _write(folder / f"{kind}.jsonl", _iter_pairs(kind, questions, maps))
+
+
+def _iter_pairs(kind: str, questions: Sequence[Question], maps: Mapping[str, RelevanceMap]) -> Iterator[dict[str, Any]]:
+    for question in questions:
+        answers = [answer for answer in question.answers if answer != question.text]
+        for passage_id in getattr(maps[question.question_id], kind):
+            row: dict[str, Any] = {"query-id": question.question_id, "corpus-id": passage_id}
+            yield row | ({"short_answers": answers} if kind == "relevant" and answers else {})
+
+
+def _write(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    with atomic_write(path) as partial, partial.open("w", encoding="utf-8") as stream:
+        for row in rows:
+            stream.write(json.dumps(row, ensure_ascii=False) + "\n")

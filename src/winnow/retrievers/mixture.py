@@ -1,0 +1,298 @@
+"""Mixtures of relevant, irrelevant and seemingly relevant documents, in which a reader has to find what it cites (RAGE, 3.1).
+
+A mixture is a ranking whose order is the order of the prompt, so that it is stored once and every reader sees the same
+documents in the same order. Its documents are drawn from three maps of each question, which are built or read from files.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, get_args
+
+from winnow.artifacts.files import atomic_write
+from winnow.errors import ArtifactError, ConfigError, InputError
+from winnow.formats.rage import RelevanceMap, read_maps
+from winnow.metrics.ranking import has_answer
+from winnow.protocols import PassageSource, Retriever, Searcher
+from winnow.records import Hit, Question
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Exclusion = Literal["none", "distant", "all"]
+"""Questions whose passages with an answer are neither irrelevant nor seemingly relevant."""
+
+_BATCH = 10_000
+"""Number of passages that are written to the texts at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Maps:
+    """The map of a question, with the similarity of the documents that have one."""
+
+    documents: RelevanceMap
+    scores: dict[str, float]
+
+
+class MapReader(Protocol):
+    """Maps that are open for reading."""
+
+    def find(self, questions: Sequence[Question]) -> list[Maps]:
+        """Return the maps of each question."""
+        ...
+
+
+class MapSource(Protocol):
+    """Builds the maps of a corpus in a folder and opens them."""
+
+    def build(self, passages: PassageSource, folder: Path) -> None:
+        """Write what the maps need to the folder."""
+        ...
+
+    def open(self, folder: Path) -> MapReader:
+        """Open what `build` has written."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NeighbourMaps:
+    """Maps by an encoder: a question's nearest neighbours that are not relevant are seemingly relevant.
+
+    Relevant are the annotated gold passages or, without any, the retrieved passages with an answer (distant labels). For
+    vectors of unit length, the order by inner product is that of RAGE's L2 distance.
+
+    Args:
+        retriever: Retriever of the neighbours.
+        neighbours: Number of seemingly relevant passages (RAGE: 10).
+        irrelevant: Number of irrelevant passages, which are drawn at random from the rest of the corpus.
+        depth: Number of retrieved passages among which distant labels and neighbours are found.
+        exclude_answers: Questions whose passages with an answer count as neither irrelevant nor seemingly relevant: "distant"
+            (those without annotated passages), "all", or "none".
+        seed: Seed of the random draws, which also depend on the question.
+
+    """
+
+    revision: ClassVar[int] = 1
+
+    retriever: Retriever
+    neighbours: int = 10
+    irrelevant: int = 10
+    depth: int = 100
+    exclude_answers: Exclusion = "distant"
+    seed: int = 13
+
+    def __post_init__(self) -> None:
+        """Validate the settings."""
+        if min(self.neighbours, self.irrelevant) < 0 or self.depth <= self.neighbours:
+            raise ConfigError(
+                "The numbers of neighbours and irrelevant passages of a map must be at least 0, and its depth must be above "
+                f"the number of neighbours; received {self.neighbours}, {self.irrelevant} and {self.depth}."
+            )
+        if self.exclude_answers not in get_args(Exclusion):
+            raise ConfigError(f"exclude_answers must be none, distant or all; received {self.exclude_answers!r}.")
+
+    def build(self, passages: PassageSource, folder: Path) -> None:
+        """Build the index of the retriever, and a memory-mapped table of all passages."""
+        import pyarrow as pa
+
+        from winnow.artifacts.parquet import batched
+
+        self.retriever.build(passages, folder / "neighbours")
+        schema = pa.schema([("passage_id", pa.string()), ("text", pa.string())])
+        with atomic_write(folder / "passages.arrow") as partial, pa.ipc.new_file(partial, schema) as writer:
+            for batch in batched(passages(), _BATCH):
+                columns = [[passage.passage_id for passage in batch], [passage.text for passage in batch]]
+                writer.write_batch(pa.record_batch([pa.array(column, pa.string()) for column in columns], schema))
+
+    def open(self, folder: Path) -> MapReader:
+        """Open the index and the table of passages, with memory mapping."""
+        import pyarrow as pa
+
+        table = pa.ipc.open_file(pa.memory_map(str(folder / "passages.arrow"))).read_all()
+        return _NeighbourReader(self, self.retriever.open(folder / "neighbours"), table)
+
+
+@dataclass(frozen=True, slots=True)
+class _NeighbourReader:
+    """The open index of neighbours, with the ids and texts of all passages."""
+
+    settings: NeighbourMaps
+    searcher: Searcher
+    passages: pa.Table
+
+    def find(self, questions: Sequence[Question]) -> list[Maps]:
+        """Return the maps of each question."""
+        rankings = self.searcher.search(questions, self.settings.depth)
+        texts = self._find_texts({hit.passage_id for hits in rankings for hit in hits})
+        return [self._build_maps(question, hits, texts) for question, hits in zip(questions, rankings, strict=True)]
+
+    def _find_texts(self, ids: Collection[str]) -> dict[str, str]:
+        """Return the texts of passages by id."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        found = self.passages.filter(pc.is_in(self.passages["passage_id"], pa.array(sorted(ids), pa.string())))
+        return dict(zip(found["passage_id"].to_pylist(), found["text"].to_pylist(), strict=True))
+
+    def _build_maps(self, question: Question, hits: Sequence[Hit], texts: dict[str, str]) -> Maps:
+        settings = self.settings
+        holders = [hit.passage_id for hit in hits if has_answer(texts[hit.passage_id], question.answers)]
+        relevant = question.gold_passage_ids or tuple(holders)
+        excludes = settings.exclude_answers == "all" or (
+            settings.exclude_answers == "distant" and not question.gold_passage_ids
+        )
+        excluded = {*relevant, *(holders if excludes else ())}
+        nearest = [hit.passage_id for hit in hits if hit.passage_id not in excluded][: settings.neighbours]
+        irrelevant = self._draw_irrelevant(question, {*excluded, *nearest}, excludes=excludes)
+        scores = {hit.passage_id: hit.score for hit in hits if hit.score is not None}
+        return Maps(RelevanceMap(tuple(relevant), irrelevant, tuple(nearest)), scores)
+
+    def _draw_irrelevant(self, question: Question, excluded: Collection[str], *, excludes: bool) -> tuple[str, ...]:
+        """Draw passages at random that are not excluded and, if asked for, hold no answer."""
+        rng = random.Random(f"{self.settings.seed}/irrelevant/{question.question_id}")
+        count = len(self.passages)
+        drawn: list[str] = []
+        for row in rng.sample(range(count), min(count, len(excluded) + 10 * self.settings.irrelevant)):
+            passage_id, text = (self.passages[name][row].as_py() for name in ("passage_id", "text"))
+            if len(drawn) == self.settings.irrelevant:
+                break
+            if passage_id not in excluded and not (excludes and has_answer(text, question.answers)):
+                drawn.append(passage_id)
+        return tuple(drawn)
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedMaps:
+    """Maps that are read from RAGE's files, by the id of the question.
+
+    The files have no similarities. Seemingly relevant documents, which stand in them by similarity, get the reciprocal of
+    their rank.
+
+    Args:
+        path: Folder of the files.
+
+    """
+
+    input_files: ClassVar[tuple[str, ...]] = ("path",)
+
+    path: str
+
+    def build(self, passages: PassageSource, folder: Path) -> None:  # noqa: ARG002 (the protocol)
+        """Create an empty folder, because the files take the place of an index."""
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def open(self, folder: Path) -> MapReader:  # noqa: ARG002 (the protocol)
+        """Read the maps."""
+        return _PublishedReader(self.path, read_maps(Path(self.path)))
+
+
+@dataclass(frozen=True, slots=True)
+class _PublishedReader:
+    """The maps of the files in the folder `path`, by question id."""
+
+    path: str
+    maps: dict[str, RelevanceMap]
+
+    def find(self, questions: Sequence[Question]) -> list[Maps]:
+        """Return the maps of each question; raise InputError if the files lack one."""
+        missing = next((question for question in questions if question.question_id not in self.maps), None)
+        if missing is not None:
+            raise InputError(
+                f"The maps in {self.path} have no document for question {missing.question_id!r} ({missing.text!r}). The "
+                "questions and the maps must come from the same files."
+            )
+        found = [self.maps[question.question_id] for question in questions]
+        return [Maps(m, {doc: 1 / rank for rank, doc in enumerate(m.seemingly_relevant, start=1)}) for m in found]
+
+
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """A retriever whose ranking of a question is a shuffled mixture of the documents of its maps.
+
+    Irrelevant documents have no score, and seemingly relevant ones have one. Readers are not told; metrics are.
+
+    Args:
+        maps: Source of the maps.
+        relevant: Maximum number of relevant documents (RAGE's "1-3" is 3). Annotated ones are drawn at random; of those with
+            distant labels, the nearest are taken.
+        irrelevant: Number of irrelevant documents.
+        seemingly_relevant: Number of seemingly relevant documents, drawn at random from the map.
+        seed: Seed of the draws and of the order, which also depend on the question.
+
+    """
+
+    revision: ClassVar[int] = 1
+
+    maps: MapSource
+    relevant: int = 3
+    irrelevant: int = 3
+    seemingly_relevant: int = 3
+    seed: int = 13
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for counts that give no mixture."""
+        if min(self.relevant, self.irrelevant, self.seemingly_relevant) < 0 or not self.size:
+            raise ConfigError(
+                "The counts of a mixture must be at least 0 and not all of them 0; received "
+                f"{self.relevant} relevant, {self.irrelevant} irrelevant and {self.seemingly_relevant} seemingly relevant."
+            )
+
+    @property
+    def size(self) -> int:
+        """Return the maximum number of documents."""
+        return self.relevant + self.irrelevant + self.seemingly_relevant
+
+    def build(self, passages: PassageSource, folder: Path) -> None:
+        """Build the maps."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.maps.build(passages, folder)
+
+    def open(self, folder: Path) -> Searcher:
+        """Open the maps."""
+        return _MixtureSearcher(self, self.maps.open(folder))
+
+
+@dataclass(frozen=True, slots=True)
+class _MixtureSearcher:
+    """A mixture with its open maps."""
+
+    mixture: Mixture
+    maps: MapReader
+
+    def search(self, questions: Sequence[Question], depth: int) -> list[list[Hit]]:
+        """Return the mixture of each question, which must not be longer than `depth`."""
+        if depth < self.mixture.size:
+            raise ConfigError(
+                f"depth={depth} would cut mixtures of up to {self.mixture.size} documents. Set depth to at least that number."
+            )
+        return [self._mix(question, maps) for question, maps in zip(questions, self.maps.find(questions), strict=True)]
+
+    def _mix(self, question: Question, maps: Maps) -> list[Hit]:
+        """Draw and shuffle the mixture of one question."""
+        mixture, documents = self.mixture, maps.documents
+        rng = random.Random(f"{mixture.seed}/mixture/{question.question_id}")
+        relevant = list(documents.relevant)
+        if question.gold_passage_ids:
+            rng.shuffle(relevant)
+        hits = [Hit(passage_id, maps.scores.get(passage_id)) for passage_id in relevant[: mixture.relevant]]
+        seemingly = [doc for doc in documents.seemingly_relevant if doc not in documents.relevant]
+        drawn = _draw(rng, question, "seemingly_relevant", seemingly, mixture.seemingly_relevant)
+        hits += [Hit(passage_id, maps.scores[passage_id]) for passage_id in drawn]
+        taken = {*documents.relevant, *documents.seemingly_relevant}
+        irrelevant = [doc for doc in documents.irrelevant if doc not in taken]
+        hits += [Hit(passage_id, None) for passage_id in _draw(rng, question, "irrelevant", irrelevant, mixture.irrelevant)]
+        rng.shuffle(hits)
+        return hits
+
+
+def _draw(rng: random.Random, question: Question, kind: str, available: Sequence[str], count: int) -> list[str]:
+    """Draw documents of one kind; raise ArtifactError if there are too few."""
+    if len(available) < count:
+        raise ArtifactError(
+            f"Question {question.question_id!r} has {len(available)} {kind.replace('_', ' ')} documents, but the mixture "
+            f"needs {count}. Lower retriever.engine.{kind}, or raise the numbers of the maps (retriever.engine.maps)."
+        )
+    return rng.sample(available, count)

@@ -1,0 +1,115 @@
+"""Citation: all passages in one prompt, and a reply that cites them by their numbers (RAGE, figure 1)."""
+
+import random
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from winnow.errors import ConfigError
+from winnow.records import Answer, Context, Decoding, Passage, Plan, Question
+from winnow.strategies.prompt import Prompt, build_request
+from winnow.strategies.replies import extract_answer, is_unknown
+from winnow.strategies.sampling import request_replies
+from winnow.strategies.vote import Vote
+
+_BRACKETED_NUMBER = re.compile(
+    "[\\[\uff3b\u3010\u3014]\\s*((?:documents?|docs?)?\\.?\\s*\\d+(?:\\s*[-\u2010-\u2015,;]\\s*\\d+)*)\\s*[\\]\uff3d\u3011\u3015]",
+    re.IGNORECASE,
+)
+"""A number in brackets, or several, in the text of a passage, where it could be mistaken for a citation."""
+
+
+def _parenthesise_numbers(text: str) -> str:
+    return _BRACKETED_NUMBER.sub(r"(\1)", text)
+
+
+def remove_citations(reply: str) -> str:
+    """Return a reply without its citations [n], and without the spaces before them."""
+    return re.sub(r"\s*" + _BRACKETED_NUMBER.pattern, "", reply, flags=re.IGNORECASE).strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Cite:
+    """A strategy that prompts the reader once, with all passages, for a reply with citations [n].
+
+    The answer is the reply without its citations; metrics of citations read the reply. Numbers in brackets in the text or the
+    title of a passage, as in Wikipedia's references, are put in parentheses.
+
+    Args:
+        prompt: Templates of the prompt, whose `passage` shows {number} in brackets.
+        decoding: Generation settings.
+        max_words: Number of words to which the text of each passage is cut, or None for whole passages.
+        vote: Majority vote, if the decoding draws several samples.
+
+    """
+
+    revision: ClassVar[int] = 1
+
+    prompt: Prompt
+    decoding: Decoding
+    max_words: int | None = None
+    vote: Vote = Vote()
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for passages without a word."""
+        if self.max_words is not None and self.max_words < 1:
+            raise ConfigError(f"strategy.plan.max_words must be at least 1 or null; received {self.max_words}.")
+
+    def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
+        """Request a reply that cites the contexts."""
+        request = build_request(self.prompt, question, self.prepare(contexts), self.decoding)
+        (replies,) = yield from request_replies([request], _extract_uncited_answer)
+        return self.vote.choose(question, replies)
+
+    def prepare(self, contexts: Sequence[Context]) -> list[Context]:
+        """Return the contexts as the prompt shows them: without bracketed numbers, and cut to `max_words`."""
+        return [replace(context, passage=self._prepare_passage(context.passage)) for context in contexts]
+
+    def _prepare_passage(self, passage: Passage) -> Passage:
+        words = passage.text.split()
+        is_long = self.max_words is not None and len(words) > self.max_words
+        text = " ".join(words[: self.max_words]) if is_long else passage.text
+        return replace(passage, title=_parenthesise_numbers(passage.title), text=_parenthesise_numbers(text))
+
+
+def _extract_uncited_answer(reply: str) -> str:
+    return extract_answer(remove_citations(reply))
+
+
+@dataclass(frozen=True, slots=True)
+class CiteRandomly:
+    """A baseline that cites some passages at random and asks no model (RAGE, table 1).
+
+    Args:
+        prompt: Templates of the prompt, which are not used.
+        decoding: Generation settings, which are not used.
+        minimum: Smallest number of citations.
+        maximum: Largest number of citations, at most that of the passages (RAGE: 3).
+        seed: Seed of the draws, which also depend on the question.
+
+    """
+
+    prompt: Prompt
+    decoding: Decoding
+    minimum: int = 1
+    maximum: int = 3
+    seed: int = 13
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for an empty range."""
+        if not 1 <= self.minimum <= self.maximum:
+            raise ConfigError(
+                "strategy.plan.minimum must be at least 1 and at most strategy.plan.maximum; received "
+                f"{self.minimum} and {self.maximum}."
+            )
+
+    def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
+        """Return distinct random citations, each number of them with equal probability."""
+        yield from ()
+        rng = random.Random(f"{self.seed}/cite/{question.question_id}")
+        count = min(len(contexts), rng.randint(self.minimum, self.maximum))
+        numbers = rng.sample(range(1, len(contexts) + 1), count)
+        reply = "".join(f"[{number}]" for number in numbers)
+        used = tuple(context.passage for context in contexts)
+        return Answer("", is_unknown(""), used=used, reply=reply)
