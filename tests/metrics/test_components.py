@@ -119,5 +119,5 @@ def test_citations_are_of_the_passages_that_the_prompt_showed() -> None:
     values = {of: Citation("c", "c", of=of).score(shown) for of in ("precision", "recall", "f1")}  # type: ignore[arg-type]
     assert values == {"precision": 0.5, "recall": 1.0, "f1": pytest.approx(2 / 3)}
     assert Citation("c", "c").score(replace(base, contexts=contexts[:1])) is None
-    with pytest.raises(ConfigError, match="precision, recall, f1, .* received 'auc'"):
+    with pytest.raises(ConfigError, match=r"precision, recall, f1, .* received 'auc'"):
         Citation("c", "c", of="auc")  # type: ignore[arg-type]

@@ -25,7 +25,7 @@ from winnow.metrics.intervals import Interval, build_undefined_interval, compute
 from winnow.records import Context, Question
 
 Dialect = Literal["rage", "paper", "strict"]
-Measure = Literal["precision", "recall", "f1", "reward", "distinct", "invalid", "repeated"]
+Measure = Literal["precision", "recall", "f1", "reward", "valid", "distinct", "invalid", "repeated"]
 
 _CITATION = re.compile(r"\[(\d+)\]")
 _NUMBER = r"\d+(?: ?[-\u2010-\u2015] ?\d+)?"
@@ -160,7 +160,7 @@ class Citation(MeanMetric):
 
     Args:
         of: Measure to return. "reward" is the mean of precision and recall (RAGE, section 4.3); "distinct", "invalid" and
-            "repeated" are numbers of citations.
+            "repeated" are numbers of citations, and "valid" is 1 if a reply cites a document and no number without one.
         dialect: "rage", "paper" or "strict"; see the module's table.
 
     """
@@ -187,7 +187,9 @@ class Citation(MeanMetric):
         scores = _score(sample, self.dialect)
         if scores is None:
             return None
-        return (scores.precision + scores.recall) / 2 if self.of == "reward" else float(getattr(scores, self.of))
+        if self.of == "reward":
+            return (scores.precision + scores.recall) / 2
+        return float(scores.distinct > 0 and not scores.invalid) if self.of == "valid" else float(getattr(scores, self.of))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from accelerate import PartialState
 from accelerate.utils import broadcast_object_list, gather_object
-from safetensors.torch import load_model, save_model
+from safetensors.torch import load_file, save_file
 
 from winnow.errors import ConfigError
 from winnow.training.method import Method
@@ -24,7 +24,7 @@ _STATE_FILE = "state.pt"
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The checkpoint of a run: weights, optimizer, scheduler, progress, the method's state and all processes' random states.
+    """The checkpoint of a run: trained weights, optimizer, scheduler, progress, method's state and processes' random states.
 
     Attributes:
         folder: Folder of the checkpoint.
@@ -62,7 +62,7 @@ class Checkpoint:
             shutil.rmtree(partial_folder, ignore_errors=True)
             partial_folder.mkdir()
             for name, module in self.modules.items():
-                save_model(module, str(partial_folder / f"{name}.safetensors"))
+                save_file(_collect_trained(module), partial_folder / f"{name}.safetensors")
             state = {
                 "fingerprint": dict(fingerprint),
                 "progress": dict(progress),
@@ -110,7 +110,7 @@ class Checkpoint:
                 "Train with the settings of that run, or remove the folder to start training from the beginning."
             )
         for name, module in self.modules.items():
-            load_model(module, str(self.folder / f"{name}.safetensors"))
+            _restore_trained(module, load_file(self.folder / f"{name}.safetensors"))
         self.optimizer.load_state_dict(state["optimizer"])
         self.scheduler.load_state_dict(state["scheduler"])
         self.method.load_state_dict(state.get("method", {}))
@@ -124,3 +124,21 @@ class Checkpoint:
         """Remove the checkpoint after the run is complete."""
         for folder in (self.folder, self._previous_folder):
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _collect_trained(module: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Return the trained parameters by name. Frozen ones, such as those below adapters, are those of the base model."""
+    return {name: value.detach().contiguous() for name, value in module.named_parameters() if value.requires_grad}
+
+
+def _restore_trained(module: torch.nn.Module, weights: Mapping[str, torch.Tensor]) -> None:
+    """Copy saved parameters into a module. Names that are not trained, of older checkpoints, are left out."""
+    parameters = {name: value for name, value in module.named_parameters() if value.requires_grad}
+    missing = [name for name in parameters if name not in weights]
+    if missing:
+        raise ConfigError(
+            f"The checkpoint lacks the parameters {missing[:3]}. Remove it to start training from the beginning."
+        )
+    with torch.no_grad():
+        for name, parameter in parameters.items():
+            parameter.copy_(weights[name])

@@ -163,13 +163,14 @@ def _load_modules(
     set_seed(settings.seed + processes.process_index)  # so that dropout differs between processes
     if device.type == "cpu":
         keep_freed_memory()
-    for module in modules.values():
+    modules |= {name: head.to(device) for name, head in method.heads.items()}
+    for module in (lm.model for lm in method.models.values()):
         if device.type == "cpu":  # the backward pass of fused attention is slower on a CPU
             module.set_attn_implementation("eager")
         if settings.dropout is not None:
             set_dropout(module, settings.dropout)
         if settings.gradient_checkpointing:
-            module.gradient_checkpointing_enable()
+            module.gradient_checkpointing_enable()  # type: ignore[no-untyped-call]
     return modules
 
 
@@ -290,9 +291,12 @@ class _Loop:
         with torch.no_grad(), self.autocast():
             batches = [self.method.prepare(groups, self.settings.seed, self.progress.epoch) for groups in group_batches]
         terms: dict[str, float] = {}
-        for _ in range(self.method.updates):
+        for update in range(self.method.updates):
             terms = self._update_weights(group_batches, batches)
             self.progress.step += 1
+            if self.method.should_stop(terms):
+                self.progress.step += self.method.updates - update - 1
+                break
         return terms
 
     def _update_weights(self, group_batches: Sequence[Sequence[Group]], batches: Sequence[Any]) -> dict[str, float]:
@@ -373,9 +377,9 @@ class _Loop:
     def _save_models(self, folder: Path) -> None:
         partial_folder = folder.with_name(folder.name + ".partial")
         shutil.rmtree(partial_folder, ignore_errors=True)
-        for name, lm in self.method.models.items():
-            lm.model.save_pretrained(partial_folder / name)
-            lm.tokenizer.save_pretrained(partial_folder / name)
+        partial_folder.mkdir(parents=True)
+        for name in self.method.models:
+            self.method.save_model(name, partial_folder / name)
         shutil.rmtree(folder, ignore_errors=True)
         partial_folder.rename(folder)
 

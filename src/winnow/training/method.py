@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from winnow.training.chunks import Chunk
@@ -50,6 +51,20 @@ class Method(ABC, Generic[Batch]):
         return {name: component.lm for name, component in self.components.items()}
 
     @property
+    def heads(self) -> Mapping[str, torch.nn.Module]:
+        """Return trained modules that are part of no language model, such as a value head, by name.
+
+        Checkpoints contain them, and the saved models do not.
+        """
+        return {}
+
+    def save_model(self, name: str, folder: Path) -> None:
+        """Save the language model of this name with its tokenizer to a folder."""
+        lm = self.models[name]
+        lm.model.save_pretrained(folder)
+        lm.tokenizer.save_pretrained(folder)
+
+    @property
     def truncated(self) -> int:
         """Return the number of question-passage pairs that have been truncated to a model's maximum length so far."""
         return sum(component.truncated for component in self.components.values())
@@ -82,6 +97,10 @@ class Method(ABC, Generic[Batch]):
             The loss under the name "loss", and any terms to be logged under names of their own.
 
         """
+
+    def should_stop(self, terms: Mapping[str, float]) -> bool:  # noqa: ARG002 (subclasses use the terms)
+        """Return whether the remaining updates on a batch are left out, given the loss terms of the last one."""
+        return False
 
     @abstractmethod
     def evaluate(self, groups: Sequence[Group]) -> list[dict[str, float]]:

@@ -26,6 +26,7 @@ class SftSettings:
         accumulation: Number of micro-batches per optimizer step.
         max_length: Maximum number of tokens in an example. Longer examples are skipped and counted.
         lora_rank: Rank of the LoRA adapters, or 0 to train all weights.
+        quantize: "none" or, on a GPU and with adapters, "4bit": the base model has 4-bit weights (QLoRA, nf4).
         precision: "bfloat16" (with float32 master weights), "float32", or "auto" for bfloat16 if the hardware supports it.
         device: "auto", "cpu" or "cuda".
         save_steps: Number of optimizer steps between checkpoints.
@@ -49,6 +50,7 @@ class SftSettings:
     accumulation: int = 4
     max_length: int = 1024
     lora_rank: int = 0
+    quantize: str = "none"
     precision: str = "auto"
     device: str = "auto"
     save_steps: int = 15
@@ -61,6 +63,11 @@ class SftSettings:
             raise ConfigError(
                 "The settings batch_size, accumulation, max_length, save_steps and logging_steps must be at least 1; "
                 f"received {self}."
+            )
+        if self.quantize not in ("none", "4bit") or (self.quantize == "4bit" and not self.lora_rank):
+            raise ConfigError(
+                f"quantize must be none or, with lora_rank of at least 1, 4bit; received {self.quantize!r} and "
+                f"lora_rank={self.lora_rank}."
             )
         _check_precision(self.precision)
 

@@ -24,6 +24,7 @@ from transformers.trainer_utils import get_last_checkpoint
 from winnow.artifacts.files import check_free_space
 from winnow.errors import ConfigError, WinnowError
 from winnow.modeling.loading import LanguageModel, load_causal_lm, pick_device, render_chat, resolve_dtype
+from winnow.training.adapters import add_adapters, save_merged
 from winnow.training.examples import Example
 from winnow.training.memory import measure_peak_memory
 from winnow.training.settings import SftSettings
@@ -93,12 +94,13 @@ def fine_tune(
         return SftReport(**json.loads(report_file.read_text()))
     checkpoints = out.with_name(out.name + ".checkpoints")
     device = pick_device(settings.device)
-    lm = load_causal_lm(base, "float32", "cpu")
+    quantized = settings.quantize != "none"
+    lm = load_causal_lm(base, *(("bfloat16", settings.device, settings.quantize) if quantized else ("float32", "cpu")))
     check_free_space(out.parent, _BYTES_PER_PARAMETER * lm.model.num_parameters())
     if new_tokens:
         add_tokens(lm, new_tokens)
     new_token_ids = [int(lm.tokenizer.convert_tokens_to_ids(token)) for token in new_tokens]  # type: ignore[arg-type]
-    model: Any = _add_lora(lm.model, settings.lora_rank, new_token_ids) if settings.lora_rank else lm.model
+    model: Any = add_adapters(lm.model, settings.lora_rank, new_token_ids) if settings.lora_rank else lm.model
     rows = [encode_example(example, lm.tokenizer) for example in examples]
     usable = [row for row in rows if len(row["input_ids"]) <= settings.max_length]
     if not usable:
@@ -121,7 +123,7 @@ def fine_tune(
     skipped = len(rows) - len(usable)
     report = SftReport(output.global_step, output.training_loss, seconds, tokens_per_second, measure_peak_memory(), skipped)
     if trainer.is_world_process_zero():
-        _save_model(trainer, model, lm.tokenizer, report, settings.lora_rank, out)
+        _save_model(trainer, model, lm.tokenizer, report, base, new_tokens, out)
         shutil.rmtree(checkpoints, ignore_errors=True)
     return report
 
@@ -307,33 +309,19 @@ def add_tokens(lm: LanguageModel, new_tokens: Sequence[str]) -> None:
     lm.tokenizer.chat_template = None
 
 
-def _add_lora(model: Any, rank: int, new_token_ids: Sequence[int]) -> Any:
-    """Add LoRA adapters to all linear layers of a model, and freeze its other weights but the embeddings of new tokens."""
-    from peft import LoraConfig, get_peft_model
-
-    layers = (model.get_input_embeddings(), model.get_output_embeddings())
-    names = [name for name, module in model.named_modules() if module in layers]
-    trained = names[:1] if layers[0].weight is layers[1].weight else names
-    config = LoraConfig(
-        r=rank,
-        lora_alpha=2 * rank,
-        target_modules="all-linear",
-        task_type="CAUSAL_LM",
-        trainable_token_indices={name: list(new_token_ids) for name in trained} if new_token_ids else None,
-    )
-    return get_peft_model(model, config)
-
-
 def _save_model(
-    trainer: Trainer, model: Any, tokenizer: PreTrainedTokenizerBase, report: SftReport, lora_rank: int, out: Path
-) -> None:
+    trainer: Trainer, model: Any, tokenizer: PreTrainedTokenizerBase, report: SftReport, base: str, new_tokens: Sequence[str],
+    out: Path,
+) -> None:  # fmt: skip
     """Save the model, its tokenizer and the report to a temporary folder, which then replaces `out`."""
     trained_model = trainer.accelerator.unwrap_model(model)
-    if lora_rank:
-        trained_model = trained_model.merge_and_unload()
     partial_folder = out.with_name(out.name + ".partial")
     shutil.rmtree(partial_folder, ignore_errors=True)
-    trained_model.to(torch.bfloat16).save_pretrained(partial_folder)
+    if hasattr(trained_model, "merge_and_unload"):
+        partial_folder.mkdir(parents=True)
+        save_merged(trained_model, base, partial_folder, lambda lm: add_tokens(lm, new_tokens) if new_tokens else None)
+    else:
+        trained_model.to(torch.bfloat16).save_pretrained(partial_folder)
     tokenizer.save_pretrained(partial_folder)
     (partial_folder / _REPORT_FILE).write_text(json.dumps(asdict(report)))
     shutil.rmtree(out, ignore_errors=True)

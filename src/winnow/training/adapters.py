@@ -1,0 +1,66 @@
+"""LoRA adapters, which are trained in place of the weights of a causal model and merged into them in the end."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from winnow.modeling.loading import LanguageModel, load_causal_lm
+
+
+def add_adapters(model: Any, rank: int, new_token_ids: Sequence[int] = ()) -> Any:
+    """Add LoRA adapters to all linear layers of a model, and freeze its other weights but the embeddings of new tokens.
+
+    Args:
+        model: Causal model, which may be quantised.
+        rank: Rank of the adapters.
+        new_token_ids: Ids of the tokens whose embeddings are trained.
+
+    """
+    from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training
+
+    if getattr(model, "is_loaded_in_4bit", False):
+        model = prepare_model_for_kbit_training(model, use_gradient_checkpointing=False)  # type: ignore[no-untyped-call]
+    layers = (model.get_input_embeddings(), model.get_output_embeddings())
+    names = [name for name, module in model.named_modules() if module in layers]
+    trained = names[:1] if layers[0].weight is layers[1].weight else names
+    config = LoraConfig(
+        r=rank,
+        lora_alpha=2 * rank,
+        target_modules="all-linear",
+        task_type="CAUSAL_LM",
+        trainable_token_indices={name: list(new_token_ids) for name in trained} if new_token_ids else None,
+    )
+    return get_peft_model(model, config)
+
+
+def save_merged(
+    model: Any,
+    base: str,
+    folder: Path,
+    prepare: Callable[[LanguageModel], None] = lambda lm: None,  # noqa: ARG005
+) -> None:
+    """Merge adapters into the weights of their base model, and save these in bfloat16.
+
+    The weights are read again from `base`, so that those of a quantised model are merged before rounding, and the trained
+    model stays as it is.
+
+    Args:
+        model: Model with adapters.
+        base: Name or folder of the base model.
+        folder: Folder to which the merged model is saved.
+        prepare: Function that changes the base model as it was changed before the adapters were added.
+
+    """
+    from peft import PeftModel
+
+    with tempfile.TemporaryDirectory(dir=folder.parent) as adapters:
+        model.save_pretrained(adapters)
+        lm = load_causal_lm(base, "float32", "cpu")
+        prepare(lm)
+        merged: Any = PeftModel.from_pretrained(lm.model, adapters).merge_and_unload()
+    merged.to(torch.bfloat16).save_pretrained(folder)

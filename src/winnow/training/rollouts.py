@@ -1,0 +1,135 @@
+"""Rollouts of reinforcement learning: prompts of a strategy, sampled replies, and the reward of each by a metric."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from winnow.errors import ConfigError, WinnowError
+from winnow.metrics.base import MeanMetric, Sample
+from winnow.modeling.loading import LanguageModel, render_chat
+from winnow.modeling.pair_inputs import pad_rows
+from winnow.protocols import Strategy
+from winnow.records import Answer, Generate, Generation, Message, Plan, Prediction
+from winnow.training.groups import Group
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True, slots=True)
+class RewardedTask:
+    """A task on which replies are rewarded: a strategy that asks one question, and the metric of what it makes of the reply.
+
+    Training and sweeps share strategy and metric, so that what is rewarded is what is reported.
+
+    Attributes:
+        strategy: Strategy that makes a single request.
+        reward: Metric whose value is the reward.
+        metrics: Metrics that are reported besides.
+
+    """
+
+    strategy: Strategy
+    reward: MeanMetric
+    metrics: Sequence[MeanMetric] = ()
+
+    def build_prompt(self, group: Group) -> tuple[Message, ...]:
+        """Return the chat prompt of a question with its contexts; raise ConfigError if the strategy makes several requests."""
+        return _start(self.strategy.plan(group.question, group.contexts))[1].messages
+
+    def build_sample(self, group: Group, reply: str) -> Sample:
+        """Return the sample that metrics read: the prediction that the strategy makes of a reply."""
+        plan, _ = _start(self.strategy.plan(group.question, group.contexts))
+        try:
+            plan.send([Generation(reply)])
+        except StopIteration as stop:
+            answer: Answer = stop.value
+        else:
+            raise ConfigError(f"{type(self.strategy).__name__} makes several requests, and rewards are of one reply each.")
+        used = tuple(passage.passage_id for passage in answer.used)
+        placed = tuple(context.passage.passage_id for context in group.contexts)
+        prediction = Prediction(
+            group.question.question_id, answer.text, answer.unknown, reply=answer.reply, passage_ids=placed, used_ids=used
+        )
+        return Sample(group.question, prediction, group.contexts, ranking=group.contexts)
+
+    def has_reward(self, group: Group) -> bool:
+        """Return whether reward and metrics are defined for a question; those of citations need a relevant passage."""
+        sample = self.build_sample(group, "")
+        return all(metric.compute_row(sample) is not None for metric in (self.reward, *self.metrics))
+
+    def score(self, group: Group, reply: str) -> dict[str, float]:
+        """Compute reward ("reward") and metrics of a reply.
+
+        Raises:
+            WinnowError: If one is undefined or not finite. The message names the question.
+
+        """
+        sample = self.build_sample(group, reply)
+        scores = {}
+        for name, metric in {"reward": self.reward, **{metric.name: metric for metric in self.metrics}}.items():
+            value = metric.score(sample)
+            if value is None or not math.isfinite(value):
+                raise WinnowError(
+                    f"The metric {metric.name} of a reply to question {group.question.question_id!r} is {value}; the reply is "
+                    f"{reply!r}. Leave out questions for which it is undefined, or correct the metric."
+                )
+            scores[name] = float(value)
+        return scores
+
+
+def _start(plan: Plan[Answer]) -> tuple[Plan[Answer], Generate]:
+    """Return a plan with its only request."""
+    requests = next(plan)
+    if len(requests) != 1 or not isinstance(requests[0], Generate):
+        raise ConfigError(f"Rewards need a strategy that requests one reply; received one with {len(requests)} requests.")
+    return plan, requests[0]
+
+
+def encode_prompts(lm: LanguageModel, prompts: Sequence[Sequence[Message]]) -> list[list[int]]:
+    """Tokenise chat prompts as a reader does."""
+    texts = [render_chat(lm.tokenizer, prompt) for prompt in prompts]
+    return [list(lm.tokenizer(text, add_special_tokens=False)["input_ids"]) for text in texts]
+
+
+def generate_replies(
+    lm: LanguageModel, prompts: Sequence[Sequence[int]], max_new_tokens: int, temperature: float
+) -> list[list[int]]:
+    """Generate a reply to each prompt with the current weights, greedily at temperature 0.
+
+    Args:
+        lm: Model, whose random state is PyTorch's.
+        prompts: Token ids of the prompts.
+        max_new_tokens: Maximum number of tokens of a reply.
+        temperature: Sampling temperature; all tokens may be drawn.
+
+    Returns:
+        Token ids of each reply, with the token that ends it unless it was cut.
+
+    """
+    import torch
+
+    pad_id = int(lm.tokenizer.pad_token_id)
+    ids, mask = pad_rows(prompts, pad_id, left=True)
+    sampling = (
+        {"do_sample": True, "temperature": temperature, "top_k": 0, "top_p": 1.0} if temperature else {"do_sample": False}
+    )
+    with torch.no_grad():
+        sequences: torch.Tensor = lm.model.generate(  # type: ignore[operator]  # transformers types it as Tensor | Module
+            input_ids=ids.to(lm.device), attention_mask=mask.to(lm.device), max_new_tokens=max_new_tokens, pad_token_id=pad_id,
+            num_beams=1, **sampling,
+        )  # fmt: skip
+    ends = lm.end_token_ids
+    replies = []
+    for row in sequences[:, ids.shape[1] :].tolist():
+        end = next((position for position, token in enumerate(row) if token in ends), len(row) - 1)
+        replies.append(row[: end + 1])
+    return replies
+
+
+def decode_reply(lm: LanguageModel, ids: Sequence[int]) -> str:
+    """Return the text of a reply without special tokens."""
+    return str(lm.tokenizer.decode(list(ids), skip_special_tokens=True)).strip()
