@@ -198,5 +198,6 @@ def _describe_settings(cfg: DictConfig) -> dict[str, str]:
         "ranked by": ranking,
         "weighted by": weighting,
         "reader": cfg.reader.name,
+        "training": cfg.training.name if cfg.reader.tuned else "none",
         "decoding": sampled,
     }

@@ -91,10 +91,11 @@ def _load_option(group: str, name: str) -> Any:
 
 
 def _normalize_cell(cell: DictConfig) -> DictConfig:
-    """Reset k and placement for strategies without passages, so that cells that differ only in these are equal."""
-    if cell.strategy.get("uses_passages", True):
-        return cell
+    """Reset what a strategy does not use (k and placement, or training), so that cells that differ only in it are equal."""
     with open_dict(cell):
-        cell.k = 0
-        cell.placement = {"name": "none", "rule": {"_target_": "winnow.contexts.placement.Placement"}}
+        if not cell.strategy.get("uses_passages", True):
+            cell.k = 0
+            cell.placement = {"name": "none", "rule": {"_target_": "winnow.contexts.placement.Placement"}}
+        if not cell.strategy.get("uses_reader", True):
+            cell.training = _load_option("training", "none")
     return cell

@@ -10,6 +10,8 @@ from winnow.errors import ConfigError
 
 _SCORING_ONLY = ("dtype", "runtime")
 """Settings of an estimator that matter only for scoring: training always uses float32 and PyTorch."""
+_TRAINING_INPUTS = ("split", "seed", "mix", "settings", "reward", "metrics", "decoding", "method")
+"""Settings of the training of a reader on which its weights depend."""
 
 
 def resolve_joint_models(project: Project, training: DictConfig | None = None) -> Artifact:
@@ -85,24 +87,64 @@ def _joint_inputs(project: Project, training: DictConfig) -> dict[str, Any]:
     return {**inputs, "teacher": {"weights": weights, **choices}}
 
 
-def resolve_trained_reader(project: Project, reader: DictConfig, prompt: DictConfig) -> Artifact:
-    """Return the artifact of a fine-tuned reader."""
-    cfg = project.cfg
+def is_trained(cfg: DictConfig, reader: DictConfig) -> bool:
+    """Return whether a reader is fine-tuned: its settings say so, and `training` is not "none"."""
+    return bool(reader.tuned) and cfg.training.mix is not None
+
+
+def resolve_trained_reader(
+    project: Project, reader: DictConfig, prompt: DictConfig, training: DictConfig | None = None
+) -> Artifact:
+    """Return the artifact of a fine-tuned reader.
+
+    Args:
+        project: Artifacts of the configuration.
+        reader: Settings of the reader.
+        prompt: Prompt of the training examples.
+        training: Settings of the training, or None for `training` of the configuration.
+
+    """
+    training = training or project.cfg.training
     inputs = {
-        "rankings": project.resolve_retrieval(cfg.answerable.retriever).identity,
-        "training": {name: cfg.training[name] for name in ("split", "seed", "mix", "settings")},
+        "rankings": project.resolve_retrieval(training.retriever).identity,
+        "training": {name: training[name] for name in _TRAINING_INPUTS if name in training},
         "prompt": prompt,
-        "base": project.pinned.identify_model(str(reader.base)),
+        "base": _identify_start(project, reader, prompt, training),
     }
+    if training.teacher is not None:
+        if training.teacher.reader.tuned or training.teacher.reader.get("joint"):
+            raise ConfigError(
+                f"training.teacher.reader={training.teacher.reader.name} is itself trained here. Choose a reader that exists "
+                "already, such as reader@training.teacher.reader=openai or folder."
+            )
+        weights = identify_reader_weights(project, training.teacher.reader, prompt)
+        inputs["teacher"] = {
+            "weights": weights,
+            "reader": training.teacher.reader.engine,
+            "decoding": training.teacher.decoding,
+        }
     if prompt.get("shots"):
         inputs["demonstrations"] = project.rankings.identity
     return project.resolve_artifact("train_reader", "reader", reader.name, inputs, root="models")
 
 
+def _identify_start(project: Project, reader: DictConfig, prompt: DictConfig, training: DictConfig) -> str:
+    """Return the identity of the weights with which a training starts."""
+    if training.start is not None:
+        return resolve_trained_reader(project, reader, prompt, training.start).identity
+    return project.pinned.identify_model(str(reader.base))
+
+
+def resolve_training_folder(artifact: Artifact, training: DictConfig) -> str:
+    """Return the folder of the weights of a finished training; raises MissingArtifactError if it has not finished."""
+    folder = artifact.require()
+    return str(folder / "reader" if "method" in training else folder)
+
+
 def check_training_split(cfg: DictConfig, reader: DictConfig) -> None:
     """Raise ConfigError if a reader is fine-tuned on another split than the only one that the data set has."""
     only_split = cfg.dataset.split.get("all")
-    if reader.tuned and only_split and only_split != cfg.training.split:
+    if is_trained(cfg, reader) and only_split and only_split != cfg.training.split:
         raise ConfigError(
             f"reader={reader.name} is fine-tuned on the split {cfg.training.split!r}, but dataset={cfg.dataset.name} has only "
             f"the split {only_split!r} (dataset.split.all). Add reader=smollm2 to use the model as it is, or split the data "
@@ -116,7 +158,7 @@ def identify_reader_weights(project: Project, reader: DictConfig, prompt: DictCo
         if reader.tuned:
             raise ConfigError(f"reader={reader.name} is trained jointly and cannot be fine-tuned. Set reader.tuned=false.")
         return resolve_generator_training(project, reader).identity
-    if reader.tuned:
+    if is_trained(project.cfg, reader):
         return resolve_trained_reader(project, reader, prompt).identity
     return str(reader.base) if is_remote(reader) else project.pinned.identify_model(str(reader.base))
 
@@ -125,7 +167,9 @@ def resolve_reader_path(project: Project, reader: DictConfig, prompt: DictConfig
     """Return the path of a reader's weights; raises MissingArtifactError if its training has not finished."""
     if reader.get("joint"):
         return str(resolve_generator_training(project, reader).require() / "generator")
-    return str(resolve_trained_reader(project, reader, prompt).require()) if reader.tuned else str(reader.base)
+    if not is_trained(project.cfg, reader):
+        return str(reader.base)
+    return resolve_training_folder(resolve_trained_reader(project, reader, prompt), project.cfg.training)
 
 
 def resolve_estimator_path(project: Project) -> str:

@@ -72,6 +72,7 @@ SETTINGS: Mapping[str, Any] = {
     "estimator.base": str,
     "estimator.relevance_scale": Literal["tanh", "none"],
     "strategy.uses_passages": bool,
+    "strategy.uses_reader": bool,
     "strategy.engines": list[str],
     "reader.price_factor": _Positive,
     "reader.joint": bool,

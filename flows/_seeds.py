@@ -7,7 +7,14 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 from flows._conf import copy_unresolved
 from winnow.errors import ConfigError
 
-_SEED_KEYS = ("training.seed", "training.settings.seed", "joint.settings.seed", "generator.settings.seed")
+_SEED_KEYS = (
+    "training.seed",
+    "training.settings.seed",
+    "training.start.seed",
+    "training.start.settings.seed",
+    "joint.settings.seed",
+    "generator.settings.seed",
+)
 """Settings that are set to the training seed, if the configuration has them."""
 
 

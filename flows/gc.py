@@ -163,7 +163,7 @@ def _iter_artifacts(project: Project) -> Iterator[Artifact]:
     cfg = project.cfg
     yield project.corpus
     yield project.questions
-    for retriever in (cfg.answerable.retriever, cfg.retriever.engine):
+    for retriever in project.list_retrievers():
         yield project.resolve_index(retriever)
         yield project.resolve_retrieval(retriever)
     yield resolve_closed_book_artifact(project)
@@ -171,8 +171,11 @@ def _iter_artifacts(project: Project) -> Iterator[Artifact]:
     for reader in _iter_readers(cfg):
         if reader.get("joint"):
             yield _models.resolve_generator_training(project, reader)
-        elif reader.tuned:
-            yield _models.resolve_trained_reader(project, reader, cfg.prompt)
+        elif _models.is_trained(cfg, reader):
+            training = cfg.training
+            while training is not None:
+                yield _models.resolve_trained_reader(project, reader, cfg.prompt, training)
+                training = training.start
     if needs_relevance(cfg) or "estimator" in cfg.strategy.get("engines", ()):
         yield _models.resolve_relevance(project)
         if cfg.estimator.get("trained"):
@@ -190,13 +193,15 @@ def _add_engines(use: Use, project: Project) -> None:
     models = [(reader, cfg.prompt) for reader in _iter_readers(cfg)]
     teachers = [training.teacher for training in (cfg.joint, cfg.get("generator")) if training and training.get("teacher")]
     models += [(teacher.reader, teacher.prompt) for teacher in teachers]
+    models += [(cfg.training.teacher.reader, cfg.prompt)] if cfg.training.teacher is not None else []
     for reader, prompt in models:
         spec = resolve_reader_spec(project, reader, prompt)
         if spec.key in use.opened:
             continue
         with suppress(MissingArtifactError):
             use.engines.update(identify_engines(open_engines([spec], check=False)).values())
-            for path in {str(reader.base), _models.resolve_reader_path(project, reader, prompt)} if reader.tuned else ():
+            weights = [str(reader.base), _models.resolve_reader_path(project, reader, prompt)]
+            for path in weights if _models.is_trained(cfg, reader) else ():
                 evaluated = open_reader(reader, path, price=Price(), name=EVALUATED, check=False)
                 use.engines.add(get_ledger_identity(evaluated))
             use.opened.add(spec.key)

@@ -20,9 +20,8 @@ def index(configs: Sequence[DictConfig]) -> Summary:
     """Build the missing indexes of each job."""
     rows: dict[Path, dict[str, object]] = {}  # by folder, because both retrievers may be the same
     for project in [project for cfg in configs for project in list_projects(cfg)]:
-        cfg = project.cfg
         passages = project.corpus.require() / "passages.parquet"
-        for retriever in (cfg.answerable.retriever, cfg.retriever.engine):
+        for retriever in project.list_retrievers():
             artifact = project.resolve_index(retriever)
             if artifact.folder in rows:
                 continue

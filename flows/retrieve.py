@@ -34,13 +34,12 @@ DEPTHS = (1, 5, 10, 20, 50, 100)
 
 
 def retrieve(configs: Sequence[DictConfig]) -> Summary:
-    """Retrieve with the configured and with the labelling retriever for each job, and evaluate the rankings by split."""
+    """Retrieve for each job with its retriever and those of labels and trainings, and evaluate the rankings."""
     rows, notes, folders = [], [], []
     for cfg in configs:
         project = Project(cfg)
         questions = read_questions(project.questions_file)
-        retrievers = {project.resolve_index(node).key: node for node in (cfg.answerable.retriever, cfg.retriever.engine)}
-        for retriever in retrievers.values():
+        for retriever in project.list_retrievers():
             artifact = project.resolve_retrieval(retriever)
             is_new = not artifact.is_finished
             if is_new:

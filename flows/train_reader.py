@@ -1,87 +1,104 @@
-"""Fine-tune the reader on the training split to give short answers, and "unknown" if the passage contains none.
+"""Train the reader on the training split: on replies that follow from labels or that a teacher wrote, or on rewards.
 
-python -m flows.train_reader
-torchrun --nproc_per_node=4 -m flows.train_reader reader=folder reader.tuned=true training.settings.lora_rank=16
+A training that starts with the reader of another one (`training.start`) runs that one first.
+
+    python -m flows.train_reader
+    python -m flows.train_reader training=cite_sft_ppo prompt=rage_short
+    torchrun --nproc_per_node=4 -m flows.train_reader reader=folder reader.tuned=true training.settings.lora_rank=16
 """
 
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from flows import _models
 from flows._artifacts import Artifact, Project
 from flows._build import build
 from flows._elsewhere import print_equivalent
-from flows._engines import EVALUATED, iter_outcomes, open_ledger, open_reader
+from flows._engines import EVALUATED, collect_results, iter_outcomes, open_ledger, open_reader, resolve_reader_spec
 from flows._entry import make_main
 from flows._prompts import open_prompt
-from flows._summary import Summary
+from flows._summary import Summary, progress
 from flows._track import discard_metrics, track
 from winnow.artifacts.files import remove_leftovers
 from winnow.artifacts.rankings import read_rankings
 from winnow.artifacts.tables import read_questions
 from winnow.contexts.build import build_ranked_contexts
 from winnow.driver import Job
-from winnow.metrics.answer import exact_match
-from winnow.metrics.intervals import Interval, compute_mean_interval
+from winnow.metrics.intervals import Interval
 from winnow.modeling.loading import check_model
 from winnow.prices import Price
 from winnow.protocols import Engines, build_engine_map
 from winnow.records import Answer, Context, Question
-from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.prompt import Prompt
-from winnow.training.examples import ExampleMix
+from winnow.training.evaluation import evaluate_answers, evaluate_citations
 
-Case = tuple[Question, Context]
-"""A question with the passage that the prompt shows."""
+Log = Callable[[Mapping[str, float], int], None]
+"""Function that records metrics, by name, at an optimizer step."""
 
 
 def train_reader(configs: Sequence[DictConfig]) -> Summary:
-    """Fine-tune the reader of each job with reader.tuned=true, and compare it with its base model.
+    """Train the reader of each job with reader.tuned=true, and compare it with its base model.
 
-    The training passages come from the retriever that labels questions, so that sweeps over retrievers share one reader.
+    The training passages come from the retriever `training.retriever`, by default the one that labels questions, so that
+    sweeps over retrievers share one reader.
     """
     rows: list[dict[str, Any]] = []
     folders = []
     for cfg in configs:
         project = Project(cfg)
-        artifact = _models.resolve_trained_reader(project, cfg.reader, cfg.prompt)
-        artifact.folder.parent.mkdir(parents=True, exist_ok=True)
-        if not cfg.reader.tuned:
-            rows.append({"reader": cfg.reader.name, "": "reader.tuned is false: nothing to train"})
-        elif artifact.is_finished:
-            remove_leftovers(artifact.folder)
-            rows.append({"reader": artifact.folder, "": "finished already"})
-        else:
-            _models.check_training_split(cfg, cfg.reader)
-            print_equivalent(artifact)
-            rows += _train(project, artifact)
-        folders += [artifact.folder] if cfg.reader.tuned else []
+        if not _models.is_trained(cfg, cfg.reader):
+            rows.append({"reader": cfg.reader.name, "": "reader.tuned is false or training=none: nothing to train"})
+            continue
+        for training in _list_trainings(cfg):
+            artifact = _models.resolve_trained_reader(project, cfg.reader, cfg.prompt, training)
+            artifact.folder.parent.mkdir(parents=True, exist_ok=True)
+            folders.append(artifact.folder)
+            if artifact.is_finished:
+                remove_leftovers(artifact.folder)
+                rows.append({"reader": artifact.folder, "": "finished already"})
+            else:
+                _models.check_training_split(cfg, cfg.reader)
+                print_equivalent(artifact)
+                rows += _train(project, artifact, training)
     return Summary("Reader on held-out questions, % [95 % interval]", rows, artifacts=folders)
 
 
-def _train(project: Project, artifact: Artifact) -> list[dict[str, Any]]:
-    """Train a reader and return its rows of the summary. Under torchrun only the first process evaluates and logs."""
-    from winnow.training.sft import fine_tune
+def _list_trainings(cfg: DictConfig) -> list[DictConfig]:
+    """Return the trainings of the configured reader, the first one first."""
+    trainings, training = [], cfg.training
+    while training is not None:
+        trainings.append(training)
+        training = training.start
+    return trainings[::-1]
 
+
+def _train(project: Project, artifact: Artifact, training: DictConfig) -> list[dict[str, Any]]:
+    """Train a reader and return its rows of the summary. Under torchrun only the first process evaluates and logs."""
     cfg = project.cfg
     base = str(cfg.reader.base)
     check_model(base)
+    if training.start is not None:
+        base = _models.resolve_training_folder(
+            _models.resolve_trained_reader(project, cfg.reader, cfg.prompt, training.start), training.start
+        )
     prompt = open_prompt(project, cfg.prompt)
-    ranked = _load_ranked_questions(project, cfg.training.split)
-    mix: ExampleMix = build(cfg.training.mix)
-    examples = mix.build_examples(ranked, prompt, cfg.training.seed)
-    settings = build(cfg.training.settings)
+    train = _train_on_rewards if "method" in training else _train_on_replies
     if os.environ.get("RANK", "0") != "0":
-        fine_tune(base, examples, settings, artifact.folder, discard_metrics, mix.new_tokens)
+        train(project, training, prompt, base, artifact.folder, discard_metrics)
         return []
-    params = {"training": dict(cfg.training.settings), "examples": len(examples)}
-    with track(project, "train_reader", artifact, params) as run:
-        report = fine_tune(base, examples, settings, artifact.folder, run.log_metrics, mix.new_tokens)
-        rows = _evaluate(project, artifact, prompt)
+    settings = {
+        name: OmegaConf.to_container(training[name], resolve=True)
+        for name in ("mix", "settings", "method")
+        if name in training
+    }
+    with track(project, "train_reader", artifact, {"training": settings}) as run:
+        num_examples, report = train(project, training, prompt, base, artifact.folder, run.log_metrics)
+        rows = _evaluate(project, training, base, _find_weights(artifact, training), prompt)
         run.log_metrics(
             {
                 f"{row['model']}_{name}": value.mean
@@ -90,70 +107,110 @@ def _train(project: Project, artifact: Artifact) -> list[dict[str, Any]]:
                 if isinstance(value, Interval)
             }
         )
-        run.log_metrics({f"train_{name}": float(value) for name, value in asdict(report).items()})
-    artifact.finish(len(examples))
+        run.log_metrics({name: value for name, value in report.items() if isinstance(value, float)})
+    artifact.finish(num_examples)
+    return [{**_format_intervals(row), "training": report["text"] if row["model"] == "tuned" else ""} for row in rows]
+
+
+def _find_weights(artifact: Artifact, training: DictConfig) -> str:
+    """Return the folder of the weights of a training whose artifact is not finished yet."""
+    return str(artifact.folder / "reader" if "method" in training else artifact.folder)
+
+
+def _train_on_replies(
+    project: Project, training: DictConfig, prompt: Prompt, base: str, out: Path, log: Log
+) -> tuple[int, dict[str, Any]]:
+    """Fine-tune on replies; return the number of examples and the report."""
+    from winnow.training.sft import fine_tune
+
+    ranked = _load_ranked_questions(project, training, training.split)
+    mix: Any = build(training.mix)
+    if training.teacher is not None:
+        mix = replace(mix, replies=_ask_teacher(project, training, mix, ranked, prompt))
+    examples = mix.build_examples(ranked, prompt, training.seed)
+    report = fine_tune(base, examples, build(training.settings), out, log, mix.new_tokens)
     speed = f"{report.seconds:.0f} s, {report.tokens_per_second:.0f} tokens/s, {report.peak_memory / 1e9:.1f} GB"
-    training = f"{speed}, {report.skipped} pairs too long"
-    return [{**_format_intervals(row), "training": training if row["model"] == "tuned" else ""} for row in rows]
+    values = {f"train_{name}": float(value) for name, value in asdict(report).items()}
+    return len(examples), {**values, "text": f"{len(examples)} examples, {speed}, {report.skipped} pairs too long"}
+
+
+def _ask_teacher(
+    project: Project, training: DictConfig, mix: Any, ranked: Sequence[tuple[Question, Sequence[Context]]], prompt: Prompt
+) -> dict[str, str]:
+    """Return the teacher's reply to each question of a mix, by question id. Its calls are stored in the ledger."""
+    questions = mix.select_questions(ranked, training.seed)
+    strategy = mix.build_strategy(prompt, build(training.teacher.decoding))
+
+    def iter_jobs() -> Iterator[Job[Answer]]:
+        return (Job(question.question_id, strategy.plan(question, contexts)) for question, contexts in questions)
+
+    specs = [resolve_reader_spec(project, training.teacher.reader, project.cfg.prompt)]
+    answers = collect_results(project.cfg, specs, iter_jobs, len(questions), "asking the teacher")
+    return {str(question_id): answer.reply for question_id, answer in answers.items()}
+
+
+def _train_on_rewards(
+    project: Project, training: DictConfig, prompt: Prompt, base: str, out: Path, log: Log
+) -> tuple[int, dict[str, Any]]:
+    """Train by reinforcement learning; return the number of prompts and the report."""
+    from winnow.training.loop import count_optimizer_steps, fit
+    from winnow.training.rollouts import RewardedTask
+
+    mix: Any = build(training.mix)
+    decoding = build(training.decoding)
+    metrics = [build(node) for node in training.metrics]
+    task = RewardedTask(mix.build_strategy(prompt, decoding), build(training.reward), metrics)
+    train, dev = (_load_groups(project, training, mix, task, split) for split in (training.split, training.evaluation.split))
+    settings = build(training.settings)
+    method = build(training.method, base=base, task=task, decoding=decoding, device=str(training.settings.device))
+    with progress("training", count_optimizer_steps(len(train), settings, method.updates)) as advance:
+        report = fit(method, train, dev[: training.evaluation.limit], settings, out, log, advance)
+    speed = f"{report.seconds:.0f} s, {report.tokens_per_second:.0f} tokens/s, {report.peak_memory / 1e9:.1f} GB"
+    values = {
+        f"train_{name}": float(getattr(report, name)) for name in ("steps", "seconds", "tokens_per_second", "peak_memory")
+    }
+    return len(train), {**values, "text": f"{len(train)} prompts, {report.steps} steps, {speed}"}
+
+
+def _load_groups(project: Project, training: DictConfig, mix: Any, task: Any, split: str) -> list[Any]:
+    """Load the prompts of a split as groups, without those for whose replies no reward is defined."""
+    from winnow.training.groups import Group
+
+    chosen = mix.select_questions(_load_ranked_questions(project, training, split), training.seed)
+    return [group for group in (Group(question, tuple(contexts)) for question, contexts in chosen) if task.has_reward(group)]
 
 
 def _format_intervals(row: dict[str, Any]) -> dict[str, Any]:
     return {name: value.format_percent() if isinstance(value, Interval) else value for name, value in row.items()}
 
 
-def _load_ranked_questions(project: Project, split: str) -> list[tuple[Question, tuple[Context, ...]]]:
-    """Load the questions of a split, each with its contexts as ranked by the labelling retriever."""
+def _load_ranked_questions(project: Project, training: DictConfig, split: str) -> list[tuple[Question, tuple[Context, ...]]]:
+    """Load the questions of a split, each with its contexts as ranked by the retriever of the training."""
     questions = read_questions(project.questions_file, [split])
-    rankings = read_rankings(project.resolve_retrieval(project.cfg.answerable.retriever).require(), questions)
+    rankings = read_rankings(project.resolve_retrieval(training.retriever).require(), questions)
     return [(question, build_ranked_contexts(rankings, question)) for question in questions]
 
 
-def _evaluate(project: Project, artifact: Artifact, prompt: Prompt) -> list[dict[str, Any]]:
-    """Evaluate the base and the tuned reader on held-out questions, with and without a passage that has the answer."""
-    settings = project.cfg.training.evaluation
-    held_out = [
-        (question, contexts)
-        for question, contexts in _load_ranked_questions(project, settings.split)
-        if question.answerable and any(not context.has_answer for context in contexts)
-    ][: settings.limit]
-    with_answer = [(question, next(c for c in contexts if c.has_answer)) for question, contexts in held_out]
-    without_answer = [(question, next(c for c in contexts if not c.has_answer)) for question, contexts in held_out]
+def _evaluate(project: Project, training: DictConfig, base: str, trained: str, prompt: Prompt) -> list[dict[str, Any]]:
+    """Evaluate a reader before and after its training on held-out questions."""
+    ranked = _load_ranked_questions(project, training, training.evaluation.split)
+    mix: Any = build(training.mix)
+    evaluate = evaluate_citations if mix.cites else evaluate_answers
+    strategy, cases, compute_metrics = evaluate(ranked, mix, prompt, build(project.cfg.decoding), training.evaluation.limit)
     rows = []
-    for model, path in (("zero-shot", str(project.cfg.reader.base)), ("tuned", str(artifact.folder))):
-        rows.append(
-            {
-                "model": model,
-                "questions": len(with_answer),
-                **_evaluate_model(project, path, prompt, with_answer, without_answer),
-            }
-        )
+    for model, path in (("base", base), ("tuned", trained)):
+
+        def open_all(path: str = path) -> Engines:
+            return build_engine_map(open_reader(project.cfg.reader, path, price=Price(), name=EVALUATED))
+
+        def iter_jobs() -> Iterator[Job[Answer]]:
+            return (Job(n, strategy.plan(question, contexts)) for n, (question, contexts) in enumerate(cases))
+
+        with open_ledger(project.cfg) as ledger:
+            outcomes = iter_outcomes(open_all, ledger, iter_jobs, len(cases), "evaluating the reader")
+            answers = {outcome.tag: outcome.result for outcome in outcomes}
+        rows.append({"model": model, **compute_metrics([answers[n] for n in range(len(cases))])})
     return rows
-
-
-def _evaluate_model(
-    project: Project, path: str, prompt: Prompt, with_answer: Sequence[Case], without_answer: Sequence[Case]
-) -> dict[str, Interval]:
-    """Compute the exact match and the rate of "unknown" of a model on passages with and without the answer."""
-    cfg, cases = project.cfg, [*with_answer, *without_answer]
-    strategy = Concatenation(prompt, build(cfg.decoding))
-
-    def open_all() -> Engines:
-        return build_engine_map(open_reader(cfg.reader, path, price=Price(), name=EVALUATED))
-
-    def iter_jobs() -> Iterator[Job[Answer]]:
-        return (Job(n, strategy.plan(question, [context])) for n, (question, context) in enumerate(cases))
-
-    with open_ledger(cfg) as ledger:
-        outcomes = iter_outcomes(open_all, ledger, iter_jobs, len(cases), "evaluating the reader")
-        answers = {outcome.tag: outcome.result for outcome in outcomes}
-    unknown = [float(answers[n].unknown) for n in range(len(cases))]
-    return {
-        "em_gold": compute_mean_interval(
-            [exact_match(answers[n].text, question.answers) for n, (question, _) in enumerate(with_answer)]
-        ),
-        "unk_gold": compute_mean_interval(unknown[: len(with_answer)]),
-        "unk_lacking": compute_mean_interval(unknown[len(with_answer) :]),
-    }
 
 
 main = make_main(train_reader, seeds="each")

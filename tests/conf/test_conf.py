@@ -49,6 +49,7 @@ def _objects(cfg: DictConfig, target: str) -> dict[str, object]:
         "ReRag": {"estimator": None},
         "RelevanceRegression": {"estimator": None},
         "Rag": {"generator": None},
+        "Ppo": {"base": "somewhere", "task": None},
         "Fid": {"generator": None},
     }
     return learners.get(name, {})

@@ -1,0 +1,72 @@
+"""Evaluation of a trained reader on held-out questions, by its answers or by its citations."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from winnow.metrics.answer import exact_match
+from winnow.metrics.base import MeanMetric, Sample, evaluate
+from winnow.metrics.citation import Citation, CitationF1OfMeans, mark_relevant
+from winnow.metrics.intervals import Interval, compute_mean_interval
+from winnow.protocols import Strategy
+from winnow.records import Answer, Context, Decoding, Prediction, Question
+from winnow.strategies.concatenation import Concatenation
+from winnow.strategies.prompt import Prompt
+from winnow.training.citing import CitingMix
+from winnow.training.examples import ExampleMix
+
+RankedQuestions = Sequence[tuple[Question, Sequence[Context]]]
+"""Questions with their contexts, best-ranked first."""
+
+Evaluation = tuple[Strategy, RankedQuestions, Callable[[Sequence[Answer]], Mapping[str, Interval | int]]]
+"""A strategy, the questions and contexts on which it runs, and the function that computes metrics from its answers."""
+
+
+def evaluate_answers(
+    questions: RankedQuestions,
+    mix: ExampleMix,  # noqa: ARG001 (one interface)
+    prompt: Prompt,
+    decoding: Decoding,
+    limit: int | None,
+) -> Evaluation:
+    """Evaluate exact match and the rate of "unknown" on single passages with and without the answer."""
+    held_out = [
+        (question, contexts)
+        for question, contexts in questions
+        if question.answerable and any(not context.has_answer for context in contexts)
+    ][:limit]
+    with_answer = [(question, [next(c for c in contexts if c.has_answer)]) for question, contexts in held_out]
+    without_answer = [(question, [next(c for c in contexts if not c.has_answer)]) for question, contexts in held_out]
+
+    def compute_metrics(answers: Sequence[Answer]) -> Mapping[str, Interval | int]:
+        unknown = [float(answer.unknown) for answer in answers]
+        matches = [exact_match(answers[n].text, question.answers) for n, (question, _) in enumerate(with_answer)]
+        return {
+            "questions": len(with_answer),
+            "em_gold": compute_mean_interval(matches),
+            "unk_gold": compute_mean_interval(unknown[: len(with_answer)]),
+            "unk_lacking": compute_mean_interval(unknown[len(with_answer) :]),
+        }
+
+    return Concatenation(prompt, decoding), [*with_answer, *without_answer], compute_metrics
+
+
+def evaluate_citations(
+    questions: RankedQuestions,
+    mix: CitingMix,
+    prompt: Prompt,
+    decoding: Decoding,
+    limit: int | None,
+) -> Evaluation:
+    """Evaluate the citations (dialect "rage") of replies to questions with a relevant passage."""
+    shown = [(question, [context for context in contexts if context.rank]) for question, contexts in questions]
+    held_out = [(question, contexts) for question, contexts in shown if any(mark_relevant(question, contexts))][:limit]
+    measures: list[MeanMetric] = [Citation(of, of, of=of) for of in ("precision", "recall", "valid")]
+
+    def compute_metrics(answers: Sequence[Answer]) -> Mapping[str, Interval | int]:
+        samples = []
+        for (question, contexts), answer in zip(held_out, answers, strict=True):
+            used = tuple(passage.passage_id for passage in answer.used)
+            prediction = Prediction(question.question_id, answer.text, answer.unknown, reply=answer.reply, used_ids=used)
+            samples.append(Sample(question, prediction, contexts))
+        return {"questions": len(samples), **evaluate([CitationF1OfMeans("f1", "f1"), *measures], samples)}
+
+    return mix.build_strategy(prompt, decoding), held_out, compute_metrics
