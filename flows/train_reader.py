@@ -3,7 +3,7 @@
 A training that starts with the reader of another one (`training.start`) runs that one first.
 
     python -m flows.train_reader
-    python -m flows.train_reader training=cite_sft_ppo prompt=rage_short
+    python -m flows.train_reader training=cite_sft_rewarded prompt=rage_short
     torchrun --nproc_per_node=4 -m flows.train_reader reader=folder reader.tuned=true training.settings.lora_rank=16
 """
 
@@ -155,6 +155,7 @@ def _train_on_rewards(
     """Train by reinforcement learning; return the number of prompts and the report."""
     from winnow.training.loop import count_optimizer_steps, fit
     from winnow.training.rollouts import RewardedTask
+    from winnow.training.trl_methods import TrlMethod
 
     mix: Any = build(training.mix)
     decoding = build(training.decoding)
@@ -163,8 +164,11 @@ def _train_on_rewards(
     train, dev = (_load_groups(project, training, mix, task, split) for split in (training.split, training.evaluation.split))
     settings = build(training.settings)
     method = build(training.method, base=base, task=task, decoding=decoding, device=str(training.settings.device))
-    with progress("training", count_optimizer_steps(len(train), settings, method.updates)) as advance:
-        report = fit(method, train, dev[: training.evaluation.limit], settings, out, log, advance)
+    if isinstance(method, TrlMethod):
+        report = method.fit(train, settings, out, log)
+    else:
+        with progress("training", count_optimizer_steps(len(train), settings, method.updates)) as advance:
+            report = fit(method, train, dev[: training.evaluation.limit], settings, out, log, advance)
     speed = f"{report.seconds:.0f} s, {report.tokens_per_second:.0f} tokens/s, {report.peak_memory / 1e9:.1f} GB"
     values = {
         f"train_{name}": float(getattr(report, name)) for name in ("steps", "seconds", "tokens_per_second", "peak_memory")

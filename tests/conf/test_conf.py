@@ -49,7 +49,7 @@ def _objects(cfg: DictConfig, target: str) -> dict[str, object]:
         "ReRag": {"estimator": None},
         "RelevanceRegression": {"estimator": None},
         "Rag": {"generator": None},
-        "Ppo": {"base": "somewhere", "task": None},
+        **{name: {"base": "somewhere", "task": None} for name in ("Ppo", "Grpo", "Rloo")},
         "Fid": {"generator": None},
     }
     return learners.get(name, {})

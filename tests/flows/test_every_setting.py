@@ -27,6 +27,7 @@ NO_RESULT = {
     "facts": "has an artifact and a key of its own",
     "grid": "expands into cells, each with its own key",
     "hydra": "how Hydra runs",
+    "method": "a training on rewards has it in its settings (a test of its own)",
     "metric": "computed from stored predictions when they are read",
     "paths": "where artifacts are",
     "prices": "computed from stored usage when it is read",
@@ -236,3 +237,13 @@ def test_the_scale_of_relevance_is_part_of_the_keys_of_what_uses_it() -> None:
     before = keys(other)
     other.estimator.relevance_scale = "tanh"
     assert keys(other)["sweep"] != before["sweep"]
+
+
+def test_the_method_is_part_of_the_keys_of_trainings_on_rewards() -> None:
+    """And of no other."""
+    for training, is_part in (("cite_sft_rewarded", True), ("cite_rewarded", True), ("cite", False), ("sft", False)):
+        words = [f"training={training}", "prompt=rage_short", "reader=smollm2_tuned"]
+        first, other = (keys(compose([*words, f"method={name}"])) for name in ("ppo", "grpo"))
+        clipped = keys(compose([*words, "method.clip=0.3"]))
+        assert [first[stage] != other[stage] for stage in ("train_reader", "sweep")] == [is_part] * 2
+        assert [first[stage] != clipped[stage] for stage in ("train_reader", "sweep")] == [is_part] * 2

@@ -50,8 +50,8 @@ def _build_values_table(part: PaperPart, cells: Sequence[CellResult], seed: int)
             row += _format_comparison(cell, name, part.reported, seed)
         rows.append(row)
     rows += [
-        [f"{system} (others' result)", "", "", "", *_format_other_result(part.metrics[0], value, part.metrics)]
-        for system, value in part.other_systems.items()
+        [f"{system} (others' result)", "", "", "", *_format_other_result(values, part.metrics)]
+        for system, values in part.other_systems.items()
     ]
     titles = [metric.heading if (metric := cells[0].find_metric(name)) else name for name in part.metrics]
     columns = ["strategy", "k", "gold", "samples"]
@@ -81,9 +81,7 @@ def _format_comparison(cell: CellResult, name: str, reported: Sequence[ReportedV
     return [ours_text, paper.format(), f"{mean - min(max(mean, paper.low), paper.high):+.1f}"]
 
 
-def _format_other_result(metric: str, value: float, metrics: Sequence[str]) -> list[str]:
-    """Format another system's value of one metric for the three columns of each metric, of which the others are undefined."""
-    texts = []
-    for name in metrics:
-        texts += [UNDEFINED, f"{value:g}" if name == metric else UNDEFINED, UNDEFINED]
-    return texts
+def _format_other_result(values: Sequence[float], metrics: Sequence[str]) -> list[str]:
+    """Format another system's values of the first metrics for the three columns of each metric; the rest is undefined."""
+    printed = [f"{value:g}" for value in values] + [UNDEFINED] * (len(metrics) - len(values))
+    return [text for value in printed for text in (UNDEFINED, value, UNDEFINED)]

@@ -78,7 +78,7 @@ class PaperPart:
         metrics: Names of the metrics that the table or figure reports.
         reported: Values of the table or figure.
         differences: Differences between cells of the table or figure that the paper reports.
-        other_systems: First metric of other systems, by the name of the system.
+        other_systems: First metrics of other systems, by the name of the system.
         questions: Number of questions before and after the paper's closed-book filter, or empty if it is not reported.
         gold_only: Whether the table or figure covers only questions with a gold passage.
         flags: Contradictions within the paper, for a note above the table.
@@ -91,7 +91,7 @@ class PaperPart:
     metrics: Sequence[str]
     reported: Sequence[ReportedValue]
     differences: Sequence[ReportedDifference]
-    other_systems: Mapping[str, float]
+    other_systems: Mapping[str, Sequence[float]]
     questions: Sequence[int]
     gold_only: bool
     flags: Sequence[str] = ()
@@ -134,7 +134,8 @@ def load_paper_part(paper: str, part: str, dataset: str, model: str) -> PaperPar
         for row in entry.get("cells", ())
         if dataset in row
     ]
-    others = {system: values[dataset] for system, values in entry.get("others", {}).items() if values.get(dataset) is not None}
+    others = {system: row[dataset] for system, row in entry.get("others", {}).items() if row.get(dataset) is not None}
+    others = {system: value if isinstance(value, list) else [value] for system, value in others.items()}
     differences = [_parse_difference(row, dataset) for row in entry.get("differences", ()) if _is_reported(row, dataset)]
     differences += _compute_differences(metrics[0], rows) if "values" in entry else []
     questions = body.get("questions", {}).get(dataset, ())

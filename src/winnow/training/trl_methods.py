@@ -1,0 +1,203 @@
+"""GRPO and RLOO of a reader on the reward of its replies, by TRL: alternatives to PPO without a model of the return."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from winnow.artifacts.files import check_free_space
+from winnow.errors import ConfigError
+from winnow.modeling.loading import check_model, load_causal_lm, pick_device, render_chat, resolve_dtype
+from winnow.records import Decoding
+from winnow.training.adapters import add_adapters, save_merged
+from winnow.training.loop import Log, LoopReport
+from winnow.training.memory import measure_peak_memory
+
+if TYPE_CHECKING:
+    from winnow.training.groups import Group
+    from winnow.training.rollouts import RewardedTask
+    from winnow.training.settings import LoopSettings
+
+_REPORT_FILE = "training.json"
+_BYTES_PER_PARAMETER = 8
+
+
+@dataclass
+class TrlMethod:
+    """Base class of the methods of TRL that compare several replies to each question.
+
+    Args:
+        base: Name or folder of the reader to train.
+        task: Prompts and rewards.
+        decoding: Generation settings of the rollouts.
+        lora_rank: Rank of the adapters; without them, the reader is the reference model.
+        replies: Number of replies to each question that are compared.
+        passes: Number of passes over the replies of a batch.
+        clip: Largest change of a probability ratio that is rewarded.
+        kl_weight: Weight of the penalty on the divergence from the reference model.
+        quantize: "none" or, on a GPU, "4bit" (QLoRA).
+        device: "auto", "cpu" or "cuda".
+
+    """
+
+    config_name: ClassVar[str]
+    trainer_name: ClassVar[str]
+
+    base: str
+    task: RewardedTask
+    decoding: Decoding = Decoding(max_new_tokens=32, temperature=1.0)
+    lora_rank: int = 64
+    replies: int = 4
+    passes: int = 1
+    clip: float = 0.2
+    kl_weight: float = 0.05
+    quantize: str = "none"
+    device: str = "auto"
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for settings out of range."""
+        if min(self.lora_rank, self.passes) < 1 or self.replies < 2 or min(self.clip, self.kl_weight) < 0:
+            raise ConfigError(
+                "lora_rank and passes must be at least 1, replies at least 2, and clip and kl_weight at least 0; received "
+                f"{self.lora_rank}, {self.passes}, {self.replies}, {self.clip} and {self.kl_weight}."
+            )
+        if self.decoding.temperature <= 0:
+            raise ConfigError("Replies are sampled: set decoding.temperature above 0.")
+
+    def fit(self, train: Sequence[Group], settings: LoopSettings, out: Path, log: Log) -> LoopReport:
+        """Train the reader and save it with its adapters merged, in the folder `<out>/reader`.
+
+        The run resumes from the last checkpoint in the folder `<out>.checkpoints`. If `out` already contains a report, the
+        function returns this report without training.
+
+        Args:
+            train: Questions with their contexts.
+            settings: Settings of the training. A batch has `batch_questions` questions with all their replies.
+            out: Folder of the result, which is created when the run is complete.
+            log: Function that records metrics at an optimizer step.
+
+        """
+        import trl
+        from datasets import Dataset
+        from transformers.trainer_utils import get_last_checkpoint
+
+        report_file = out / _REPORT_FILE
+        if report_file.is_file():
+            return LoopReport(**json.loads(report_file.read_text()))
+        check_model(self.base)
+        lm = load_causal_lm(self.base, "bfloat16" if self.quantize != "none" else "float32", self.device, self.quantize)
+        check_free_space(out.parent, _BYTES_PER_PARAMETER * lm.model.num_parameters())
+        model = add_adapters(lm.model, self.lora_rank)
+        prompts = [self._build_prompt(lm.tokenizer, group) for group in train]
+        checkpoints = out.with_name(out.name + ".checkpoints")
+        trainer: Any = getattr(trl, self.trainer_name)(
+            model=model,
+            reward_funcs=self._build_reward(train),
+            args=getattr(trl, self.config_name)(**self._build_arguments(settings, checkpoints)),
+            train_dataset=Dataset.from_dict({"prompt": prompts, "group": list(range(len(train)))}),
+            processing_class=lm.tokenizer,
+            callbacks=[_build_callback(log)],
+        )
+        start_time = time.monotonic()
+        last_checkpoint = get_last_checkpoint(str(checkpoints)) if checkpoints.is_dir() else None  # type: ignore[no-untyped-call]
+        output = trainer.train(resume_from_checkpoint=last_checkpoint)
+        seconds = time.monotonic() - start_time
+        tokens = float(getattr(trainer.state, "num_input_tokens_seen", 0) or 0)
+        report = LoopReport(output.global_step, seconds, tokens / max(seconds, 1e-9), measure_peak_memory(), 1, [])
+        if trainer.is_world_process_zero():
+            partial_folder = out.with_name(out.name + ".partial")
+            shutil.rmtree(partial_folder, ignore_errors=True)
+            (partial_folder / "reader").mkdir(parents=True)
+            save_merged(trainer.accelerator.unwrap_model(model), self.base, partial_folder / "reader")
+            lm.tokenizer.save_pretrained(partial_folder / "reader")
+            (partial_folder / _REPORT_FILE).write_text(json.dumps(asdict(report)))
+            shutil.rmtree(out, ignore_errors=True)
+            partial_folder.rename(out)
+            shutil.rmtree(checkpoints, ignore_errors=True)
+        return report
+
+    def _build_prompt(self, tokenizer: Any, group: Group) -> str | list[dict[str, str]]:
+        """Return a prompt in TRL's form: messages, or the text of a model without a chat template."""
+        messages = self.task.build_prompt(group)
+        if tokenizer.chat_template is None:
+            return render_chat(tokenizer, messages)
+        return [{"role": message.role, "content": message.content} for message in messages]
+
+    def _build_reward(self, train: Sequence[Group]) -> Any:
+        """Return TRL's reward function, which also logs the other metrics of the task."""
+
+        def reward(completions: Sequence[Any], group: Sequence[int], log_metric: Any = None, **_: Any) -> list[float]:
+            texts = [text if isinstance(text, str) else text[0]["content"] for text in completions]
+            scores = [self.task.score(train[index], text.strip()) for index, text in zip(group, texts, strict=True)]
+            for name in scores[0] if log_metric is not None else ():
+                log_metric(name, sum(score[name] for score in scores) / len(scores))
+            return [score["reward"] for score in scores]
+
+        return reward
+
+    def _build_arguments(self, settings: LoopSettings, checkpoints: Path) -> Mapping[str, Any]:
+        """Return the settings by the names that both trainers share."""
+        device = pick_device(settings.device)
+        return {
+            "output_dir": str(checkpoints),
+            "per_device_train_batch_size": settings.batch_questions * self.replies,
+            "gradient_accumulation_steps": settings.accumulation,
+            "num_train_epochs": settings.epochs,
+            "learning_rate": settings.learning_rate,
+            "lr_scheduler_type": "constant_with_warmup",
+            "warmup_steps": settings.warmup_steps,
+            "weight_decay": settings.weight_decay,
+            "max_grad_norm": settings.max_grad_norm,
+            "num_generations": self.replies,
+            "num_iterations": self.passes,
+            "max_completion_length": self.decoding.max_new_tokens,
+            "temperature": self.decoding.temperature,
+            "top_p": self.decoding.top_p,
+            "epsilon": self.clip,
+            "beta": self.kl_weight,
+            "bf16": resolve_dtype(settings.precision, settings.device) == "bfloat16",
+            "use_cpu": device.type == "cpu",
+            "gradient_checkpointing": settings.gradient_checkpointing,
+            "save_steps": settings.save_steps,
+            "save_total_limit": 1,
+            "logging_steps": settings.logging_steps,
+            "seed": settings.seed,
+            "report_to": "none",
+            "disable_tqdm": True,
+            "dataloader_pin_memory": device.type == "cuda",
+        }
+
+
+@dataclass
+class Grpo(TrlMethod):
+    """Group relative policy optimization (Shao et al. 2024): a reply is compared with the other replies to its question."""
+
+    config_name: ClassVar[str] = "GRPOConfig"
+    trainer_name: ClassVar[str] = "GRPOTrainer"
+
+
+@dataclass
+class Rloo(TrlMethod):
+    """REINFORCE with a leave-one-out baseline (Ahmadian et al. 2024): the mean reward of the question's other replies."""
+
+    config_name: ClassVar[str] = "RLOOConfig"
+    trainer_name: ClassVar[str] = "RLOOTrainer"
+
+
+def _build_callback(log: Log) -> Any:
+    """Return a callback that passes TRL's numbers on, without the times."""
+    from transformers import TrainerCallback
+
+    class MetricsLogger(TrainerCallback):
+        def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002 (signature of Trainer)
+            logs = kwargs.get("logs") or {}
+            if state.is_world_process_zero:
+                values = {name: float(value) for name, value in logs.items() if isinstance(value, int | float)}
+                log({name.replace("/", "_"): value for name, value in values.items()}, state.global_step)
+
+    return MetricsLogger()

@@ -1,0 +1,57 @@
+"""GRPO and RLOO: TRL's trainers run on our prompts and rewards, and their reader loads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.training.test_ppo import GROUPS, PROMPT, SETTINGS, Broken, Emits, base
+from winnow.errors import ConfigError, WinnowError
+from winnow.modeling.loading import load_causal_lm
+from winnow.records import Decoding
+from winnow.strategies.cite import Cite
+from winnow.training.rollouts import RewardedTask
+from winnow.training.trl_methods import Grpo, Rloo, TrlMethod
+
+__all__ = ["base"]
+DECODING = Decoding(max_new_tokens=4, temperature=1.0)
+TASK = RewardedTask(Cite(PROMPT, DECODING), Emits("emits", "emits"))
+
+
+@pytest.mark.parametrize("method", [Grpo, Rloo])
+def test_two_updates(method: type[TrlMethod], base: str, tmp_path: Path) -> None:
+    """Rewards and losses are logged, the merged reader loads, and a second call gives the report again."""
+    logged: list[Mapping[str, float]] = []
+    learner = method(base, TASK, DECODING, lora_rank=4, replies=4, device="cpu")
+    settings = replace(SETTINGS, batch_questions=4)
+    report = learner.fit(GROUPS[:8], settings, tmp_path / "out", lambda values, _: logged.append(values))
+    assert report.steps == 2
+    assert any("reward" in row for row in logged)
+    assert any("loss" in row for row in logged)
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert load_causal_lm(str(tmp_path / "out/reader"), "float32", "cpu").model.num_parameters() > 0
+    assert json.loads((tmp_path / "out/training.json").read_text())["steps"] == 2
+    assert learner.fit(GROUPS[:8], settings, tmp_path / "out", lambda *_: None).seconds == report.seconds
+
+
+def test_a_reward_that_is_not_a_number_names_the_question(base: str, tmp_path: Path) -> None:
+    """As for PPO."""
+    task = replace(TASK, reward=Broken("broken", "broken"))
+    with pytest.raises(WinnowError, match="'q3' is nan"):
+        Grpo(base, task, DECODING, lora_rank=4, device="cpu").fit(
+            GROUPS[:8], replace(SETTINGS, batch_questions=8), tmp_path / "out", lambda *_: None
+        )
+    assert not (tmp_path / "out").exists()
+
+
+def test_settings_out_of_range(base: str) -> None:
+    """A single reply has nothing to be compared with."""
+    for wrong in ({"replies": 1}, {"lora_rank": 0}, {"kl_weight": -1.0}):
+        with pytest.raises(ConfigError, match="replies at least 2"):
+            Grpo(base, TASK, DECODING, **wrong)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="temperature"):
+        Rloo(base, TASK, Decoding())
