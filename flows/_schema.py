@@ -55,6 +55,8 @@ SETTINGS: Mapping[str, Any] = {
     "evaluate_evaluator.test": str,
     "evaluate_evaluator.limit": _CountOrNull,
     "evaluate_evaluator.alpha": Annotated[float, Ge(0)],
+    "export_maps.out": str,
+    "export_maps.split": str,
     "search.at": str,
     "thresholds.upper": float,
     "thresholds.lower": float,

@@ -1,0 +1,44 @@
+"""Write the maps of mixtures in RAGE's format: corpus, queries, and the relevant, irrelevant and seemingly relevant documents.
+
+The files can be read by RAGE's toolkit, and here by corpus=rage dataset=rage retriever=rage.
+
+    python -m flows.export_maps retriever=mixture export_maps.out=exports/maps
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from omegaconf import DictConfig
+
+from flows._artifacts import Project
+from flows._build import build
+from flows._entry import make_main
+from flows._summary import Summary
+from winnow.artifacts.tables import read_passages, read_questions
+from winnow.errors import ConfigError
+from winnow.formats.rage import write_rage_files
+from winnow.retrievers.mixture import Mixture
+
+
+def export_maps(configs: Sequence[DictConfig]) -> Summary:
+    """Write the maps of the questions of one split of each job, of which those without a relevant passage are left out."""
+    rows = []
+    for cfg in configs:
+        project, out = Project(cfg), Path(cfg.export_maps.out)
+        retriever = build(cfg.retriever.engine)
+        if not isinstance(retriever, Mixture):
+            raise ConfigError(
+                f"retriever={cfg.retriever.name} has no maps of relevant and irrelevant documents. Choose retriever=mixture."
+            )
+        questions = read_questions(project.questions_file, [cfg.export_maps.split])
+        found = retriever.maps.open(project.resolve_index().require()).find(questions)
+        maps = {question.question_id: one.documents for question, one in zip(questions, found, strict=True)}
+        kept = [question for question in questions if maps[question.question_id].relevant]
+        write_rage_files(out, kept, read_passages(project.corpus.require() / "passages.parquet"), maps)
+        rows.append({"folder": out, "questions": len(kept), "without a relevant document": len(questions) - len(kept)})
+    return Summary("Maps in RAGE's format", rows)
+
+
+main = make_main(export_maps)
+if __name__ == "__main__":
+    main()
