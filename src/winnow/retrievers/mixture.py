@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, get_args
 
 from winnow.artifacts.files import atomic_write
-from winnow.errors import ArtifactError, ConfigError, InputError
+from winnow.errors import ConfigError, InputError
 from winnow.formats.rage import RelevanceMap, read_maps
 from winnow.metrics.ranking import has_answer
 from winnow.protocols import PassageSource, Retriever, Searcher
@@ -212,7 +212,8 @@ class _PublishedReader:
 class Mixture:
     """A retriever whose ranking of a question is a shuffled mixture of the documents of its maps.
 
-    Irrelevant documents have no score, and seemingly relevant ones have one. Readers are not told; metrics are.
+    Irrelevant documents have no score, and seemingly relevant ones have one. Readers are not told; metrics are. A question has
+    fewer documents of a kind if its map has fewer, as if a common word is its answer, so that every neighbour holds it.
 
     Args:
         maps: Source of the maps.
@@ -279,20 +280,15 @@ class _MixtureSearcher:
             rng.shuffle(relevant)
         hits = [Hit(passage_id, maps.scores.get(passage_id)) for passage_id in relevant[: mixture.relevant]]
         seemingly = [doc for doc in documents.seemingly_relevant if doc not in documents.relevant]
-        drawn = _draw(rng, question, "seemingly_relevant", seemingly, mixture.seemingly_relevant)
+        drawn = _draw(rng, seemingly, mixture.seemingly_relevant)
         hits += [Hit(passage_id, maps.scores[passage_id]) for passage_id in drawn]
         taken = {*documents.relevant, *documents.seemingly_relevant}
         irrelevant = [doc for doc in documents.irrelevant if doc not in taken]
-        hits += [Hit(passage_id, None) for passage_id in _draw(rng, question, "irrelevant", irrelevant, mixture.irrelevant)]
+        hits += [Hit(passage_id, None) for passage_id in _draw(rng, irrelevant, mixture.irrelevant)]
         rng.shuffle(hits)
         return hits
 
 
-def _draw(rng: random.Random, question: Question, kind: str, available: Sequence[str], count: int) -> list[str]:
-    """Draw documents of one kind; raise ArtifactError if there are too few."""
-    if len(available) < count:
-        raise ArtifactError(
-            f"Question {question.question_id!r} has {len(available)} {kind.replace('_', ' ')} documents, but the mixture "
-            f"needs {count}. Lower retriever.engine.{kind}, or raise the numbers of the maps (retriever.engine.maps)."
-        )
-    return rng.sample(available, count)
+def _draw(rng: random.Random, available: Sequence[str], count: int) -> list[str]:
+    """Draw up to `count` documents."""
+    return rng.sample(available, min(count, len(available)))
