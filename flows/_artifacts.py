@@ -12,7 +12,7 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from flows._identity import PinnedAssets, slugify
+from flows._identity import PinnedAssets, divide_search_settings, slugify
 from winnow.artifacts.provenance import check_content, compute_key, is_done, read_content_digest, write_manifest
 from winnow.errors import MissingArtifactError
 
@@ -110,7 +110,8 @@ class Project:
         """Return the index of the corpus for a retriever, by default for the configured one."""
         node = self.cfg.retriever.engine if retriever is None else retriever
         name = str(node._target_).rpartition(".")[2].lower()
-        return self.resolve_artifact("index", "index", name, {"corpus": self.corpus.identity, "retriever": node})
+        built, _ = divide_search_settings(node)
+        return self.resolve_artifact("index", "index", name, {"corpus": self.corpus.identity, "retriever": built})
 
     def list_retrievers(self) -> list[DictConfig]:
         """Return the retrievers whose rankings are needed: those of contexts, labels and trainings."""
@@ -120,7 +121,7 @@ class Project:
         while training is not None:
             nodes.append(training.retriever)
             training = training.start
-        return list({self.resolve_index(node).key: node for node in nodes}.values())
+        return list({(self.resolve_index(node).key, str(divide_search_settings(node)[1])): node for node in nodes}.values())
 
     @cached_property
     def questions(self) -> Artifact:
@@ -146,6 +147,9 @@ class Project:
         index = self.resolve_index(retriever)
         name = f"{self.cfg.dataset.name}-{index.folder.name.partition('-')[0]}"
         inputs = {"index": index.identity, "questions": self.questions.identity, "depth": self.cfg.depth}
+        _, searched = divide_search_settings(self.cfg.retriever.engine if retriever is None else retriever)
+        if searched:
+            inputs["search"] = searched
         return self.resolve_artifact("retrieve", "retrieval", name, inputs)
 
     @cached_property

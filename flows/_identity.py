@@ -140,6 +140,28 @@ class PinnedAssets:
         return {**code, **{name: self.identify_settings(value) for name, value in plain.items()}, **nested}
 
 
+def divide_search_settings(node: Any) -> tuple[Any, dict[str, Any]]:
+    """Divide a retriever's settings into those of its index, and those that matter only for searches, by dotted name."""
+    settings = OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
+    if isinstance(settings, list):
+        divided = [divide_search_settings(item) for item in settings]
+        searched = {f"{n}.{name}": value for n, (_, inner) in enumerate(divided) for name, value in inner.items()}
+        return [built for built, _ in divided], searched
+    if not isinstance(settings, dict):
+        return settings, {}
+    target = settings.get("_target_")
+    search_only = getattr(import_component_class(str(target)), "search_only", ()) if target else ()
+    built: dict[str, Any] = {}
+    searched = {}
+    for name, value in {str(name): value for name, value in settings.items()}.items():
+        if name in search_only:
+            searched[name] = value
+        else:
+            built[name], inner = divide_search_settings(value)
+            searched |= {f"{name}.{key}": inner_value for key, inner_value in inner.items()}
+    return built, searched
+
+
 def iter_asset_nodes(node: Any) -> Iterator[DictConfig]:
     """Yield the settings of every asset in a configuration, at any depth."""
     if isinstance(node, DictConfig):

@@ -4,6 +4,7 @@ Stored results are reused only if the identity of the component that computed th
 identity unless the class of the component declares otherwise. A class may declare
 
 - `speed_only`: settings that change how fast it runs but not what it computes, each with the reason;
+- `search_only`: settings of a retriever that change what a search returns but not the index, so that indexes are shared;
 - `input_files`: settings that name files or folders, whose content is part of the identity. A setting within another one is
   written as "options.data_files". Names in lists and mappings are found too;
 - `model_paths`: settings that name models. A model is identified by the digest of its weights, or by its commit on the hub;

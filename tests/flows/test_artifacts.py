@@ -259,3 +259,25 @@ def test_dvc_runs_again_what_rests_on_a_training_if_the_seeds_change() -> None:
     trained = [name for name in stages if 'seeds="each"' in (ROOT / "flows" / f"{name}.py").read_text()]
     assert sorted(trained) == ["calls", "closed_book", "report", "score", "sweep", "train_reader"]
     assert all("seeds" in stages[name]["params"] for name in trained)
+
+
+def test_mixtures_of_the_same_maps_share_an_index() -> None:
+    """What only a search reads is part of the rankings' key, and of no index; an encoder is part of both."""
+
+    def keys(*words: str) -> tuple[str, str]:
+        project = Project(compose([*words, "retriever=mixture"]))
+        return project.resolve_index().key, project.rankings.key
+
+    index, rankings = keys()
+    for word in (
+        "retriever.engine.relevant=2", "retriever.engine.seed=1", "retriever.engine.maps.neighbours=5",
+        "retriever.engine.maps.exclude_answers=none",
+    ):  # fmt: skip
+        assert keys(word)[0] == index
+        assert keys(word)[1] != rankings
+    for word in ("encoder.model.max_length=128", "retriever.engine.maps.retriever.index_factory=HNSW32"):
+        assert keys(word)[0] != index
+        assert keys(word)[1] != rankings
+    project = Project(compose(["retriever=mixture", "training=cite", "reader=smollm2_tuned"]))
+    assert len(project.list_retrievers()) == 3
+    assert len({project.resolve_index(node).key for node in project.list_retrievers()}) == 2

@@ -76,6 +76,7 @@ class NeighbourMaps:
     """
 
     revision: ClassVar[int] = 1
+    search_only: ClassVar[tuple[str, ...]] = ("neighbours", "irrelevant", "depth", "exclude_answers", "seed")
 
     retriever: Retriever
     neighbours: int = 10
@@ -226,6 +227,7 @@ class Mixture:
     """
 
     revision: ClassVar[int] = 1
+    search_only: ClassVar[tuple[str, ...]] = ("relevant", "irrelevant", "seemingly_relevant", "seed")
 
     maps: MapSource
     relevant: int = 3

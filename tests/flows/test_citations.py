@@ -1,0 +1,99 @@
+"""Citations through the flows, on the small world: mixtures, a reader taught and rewarded, reports, and RAGE's files."""
+
+import re
+from pathlib import Path
+
+import pytest
+from conftest import Run, overrides
+
+from winnow.artifacts.tables import read_predictions
+from winnow.formats.rage import read_maps
+
+SETTINGS = [
+    "retriever=mixture_small", "prompt=rage_short", "strategy=cite_short", "k=4", "answerable.required=[train,dev,test]",
+    "sweep.closed_book_filter=false", "decoding.max_new_tokens=6", "reader.tuned=true",
+    "metric=[citation_f1,citation_f1_paper,citation_f1_strict,citation_precision,cited_irrelevant,cited_seemingly,uncited,words]",
+    "breakdown=relevant_position",
+]  # fmt: skip
+SFT = ["training.mix.examples=6", "training.settings.precision=float32"]
+
+
+def words(world: Path, *more: str) -> list[str]:
+    """The settings of the small world, without those of another training."""
+    kept = [word for word in overrides(world) if not word.startswith("training.")]
+    return [*kept, *SETTINGS, *more]
+
+
+@pytest.mark.slow
+def test_readers_are_scored_taught_and_rewarded(run: Run, world: Path, tmp_path: Path) -> None:
+    """From the corpus to the report, with the reader as it is, taught and rewarded; the second run does nothing."""
+    for stage in ("corpus", "index", "questions", "retrieve"):
+        run(stage, *words(world, "training=cite", *SFT), small=False)
+    rewarded = [
+        "training=cite_sft_rewarded", "training.start.mix.examples=6", "training.start.settings.precision=float32",
+        "training.mix.examples=4", "training.settings.batch_questions=2", "training.settings.precision=float32",
+        "method.lora_rank=2", "training.evaluation.limit=2", "training.start.evaluation.limit=2",
+    ]  # fmt: skip
+    trained = run("train_reader", *words(world, *rewarded), small=False).stdout
+    assert len(re.findall(r"\bbase\b", trained)) == 2
+    assert "prompts" in trained
+    assert "finished already" in run("train_reader", *words(world, *rewarded), small=False).stdout
+    grpo = run("train_reader", *words(world, *rewarded, "method=grpo", "method.replies=2"), small=False).stdout
+    assert "finished already" in grpo
+    assert "prompts" in grpo
+    cells = words(world, "grid={strategy:[cite_short,cite_randomly],training:[none,cite]}")
+    run("train_reader", *words(world, "training=cite"), small=False)
+    first = run("sweep", *cells, small=False).stdout
+    assert "cite_randomly" in first
+    assert "Every cell was finished already" in run("sweep", *cells, small=False).stdout
+    run("report", *cells, small=False)
+    report = (tmp_path / "reports/sweep/report.md").read_text()
+    for title in (
+        "citation F1 (rage)",
+        "citation F1 (paper)",
+        "citation F1 (strict)",
+        "cited irrelevant",
+        "training=none",
+        "of 4",
+    ):
+        assert title in report
+    folders = [path.parent for path in (tmp_path / "data/predictions").rglob("predictions.parquet")]
+    names = sorted(folder.name.partition("-")[0] for folder in folders)
+    assert names == ["cite_randomly", "cite_short", "cite_short"]
+    shown = {
+        tuple((p.question_id, p.passage_ids) for p in read_predictions(folder / "predictions.parquet")) for folder in folders
+    }
+    assert len(shown) == 1
+
+
+@pytest.mark.slow
+def test_maps_are_exported_and_read_back(run: Run, world: Path, tmp_path: Path) -> None:
+    """The same documents of each kind, from RAGE's files in place of the encoder; another retriever has no maps."""
+    for stage in ("corpus", "index", "questions", "retrieve"):
+        run(stage, *words(world, "reader.tuned=false"), small=False)
+    run("export_maps", *words(world, "reader.tuned=false", "export_maps.out=maps"), small=False)
+    maps = read_maps(tmp_path / "maps")
+    assert maps
+    assert all(one.relevant and one.irrelevant and one.seemingly_relevant for one in maps.values())
+    published = [
+        word for word in words(world, "reader.tuned=false") if not word.startswith(("corpus", "dataset", "retriever"))
+    ]
+    published += [
+        "corpus=rage",
+        f"corpus.parser.path={tmp_path}/maps",
+        "dataset=rage",
+        "retriever=rage",
+        "k=9",
+        "sweep.limit=4",
+    ]
+    published += ["answerable.required=[]"]
+    for stage in ("corpus", "index", "questions", "retrieve", "sweep"):
+        run(stage, *published, small=False)
+    (folder,) = [path.parent for path in (tmp_path / "data/predictions").rglob("predictions.parquet")]
+    for prediction in read_predictions(folder / "predictions.parquet"):
+        one = maps[prediction.question_id]
+        documents = {*one.relevant, *one.irrelevant, *one.seemingly_relevant}
+        assert set(prediction.passage_ids) <= documents
+        assert set(prediction.passage_ids) & set(one.relevant)
+    refused = run("export_maps", *words(world, "retriever=bm25", "reader.tuned=false"), small=False, check=False)
+    assert "Choose retriever=mixture" in refused.stderr
