@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -181,6 +185,32 @@ def test_a_run_that_was_killed_goes_on(base: str, tmp_path: Path, monkeypatch: p
     assert resumed.kl.weight == whole.kl.weight != 0.1
     weights, expected = (load_file(tmp_path / name / "reader/model.safetensors") for name in ("cut", "whole"))
     assert all(torch.equal(weights[name], expected[name]) for name in expected)
+
+
+def test_two_processes_take_the_same_updates(base: str, tmp_path: Path) -> None:
+    """Torchrun with two, of which each has its own replies: they stop together, and there is one reader."""
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import sys\nfrom pathlib import Path\nfrom tests.training.test_ppo import make_ppo, train\n"
+        "settings = {'accumulation': 2, 'batch_questions': 4, 'save_steps': 4}\n"
+        "train(make_ppo(sys.argv[1], passes=3, max_divergence=1e-3), Path(sys.argv[2]), 1, **settings)\n"
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc_per_node=2",
+        script,
+        base,
+        tmp_path / "out",
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2]), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    report = json.loads((tmp_path / "out/training.json").read_text())
+    assert report["steps"] == 6  # sixteen questions, eight a step, three passes
+    assert (tmp_path / "out/reader/model.safetensors").is_file()
 
 
 def test_a_large_step_ends_the_updates_on_a_batch(base: str, tmp_path: Path) -> None:
