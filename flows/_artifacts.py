@@ -113,16 +113,6 @@ class Project:
         built, _ = divide_search_settings(node)
         return self.resolve_artifact("index", "index", name, {"corpus": self.corpus.identity, "retriever": built})
 
-    def list_retrievers(self) -> list[DictConfig]:
-        """Return the retrievers whose rankings are needed: those of contexts, labels and trainings."""
-        cfg = self.cfg
-        nodes = [cfg.answerable.retriever, cfg.retriever.engine]
-        training = cfg.training if cfg.reader.get("tuned") else None
-        while training is not None:
-            nodes.append(training.retriever)
-            training = training.start
-        return list({(self.resolve_index(node).key, str(divide_search_settings(node)[1])): node for node in nodes}.values())
-
     @cached_property
     def questions(self) -> Artifact:
         """The questions with their splits and answerability labels."""

@@ -15,6 +15,7 @@ from hydra.utils import get_class
 from omegaconf import DictConfig, OmegaConf
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
+from typing_extensions import TypedDict
 
 from winnow.contexts.build import RankBy
 from winnow.errors import ConfigError, suggest_name
@@ -23,6 +24,15 @@ _Count = Annotated[int, Ge(1)]
 _CountOrNull = _Count | None
 _NonNegative = Annotated[int, Ge(0)]
 _Positive = Annotated[float, Gt(0)]
+
+
+class _Training(TypedDict):
+    """What the settings of a training have, by which a name in their place is refused."""
+
+    name: str
+    mix: dict[str, Any]
+    settings: dict[str, Any]
+
 
 SETTINGS: Mapping[str, Any] = {
     "k": _NonNegative,
@@ -65,6 +75,9 @@ SETTINGS: Mapping[str, Any] = {
     "artifact": str | None,
     "training.split": str,
     "training.seed": _NonNegative,
+    "training.mix": dict[str, Any] | None,
+    "training.start": _Training | None,
+    "training.metrics": list[dict[str, Any]],
     "training.evaluation.split": str,
     "training.evaluation.limit": _CountOrNull,
     "reader.tuned": bool,
@@ -118,6 +131,10 @@ SUFFIXES: Mapping[str, Any] = {
     "name": str,
     "tuned": bool,
     "base": str,
+    "start.split": str,
+    "start.seed": _NonNegative,
+    "start.evaluation.split": str,
+    "start.evaluation.limit": _CountOrNull,
     "asset.address": str,
     "asset.path": str,
     "asset.sha256": str,

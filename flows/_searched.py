@@ -4,6 +4,7 @@ from omegaconf import DictConfig
 
 from flows._artifacts import Project
 from flows._conf import copy_unresolved
+from flows._identity import divide_search_settings
 
 
 def resolve_searched_project(project: Project) -> Project:
@@ -19,3 +20,14 @@ def list_projects(cfg: DictConfig) -> list[Project]:
     """Return the project of a configuration and, if searches have a corpus of their own, that of the other corpus."""
     project = Project(cfg)
     return [project, resolve_searched_project(project)] if "corpus" in cfg.search else [project]
+
+
+def list_retrievers(project: Project) -> list[DictConfig]:
+    """Return the retrievers whose rankings a configuration needs: those of contexts, labels and trainings."""
+    cfg = project.cfg
+    nodes = [cfg.answerable.retriever, cfg.retriever.engine]
+    training = cfg.training if cfg.reader.get("tuned") else None
+    while training is not None:
+        nodes.append(training.retriever)
+        training = training.start
+    return list({(project.resolve_index(node).key, str(divide_search_settings(node)[1])): node for node in nodes}.values())

@@ -43,6 +43,7 @@ from flows._engines import (
 from flows._grid import expand_grid
 from flows._hub import use_recorded_commits
 from flows._overrides import check_overrides, load_params
+from flows._searched import list_retrievers
 from flows._seeds import expand_seeds
 from flows._summary import Summary, progress
 from flows._tracked import TRACKED, restore_artifacts
@@ -163,7 +164,7 @@ def _iter_artifacts(project: Project) -> Iterator[Artifact]:
     cfg = project.cfg
     yield project.corpus
     yield project.questions
-    for retriever in project.list_retrievers():
+    for retriever in list_retrievers(project):
         yield project.resolve_index(retriever)
         yield project.resolve_retrieval(retriever)
     yield resolve_closed_book_artifact(project)

@@ -11,7 +11,7 @@ from omegaconf import DictConfig
 
 from flows._build import build
 from flows._entry import make_main
-from flows._searched import list_projects
+from flows._searched import list_projects, list_retrievers
 from flows._summary import Summary, progress
 from winnow.artifacts.tables import read_passages
 
@@ -21,7 +21,7 @@ def index(configs: Sequence[DictConfig]) -> Summary:
     rows: dict[Path, dict[str, object]] = {}  # by folder, because both retrievers may be the same
     for project in [project for cfg in configs for project in list_projects(cfg)]:
         passages = project.corpus.require() / "passages.parquet"
-        for retriever in project.list_retrievers():
+        for retriever in list_retrievers(project):
             artifact = project.resolve_index(retriever)
             if artifact.folder in rows:
                 continue

@@ -16,6 +16,7 @@ from omegaconf import DictConfig
 from flows._artifacts import Artifact, Project
 from flows._build import build
 from flows._entry import make_main
+from flows._searched import list_retrievers
 from flows._summary import Summary, progress
 from flows._track import track
 from winnow.artifacts import contracts, parquet
@@ -39,7 +40,7 @@ def retrieve(configs: Sequence[DictConfig]) -> Summary:
     for cfg in configs:
         project = Project(cfg)
         questions = read_questions(project.questions_file)
-        for retriever in project.list_retrievers():
+        for retriever in list_retrievers(project):
             artifact = project.resolve_retrieval(retriever)
             is_new = not artifact.is_finished
             if is_new:

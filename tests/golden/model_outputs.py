@@ -189,6 +189,16 @@ def mixes(_: Path) -> Any:
     return [build_examples(ranked, mix, PROMPT.render, 3) for mix in settings]
 
 
+def citing(mix: Any) -> Any:
+    """The examples of a mix of citations, or its questions."""
+    ranked = [(question, contexts(question)) for question in QUESTIONS]
+    if hasattr(mix, "replies"):
+        mix = replace(mix, replies={question.question_id: "yes [1]" for question in QUESTIONS})
+    if hasattr(mix, "build_examples"):
+        return [mix.build_examples(ranked, PROMPT, 3)]
+    return [[question.question_id, len(shown)] for question, shown in mix.select_questions(ranked, 3)]
+
+
 def vectors(folder: Path) -> Any:
     model = encoder(folder)
     return [model.encode_queries(TEXTS[-3:]).tolist(), model.encode_passages(PASSAGES[:2]).tolist()]

@@ -18,6 +18,7 @@ from model_outputs import (
     REQUESTS,
     causal_lm,
     chat_reader,
+    citing,
     encoder,
     estimator,
     likelihoods,
@@ -129,6 +130,7 @@ from winnow.strategies.post_fusion import PostFusion
 from winnow.strategies.prompt import Prompt
 from winnow.strategies.self_rag.long_form import SelfRagLong
 from winnow.strategies.self_rag.short_form import SelfRag
+from winnow.training.citing import CitationMix, CitationPrompts, SyntheticCitations
 from winnow.training.evaluator import RelevanceRegression
 from winnow.training.examples import Mix
 from winnow.training.fid import Fid
@@ -209,6 +211,9 @@ GOLDENS = [
     Golden(ReRag, losses(re_rag), 0.05),
     Golden(RelevanceRegression, losses(regression), 0.05),
     Golden(Mix, mixes),
+    Golden(CitationMix, lambda _: citing(CitationMix(max_words=4))),
+    Golden(SyntheticCitations, lambda _: citing(SyntheticCitations())),
+    Golden(CitationPrompts, lambda _: citing(CitationPrompts())),
     metric(ExactMatch("m", "m"), ExactMatch("m", "m", dialect="crag")),
     metric(*(F1("m", "m", dialect=dialect) for dialect in get_args(Dialect))),
     metric(Accuracy("m", "m"), Accuracy("m", "m", dialect="crag")),

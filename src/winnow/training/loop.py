@@ -294,15 +294,10 @@ class _Loop:
         for update in range(self.method.updates):
             terms = self._update_weights(group_batches, batches)
             self.progress.step += 1
-            if self._agree_to_stop(terms):
+            if any(gather_object([self.method.should_stop(terms)])):  # all processes take the same updates
                 self.progress.step += self.method.updates - update - 1
                 break
         return terms
-
-    def _agree_to_stop(self, terms: Mapping[str, float]) -> bool:
-        """Return whether any process asks to stop, because all of them take the same updates."""
-        wish = self.method.should_stop(terms)
-        return any(gather_object([wish])) if self.processes.num_processes > 1 else wish
 
     def _update_weights(self, group_batches: Sequence[Sequence[Group]], batches: Sequence[Any]) -> dict[str, float]:
         """Take one optimizer step on the batches, each weighted by its number of questions; return the loss terms."""
