@@ -1,5 +1,6 @@
 """Resolves the artifacts that depend on model weights: trained readers, joint trainings and relevance scores."""
 
+from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig
@@ -92,6 +93,15 @@ def is_trained(cfg: DictConfig, reader: DictConfig) -> bool:
     return bool(reader.tuned) and cfg.training.mix is not None
 
 
+def list_trainings(cfg: DictConfig) -> list[DictConfig]:
+    """Return the configured training of a reader after those with whose readers it starts, the first one first."""
+    trainings, training = [], cfg.training
+    while training is not None:
+        trainings.append(training)
+        training = training.start
+    return trainings[::-1]
+
+
 def resolve_trained_reader(
     project: Project, reader: DictConfig, prompt: DictConfig, training: DictConfig | None = None
 ) -> Artifact:
@@ -135,9 +145,8 @@ def _identify_start(project: Project, reader: DictConfig, prompt: DictConfig, tr
     return project.pinned.identify_model(str(reader.base))
 
 
-def resolve_training_folder(artifact: Artifact, training: DictConfig) -> str:
-    """Return the folder of the weights of a finished training; raises MissingArtifactError if it has not finished."""
-    folder = artifact.require()
+def find_weights(folder: Path, training: DictConfig) -> str:
+    """Return the folder of the weights in the folder of a training's artifact."""
     return str(folder / "reader" if "method" in training else folder)
 
 
@@ -169,7 +178,7 @@ def resolve_reader_path(project: Project, reader: DictConfig, prompt: DictConfig
         return str(resolve_generator_training(project, reader).require() / "generator")
     if not is_trained(project.cfg, reader):
         return str(reader.base)
-    return resolve_training_folder(resolve_trained_reader(project, reader, prompt), project.cfg.training)
+    return find_weights(resolve_trained_reader(project, reader, prompt).require(), project.cfg.training)
 
 
 def resolve_estimator_path(project: Project) -> str:

@@ -5,6 +5,7 @@ from omegaconf import DictConfig
 from flows._artifacts import Project
 from flows._conf import copy_unresolved
 from flows._identity import divide_search_settings
+from flows._models import list_trainings
 
 
 def resolve_searched_project(project: Project) -> Project:
@@ -26,8 +27,5 @@ def list_retrievers(project: Project) -> list[DictConfig]:
     """Return the retrievers whose rankings a configuration needs: those of contexts, labels and trainings."""
     cfg = project.cfg
     nodes = [cfg.answerable.retriever, cfg.retriever.engine]
-    training = cfg.training if cfg.reader.get("tuned") else None
-    while training is not None:
-        nodes.append(training.retriever)
-        training = training.start
+    nodes += [training.retriever for training in list_trainings(cfg)] if cfg.reader.get("tuned") else []
     return list({(project.resolve_index(node).key, str(divide_search_settings(node)[1])): node for node in nodes}.values())

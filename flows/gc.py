@@ -173,10 +173,8 @@ def _iter_artifacts(project: Project) -> Iterator[Artifact]:
         if reader.get("joint"):
             yield _models.resolve_generator_training(project, reader)
         elif _models.is_trained(cfg, reader):
-            training = cfg.training
-            while training is not None:
+            for training in _models.list_trainings(cfg):
                 yield _models.resolve_trained_reader(project, reader, cfg.prompt, training)
-                training = training.start
     if needs_relevance(cfg) or "estimator" in cfg.strategy.get("engines", ()):
         yield _models.resolve_relevance(project)
         if cfg.estimator.get("trained"):

@@ -54,7 +54,7 @@ def train_reader(configs: Sequence[DictConfig]) -> Summary:
         if not _models.is_trained(cfg, cfg.reader):
             rows.append({"reader": cfg.reader.name, "": "reader.tuned is false or training=none: nothing to train"})
             continue
-        for training in _list_trainings(cfg):
+        for training in _models.list_trainings(cfg):
             artifact = _models.resolve_trained_reader(project, cfg.reader, cfg.prompt, training)
             artifact.folder.parent.mkdir(parents=True, exist_ok=True)
             folders.append(artifact.folder)
@@ -68,24 +68,14 @@ def train_reader(configs: Sequence[DictConfig]) -> Summary:
     return Summary("Reader on held-out questions, % [95 % interval]", rows, artifacts=folders)
 
 
-def _list_trainings(cfg: DictConfig) -> list[DictConfig]:
-    """Return the trainings of the configured reader, the first one first."""
-    trainings, training = [], cfg.training
-    while training is not None:
-        trainings.append(training)
-        training = training.start
-    return trainings[::-1]
-
-
 def _train(project: Project, artifact: Artifact, training: DictConfig) -> list[dict[str, Any]]:
     """Train a reader and return its rows of the summary. Under torchrun only the first process evaluates and logs."""
     cfg = project.cfg
     base = str(cfg.reader.base)
     check_model(base)
     if training.start is not None:
-        base = _models.resolve_training_folder(
-            _models.resolve_trained_reader(project, cfg.reader, cfg.prompt, training.start), training.start
-        )
+        start = _models.resolve_trained_reader(project, cfg.reader, cfg.prompt, training.start)
+        base = _models.find_weights(start.require(), training.start)
     prompt = open_prompt(project, cfg.prompt)
     train = _train_on_rewards if "method" in training else _train_on_replies
     if os.environ.get("RANK", "0") != "0":
@@ -98,7 +88,7 @@ def _train(project: Project, artifact: Artifact, training: DictConfig) -> list[d
     }
     with track(project, "train_reader", artifact, {"training": settings}) as run:
         num_examples, report = train(project, training, prompt, base, artifact.folder, run.log_metrics)
-        rows = _evaluate(project, training, base, _find_weights(artifact, training), prompt)
+        rows = _evaluate(project, training, base, _models.find_weights(artifact.folder, training), prompt)
         run.log_metrics(
             {
                 f"{row['model']}_{name}": value.mean
@@ -110,11 +100,6 @@ def _train(project: Project, artifact: Artifact, training: DictConfig) -> list[d
         run.log_metrics({name: value for name, value in report.items() if isinstance(value, float)})
     artifact.finish(num_examples)
     return [{**_format_intervals(row), "training": report["text"] if row["model"] == "tuned" else ""} for row in rows]
-
-
-def _find_weights(artifact: Artifact, training: DictConfig) -> str:
-    """Return the folder of the weights of a training whose artifact is not finished yet."""
-    return str(artifact.folder / "reader" if "method" in training else artifact.folder)
 
 
 def _train_on_replies(

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from winnow.modeling.loading import LanguageModel, load_causal_lm
+from winnow.modeling.loading import LanguageModel, check_model, load_causal_lm
 
 
 def add_adapters(model: Any, rank: int, new_token_ids: Sequence[int] = ()) -> Any:
@@ -36,6 +36,13 @@ def add_adapters(model: Any, rank: int, new_token_ids: Sequence[int] = ()) -> An
         trainable_token_indices={name: list(new_token_ids) for name in trained} if new_token_ids else None,
     )
     return get_peft_model(model, config)
+
+
+def load_with_adapters(base: str, rank: int, quantize: str, device: str) -> LanguageModel:
+    """Load a causal model with new adapters: in float32 or, if its weights have 4 bits, in bfloat16 beside these."""
+    check_model(base)
+    lm = load_causal_lm(base, "bfloat16" if quantize != "none" else "float32", device, quantize)
+    return LanguageModel(add_adapters(lm.model, rank), lm.tokenizer, lm.device)
 
 
 def save_merged(

@@ -14,146 +14,13 @@ from winnow.targets import select_targets
 from winnow.training.examples import Example, select_reply
 
 
-def draw_citable(
-    questions: Sequence[tuple[Question, Sequence[Context]]], count: int, seed: int
-) -> list[tuple[Question, list[Context]]]:
-    """Draw questions whose retrieved contexts include a relevant one, with these contexts in their order.
-
-    Args:
-        questions: Questions with their contexts.
-        count: Maximum number of questions to draw.
-        seed: Seed of the draw.
-
-    Raises:
-        ConfigError: If there is no such question.
-
-    """
-    selected = []
-    for question, contexts in questions:
-        shown = [context for context in contexts if context.rank]
-        if any(mark_relevant(question, shown)):
-            selected.append((question, shown))
-    if not selected:
-        raise ConfigError(
-            "No training question has a relevant passage among its contexts, so that there is nothing to cite. Check "
-            "training.rankings, the corpus and the training split."
-        )
-    random.Random(seed).shuffle(selected)
-    return selected[:count]
+def list_citable(questions: Sequence[tuple[Question, Sequence[Context]]]) -> list[tuple[Question, list[Context]]]:
+    """Return the questions whose retrieved contexts include a relevant one, with these contexts in their order."""
+    shown = [(question, [context for context in contexts if context.rank]) for question, contexts in questions]
+    return [(question, contexts) for question, contexts in shown if any(mark_relevant(question, contexts))]
 
 
-@dataclass(frozen=True, slots=True)
-class CitationMix:
-    """Training examples with replies from labels: the shortest answer in a relevant passage, and all relevant passages.
-
-    A reply is, for example, "Jane Austen [2][4]". A question without short answers, as in BEIR, has the citations alone.
-
-    Attributes:
-        examples: Maximum number of examples.
-        max_words: Number of words to which passages are cut, as in `Cite`.
-
-    """
-
-    revision: ClassVar[int] = 1
-    new_tokens: ClassVar[tuple[str, ...]] = ()
-    cites: ClassVar[bool] = True
-
-    examples: int = 450
-    max_words: int | None = None
-
-    def __post_init__(self) -> None:
-        """Raise ConfigError for no example."""
-        if self.examples < 1:
-            raise ConfigError(f"training.mix.examples must be at least 1; received {self.examples}.")
-
-    def build_strategy(self, prompt: Prompt, decoding: Decoding) -> Cite:
-        """Return the strategy whose prompts the examples have."""
-        return Cite(prompt, decoding, self.max_words)
-
-    def build_examples(
-        self, questions: Sequence[tuple[Question, Sequence[Context]]], prompt: Prompt, seed: int
-    ) -> list[Example]:
-        """Draw examples in random order.
-
-        Args:
-            questions: Training questions with their contexts in prompt order.
-            prompt: Templates of the prompt.
-            seed: Seed of the draw.
-
-        """
-        strategy = self.build_strategy(prompt, Decoding())
-        examples = []
-        for question, contexts in draw_citable(questions, self.examples, seed):
-            prepared = strategy.prepare(contexts)
-            numbers = [n for n, relevant in enumerate(mark_relevant(question, contexts), start=1) if relevant]
-            citations = "".join(f"[{number}]" for number in numbers)
-            has_answers = question.answers != (question.text,) and bool(select_targets(question))
-            answer = select_reply(question, prepared[numbers[0] - 1]) if has_answers else ""
-            reply = f"{answer} {citations}".strip()
-            examples.append(Example(f"{question.question_id}/cited", prompt.render(question, prepared), reply))
-        return examples
-
-
-@dataclass(frozen=True, slots=True)
-class SyntheticCitations:
-    """Training examples whose replies a stronger reader wrote (RAGE, section 4.2: GPT-3.5).
-
-    Attributes:
-        examples: Maximum number of examples.
-        max_words: Number of words to which passages are cut, as in `Cite`.
-        min_f1: Smallest citation F1 (dialect "rage") of a reply that is used, or None for all replies (RAGE).
-        replies: Replies of the stronger reader by question id.
-
-    """
-
-    revision: ClassVar[int] = 1
-    new_tokens: ClassVar[tuple[str, ...]] = ()
-    cites: ClassVar[bool] = True
-
-    examples: int = 3201
-    max_words: int | None = None
-    min_f1: float | None = None
-    replies: Mapping[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Raise ConfigError for settings out of range."""
-        if self.examples < 1 or not 0 <= (self.min_f1 or 0.0) <= 1:
-            raise ConfigError(
-                "training.mix.examples must be at least 1 and min_f1 in [0, 1] or null; received "
-                f"{self.examples} and {self.min_f1}."
-            )
-
-    def build_strategy(self, prompt: Prompt, decoding: Decoding) -> Cite:
-        """Return the strategy whose prompts the examples have."""
-        return Cite(prompt, decoding, self.max_words)
-
-    def select_questions(
-        self, questions: Sequence[tuple[Question, Sequence[Context]]], seed: int
-    ) -> list[tuple[Question, list[Context]]]:
-        """Draw the questions that the stronger reader answers."""
-        return draw_citable(questions, self.examples, seed)
-
-    def build_examples(
-        self, questions: Sequence[tuple[Question, Sequence[Context]]], prompt: Prompt, seed: int
-    ) -> list[Example]:
-        """Build examples from the replies, without empty ones and those below `min_f1`; ConfigError if none is left."""
-        strategy = self.build_strategy(prompt, Decoding())
-        examples = []
-        for question, contexts in self.select_questions(questions, seed):
-            reply = self.replies.get(question.question_id, "").strip()
-            quality = score_citations(reply, mark_relevant(question, contexts)).f1
-            if reply and (self.min_f1 is None or quality >= self.min_f1):
-                prepared = strategy.prepare(contexts)
-                examples.append(Example(f"{question.question_id}/synthetic", prompt.render(question, prepared), reply))
-        if not examples:
-            raise ConfigError(
-                f"None of {len(self.replies)} replies of the teacher can be used: they are empty or have a citation F1 below "
-                f"training.mix.min_f1={self.min_f1}. Lower it, or choose a stronger teacher."
-            )
-        return examples
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CitationPrompts:
     """Prompts of reinforcement learning, on whose replies a metric of citations is the reward.
 
@@ -182,9 +49,105 @@ class CitationPrompts:
     def select_questions(
         self, questions: Sequence[tuple[Question, Sequence[Context]]], seed: int
     ) -> list[tuple[Question, list[Context]]]:
-        """Draw the questions of the prompts."""
-        return draw_citable(questions, self.examples, seed)
+        """Draw questions that have a relevant context, in random order.
+
+        Args:
+            questions: Questions with their contexts in prompt order.
+            seed: Seed of the draw.
+
+        Raises:
+            ConfigError: If there is no such question.
+
+        """
+        selected = list_citable(questions)
+        if not selected:
+            raise ConfigError(
+                "No training question has a relevant passage among its contexts, so that there is nothing to cite. Check "
+                "training.rankings, the corpus and the training split."
+            )
+        random.Random(seed).shuffle(selected)
+        return selected[: self.examples]
 
 
-CitingMix = CitationMix | SyntheticCitations | CitationPrompts
-"""Examples or prompts of readers that cite."""
+@dataclass(frozen=True)
+class CitationMix(CitationPrompts):
+    """Training examples with replies from labels: the shortest answer in a relevant passage, and all relevant passages.
+
+    A reply is, for example, "Jane Austen [2][4]". A question without short answers, as in BEIR, has the citations alone.
+
+    Attributes:
+        examples: Maximum number of examples.
+        max_words: Number of words to which passages are cut, as in `Cite`.
+
+    """
+
+    revision: ClassVar[int] = 1
+
+    examples: int = 450
+
+    def build_examples(
+        self, questions: Sequence[tuple[Question, Sequence[Context]]], prompt: Prompt, seed: int
+    ) -> list[Example]:
+        """Draw examples in random order.
+
+        Args:
+            questions: Training questions with their contexts in prompt order.
+            prompt: Templates of the prompt.
+            seed: Seed of the draw.
+
+        """
+        strategy = self.build_strategy(prompt, Decoding())
+        examples = []
+        for question, contexts in self.select_questions(questions, seed):
+            prepared = strategy.prepare(contexts)
+            numbers = [n for n, relevant in enumerate(mark_relevant(question, contexts), start=1) if relevant]
+            citations = "".join(f"[{number}]" for number in numbers)
+            has_answers = question.answers != (question.text,) and bool(select_targets(question))
+            answer = select_reply(question, prepared[numbers[0] - 1]) if has_answers else ""
+            reply = f"{answer} {citations}".strip()
+            examples.append(Example(f"{question.question_id}/cited", prompt.render(question, prepared), reply))
+        return examples
+
+
+@dataclass(frozen=True)
+class SyntheticCitations(CitationPrompts):
+    """Training examples whose replies a stronger reader wrote (RAGE, section 4.2: GPT-3.5).
+
+    Attributes:
+        examples: Maximum number of examples.
+        max_words: Number of words to which passages are cut, as in `Cite`.
+        min_f1: Smallest citation F1 (dialect "rage") of a reply that is used, or None for all replies (RAGE).
+        replies: Replies of the stronger reader by question id.
+
+    """
+
+    revision: ClassVar[int] = 1
+
+    examples: int = 3201
+    min_f1: float | None = None
+    replies: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for settings out of range."""
+        super().__post_init__()
+        if not 0 <= (self.min_f1 or 0.0) <= 1:
+            raise ConfigError(f"training.mix.min_f1 must be in [0, 1] or null; received {self.min_f1}.")
+
+    def build_examples(
+        self, questions: Sequence[tuple[Question, Sequence[Context]]], prompt: Prompt, seed: int
+    ) -> list[Example]:
+        """Build examples from the replies, without empty ones and those below `min_f1`; ConfigError if none is left."""
+        strategy = self.build_strategy(prompt, Decoding())
+        examples = []
+        for question, contexts in self.select_questions(questions, seed):
+            reply = self.replies.get(question.question_id, "").strip()
+            quality = score_citations(reply, mark_relevant(question, contexts)).f1
+            if reply and (self.min_f1 is None or quality >= self.min_f1):
+                prepared = strategy.prepare(contexts)
+                examples.append(Example(f"{question.question_id}/synthetic", prompt.render(question, prepared), reply))
+        if not examples:
+            raise ConfigError(
+                f"None of {len(self.replies)} replies of the teacher can be used: they are empty or have a citation F1 below "
+                f"training.mix.min_f1={self.min_f1}. Lower it, or choose a stronger teacher."
+            )
+        return examples

@@ -3,15 +3,16 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from winnow.metrics.answer import exact_match
-from winnow.metrics.base import MeanMetric, Sample, evaluate
-from winnow.metrics.citation import Citation, CitationF1OfMeans, mark_relevant
+from winnow.metrics.base import MeanMetric, evaluate
+from winnow.metrics.citation import Citation, CitationF1OfMeans
 from winnow.metrics.intervals import Interval, compute_mean_interval
 from winnow.protocols import Strategy
-from winnow.records import Answer, Context, Decoding, Prediction, Question
+from winnow.records import Answer, Context, Decoding, Question
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.prompt import Prompt
-from winnow.training.citing import CitingMix
+from winnow.training.citing import CitationPrompts, list_citable
 from winnow.training.examples import ExampleMix
+from winnow.training.rollouts import build_sample
 
 RankedQuestions = Sequence[tuple[Question, Sequence[Context]]]
 """Questions with their contexts, best-ranked first."""
@@ -51,22 +52,17 @@ def evaluate_answers(
 
 def evaluate_citations(
     questions: RankedQuestions,
-    mix: CitingMix,
+    mix: CitationPrompts,
     prompt: Prompt,
     decoding: Decoding,
     limit: int | None,
 ) -> Evaluation:
     """Evaluate the citations (dialect "rage") of replies to questions with a relevant passage."""
-    shown = [(question, [context for context in contexts if context.rank]) for question, contexts in questions]
-    held_out = [(question, contexts) for question, contexts in shown if any(mark_relevant(question, contexts))][:limit]
+    held_out = list_citable(questions)[:limit]
     measures: list[MeanMetric] = [Citation(of, of, of=of) for of in ("precision", "recall", "valid")]
 
     def compute_metrics(answers: Sequence[Answer]) -> Mapping[str, Interval | int]:
-        samples = []
-        for (question, contexts), answer in zip(held_out, answers, strict=True):
-            used = tuple(passage.passage_id for passage in answer.used)
-            prediction = Prediction(question.question_id, answer.text, answer.unknown, reply=answer.reply, used_ids=used)
-            samples.append(Sample(question, prediction, contexts))
+        samples = [build_sample(*held_out[n], answer) for n, answer in enumerate(answers)]
         return {"questions": len(samples), **evaluate([CitationF1OfMeans("f1", "f1"), *measures], samples)}
 
     return mix.build_strategy(prompt, decoding), held_out, compute_metrics

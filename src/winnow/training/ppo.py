@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from winnow.errors import ConfigError
-from winnow.modeling.loading import LanguageModel, check_model, load_causal_lm
+from winnow.modeling.loading import LanguageModel
 from winnow.modeling.pair_inputs import group_by_token_budget, pad_rows
 from winnow.records import Decoding
-from winnow.training.adapters import add_adapters, save_merged
+from winnow.training.adapters import load_with_adapters, save_merged
 from winnow.training.chunks import Chunk
 from winnow.training.method import Method
 from winnow.training.policy_gradient import (
@@ -146,9 +146,7 @@ class Ppo(Method[Rollouts]):
     @cached_property
     def policy(self) -> LanguageModel:
         """The reader with its adapters."""
-        check_model(self.base)
-        lm = load_causal_lm(self.base, "bfloat16" if self.quantize != "none" else "float32", self.device, self.quantize)
-        return LanguageModel(add_adapters(lm.model, self.lora_rank), lm.tokenizer, lm.device)
+        return load_with_adapters(self.base, self.lora_rank, self.quantize, self.device)
 
     @cached_property
     def value_head(self) -> torch.nn.Linear:

@@ -12,7 +12,7 @@ from winnow.metrics.base import MeanMetric, Sample
 from winnow.modeling.loading import LanguageModel, render_chat
 from winnow.modeling.pair_inputs import pad_rows
 from winnow.protocols import Strategy
-from winnow.records import Answer, Generate, Generation, Message, Plan, Prediction
+from winnow.records import Answer, Context, Generate, Generation, Message, Plan, Prediction, Question
 from winnow.training.groups import Group
 
 if TYPE_CHECKING:
@@ -49,12 +49,7 @@ class RewardedTask:
             answer: Answer = stop.value
         else:
             raise ConfigError(f"{type(self.strategy).__name__} makes several requests, and rewards are of one reply each.")
-        used = tuple(passage.passage_id for passage in answer.used)
-        placed = tuple(context.passage.passage_id for context in group.contexts)
-        prediction = Prediction(
-            group.question.question_id, answer.text, answer.unknown, reply=answer.reply, passage_ids=placed, used_ids=used
-        )
-        return Sample(group.question, prediction, group.contexts, ranking=group.contexts)
+        return build_sample(group.question, group.contexts, answer)
 
     def has_reward(self, group: Group) -> bool:
         """Return whether reward and metrics are defined for a question; those of citations need a relevant passage."""
@@ -79,6 +74,16 @@ class RewardedTask:
                 )
             scores[name] = float(value)
         return scores
+
+
+def build_sample(question: Question, contexts: Sequence[Context], answer: Answer) -> Sample:
+    """Return the sample that metrics read of an answer to a question from its contexts."""
+    used = tuple(passage.passage_id for passage in answer.used)
+    placed = tuple(context.passage.passage_id for context in contexts)
+    prediction = Prediction(
+        question.question_id, answer.text, answer.unknown, reply=answer.reply, passage_ids=placed, used_ids=used
+    )
+    return Sample(question, prediction, contexts, ranking=contexts)
 
 
 def _start(plan: Plan[Answer]) -> tuple[Plan[Answer], Generate]:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from winnow.artifacts.files import check_free_space
 from winnow.errors import ConfigError
-from winnow.modeling.loading import check_model, load_causal_lm, pick_device, render_chat, resolve_dtype
+from winnow.modeling.loading import pick_device, render_chat, resolve_dtype
 from winnow.records import Decoding
-from winnow.training.adapters import add_adapters, save_merged
+from winnow.training.adapters import load_with_adapters, save_merged
 from winnow.training.loop import Log, LoopReport
 from winnow.training.memory import measure_peak_memory
 
@@ -89,10 +89,9 @@ class TrlMethod:
         report_file = out / _REPORT_FILE
         if report_file.is_file():
             return LoopReport(**json.loads(report_file.read_text()))
-        check_model(self.base)
-        lm = load_causal_lm(self.base, "bfloat16" if self.quantize != "none" else "float32", self.device, self.quantize)
-        check_free_space(out.parent, _BYTES_PER_PARAMETER * lm.model.num_parameters())
-        model = add_adapters(lm.model, self.lora_rank)
+        lm = load_with_adapters(self.base, self.lora_rank, self.quantize, self.device)
+        model: Any = lm.model
+        check_free_space(out.parent, _BYTES_PER_PARAMETER * model.num_parameters())
         prompts = [self._build_prompt(lm.tokenizer, group) for group in train]
         checkpoints = out.with_name(out.name + ".checkpoints")
         trainer: Any = getattr(trl, self.trainer_name)(
