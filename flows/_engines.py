@@ -1,6 +1,6 @@
 """Opens the engines of a configuration by role, and runs jobs through them with a progress bar.
 
-A role is the part that an engine plays in a strategy: reader, rewriter, judge, verifier, estimator or search.
+A role is the part that an engine plays in a strategy: reader, rewriter, judge, verifier, estimator, nli or search.
 """
 
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ EVALUATED = "evaluated"
 _MAX_RENDERED = 100
 """Number of plans in which a dry run looks for the first prompt of each role."""
 ROLES = ("reader", "rewriter", "judge", "verifier")
-"""Roles that a language model fills. The roles "estimator" and "search" have components of their own."""
+"""Roles that a language model fills. The roles "estimator", "nli" and "search" have components of their own."""
 
 
 def resolve_engine_spec(project: Project, role: Role) -> EngineSpec:
@@ -52,13 +52,30 @@ def resolve_engine_spec(project: Project, role: Role) -> EngineSpec:
     """
     if role == "estimator":
         identity = compute_estimator_identity(project)
-        return EngineSpec(role, identity, lambda _: _estimator_engine(project, identity))
+        return EngineSpec(role, identity, lambda _: _open_estimator_engine(open_estimator(project), identity))
     if role == "search":
         return resolve_search_spec(project)
+    if role == "nli":
+        return _resolve_nli_spec(project)
     if role not in ROLES:
-        raise ConfigError(f"engines: there is no role {role!r}; the roles are {', '.join((*ROLES, 'estimator', 'search'))}.")
+        raise ConfigError(
+            f"engines: there is no role {role!r}; the roles are {', '.join((*ROLES, 'estimator', 'nli', 'search'))}."
+        )
     node = project.cfg.get(role) or project.cfg.reader
     return resolve_reader_spec(project, node, project.cfg.prompt, role)
+
+
+def _resolve_nli_spec(project: Project) -> EngineSpec:
+    """Resolve how to open the model of entailment, an estimator that is read as it is."""
+    node = project.cfg.get("nli")
+    if node is None or node.get("trained") or "base" not in node:
+        raise ConfigError(
+            "A metric needs a model of entailment. Choose estimator@nli=nli (a classifier) or estimator@nli=nli_t5, and "
+            f"nli.base=FOLDER or a name on the hub; received nli={'null' if node is None else node.name}."
+        )
+    base = str(node.base)
+    identity = _compute_estimator_identity(project, node, project.pinned.identify_model(base))
+    return EngineSpec("nli", identity, lambda _: _open_estimator_engine(build(node.engine, path=base), identity))
 
 
 def resolve_search_spec(project: Project) -> EngineSpec:
@@ -123,10 +140,11 @@ def find_price(cfg: DictConfig, reader: DictConfig) -> Price:
 
 def compute_estimator_identity(project: Project) -> str:
     """Compute the identity under which the ledger stores the results of the estimator."""
-    cfg = project.cfg.estimator
-    return (
-        f"{cfg.name}@{compute_key(project.pinned.identify_settings(cfg.engine), _models.identify_estimator_weights(project))}"
-    )
+    return _compute_estimator_identity(project, project.cfg.estimator, _models.identify_estimator_weights(project))
+
+
+def _compute_estimator_identity(project: Project, node: DictConfig, weights: str) -> str:
+    return f"{node.name}@{compute_key(project.pinned.identify_settings(node.engine), weights)}"
 
 
 def open_estimator(project: Project) -> Estimator:
@@ -137,10 +155,10 @@ def open_estimator(project: Project) -> Estimator:
     return estimator
 
 
-def _estimator_engine(project: Project, identity: str) -> Engine:
+def _open_estimator_engine(estimator: Estimator, identity: str) -> Engine:
     from winnow.estimators.engine import EstimatorEngine
 
-    return EstimatorEngine(open_estimator(project), identity)
+    return EstimatorEngine(estimator, identity)
 
 
 def _open_web_search(settings: DictConfig, identity: str, *, check: bool) -> Engine:

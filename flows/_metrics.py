@@ -20,7 +20,7 @@ from winnow.metrics.breakdowns import Breakdown
 from winnow.metrics.intervals import UNDEFINED
 from winnow.reports.cells import CellResult
 from winnow.sweeps.samples import build_judge_jobs, collect_judged_rows, read_samples
-from winnow.sweeps.spec import CellSpec
+from winnow.sweeps.spec import CellSpec, EngineSpec
 
 
 def build_metrics(cfg: DictConfig) -> list[Metric]:
@@ -95,12 +95,18 @@ Judged = Mapping[str, Mapping[str, Sequence[Row | None]]]
 """Rows of judged metrics by the key of the cell and the name of the metric."""
 
 
+def resolve_judge_specs(project: Project, metrics: Sequence[Metric]) -> list[EngineSpec]:
+    """Resolve how to open the engine of each role that judged metrics ask."""
+    judged = [metric for metric in metrics if isinstance(metric, JudgedMetric)]
+    return [resolve_engine_spec(project, role) for role in dict.fromkeys(role for metric in judged for role in metric.roles)]
+
+
 def _judge(cfg: DictConfig, metrics: Sequence[Metric], samples: Mapping[str, Sequence[Sample]]) -> Judged:
     """Run the calls of the judged metrics and return their rows."""
     total = len(build_judge_jobs(metrics, samples))
     if not total:
         return {}
-    specs = [resolve_engine_spec(Project(cfg), "judge")]
+    specs = resolve_judge_specs(Project(cfg), metrics)
     with open_ledger(cfg) as ledger:
         outcomes = iter_outcomes(
             lambda: open_engines(specs), ledger, lambda: build_judge_jobs(metrics, samples), total, "judging answers"
@@ -110,7 +116,6 @@ def _judge(cfg: DictConfig, metrics: Sequence[Metric], samples: Mapping[str, Seq
 
 def compute_metrics_digest(cfg: DictConfig) -> str:
     """Compute a digest of the metrics, the prices and the judge, so that an MLflow run is updated if one of them changes."""
-    uses_judge = any(isinstance(metric, JudgedMetric) for metric in build_metrics(cfg))
     prices = OmegaConf.to_container(cfg.prices, resolve=True)
-    judge_key = resolve_engine_spec(Project(cfg), "judge").key if uses_judge else ""
-    return compute_key(PinnedAssets.from_config(cfg).identify_settings(cfg.metric), prices, judge_key)
+    judges = [spec.key for spec in resolve_judge_specs(Project(cfg), build_metrics(cfg))]
+    return compute_key(PinnedAssets.from_config(cfg).identify_settings(cfg.metric), prices, *(judges or [""]))

@@ -84,6 +84,7 @@ SETTINGS: Mapping[str, Any] = {
     "reader.base": str,
     "reader.program": str,
     "estimator.trained": bool,
+    "nli.trained": bool,
     "estimator.base": str,
     "estimator.relevance_scale": Literal["tanh", "none"],
     "strategy.uses_passages": bool,

@@ -12,9 +12,9 @@ from omegaconf import DictConfig
 
 from flows._artifacts import Artifact, Project
 from flows._cells import require_finished, resolve_cells
-from flows._engines import identify_engines, open_engines, open_ledger, resolve_engine_spec
+from flows._engines import identify_engines, open_engines, open_ledger
 from flows._entry import make_main
-from flows._metrics import build_metrics
+from flows._metrics import build_metrics, resolve_judge_specs
 from flows._summary import Summary, progress
 from flows._tracked import CALLS
 from winnow.artifacts.provenance import read_content_digest
@@ -56,11 +56,12 @@ def calls(configs: Sequence[DictConfig]) -> Summary:
 def resolve_calls_artifact(cfg: DictConfig, specs: Sequence[CellSpec]) -> Artifact:
     """Return the artifact with the exported calls of finished cells."""
     project = Project(cfg)
-    judged = [metric.name for metric in build_metrics(cfg) if isinstance(metric, JudgedMetric)]
+    metrics = build_metrics(cfg)
+    judged = [metric.name for metric in metrics if isinstance(metric, JudgedMetric)]
     inputs = {
         "cells": {spec.key: read_content_digest(spec.folder) for spec in specs},
         "judged": {name: cfg.metric[name] for name in judged},
-        "judge": resolve_engine_spec(project, "judge").key if judged else None,
+        "judges": [spec.key for spec in resolve_judge_specs(project, metrics)],
     }
     return project.resolve_artifact("calls", "calls", str(cfg.sweep.name), inputs)
 
@@ -91,7 +92,7 @@ def _iter_plans(cfg: DictConfig, specs: Sequence[CellSpec]) -> Iterator[tuple[Pl
         yield from ((job.plan, identities) for job in iter_jobs([cell]))
     metrics = [metric for metric in build_metrics(cfg) if isinstance(metric, JudgedMetric)]
     if metrics:
-        judge = identify_engines(open_engines([resolve_engine_spec(Project(cfg), "judge")], check=False))
+        judge = identify_engines(open_engines(resolve_judge_specs(Project(cfg), metrics), check=False))
         samples = {spec.key: read_samples(spec, collect_inputs(metrics)) for spec in specs}
         yield from ((job.plan, judge) for job in build_judge_jobs(metrics, samples))
 

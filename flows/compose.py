@@ -24,7 +24,7 @@ from winnow.errors import ConfigError, WinnowError
 
 OVERRIDES, PARAMS = Path("overrides.yaml"), Path("params.yaml")
 _HEADER = "# Made from conf/ and overrides.yaml by `python -m flows.compose`; do not edit.\n"
-_OPTIONAL = ("rewriter", "judge", "verifier", "generator", "breakdown")
+_OPTIONAL = ("rewriter", "judge", "verifier", "nli", "generator", "breakdown")
 """Groups that the settings lack if no option is chosen; params.yaml has them in any case."""
 _DIGEST = "# Digest: "
 """Start of the line with the digest of the settings, by which an edited file is recognised."""

@@ -35,6 +35,7 @@ from winnow.prices import Price
 from winnow.protocols import Engines, build_engine_map
 from winnow.records import Answer, Context, Question
 from winnow.strategies.prompt import Prompt
+from winnow.training.citing import list_citable
 from winnow.training.evaluation import evaluate_answers, evaluate_citations
 
 Log = Callable[[Mapping[str, float], int], None]
@@ -116,7 +117,13 @@ def _train_on_replies(
     report = fine_tune(base, examples, build(training.settings), out, log, mix.new_tokens)
     speed = f"{report.seconds:.0f} s, {report.tokens_per_second:.0f} tokens/s, {report.peak_memory / 1e9:.1f} GB"
     values = {f"train_{name}": float(value) for name, value in asdict(report).items()}
-    return len(examples), {**values, "text": f"{len(examples)} examples, {speed}, {report.skipped} pairs too long"}
+    number = _format_number(len(examples), "examples", list_citable(ranked) if mix.cites else None)
+    return len(examples), {**values, "text": f"{number}, {speed}, {report.skipped} pairs too long"}
+
+
+def _format_number(number: int, unit: str, citable: Sequence[Any] | None) -> str:
+    """Format how many examples or prompts were used and, for citations, how many questions there are that have any."""
+    return f"{number} {unit}" + ("" if citable is None else f" of {len(citable)} questions with a relevant document")
 
 
 def _ask_teacher(
@@ -146,7 +153,10 @@ def _train_on_rewards(
     decoding = build(training.decoding)
     metrics = [build(node) for node in training.metrics]
     task = RewardedTask(mix.build_strategy(prompt, decoding), build(training.reward), metrics)
-    train, dev = (_load_groups(project, training, mix, task, split) for split in (training.split, training.evaluation.split))
+    ranked, held_out = (
+        _load_ranked_questions(project, training, split) for split in (training.split, training.evaluation.split)
+    )
+    train, dev = (_build_groups(questions, mix, training.seed, task) for questions in (ranked, held_out))
     settings = build(training.settings)
     method = build(training.method, base=base, task=task, decoding=decoding, device=str(training.settings.device))
     if isinstance(method, TrlMethod):
@@ -158,14 +168,15 @@ def _train_on_rewards(
     values = {
         f"train_{name}": float(getattr(report, name)) for name in ("steps", "seconds", "tokens_per_second", "peak_memory")
     }
-    return len(train), {**values, "text": f"{len(train)} prompts, {report.steps} steps, {speed}"}
+    number = _format_number(len(train), "prompts", list_citable(ranked))
+    return len(train), {**values, "text": f"{number}, {report.steps} steps, {speed}"}
 
 
-def _load_groups(project: Project, training: DictConfig, mix: Any, task: Any, split: str) -> list[Any]:
-    """Load the prompts of a split as groups, without those for whose replies no reward is defined."""
+def _build_groups(ranked: Sequence[tuple[Question, Sequence[Context]]], mix: Any, seed: int, task: Any) -> list[Any]:
+    """Build the prompts of a mix as groups, without those for whose replies no reward is defined."""
     from winnow.training.groups import Group
 
-    chosen = mix.select_questions(_load_ranked_questions(project, training, split), training.seed)
+    chosen = mix.select_questions(ranked, seed)
     return [group for group in (Group(question, tuple(contexts)) for question, contexts in chosen) if task.has_reward(group)]
 
 

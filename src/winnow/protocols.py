@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from winnow.records import Answer, Context, Hit, Passage, Plan, Question, Request, Result, Role, TooLong
+from winnow.records import Answer, Context, Estimate, Hit, Passage, Plan, Question, Request, Result, Role, Search, TooLong
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -126,16 +126,18 @@ Engines = Mapping[tuple[type, Role], Engine]
 
 
 def build_engine_map(engine: Engine, *roles: Role) -> dict[tuple[type, Role], Engine]:
-    """Map each kind of request that an engine serves, with each of these roles ("reader" by default), to the engine.
+    """Map each kind of request that an engine serves, with each of these roles, to the engine.
 
-    Estimate and Search requests have a fixed role, so `roles` does not affect them.
+    Without roles, a request has its own default: "reader", or "estimator" for Estimate. Search has a fixed role.
     """
-    entries: dict[tuple[type, Role], Engine] = {}
-    for kind in engine.serves:
-        fixed_role = getattr(kind, "role", None)
-        kind_roles = (fixed_role,) if isinstance(fixed_role, str) else roles or ("reader",)
-        entries |= {(kind, role): engine for role in kind_roles}
-    return entries
+    return {
+        (kind, role): engine
+        for kind in engine.serves
+        for role in ((Search.role,) if kind is Search else roles or (_DEFAULT_ROLES.get(kind, "reader"),))
+    }
+
+
+_DEFAULT_ROLES: Mapping[type, Role] = {Estimate: "estimator"}
 
 
 class CallStore(Protocol):

@@ -12,7 +12,7 @@ Provenance = Literal["annotated", "distant", "none"]
 """Source of a question's gold passage: annotation, distant supervision (best-ranked passage with an answer), or none."""
 
 Role = str
-"""Purpose of an engine: "reader", "rewriter", "judge" or "verifier"; for Estimate "estimator" and for Search "search"."""
+"""Purpose of an engine: "reader", "rewriter", "judge", "verifier", for Estimate "estimator" or "nli", for Search "search"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,14 +193,13 @@ class Likelihood:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Request the log-odds that a passage, or a part of one (strip), is relevant to a question. The result is a Score."""
-
-    role: ClassVar[Role] = "estimator"
+    """Request the log-odds that a passage or strip is relevant to a question (role "nli": entails it). Result: Score."""
 
     question: str
     text: str
     title: str = ""
     may_fail: bool = field(default=False, compare=False)  # whether the plan receives Failed if there is no score
+    role: Role = field(default="estimator", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import torch
 
 from winnow.errors import ConfigError, ModelError
 from winnow.estimators.cross_encoder import CrossEncoder
+from winnow.modeling.pair_inputs import PairTemplate
 from winnow.records import Passage
 from winnow.testing import make_tiny_encoder
 
@@ -30,7 +31,7 @@ def test_a_hub_reranker_keeps_its_one_logit(tmp_path: Path) -> None:
     AutoTokenizer.from_pretrained(base).save_pretrained(tmp_path / "reranker")
     estimator = CrossEncoder(str(tmp_path / "reranker"), dtype="float32")
     rows = [estimator.tokens.encode(*PAIRS[0])]
-    starts = torch.arange(len(rows[0])) >= estimator.tokens.get_passage_start(PAIRS[0][0])
+    starts = torch.arange(len(rows[0])) >= estimator.tokens.get_second_start(*PAIRS[0])
     expected = model.eval()(torch.tensor(rows), token_type_ids=starts.long()[None]).logits[0, 0].item()
     assert estimator.score(PAIRS[:1])[0] == pytest.approx(expected, abs=1e-4)
 
@@ -51,7 +52,7 @@ def test_with_all_layers_apart_each_text_is_read_alone(attention: str, tmp_path:
     expected = []
     for question, passage in PAIRS:
         ids = estimator.tokens.encode(question, passage)
-        start = estimator.tokens.get_passage_start(question) - 1
+        start = estimator.tokens.get_second_start(question, passage) - 1
         parts = [estimator.lm.model(torch.tensor([part])).last_hidden_state.mean(dim=1) for part in (ids[:start], ids[start:])]
         assert ids[0] == ids[start]
         expected.append(20 * torch.cosine_similarity(*parts).item())
@@ -68,3 +69,48 @@ def test_settings_are_checked(tmp_path: Path) -> None:
         CrossEncoder("x", head="x")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="0 with head=classes; received separate_layers=2 and head=classes"):
         CrossEncoder("x", separate_layers=2)
+
+
+def make_classifier(folder: Path, **config: object) -> str:
+    """A tiny encoder with a random classifier."""
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    base = make_tiny_encoder(folder / "bert", TEXTS)
+    torch.manual_seed(0)
+    model = AutoModelForSequenceClassification.from_pretrained(base, **config)
+    model.save_pretrained(folder / "classifier")
+    AutoTokenizer.from_pretrained(base).save_pretrained(folder / "classifier")
+    return str(folder / "classifier")
+
+
+def test_entailment_reads_the_premise_first(tmp_path: Path) -> None:
+    """The log-odds of one class of three; the premise is the first segment, and is cut where the pair is too long."""
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    names = {0: "contradiction", 1: "Entailment", 2: "neutral"}
+    path = make_classifier(tmp_path, num_labels=3, id2label=names, label2id={name: index for index, name in names.items()})
+    template = PairTemplate("{question}", "{text}", passage_first=True)
+    estimator = CrossEncoder(path, template, dtype="float32", max_length=12, relevant_class="entailment")
+    model = AutoModelForSequenceClassification.from_pretrained(path).eval()
+    tokenizer = AutoTokenizer.from_pretrained(path)  # type: ignore[no-untyped-call]
+    start, end = tokenizer.bos_token_id, tokenizer.eos_token_id
+    expected = []
+    for hypothesis, passage in PAIRS:  # the second premise is cut
+        second = [*tokenizer.encode(hypothesis, add_special_tokens=False), end]
+        premise = tokenizer.encode(passage.text, add_special_tokens=False)[: 10 - len(second)]
+        first = [start, *premise, end]
+        types = torch.tensor([[0] * len(first) + [1] * len(second)])
+        probability = model(torch.tensor([first + second]), token_type_ids=types).logits[0].softmax(-1)[1]
+        expected.append(torch.logit(probability).item())
+    assert np.allclose(estimator.score(PAIRS), expected, atol=1e-4)
+    assert estimator.truncated == 2
+
+
+def test_a_class_that_the_model_lacks(tmp_path: Path) -> None:
+    """Of three classes none is meant without a name, and a pooled head has no classes."""
+    path = make_classifier(tmp_path, num_labels=3)
+    for name in ("", "entailment"):
+        with pytest.raises(ModelError, match=f"label_0, label_1, label_2, and estimator.engine.relevant_class={name!r} must"):
+            CrossEncoder(path, dtype="float32", relevant_class=name).score(PAIRS)
+    with pytest.raises(ConfigError, match=r"need head=classes; received 'x' and False"):
+        CrossEncoder(path, head="pooled", relevant_class="x")

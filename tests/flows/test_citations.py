@@ -8,6 +8,7 @@ from conftest import Run, overrides
 
 from winnow.artifacts.tables import read_predictions
 from winnow.formats.rage import read_maps
+from winnow.testing import make_tiny_t5
 
 SETTINGS = [
     "retriever=mixture_small", "prompt=rage_short", "strategy=cite_short", "k=3", "answerable.required=[train,dev,test]",
@@ -59,6 +60,13 @@ def test_readers_are_scored_taught_and_rewarded(run: Run, world: Path, tmp_path:
     ):
         assert title in report
     folders = [path.parent for path in (tmp_path / "data/predictions").rglob("predictions.parquet")]
+    asked = [*(word for word in cells if not word.startswith("metric=")), "metric=[citation_f1,citation_support]"]
+    refused = run("report", *asked, small=False, check=False)
+    assert "Choose estimator@nli=nli" in refused.stderr
+    path = make_tiny_t5(tmp_path / "nli", ["premise: hypothesis: 1 0 the town has a mayor and a river"])
+    tiny = ["estimator@nli=nli_t5", f"nli.base={path}", "nli.engine.dtype=float32", "nli.engine.label_words=[the,town]"]
+    run("report", *asked, *tiny, small=False)
+    assert "citation recall (ALCE)" in (tmp_path / "reports/sweep/report.md").read_text()
     names = sorted(folder.name.partition("-")[0] for folder in folders)
     assert names == ["cite_randomly", "cite_short", "cite_short"]
     shown = {

@@ -19,7 +19,7 @@ CHOICES = [[f"{group}={option}"] for group in list_groups() if group != "metric"
 TYPICAL = [
     ["joint=re_rag", "reader=openai", "retriever=hybrid", "estimator=t5", "breakdown=retrieval_score", *ALL_METRICS],
     ["joint=fid", "reader=openai_batch", "encoder=dpr", "estimator=cross_encoder", "prompt=re_rag", "strategy=pruning"],
-    ["experiment=quick_start", "estimator=causal", "breakdown=gold_rank", "decoding=self_consistency"],
+    ["experiment=quick_start", "estimator=causal", "estimator@nli=nli", "breakdown=gold_rank", "decoding=self_consistency"],
 ]
 """Configurations that together have most settings."""
 ANY_VALUE = {

@@ -52,6 +52,7 @@ from pure import (
     self_rag,
     splits,
     strategy,
+    supported,
     verdicts,
     weightings,
     with_files,
@@ -64,6 +65,7 @@ from winnow.corpora.beir import BeirCorpus
 from winnow.corpora.dpr_tsv import DprTsv
 from winnow.corpora.fid_json import FidCorpus
 from winnow.corpora.hub import HubCorpus
+from winnow.corpora.joined import JoinedCorpus
 from winnow.corpora.jsonl import JsonlCorpus
 from winnow.corpora.part import CorpusPart
 from winnow.corpora.plain_text import PlainText
@@ -75,6 +77,7 @@ from winnow.datasets.dpr_biencoder import DprBiencoder
 from winnow.datasets.dpr_tsv import DprQuestions
 from winnow.datasets.fid_json import FidQuestions
 from winnow.datasets.hub import HubQuestions
+from winnow.datasets.joined import JoinedDataset
 from winnow.datasets.jsonl import JsonlQuestions
 from winnow.datasets.nq_open import NqOpen
 from winnow.datasets.popqa import PopQa
@@ -94,6 +97,7 @@ from winnow.metrics.citation import Dialect as CitationDialect
 from winnow.metrics.classification import ChoiceAccuracy, ClaimAccuracy
 from winnow.metrics.correctness import F1, Accuracy, ExactMatch
 from winnow.metrics.cost import Consumption, Cost
+from winnow.metrics.entailment import CitationSupport
 from winnow.metrics.judged import JudgedAccuracy
 from winnow.metrics.majority import NotMajority, NotMajorityOfPools
 from winnow.metrics.replies import CutReplies, EmptyReplies, LongAnswers, Refusals
@@ -146,6 +150,11 @@ def mixture(folder: Path, **counts: int) -> Mixture:
     return replace(Mixture(maps, relevant=1, irrelevant=1, seemingly_relevant=1), **counts)
 
 
+def joined_questions(folder: Path) -> JoinedDataset:
+    """Twice the questions of the goldens, each time with splits of their own."""
+    return JoinedDataset(dict.fromkeys("ab", JsonlQuestions(f"{folder}/own.jsonl", id="id")), Split(test=1))
+
+
 STRATEGIES = (ClosedBook, Concatenation, PostFusion, ConcatPF, PFConcat, FusionInDecoder, Marginal, Cite)
 GOLDENS = [
     *(strategy(component) for component in STRATEGIES),
@@ -184,6 +193,8 @@ GOLDENS = [
     parser(Squad, "squad.json"),
     parser(TriviaQa, "trivia.json"),
     with_files(CorpusPart, lambda folder: CorpusPart(BeirCorpus(f"{folder}/corpus.jsonl"), 1)),
+    with_files(JoinedCorpus, lambda folder: JoinedCorpus({name: BeirCorpus(f"{folder}/corpus.jsonl") for name in "ab"})),
+    with_files(JoinedDataset, joined_questions),
     Golden(Split, splits),
     Golden(BM25, lambda folder: search(BM25(), folder), 1e-3),
     Golden(Dense, lambda folder: search(Dense(encoder(folder), shard_size=4), folder), 1e-2),
@@ -232,6 +243,7 @@ GOLDENS = [
     metric(*(Consumption("m", "m", of=of) for of in ("tokens_in", "tokens_out", "tokens", "calls"))),  # type: ignore[arg-type]
     metric(Cost("m", "m")),
     Golden(JudgedAccuracy, judged),
+    Golden(CitationSupport, supported),
     breakdown(AnswerType("b", "b")),
     breakdown(MetaField("b", "b", field="list")),
     breakdown(GoldRank("b", "b", upper_bounds=(1, 3))),

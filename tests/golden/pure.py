@@ -16,6 +16,7 @@ from winnow.contexts.weighting import ContextWeighting
 from winnow.datasets.hub import HubQuestions
 from winnow.datasets.split import Split
 from winnow.metrics.base import Sample
+from winnow.metrics.entailment import CitationSupport
 from winnow.metrics.judged import JudgedAccuracy
 from winnow.prices import Price
 from winnow.records import (
@@ -228,6 +229,17 @@ def breakdown(one: Any) -> Golden:
 def judged(_: Path) -> Any:
     metric = JudgedAccuracy("judged", "judged", template="Q {question} A {answers} G {answer}")
     return [run_plan(metric.plan(sample)) for sample in samples()]
+
+
+def supported(_: Path) -> Any:
+    """Both measures by each reply, whose two sentences cite differently."""
+    rows = []
+    for of in ("recall", "precision"):
+        metric = CitationSupport("m", "m", of=of, hypothesis="{question} {sentence}", most=2, max_words=5)  # type: ignore[arg-type]
+        for sample in samples():
+            reply = f"{sample.prediction.reply}. And more [2][3][1]."
+            rows.append(run_plan(metric.plan(replace(sample, prediction=replace(sample.prediction, reply=reply)))))
+    return rows
 
 
 def hub_questions(folder: Path) -> HubQuestions:

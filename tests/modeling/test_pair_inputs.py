@@ -20,7 +20,7 @@ def test_a_pair_is_question_and_passage_in_fids_form() -> None:
     tokens = PairTokenizer(WORDS, PairTemplate(), 64, head=[1], middle=[2], tail=[1])
     ids = tokens.encode("who wrote emma", PASSAGE)
     assert words(ids) == "</s> question: who wrote emma <unk> title: emma context: jane austen wrote emma </s>"
-    assert tokens.get_passage_start("who wrote emma") == 6
+    assert tokens.get_second_start("who wrote emma", PASSAGE) == 6
     plain = PairTokenizer(WORDS, PairTemplate(), 64).encode("who wrote emma", PASSAGE)
     text = "question: who wrote emma title: emma context: jane austen wrote emma"
     assert plain == WORDS(text, add_special_tokens=False)["input_ids"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from winnow.errors import ConfigError, ModelError
@@ -26,7 +27,8 @@ class CrossEncoder(PairEstimator):
         template: Templates of question and passage.
         head: Function that computes the log-odds from the output of the encoder.
             "classes" is a classifier over the first token. The log-odds are the difference of its two logits, or its only
-            logit, as in rerankers from the Hugging Face Hub. Its weights are random if the model folder has none.
+            logit, as in rerankers from the Hugging Face Hub, or those of the class `relevant_class` against all others. Its
+            weights are random if the model folder has none.
             "pooled" is `scale` times the cosine similarity of two mean vectors: that of the question's tokens and that of the
             passage's tokens, after they have attended to each other. A sentence encoder needs no new weights for it.
         scale: Factor of the cosine similarity in the pooled head.
@@ -34,6 +36,8 @@ class CrossEncoder(PairEstimator):
             With the pooled head and all layers separate, the score is the sentence encoder's scaled cosine similarity. With
             fewer separate layers, the score starts close to it, and training teaches the other layers to read question and
             passage together. PreTTR (MacAvaney et al. 2020) has such layers for speed.
+        relevant_class: Name of the class of relevant pairs in the model's configuration, such as "entailment", or "" for the
+            second of two classes.
 
     """
 
@@ -43,6 +47,7 @@ class CrossEncoder(PairEstimator):
     head: Literal["classes", "pooled"] = "classes"
     scale: float = 20.0
     separate_layers: int = 0
+    relevant_class: str = ""
 
     def __post_init__(self) -> None:
         """Validate the head and the number of separate layers.
@@ -56,6 +61,11 @@ class CrossEncoder(PairEstimator):
             raise ConfigError(
                 "estimator.engine.separate_layers must be at least 0, and must be 0 with head=classes; received "
                 f"separate_layers={self.separate_layers} and head={self.head}."
+            )
+        if self.head == "pooled" and (self.relevant_class or self.template.passage_first):
+            raise ConfigError(
+                "estimator.engine.relevant_class and estimator.engine.template.passage_first need head=classes; received "
+                f"{self.relevant_class!r} and {self.template.passage_first} with head=pooled."
             )
 
     def load(self) -> LanguageModel:
@@ -71,7 +81,7 @@ class CrossEncoder(PairEstimator):
         return lm
 
     def build_pair_tokenizer(self) -> PairTokenizer:
-        """Create a tokenizer for the input [CLS] question [SEP] passage [SEP]."""
+        """Create a tokenizer for the input [CLS] question [SEP] passage [SEP], or the two texts in the reverse order."""
         tokenizer = self.lm.tokenizer
         cls_id = tokenizer.cls_token_id if tokenizer.cls_token_id is not None else tokenizer.bos_token_id
         sep_id = tokenizer.sep_token_id if tokenizer.sep_token_id is not None else tokenizer.eos_token_id
@@ -112,8 +122,7 @@ class CrossEncoder(PairEstimator):
 
         _, mask, passage_mask = inputs
         if self.head == "classes":
-            logits = encoded.float()
-            log_odds = logits[:, 0] if logits.shape[1] == 1 else logits[:, 1] - logits[:, 0]
+            log_odds = self._compare_classes(encoded.float())
         else:
             vectors = encoded.float()
             question_mean, passage_mean = (
@@ -122,6 +131,26 @@ class CrossEncoder(PairEstimator):
             )
             log_odds = self.scale * (question_mean * passage_mean).sum(dim=-1)
         return PairScores(log_odds, torch.zeros_like(log_odds))
+
+    def _compare_classes(self, logits_BC: torch.Tensor) -> torch.Tensor:
+        """Compute the log-odds (B,) of the class of relevant pairs against the other classes C."""
+        num_classes = logits_BC.shape[1]
+        if num_classes == 1 and not self.relevant_class:
+            return logits_BC[:, 0]
+        relevant = self._relevant_index if self.relevant_class or num_classes > 2 else 1
+        others = [index for index in range(num_classes) if index != relevant]
+        return logits_BC[:, relevant] - logits_BC[:, others].logsumexp(dim=-1)
+
+    @cached_property
+    def _relevant_index(self) -> int:
+        """Return the index of `relevant_class`; raise ModelError if the model has no class of this name."""
+        names = {str(name).lower(): int(index) for index, name in (self.lm.model.config.id2label or {}).items()}
+        if self.relevant_class.lower() not in names or len(names) < 2:
+            raise ModelError(
+                f"{self.path} has the classes {', '.join(names)}, and estimator.engine.relevant_class={self.relevant_class!r} "
+                "must be one of at least two. Set it to the class of pairs that are relevant."
+            )
+        return names[self.relevant_class.lower()]
 
     def _encode_separately(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor, passage_BT: torch.Tensor) -> torch.Tensor:
         """Run the layers one by one.

@@ -108,7 +108,7 @@ class PairEstimator(PairModel):
         distinct_pairs = list(row_of_pair)
         self.tokens.prepare(distinct_pairs)
         rows = [self.tokens.encode(*pair) for pair in distinct_pairs]
-        starts = [self.tokens.get_passage_start(question) for question, _ in distinct_pairs]
+        starts = [self.tokens.get_second_start(*pair) for pair in distinct_pairs]
         scores = np.zeros(len(rows), dtype=np.float32)
         for indices in group_by_token_budget([len(row) for row in rows], self.batch_tokens):
             with torch.inference_mode():
@@ -129,7 +129,7 @@ class PairEstimator(PairModel):
 
         Args:
             rows: Token ids of each pair.
-            starts: Position of the first passage token in each pair.
+            starts: Position of the first token of the second text in each pair (see `PairTokenizer.get_second_start`).
 
         """
         inputs = self.collate(rows, starts)

@@ -176,9 +176,12 @@ class JudgedMetric(MeanMetric):
     model calls.
     """
 
+    roles: ClassVar[tuple[Role, ...]] = ("judge",)
+    """Roles of the engines that the plans ask."""
+
     @abstractmethod
     def plan(self, sample: Sample) -> Plan[float | None]:
-        """Yield requests with the role "judge" and return the score, or None if the judge's reply contains no score."""
+        """Yield requests with one of `roles` and return the score, or None if the replies contain no score."""
 
     def score(self, sample: Sample) -> float | None:
         """Raise TypeError, because the score requires a reply of the judge."""

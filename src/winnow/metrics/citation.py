@@ -33,6 +33,11 @@ _DOCUMENT = r"(?:(?:doc|document|documents|docs)\.? ?)?"
 _STRICT_CITATION = re.compile(rf"\[ ?({_DOCUMENT}{_NUMBER}(?: ?(?:[,;]|and) ?{_DOCUMENT}{_NUMBER})*) ?\]", re.IGNORECASE)
 _RANGE = re.compile(r"(\d+)(?: ?[-\u2010-\u2015] ?(\d+))?")
 _BRACKETS = str.maketrans("\u3010\u3011\u3014\u3015", "[][]")
+BRACKETED_NUMBER = re.compile(
+    "[\\[\uff3b\u3010\u3014]\\s*((?:documents?|docs?)?\\.?\\s*\\d+(?:\\s*[-\u2010-\u2015,;]\\s*\\d+)*)\\s*[\\]\uff3d\u3011\u3015]",
+    re.IGNORECASE,
+)
+"""A number in brackets, or several: a citation or, in the text of a passage, what could be mistaken for one."""
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?!\[)|(?<=[\]])\s+(?=[A-Z])|\n+")
 _NO_DOCUMENT = 10**9
 """Number of documents that no prompt has; larger numbers are cited as this one."""
@@ -92,6 +97,19 @@ def find_citations(reply: str, num_documents: int, dialect: Dialect = "rage") ->
                 cited += range(first, min(last, num_documents) + 1)
                 cited += [last] if last > num_documents else []
     return cited
+
+
+def remove_citations(reply: str) -> str:
+    """Return a reply without its citations [n], and without the spaces before them."""
+    return re.sub(r"\s*" + BRACKETED_NUMBER.pattern, "", reply, flags=re.IGNORECASE).strip()
+
+
+def split_cited_sentences(reply: str) -> list[str]:
+    """Divide a reply into its sentences, each with the citations that follow it.
+
+    A sentence ends at ".", "!", "?" or a line break.
+    """
+    return [part for part in _SENTENCE_END.split(reply.strip()) if part.strip(" .!?")]
 
 
 def _parse_number(digits: str) -> int:
@@ -284,7 +302,7 @@ class UncitedSentences(RatioMetric):
 
     def compute_terms(self, sample: Sample) -> tuple[float, float]:
         """Return the numbers of sentences without a citation and of all sentences."""
-        sentences = [part for part in _SENTENCE_END.split(sample.prediction.reply.strip()) if part.strip(" .!?")]
+        sentences = split_cited_sentences(sample.prediction.reply)
         uncited = [part for part in sentences if not find_citations(part, 0, "strict")]
         return float(len(uncited)), float(len(sentences))
 

@@ -24,6 +24,8 @@ class PairTemplate:
         question: Template with the field {question}.
         passage: Template with the field {text} and, optionally, {title}.
         suffix: Text after the passage, for example words that a causal model continues with "true" or "false".
+        passage_first: Whether the passage stands before the question, as the premise stands before the hypothesis in models of
+            entailment.
 
     """
 
@@ -32,6 +34,7 @@ class PairTemplate:
     question: str = "question: {question}"
     passage: str = "title: {title} context: {text}"
     suffix: str = ""
+    passage_first: bool = False
 
     def __post_init__(self) -> None:
         """Raise ConfigError if a template lacks a field or has an unknown one."""
@@ -48,8 +51,9 @@ class PairTemplate:
 class PairTokenizer:
     """A tokenizer of question-passage pairs. The tokens of a pair are head, question, middle, passage and tail.
 
-    A passage that is too long is truncated, and the pair is counted once. Each question and each passage is tokenised only
-    once. They are tokenised separately, because tokenizers split at the white space between them anyway.
+    If the template has the passage first, passage and question change places. A passage that is too long is truncated, and the
+    pair is counted once. Each question and each passage is tokenised only once. They are tokenised separately, because
+    tokenizers split at the white space between them anyway.
 
     Args:
         tokenizer: Tokenizer of the model.
@@ -94,7 +98,7 @@ class PairTokenizer:
         if question not in self._questions or passage not in self._passages:
             self.prepare([(question, passage)])
         question_ids, passage_ids = self._questions[question], self._passages[passage]
-        available = self.max_length - len(self.head) - len(self.middle) - len(self.tail) - len(question_ids)
+        available = self._count_available(question_ids)
         if available < 1:
             raise ConfigError(
                 f"max_length={self.max_length} leaves no token for a passage beside the question {question!r}. "
@@ -102,11 +106,24 @@ class PairTokenizer:
             )
         if len(passage_ids) > available:
             self._truncated_pairs.add((question, passage))
-        return [*self.head, *question_ids, *self.middle, *passage_ids[:available], *self.tail]
+        first, second = question_ids, passage_ids[:available]
+        if self.template.passage_first:
+            first, second = second, first
+        return [*self.head, *first, *self.middle, *second, *self.tail]
 
-    def get_passage_start(self, question: str) -> int:
-        """Return the position of the first passage token in a pair with this question, which must be tokenised already."""
-        return len(self.head) + len(self._questions[question]) + len(self.middle)
+    def get_second_start(self, question: str, passage: Passage) -> int:
+        """Return the position of the first token of the second text of a pair, which must be tokenised already.
+
+        The second text is the passage or, if the template has the passage first, the question.
+        """
+        first = self._questions[question]
+        if self.template.passage_first:
+            first = self._passages[passage][: self._count_available(first)]
+        return len(self.head) + len(first) + len(self.middle)
+
+    def _count_available(self, question_ids: Sequence[int]) -> int:
+        """Return how many tokens the question leaves for the passage."""
+        return self.max_length - len(self.head) - len(self.middle) - len(self.tail) - len(question_ids)
 
     def _tokenise(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the token ids of each text, without special tokens."""

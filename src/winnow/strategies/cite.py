@@ -1,32 +1,21 @@
 """Citation: all passages in one prompt, and a reply that cites them by their numbers (RAGE, figure 1)."""
 
 import random
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from winnow.errors import ConfigError
+from winnow.metrics.citation import BRACKETED_NUMBER, remove_citations
 from winnow.records import Answer, Context, Decoding, Passage, Plan, Question
 from winnow.strategies.prompt import Prompt, build_request
 from winnow.strategies.replies import extract_answer, is_unknown
 from winnow.strategies.sampling import request_replies
 from winnow.strategies.vote import Vote
 
-_BRACKETED_NUMBER = re.compile(
-    "[\\[\uff3b\u3010\u3014]\\s*((?:documents?|docs?)?\\.?\\s*\\d+(?:\\s*[-\u2010-\u2015,;]\\s*\\d+)*)\\s*[\\]\uff3d\u3011\u3015]",
-    re.IGNORECASE,
-)
-"""A number in brackets, or several, in the text of a passage, where it could be mistaken for a citation."""
-
 
 def _parenthesise_numbers(text: str) -> str:
-    return _BRACKETED_NUMBER.sub(r"(\1)", text)
-
-
-def remove_citations(reply: str) -> str:
-    """Return a reply without its citations [n], and without the spaces before them."""
-    return re.sub(r"\s*" + _BRACKETED_NUMBER.pattern, "", reply, flags=re.IGNORECASE).strip()
+    return BRACKETED_NUMBER.sub(r"(\1)", text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,4 +75,4 @@ def encode_pairs(estimator: PairEstimator, groups: Sequence[Group]) -> tuple[lis
     pairs = [(group.question.text, group.contexts[position].passage) for group, position in list_pairs(groups)]
     estimator.tokens.prepare(pairs)
     rows = [estimator.tokens.encode(*pair) for pair in pairs]
-    return rows, [estimator.tokens.get_passage_start(question) for question, _ in pairs]
+    return rows, [estimator.tokens.get_second_start(*pair) for pair in pairs]

@@ -32,7 +32,7 @@ from winnow.modeling.loading import keep_freed_memory, pick_device, resolve_dtyp
 from winnow.training.backward import Autocast, accumulate_gradients
 from winnow.training.checkpoints import Checkpoint
 from winnow.training.groups import Group, list_question_ids, shuffle_indices
-from winnow.training.memory import measure_peak_memory
+from winnow.training.memory import explain_out_of_memory, measure_peak_memory
 from winnow.training.method import Method
 from winnow.training.settings import LoopSettings
 
@@ -110,6 +110,7 @@ def count_optimizer_steps(num_questions: int, settings: LoopSettings, updates: i
     return settings.epochs * math.ceil(batches / settings.accumulation) * updates
 
 
+@explain_out_of_memory("lower settings.chunk_tokens", "settings.gradient_checkpointing=true", "settings.gradient_caching=true")
 def fit(
     method: Method[Any],
     train: Sequence[Group],

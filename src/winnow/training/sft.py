@@ -26,7 +26,7 @@ from winnow.errors import ConfigError, WinnowError
 from winnow.modeling.loading import LanguageModel, load_causal_lm, pick_device, render_chat, resolve_dtype
 from winnow.training.adapters import add_adapters, save_merged
 from winnow.training.examples import Example
-from winnow.training.memory import measure_peak_memory
+from winnow.training.memory import explain_out_of_memory, measure_peak_memory
 from winnow.training.settings import SftSettings
 
 _WIDTH_MULTIPLE = 32
@@ -62,6 +62,12 @@ class SftReport:
     skipped: int
 
 
+@explain_out_of_memory(
+    "lower settings.batch_size and raise settings.accumulation as much",
+    "settings.lora_rank=64",
+    "settings.quantize=4bit",
+    "lower settings.max_length",
+)
 def fine_tune(
     base: str,
     examples: Sequence[Example],

@@ -1,0 +1,120 @@
+"""Faithfulness of citations: whether the cited passages entail what is said (ALCE: Gao et al. 2023, section 3)."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from string import Formatter
+from typing import ClassVar, Literal, get_args
+
+from winnow.errors import ConfigError
+from winnow.metrics.base import Input, JudgedMetric, Sample
+from winnow.metrics.citation import find_citations, remove_citations, split_cited_sentences
+from winnow.records import Estimate, Passage, Plan, Role, Score
+
+Measure = Literal["recall", "precision"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """What a sentence of a reply says, and the passages that it cites, at least one."""
+
+    hypothesis: str
+    cited: tuple[Passage, ...]
+
+
+@dataclass(frozen=True)
+class CitationSupport(JudgedMetric):
+    """Share of the sentences that their citations support, or of the citations that are needed, according to an NLI model.
+
+    A sentence is supported if it cites passages that entail it together. A citation of a supported sentence is right unless it
+    is needless: alone it does not entail the sentence, while the other citations do without it. As in ALCE's code, a sentence
+    that cites a number without a passage is not supported and its citations are not counted, and only the first `most`
+    citations of a sentence count. Unlike there, a passage that a sentence cites twice counts once, [0] is a number without a
+    passage, and citations without a sentence are left out.
+
+    The metric is undefined for a reply without a sentence, and where the prompt showed parts of passages or web pages.
+
+    Args:
+        of: "recall" is the share of sentences that are supported; "precision" the share of citations that are right, 0 for a
+            reply without a counted citation.
+        hypothesis: Template of what a sentence says, with {sentence} and, for short answers, {question}.
+        most: Number of citations of a sentence that count (ALCE: 3).
+        max_words: Number of words to which passages are cut, as `strategy.plan.max_words` cuts them in the prompt, or None.
+
+    """
+
+    inputs: ClassVar[frozenset[Input]] = frozenset({"prediction", "contexts"})
+    roles: ClassVar[tuple[Role, ...]] = ("nli",)
+    revision: ClassVar[int] = 1
+
+    of: Measure = "recall"
+    hypothesis: str = "{sentence}"
+    most: int = 3
+    max_words: int | None = None
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for a template without {sentence}, and for numbers and words that have no meaning."""
+        fields = {name for _, name, _, _ in Formatter().parse(self.hypothesis) if name is not None}
+        if "sentence" not in fields or fields - {"sentence", "question"}:
+            raise ConfigError(
+                f"metric.{self.name}.hypothesis must have the field {{sentence}} and may have {{question}}; received "
+                f"{self.hypothesis!r}."
+            )
+        if self.most < 1 or (self.max_words is not None and self.max_words < 1) or self.of not in get_args(Measure):
+            raise ConfigError(
+                f"metric.{self.name}: most must be at least 1, max_words at least 1 or null, and `of` one of "
+                f"{', '.join(get_args(Measure))}; received {self.most}, {self.max_words} and {self.of!r}."
+            )
+
+    def plan(self, sample: Sample) -> Plan[float | None]:
+        """Request whether the citations of each sentence entail it together and, for precision, each alone and without it."""
+        claims = list(self._iter_claims(sample))
+        if not claims:
+            return None
+        cited = [claim for claim in claims if claim.cited]
+        joint = yield from _entail([(claim.hypothesis, claim.cited) for claim in cited])
+        supported = [claim for claim, is_entailed in zip(cited, joint, strict=True) if is_entailed]
+        if self.of == "recall":
+            return len(supported) / len(claims)
+        num_cited = sum(len(claim.cited) for claim in cited)
+        if not num_cited:
+            return 0.0
+        pairs = [(claim, passage) for claim in supported if len(claim.cited) > 1 for passage in claim.cited]
+        alone = yield from _entail([(claim.hypothesis, (passage,)) for claim, passage in pairs])
+        doubtful = [pair for pair, is_entailed in zip(pairs, alone, strict=True) if not is_entailed]
+        needless = yield from _entail(
+            [(claim.hypothesis, tuple(other for other in claim.cited if other is not passage)) for claim, passage in doubtful]
+        )
+        return (sum(len(claim.cited) for claim in supported) - sum(needless)) / num_cited
+
+    def _iter_claims(self, sample: Sample) -> Iterator[_Claim]:
+        """Yield the claim of each sentence; without passages if it cites none or a number without a passage."""
+        by_id = {context.passage.passage_id: context.passage for context in sample.contexts}
+        if not by_id.keys() >= set(sample.prediction.used_ids):
+            return
+        documents = [self._cut(by_id[passage_id]) for passage_id in sample.prediction.used_ids]
+        for text in split_cited_sentences(sample.prediction.reply):
+            sentence = remove_citations(text)
+            if not sentence.strip(" .!?"):
+                continue
+            numbers = list(dict.fromkeys(find_citations(text, len(documents), "strict")))
+            is_valid = all(1 <= number <= len(documents) for number in numbers)
+            cited = tuple(documents[number - 1] for number in numbers[: self.most]) if is_valid else ()
+            yield _Claim(self.hypothesis.format(sentence=sentence, question=sample.question.text), cited)
+
+    def _cut(self, passage: Passage) -> Passage:
+        """Return a passage with its first `max_words` words."""
+        words = passage.text.split()
+        if self.max_words is None or len(words) <= self.max_words:
+            return passage
+        return Passage(passage.passage_id, passage.title, " ".join(words[: self.max_words]))
+
+
+def _entail(claims: Sequence[tuple[str, Sequence[Passage]]]) -> Plan[list[bool]]:
+    """Request whether passages, joined as in ALCE, entail each hypothesis: whether that is more probable than not."""
+    if not claims:
+        return []
+    scores: Sequence[Score] = yield [
+        Estimate(hypothesis, "\n".join(f"Title: {passage.title}\n{passage.text}" for passage in passages), role="nli")
+        for hypothesis, passages in claims
+    ]
+    return [score.value > 0 for score in scores]
