@@ -15,7 +15,7 @@ from flows._engines import iter_outcomes, open_engines, open_ledger, resolve_eng
 from flows._identity import PinnedAssets
 from winnow.artifacts.provenance import compute_key, describe_code, read_manifest
 from winnow.errors import ConfigError, suggest_name
-from winnow.metrics.base import JudgedMetric, Metric, Row, Sample, collect_inputs
+from winnow.metrics.base import Input, JudgedMetric, Metric, Row, Sample, collect_inputs
 from winnow.metrics.breakdowns import Breakdown
 from winnow.metrics.intervals import UNDEFINED
 from winnow.reports.cells import CellResult
@@ -42,19 +42,22 @@ def build_named_metric(name: str) -> Metric:
     return metric
 
 
-def read_results(cfg: DictConfig, specs: Sequence[CellSpec], *, hidden: Iterable[str] = ()) -> list[CellResult]:
+def read_results(
+    cfg: DictConfig, specs: Sequence[CellSpec], *, hidden: Iterable[str] = (), inputs: Iterable[Input] = ()
+) -> list[CellResult]:
     """Read finished cells and compute their metrics. The calls of judged metrics are made now and stored in the ledger.
 
     Args:
         cfg: Configuration with the metrics, the breakdown and the judge.
         specs: Specifications of the cells, all of which must be finished.
         hidden: Names of further metrics that plots or a paper's table need, but tables do not show.
+        inputs: Fields of the samples that are needed besides those that the metrics and the breakdown need.
 
     """
     metrics, breakdown = build_metrics(cfg), build_breakdown(cfg)
     extra = [build_named_metric(name) for name in hidden if name not in {metric.name for metric in metrics}]
     components = [*metrics, *extra, *([breakdown] if breakdown else [])]
-    samples = {spec.key: read_samples(spec, collect_inputs(components)) for spec in specs}
+    samples = {spec.key: read_samples(spec, collect_inputs(components) | set(inputs)) for spec in specs}
     judged = _judge(cfg, metrics, samples)
     code_versions = describe_code([read_manifest(spec.folder) for spec in specs])
     is_mixed = len(set(code_versions)) > 1

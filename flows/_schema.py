@@ -53,6 +53,7 @@ SETTINGS: Mapping[str, Any] = {
     "sweep.retry_empty": bool,
     "report.out": str,
     "report.seed": _NonNegative,
+    "browse.questions": _NonNegative,
     "evaluate_estimator.out": str,
     "evaluate_estimator.dev": str,
     "evaluate_estimator.test": str,

@@ -73,6 +73,7 @@ def _print_summary(seconds: float) -> None:
     Summary("EM with its 95 % interval, %Unk and tokens per question", [_build_row(cell) for cell in cells]).show()
     print(f"Done in {seconds / 60:.1f} minutes.\n")
     print(f"Report:     {folder / 'report.html'} (and report.md, metrics.json)")
+    print(f"Questions:  {folder / 'browse.html'}, with every prompt, reply and vote")
     print("MLflow UI:  make ui          prints the address of the sweep's page; mark runs and press Compare")
     print("Prefect UI: make prefect-ui  then open http://127.0.0.1:4200")
 

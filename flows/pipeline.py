@@ -1,4 +1,4 @@
-"""Run the stages that the settings need, in order, from downloads to the report. Finished stages are not run again.
+"""Run the stages that the settings need, from downloads to the report and the page of questions, but no finished stage again.
 
 A stage runs for the settings of each job. What only a value of a grid's axis or another role's model needs, such as the
 rankings of a second retriever or a fine-tuned teacher, is run by its own command.
@@ -20,20 +20,19 @@ from flows._summary import Summary
 from flows.acquire import acquire
 from winnow.errors import MissingArtifactError
 
-_GOALS = ("sweep", "report")
+_GOALS = ("sweep", "report", "browse")
 """The stages whose results are wanted; the others are run when one of these lacks their artifact."""
 
 
 def pipeline(configs: Sequence[DictConfig]) -> Summary:
-    """Run the sweep and the report of all jobs, and before them each stage whose artifact is missing."""
+    """Run the sweep, its report and the page of its questions, and before them each stage whose artifact is missing."""
     for cfg in configs:
         check_training_split(cfg, cfg.reader)
     acquire(configs).show()
     stages_run = ["acquire"]
     pinned = [use_recorded_commits(cfg) for cfg in configs]  # with the commits and checksums that `acquire` recorded
-    for stage in _GOALS:
-        report = _run_stage(stage, pinned, stages_run)
-    return Summary(report.title, report.rows, f"Stages run: {', '.join(stages_run)}\n{report.note}")
+    _, report, page = (_run_stage(stage, pinned, stages_run) for stage in _GOALS)
+    return Summary(report.title, report.rows, f"Stages run: {', '.join(stages_run)}\n{report.note}\n{page.title}")
 
 
 def _run_stage(stage: str, configs: Sequence[DictConfig], stages_run: list[str]) -> Summary:

@@ -22,10 +22,13 @@ from flows._metrics import build_breakdown, build_cell_rows, read_results
 from flows._summary import Summary
 from winnow.artifacts.files import write_texts
 from winnow.artifacts.provenance import describe_code, read_manifest
-from winnow.reports.cells import CellResult
+from winnow.reports.cells import CellResult, name_cells
 from winnow.reports.page import PLOTTED_METRICS, build_report
 from winnow.reports.reported import load_paper_part
 from winnow.sweeps.spec import CellSpec
+
+BROWSER_FILE = "browse.html"
+"""File beside the report that flows.browse writes."""
 
 
 def report(configs: Sequence[DictConfig]) -> Summary:
@@ -40,11 +43,12 @@ def report(configs: Sequence[DictConfig]) -> Summary:
     page = build_report(
         f"Winnow: {cfg.sweep.name}",
         results,
-        _describe_provenance(cfg, specs),
+        describe_provenance(cfg, specs),
         cfg.report.seed,
         breakdown=breakdown.title if breakdown else "",
         part=part,
         filtered=specs[0].questions.count_questions(),
+        browser=BROWSER_FILE,
     )
     out = Path(cfg.report.out)
     texts = {
@@ -77,7 +81,7 @@ def _format_metrics(results: Sequence[CellResult], seed: int) -> str:
 
 def _format_summary(results: Sequence[CellResult]) -> str:
     """Return the headline metrics of each cell as nested JSON, which `dvc metrics` reads; cells are named by their labels."""
-    body = dict(zip(_name_cells(results), map(_compute_headline_values, results), strict=True))
+    body = dict(zip(name_cells(results), map(_compute_headline_values, results), strict=True))
     return json.dumps(body, indent=1) + "\n"
 
 
@@ -85,7 +89,7 @@ def _format_csv(results: Sequence[CellResult]) -> str:
     """Return a row per cell with its labels and headline metrics as CSV, which `dvc plots` reads."""
     text = io.StringIO()
     rows = []
-    for name, result in zip(_name_cells(results), results, strict=True):
+    for name, result in zip(name_cells(results), results, strict=True):
         labels = result.labels
         names = {"cell": name, "strategy": labels.strategy, "k": labels.k, "gold": labels.gold}
         rows.append(names | _compute_headline_values(result))
@@ -93,18 +97,6 @@ def _format_csv(results: Sequence[CellResult]) -> str:
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
-
-
-def _name_cells(results: Sequence[CellResult]) -> list[str]:
-    """Return a name for each cell that is equal in the reports of other revisions; equal names are numbered."""
-    names = [" ".join(filter(None, [r.labels.line, f"k={r.labels.k}", r.labels.gold])) for r in results]
-    counts = Counter(names)
-    seen: Counter[str] = Counter()
-    for index, name in enumerate(names):
-        seen[name] += 1
-        if counts[name] > 1:
-            names[index] = f"{name} ({seen[name]})"
-    return names
 
 
 def _compute_headline_values(result: CellResult) -> dict[str, float]:
@@ -117,7 +109,7 @@ def _compute_headline_values(result: CellResult) -> dict[str, float]:
     }
 
 
-def _describe_provenance(cfg: DictConfig, specs: Sequence[CellSpec]) -> Mapping[str, str]:
+def describe_provenance(cfg: DictConfig, specs: Sequence[CellSpec]) -> Mapping[str, str]:
     """Describe the data, models, seeds and code from which the cells were computed."""
     project = Project(cfg)
     weights = _models.identify_reader_weights(project, cfg.reader, cfg.prompt)

@@ -1,5 +1,7 @@
 """Every flow runs as a command, knows when it is done, and tells what it did."""
 
+import base64
+import gzip
 import json
 import subprocess
 import sys
@@ -25,6 +27,7 @@ STAGES = [
     "sweep",
     "calls",
     "report",
+    "browse",
 ]
 
 
@@ -245,10 +248,10 @@ def test_a_pipeline_runs_the_stages_that_its_words_need(run: Run, world: Path, t
     assert "has only the split 'test' (dataset.split.all). Add reader=smollm2" in refused
     words += ["reader=folder", "reader.name=tiny", f"reader.base={world}/lm", "reader.engine.dtype=float32"]
     first = run("pipeline", *words, small=False).stdout
-    assert "Stages run: acquire, corpus, index, questions, closed_book, retrieve, sweep, report" in first
+    assert "Stages run: acquire, corpus, index, questions, closed_book, retrieve, sweep, report, browse" in first
     assert (tmp_path / "reports/sweep/report.html").is_file()
     again = run("pipeline", *words, small=False).stdout
-    assert "Stages run: acquire, sweep, report" in again
+    assert "Stages run: acquire, sweep, report, browse" in again
 
 
 def test_bad_input_files_are_named(run: Run, world: Path, tmp_path: Path) -> None:
@@ -316,6 +319,39 @@ def test_show_replays_a_question_without_a_model(prepared: Run, world: Path, tmp
     assert "question='nobody' is not among the 10 questions" in failed
     missing = prepared("show", f"question={one.question_id}", "strategy=post_fusion", "k=3", check=False).stderr
     assert "The ledger lacks a call of round 1" in missing
+
+
+def test_browse_replays_all_cells_without_a_model(prepared: Run, world: Path, tmp_path: Path) -> None:
+    """One page with every answer, and prompts of as many questions as asked for; what is missing is named."""
+    words = ("grid={strategy:[concatenation,post_fusion],k:[1,2]}",)
+    prepared("sweep", *words)
+    page = read_page(prepared, tmp_path, *words)
+    assert [cell["name"] for cell in page["cells"]] == [
+        f"{strategy} k={k} retrieved" for strategy in ("concatenation", "post_fusion") for k in (1, 2)
+    ]
+    assert all(len(cell["questions"]) == 10 for cell in page["cells"])
+    assert all(len(page["cases"][str(index)]) == 10 for index in range(4))
+    assert not any(case["note"] for cases in page["cases"].values() for case in cases.values())
+    case = page["cases"]["3"]["0"]
+    assert len(case["contexts"]) == len(case["rounds"][0]) == 2
+    assert case["tally"]["rule"] == "votes"
+    few = read_page(prepared, tmp_path, *words, "browse.questions=3")
+    assert [len(cases) for cases in few["cases"].values()] == [3] * 4
+    assert "contexts and prompts of only 3 of 10 questions" in few["notes"][0]
+    (tmp_path / "data/ledger.sqlite").unlink()
+    without = read_page(prepared, tmp_path, *words)
+    assert "The calls of 40 of 40 answers cannot be shown; each says why." in without["notes"]
+    missing = prepared("browse", "strategy=post_fusion", "k=3", check=False).stderr
+    assert "python -m flows.sweep" in missing
+
+
+def read_page(prepared: Run, folder: Path, *words: str) -> dict[str, Any]:
+    """Write the page with flows.browse, and return the data that are embedded in it."""
+    assert "reports/sweep/browse.html" in prepared("browse", *words).stdout
+    text = (folder / "reports/sweep/browse.html").read_text()
+    encoded = text.partition('id="data">')[2].partition("</script>")[0]
+    data: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(encoded)))
+    return data
 
 
 def test_dprs_filter_is_a_setting_and_counts_stand_beside_the_papers(run: Run, world: Path, tmp_path: Path) -> None:

@@ -161,6 +161,18 @@ def _label_values(cell: CellResult, cells: Sequence[CellResult]) -> list[str]:
     return [str(getattr(cell.labels, name)) for name in _label_names(cells)]
 
 
+def name_cells(cells: Sequence[CellResult]) -> list[str]:
+    """Return a name for each cell that is equal in the reports of other revisions; equal names are numbered."""
+    names = [" ".join(filter(None, [r.labels.line, f"k={r.labels.k}", r.labels.gold])) for r in cells]
+    counts = Counter(names)
+    seen: Counter[str] = Counter()
+    for index, name in enumerate(names):
+        seen[name] += 1
+        if counts[name] > 1:
+            names[index] = f"{name} ({seen[name]})"
+    return names
+
+
 def get_unit_scale(metric: Metric) -> float:
     """Return the factor that converts the values of a metric to its unit: 100 for shares, which are in percent, else 1."""
     return 100.0 if metric.unit == "percent" else 1.0

@@ -8,15 +8,15 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from winnow.metrics.base import MeanMetric
+from winnow.metrics.base import MeanMetric, Metric
 from winnow.metrics.comparisons import Comparison, adjust_p_values, format_p
 from winnow.reports.cells import CellResult, TableView, can_compare, compare_cells, get_unit_scale
 from winnow.sweeps.labels import CellLabels
 
 
 @dataclass(frozen=True, slots=True)
-class _Factor:
-    """The factor in which the cells of one table differ.
+class Factor:
+    """A factor in which the two cells of a pair differ.
 
     Attributes:
         title: Name of the factor, for the title of the table.
@@ -33,7 +33,7 @@ class _Factor:
 
 
 _FACTORS = (
-    _Factor(
+    Factor(
         "strategies and settings",
         lambda first, second: (
             (first.k, first.gold) == (second.k, second.gold)
@@ -42,7 +42,7 @@ _FACTORS = (
         lambda labels: labels.line,
         lambda labels: f"k {labels.k}, {labels.gold}",
     ),
-    _Factor(
+    Factor(
         "k",
         lambda first, second: (
             (first.strategy, first.setting, first.gold) == (second.strategy, second.setting, second.gold)
@@ -51,7 +51,7 @@ _FACTORS = (
         lambda labels: f"k {labels.k}",
         lambda labels: f"{labels.line}, {labels.gold}",
     ),
-    _Factor(
+    Factor(
         "placements",
         lambda first, second: (
             (first.strategy, first.setting, first.k) == (second.strategy, second.setting, second.k)
@@ -63,12 +63,82 @@ _FACTORS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two cells that differ in one factor, with their comparison.
+
+    Attributes:
+        factor: Factor in which the cells differ.
+        first: First cell.
+        second: Second cell.
+        comparison: Comparison of the first metric of the first cell with that of the second.
+        adjusted_p_value: P-value after Holm's correction over all pairs that differ in the same factor.
+
+    """
+
+    factor: Factor
+    first: CellResult
+    second: CellResult
+    comparison: Comparison
+    adjusted_p_value: float
+
+    @property
+    def names(self) -> tuple[str, str, str]:
+        """Return the name of the first cell, that of the second, and the labels that both share."""
+        first, second = self.first.labels, self.second.labels
+        return self.factor.format_value(first), self.factor.format_value(second), self.factor.format_shared(first)
+
+
+@dataclass(frozen=True, slots=True)
+class FactorComparisons:
+    """All pairs of cells that differ in one factor.
+
+    Attributes:
+        factor: Factor in which the cells of each pair differ.
+        pairs: Compared pairs.
+        identical: Pairs whose answers are all equal, which do not count as tests, as text.
+
+    """
+
+    factor: Factor
+    pairs: Sequence[Pair]
+    identical: Sequence[str]
+
+
+def compare_by_factor(cells: Sequence[CellResult], seed: int) -> list[FactorComparisons]:
+    """Compare the first metric of all cells that differ in the strategy or a setting, in k, or in the placement.
+
+    A pair of cells is left out if it has no question in common or if the metric is undefined for either cell. A pair whose
+    answers are all equal does not count as a test in the correction for multiple testing.
+
+    Args:
+        cells: Cells to compare.
+        seed: Seed of the bootstrap and of the permutation test.
+
+    Returns:
+        Comparisons by factor, without factors in which no two cells differ.
+
+    """
+    comparisons = [_compare_factor(factor, cells, seed) for factor in _FACTORS]
+    return [one for one in comparisons if one.pairs or one.identical]
+
+
+def _compare_factor(factor: Factor, cells: Sequence[CellResult], seed: int) -> FactorComparisons:
+    compared: list[tuple[CellResult, CellResult, Comparison]] = []
+    identical: list[str] = []
+    for first, second in _iterate_pairs(factor, cells):
+        if first.answers == second.answers:
+            names = f"{factor.format_value(first.labels)} = {factor.format_value(second.labels)}"
+            identical.append(f"{names} ({factor.format_shared(first.labels)})")
+        elif (comparison := compare_cells(first, second, cells[0].metrics[0].name, seed)) is not None:
+            compared.append((first, second, comparison))
+    adjusted = adjust_p_values([comparison.p_value for _, _, comparison in compared])
+    pairs = [Pair(factor, *entry, p_value) for entry, p_value in zip(compared, adjusted, strict=True)]
+    return FactorComparisons(factor, pairs, identical)
+
+
 def build_comparison_tables(cells: Sequence[CellResult], seed: int) -> list[TableView]:
     """Build one table for cells that differ only in strategy or setting, one for k, and one for the placement.
-
-    The tables compare the first metric of the cells. A pair of cells is left out if it has no question in common or if the
-    metric is undefined for either cell. A pair whose answers are all equal is listed in the caption and does not count as a
-    test in the correction for multiple testing.
 
     Args:
         cells: Cells to compare.
@@ -78,40 +148,22 @@ def build_comparison_tables(cells: Sequence[CellResult], seed: int) -> list[Tabl
         Tables that have at least one pair of cells.
 
     """
-    tables = [_build_factor_table(factor, cells, seed) for factor in _FACTORS]
-    return [table for table in tables if table is not None]
+    return [_build_factor_table(one, cells[0].metrics[0]) for one in compare_by_factor(cells, seed)]
 
 
-def _build_factor_table(factor: _Factor, cells: Sequence[CellResult], seed: int) -> TableView | None:
-    """Build the table of the pairs that differ only in one factor, or return None if there are no such pairs."""
-    metric = cells[0].metrics[0]
-    pair_names: list[list[str]] = []
-    comparisons: list[Comparison] = []
-    identical_pairs: list[str] = []
-    for first, second in _iterate_pairs(factor, cells):
-        first_name, second_name = factor.format_value(first.labels), factor.format_value(second.labels)
-        shared_labels = factor.format_shared(first.labels)
-        if first.answers == second.answers:
-            identical_pairs.append(f"{first_name} = {second_name} ({shared_labels})")
-            continue
-        comparison = compare_cells(first, second, metric.name, seed)
-        if comparison is not None:
-            pair_names.append([first_name, second_name, shared_labels])
-            comparisons.append(comparison)
-    if not comparisons and not identical_pairs:
-        return None
+def _build_factor_table(comparisons: FactorComparisons, metric: Metric) -> TableView:
+    """Build the table of the pairs that differ only in one factor."""
     scale = get_unit_scale(metric)
-    adjusted_p_values = adjust_p_values([comparison.p_value for comparison in comparisons])
     rows = [
         [
-            *names,
-            comparison.format_difference(scale),
-            comparison.p_text,
-            format_p(adjusted_p_value),
-            str(comparison.n),
-            comparison.format_detectable(scale),
+            *pair.names,
+            pair.comparison.format_difference(scale),
+            pair.comparison.p_text,
+            format_p(pair.adjusted_p_value),
+            str(pair.comparison.n),
+            pair.comparison.format_detectable(scale),
         ]
-        for names, comparison, adjusted_p_value in zip(pair_names, comparisons, adjusted_p_values, strict=True)
+        for pair in comparisons.pairs
     ]
     caption = (
         "The cells are paired by question. If all values are 0 or 1, the test is McNemar's exact test and the interval agrees "
@@ -123,13 +175,13 @@ def _build_factor_table(factor: _Factor, cells: Sequence[CellResult], seed: int)
         caption += (
             f" A - B is the mean difference of the questions' own {metric.heading}, for questions with a value in both cells."
         )
-    if identical_pairs:
-        caption += f" Identical answers, which are not compared: {'; '.join(identical_pairs)}."
+    if comparisons.identical:
+        caption += f" Identical answers, which are not compared: {'; '.join(comparisons.identical)}."
     columns = ["A", "B", "at", f"{metric.heading}: A - B", "p", "p (Holm)", "questions", "detectable"]
-    return TableView(f"Differences between {factor.title}", caption, columns, rows)
+    return TableView(f"Differences between {comparisons.factor.title}", caption, columns, rows)
 
 
-def _iterate_pairs(factor: _Factor, cells: Sequence[CellResult]) -> Iterator[tuple[CellResult, CellResult]]:
+def _iterate_pairs(factor: Factor, cells: Sequence[CellResult]) -> Iterator[tuple[CellResult, CellResult]]:
     """Yield the pairs of comparable cells that differ only in the factor.
 
     Cells with different training seeds are not paired. A cell without a training seed is paired with the cells of every seed.

@@ -28,6 +28,7 @@ class Report:
         tables: Tables in the order in which they are shown.
         plots: Plots as SVG text.
         provenance: Description of the data, models, seeds and code from which the report was built, by topic.
+        browser: Name of the file beside the page in which single questions can be looked up, or "" if there is none.
 
     """
 
@@ -36,6 +37,7 @@ class Report:
     tables: Sequence[TableView]
     plots: Sequence[str]
     provenance: Mapping[str, str]
+    browser: str = ""
 
     def render_html(self) -> str:
         """Render the report as a self-contained HTML page."""
@@ -63,6 +65,7 @@ def build_report(
     breakdown: str = "",
     part: PaperPart | None = None,
     filtered: tuple[int, int] | None = None,
+    browser: str = "",
 ) -> Report:
     """Build the report of a sweep from its cells.
 
@@ -78,6 +81,7 @@ def build_report(
             such table.
         part: Table or figure of a paper. If it is given, the first tables compare the cells with it.
         filtered: Number of questions before and after the closed-book filter, or None if there is no filter.
+        browser: Name of the file beside the report in which single questions can be looked up.
 
     """
     num_questions = len(cells[0].samples)
@@ -104,7 +108,7 @@ def build_report(
         covered_cells = gold_cells if part.gold_only and gold_cells else cells
         paper_tables, paper_notes = compare_with_paper(part, covered_cells, seed, filtered)
         tables, notes = paper_tables + tables, paper_notes + notes
-    return Report(title, notes, tables, _draw_plots(cells, gold_cells, seed), provenance)
+    return Report(title, notes, tables, _draw_plots(cells, gold_cells, seed), provenance, browser)
 
 
 def _draw_plots(cells: Sequence[CellResult], gold_cells: Sequence[CellResult], seed: int) -> list[str]:

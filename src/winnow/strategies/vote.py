@@ -19,13 +19,18 @@ _LAST_RANK = 1_000_000
 """Rank that an inserted passage, which was not retrieved, has in the vote."""
 
 
-def _compute_weights(contexts: Sequence[Context]) -> list[float]:
+def compute_weights(contexts: Sequence[Context]) -> list[float]:
     """Compute the weights of the contexts relative to the largest weight.
 
     Equal weights become exactly 1, so that rounding does not break ties.
     """
     largest = max((context.log_weight for context in contexts), default=0.0)
     return [math.exp(context.log_weight - largest) for context in contexts]
+
+
+def order_by_rank(contexts: Sequence[Context]) -> list[int]:
+    """Return the indices of the contexts, best rank first. Inserted passages, which were not retrieved, are last."""
+    return sorted(range(len(contexts)), key=lambda index: contexts[index].rank or _LAST_RANK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +71,10 @@ class Vote:
             prompt_replies: Replies to each prompt.
 
         """
-        ranks = [context.rank or _LAST_RANK for context in contexts] or [0] * len(prompt_replies)
-        weights = _compute_weights(contexts) or [1.0] * len(prompt_replies)
-        best_ranked_first = sorted(range(len(prompt_replies)), key=lambda index: ranks[index])
+        weights = compute_weights(contexts) or [1.0] * len(prompt_replies)
         votes: dict[str, float] = {}
         first_votes: dict[str, tuple[str, int, int]] = {}  # spelling, index of the prompt and number of the sample
-        for index in best_ranked_first:
+        for index in order_by_rank(contexts) or range(len(prompt_replies)):
             for sample, answer in enumerate(prompt_replies[index].answers):
                 unknown = is_unknown(answer)
                 if unknown and not self.unknown_votes:

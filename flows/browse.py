@@ -1,0 +1,87 @@
+"""Write a page in which every cell, question, prompt, reply and vote of a sweep can be looked up.
+
+The page is one file without network, beside the report. The prompts are replayed from the ledger, and no model is loaded. The
+sweep with the same settings must be finished.
+
+    python -m flows.browse experiment=quick_start
+    python -m flows.browse experiment=quick_start browse.questions=500
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from omegaconf import DictConfig
+
+from flows._cells import require_finished, resolve_cells
+from flows._engines import identify_engines, open_engines, open_ledger
+from flows._entry import make_main
+from flows._metrics import read_results
+from flows._summary import Summary, progress
+from flows.report import BROWSER_FILE, describe_provenance
+from winnow.artifacts.files import write_texts
+from winnow.reports.browser.cases import Case, Texts, build_case
+from winnow.reports.browser.page import BrowserPage, choose_questions
+from winnow.reports.cells import CellResult
+from winnow.reports.notes import build_incident_notes, build_reply_notes
+from winnow.sweeps.run import LoadedCell, load_cells
+from winnow.sweeps.spec import CellSpec
+
+
+def browse(configs: Sequence[DictConfig]) -> Summary:
+    """Write the page of the cells of all jobs; every cell must be finished."""
+    cfg, specs = configs[0], resolve_cells(configs)
+    require_finished(specs)
+    results = read_results(cfg, specs, inputs=("contexts", "ranking"))
+    chosen = choose_questions(results, cfg.browse.questions, cfg.report.seed)
+    texts = Texts()
+    cases = _build_cases(cfg, specs, results, chosen, texts)
+    seed = cfg.report.seed
+    notes = [
+        *_describe_cases(cases, len({s.question.question_id for r in results for s in r.samples}), len(chosen)),
+        *build_reply_notes(results, seed),
+        *build_incident_notes(results),
+    ]
+    page = BrowserPage(f"Winnow: {cfg.sweep.name}", results, notes, describe_provenance(cfg, specs), texts, cases, seed)
+    path = Path(cfg.report.out) / BROWSER_FILE
+    text = page.render()
+    write_texts(path.parent, {path.name: text})
+    size = f"{len(text) / 1e6:.1f} MB; {len(results)} cells, prompts of {len(chosen)} questions"
+    return Summary(f"{page.title}: {path}", note=f"{size}. Open it in a browser; it needs no server and no network.")
+
+
+def _build_cases(
+    cfg: DictConfig, specs: Sequence[CellSpec], results: Sequence[CellResult], chosen: Sequence[str], texts: Texts
+) -> dict[tuple[int, str], Case]:
+    """Replay the chosen questions in every cell that answers them."""
+    loaded: Mapping[str, LoadedCell] = {cell.spec.key: cell for cell in load_cells(specs)}
+    cases: dict[tuple[int, str], Case] = {}
+    with open_ledger(cfg) as ledger, progress("replaying calls", len(specs) * len(chosen)) as advance:
+        for index, (spec, result) in enumerate(zip(specs, results, strict=True)):
+            cell = loaded[spec.key]
+            identities = identify_engines(open_engines(spec.engines, check=False))
+            samples = {sample.question.question_id: sample for sample in result.samples}
+            for question_id in chosen:
+                if question_id in samples:
+                    sample = samples[question_id]
+                    cases[index, question_id] = build_case(cell, sample.question, sample.prediction, identities, ledger, texts)
+                advance()
+    return cases
+
+
+def _describe_cases(cases: Mapping[tuple[int, str], Case], num_questions: int, num_chosen: int) -> list[str]:
+    """Say of how many questions the page holds prompts, and how many replays failed."""
+    notes = []
+    if num_chosen < num_questions:
+        notes.append(
+            f"The page has every answer, but contexts and prompts of only {num_chosen} of {num_questions} questions: first "
+            "those that only some cells answer right, then those that none does. browse.questions sets the number."
+        )
+    failed = sum(bool(case.note) for case in cases.values())
+    if failed:
+        notes.append(f"The calls of {failed} of {len(cases)} answers cannot be shown; each says why.")
+    return notes
+
+
+main = make_main(browse, grid=True, seeds="each")
+if __name__ == "__main__":
+    main()

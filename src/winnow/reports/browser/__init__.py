@@ -1,0 +1,1 @@
+"""A page over the questions, prompts and votes of a sweep."""

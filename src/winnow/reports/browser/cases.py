@@ -1,0 +1,202 @@
+"""Cases: how a cell answered one question, replayed from the ledger and encoded for the page.
+
+Prompts repeat each other, within a question and between cells. The page therefore holds each text and each passage once, and
+a prompt is a list of numbers: n is the text n, and -1 - n the text of the passage n.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from winnow.errors import LedgerError
+from winnow.metrics.answer import normalise
+from winnow.protocols import CallStore
+from winnow.records import (
+    Answer,
+    Context,
+    Estimate,
+    Failed,
+    Generate,
+    Generation,
+    Likelihood,
+    Message,
+    Pages,
+    Passage,
+    Prediction,
+    Question,
+    Role,
+    Search,
+)
+from winnow.reports.browser.tallies import Tally, build_tally
+from winnow.sweeps.replay import Call, replay_plan
+from winnow.sweeps.run import LoadedCell
+
+_SHORTEST_SHARED = 30
+"""Length in characters of the shortest passage that prompts refer to by number."""
+
+
+@dataclass
+class Texts:
+    """Texts and passages, each of which is stored once.
+
+    Attributes:
+        texts: Texts by number.
+        passages: [title, text] of each passage by number.
+
+    """
+
+    texts: list[str] = field(default_factory=list)
+    passages: list[tuple[str, str]] = field(default_factory=list)
+    _text_numbers: dict[str, int] = field(default_factory=dict)
+    _passage_numbers: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def add(self, text: str) -> int:
+        """Return the number of a text."""
+        number = self._text_numbers.setdefault(text, len(self.texts))
+        if number == len(self.texts):
+            self.texts.append(text)
+        return number
+
+    def add_passage(self, passage: Passage) -> int:
+        """Return the number of a passage."""
+        entry = (passage.title, passage.text)
+        number = self._passage_numbers.setdefault(entry, len(self.passages))
+        if number == len(self.passages):
+            self.passages.append(entry)
+        return number
+
+    def encode(self, text: str, passages: Sequence[Passage]) -> list[int]:
+        """Return a text as numbers, in which the texts of the passages are numbers of passages."""
+        parts: list[str | int] = [text]
+        for passage in passages:
+            if len(passage.text) >= _SHORTEST_SHARED and any(isinstance(part, str) and passage.text in part for part in parts):
+                parts = self._replace(parts, passage)
+        return [part if isinstance(part, int) else self.add(part) for part in parts if part != ""]
+
+    def _replace(self, parts: Sequence[str | int], passage: Passage) -> list[str | int]:
+        number = -1 - self.add_passage(passage)
+        replaced: list[str | int] = []
+        for part in parts:
+            if isinstance(part, int):
+                replaced.append(part)
+                continue
+            for index, piece in enumerate(part.split(passage.text)):
+                replaced += [number, piece] if index else [piece]
+        return replaced
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """How a cell answered one question.
+
+    Attributes:
+        contexts: [passage, rank, score, log-odds, log-weight, is gold, has answer] of each context in prompt order.
+        rounds: Calls of each round, as mappings (see `_encode_call`).
+        tally: What each passage contributed, if the strategy prompts with each alone.
+        trace: Record of what the strategy did.
+        normalised: Answer after normalisation.
+        note: What the page has to say about the replay, such as that calls are missing; "" if nothing.
+
+    """
+
+    contexts: Sequence[Sequence[Any]]
+    rounds: Sequence[Sequence[Mapping[str, Any]]]
+    tally: Tally | None
+    trace: Sequence[str]
+    normalised: str
+    note: str = ""
+
+
+def build_case(
+    cell: LoadedCell,
+    question: Question,
+    prediction: Prediction,
+    identities: Mapping[Role, str],
+    ledger: CallStore,
+    texts: Texts,
+) -> Case:
+    """Replay how a cell answered a question, and check the result against the stored prediction.
+
+    Args:
+        cell: Cell with its strategy and rankings.
+        question: Question.
+        prediction: Stored prediction for the question.
+        identities: Identity under which the ledger stores the results of each role.
+        ledger: Open store.
+        texts: Texts and passages of the page, to which those of the case are added.
+
+    """
+    contexts = cell.place(question).contexts
+    encoded = [_encode_context(context, texts) for context in contexts]
+    normalised = normalise(prediction.answer)
+    try:
+        replayed = replay_plan(cell.strategy.plan(question, contexts), identities, ledger)
+    except LedgerError as error:
+        return Case(encoded, (), None, prediction.trace, normalised, f"The calls cannot be shown. {error}")
+    if not _is_same(replayed.result, prediction):
+        note = (
+            "The calls cannot be shown: with them, the strategy now answers "
+            f"{replayed.result.text!r}. Its code has changed since this answer was stored; run `python -m flows.sweep` again."
+        )
+        return Case(encoded, (), None, prediction.trace, normalised, note)
+    passages = [context.passage for context in contexts]
+    rounds = [[_encode_call(call, passages, texts) for call in calls] for calls in replayed.rounds]
+    tally = build_tally(cell.strategy, contexts, replayed.rounds)
+    return Case(encoded, rounds, tally, prediction.trace, normalised)
+
+
+def _is_same(answer: Answer, prediction: Prediction) -> bool:
+    """Return whether a replayed answer is the stored one."""
+    stored = (prediction.answer, prediction.unknown, prediction.candidates, prediction.reply)
+    return (answer.text, answer.unknown, answer.candidates, answer.reply) == stored
+
+
+def _encode_context(context: Context, texts: Texts) -> list[Any]:
+    number = texts.add_passage(context.passage)
+    scores = [context.score, context.log_odds, context.log_weight]
+    rounded = [None if score is None else round(score, 4) for score in scores]
+    return [number, context.rank, *rounded, int(context.is_gold), int(context.has_answer)]
+
+
+def _encode_call(call: Call, passages: Sequence[Passage], texts: Texts) -> dict[str, Any]:
+    """Return a call as a mapping with its kind, role, prompt (pairs of a name and numbers), result and what is notable."""
+    request = call.request
+    shown = [*passages, *(request.passages if isinstance(request, Generate) else ())]
+    match request:
+        case Generate():
+            prompt = _encode_messages(request.messages, shown, texts)
+        case Likelihood():
+            prompt = [
+                *_encode_messages(request.messages, shown, texts),
+                ("continuation", texts.encode(request.continuation, ())),
+            ]
+        case Estimate():
+            passage = "\n".join(filter(None, [request.title, request.text]))
+            prompt = [("question", texts.encode(request.question, ())), ("passage", texts.encode(passage, shown))]
+        case Search():
+            prompt = [("query", texts.encode(request.query, ()))]
+    encoded = {"kind": type(request).__name__, "role": request.role, "prompt": prompt, **_encode_result(call, shown, texts)}
+    return {**encoded, "dropped": call.dropped} if call.dropped else encoded
+
+
+def _encode_messages(messages: Sequence[Message], shown: Sequence[Passage], texts: Texts) -> list[tuple[str, list[int]]]:
+    return [(message.role, texts.encode(message.content, shown)) for message in messages]
+
+
+def _encode_result(call: Call, shown: Sequence[Passage], texts: Texts) -> dict[str, Any]:
+    result = call.result
+    match result:
+        case Generation():
+            usage = result.usage
+            return {
+                "reply": texts.encode(result.text, shown),
+                "tokens": [usage.tokens_in, usage.tokens_out],
+                **({"finish": result.finish} if result.finish != "stop" else {}),
+            }
+        case Failed():
+            return {"failed": result.reason}
+        case Pages():
+            pages = "\n\n".join(f"{page.title}\n{page.text}" for page in result.passages)
+            return {"reply": texts.encode(pages or "(no result)", shown)}
+        case _:
+            return {"score": round(result.value, 4)}

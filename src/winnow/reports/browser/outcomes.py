@@ -1,0 +1,81 @@
+"""Outcomes of questions: where an answer went wrong, from what is stored and without a judge."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from winnow.metrics.answer import exact_match, f1_score
+from winnow.metrics.base import Sample
+
+_RIGHT_IN_SUBSTANCE = 0.5
+"""F1 from which a wrong answer counts as right in substance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a question.
+
+    Attributes:
+        name: Identifier, which addresses within the page contain.
+        title: Short name, for tables.
+        meaning: Sentence that explains why the answer has this outcome.
+
+    """
+
+    name: str
+    title: str
+    meaning: str
+
+
+OUTCOMES = (
+    Outcome("not_retrieved", "not retrieved", "No stored context of this question holds an accepted answer."),
+    Outcome("beyond_k", "beyond k", "A stored context holds an accepted answer, but none of those in the prompt does."),
+    Outcome(
+        "prompt_cut", "prompt cut", "An accepted answer was among the contexts, but passages were dropped from the prompt."
+    ),
+    Outcome("unknown", "unknown", 'A context in the prompt holds an accepted answer, but the answer was "unknown".'),
+    Outcome("wrong", "wrong", "A context in the prompt holds an accepted answer, but another answer was given."),
+    Outcome("reply_cut", "reply cut", "A reply ended at its maximum length before the answer was complete."),
+    Outcome("lost_vote", "lost the vote", "An accepted answer was among the candidates, but another one was chosen."),
+    Outcome("in_substance", "right in substance", "The answer shares at least half of its words (F1) with an accepted one."),
+    Outcome("closed_book_unknown", "unknown, no passages", 'Without passages, the answer was "unknown".'),
+    Outcome("closed_book_wrong", "wrong, no passages", "Without passages, another answer was given."),
+    Outcome("no_answers", "no accepted answer", "The data set has no accepted answer for this question."),
+    Outcome("right", "right", "The answer equals an accepted one after normalisation."),
+)
+"""All outcomes, in the order in which a question passes them."""
+
+
+def classify(sample: Sample) -> str:
+    """Return the name of the outcome of a question. The first that applies of these counts, most specific first.
+
+    right; lost the vote; right in substance; then, if no passage was shown or none of them holds an accepted answer, where
+    the answer was; else what cut the prompt or the reply; else unknown or wrong.
+
+    Args:
+        sample: Question with its prediction, contexts and ranking.
+
+    """
+    prediction, answers = sample.prediction, sample.question.answers
+    if not answers:
+        return "no_answers"
+    if exact_match(prediction.answer, answers):
+        return "right"
+    if any(exact_match(candidate, answers) for candidate in prediction.candidates):
+        return "lost_vote"
+    if not prediction.unknown and f1_score(prediction.answer, answers) >= _RIGHT_IN_SUBSTANCE:
+        return "in_substance"
+    if not sample.contexts:
+        return "closed_book_unknown" if prediction.unknown else "closed_book_wrong"
+    if not any(context.has_answer for context in sample.contexts):
+        return "beyond_k" if any(context.has_answer for context in sample.ranking) else "not_retrieved"
+    if prediction.truncated_passages:
+        return "prompt_cut"
+    if any(usage.cut for usage in prediction.usage if usage.role == "reader"):
+        return "reply_cut"
+    return "unknown" if prediction.unknown else "wrong"
+
+
+def classify_all(samples: Sequence[Sample]) -> list[int]:
+    """Return the index in `OUTCOMES` of the outcome of each question."""
+    indices = {outcome.name: index for index, outcome in enumerate(OUTCOMES)}
+    return [indices[classify(sample)] for sample in samples]

@@ -1,0 +1,130 @@
+"""Tallies: what each passage contributed to an answer, so that the page can compute the answer without some passages.
+
+Post-Fusion and marginalization prompt with each passage alone. Without a passage, their other replies stay the same, and the
+answer follows from the rest. Only where the passage that gave an answer its spelling is left out, marginalization would score
+another spelling of that answer; its stored likelihoods are those of the first spelling.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from winnow.contexts.marginalization import collect_spellings, log_softmax
+from winnow.metrics.answer import UNKNOWN, normalise
+from winnow.protocols import Strategy
+from winnow.records import Context, Generation, Score
+from winnow.strategies.marginal import Marginal
+from winnow.strategies.post_fusion import PostFusion
+from winnow.strategies.replies import extract_answer, is_unknown
+from winnow.strategies.vote import compute_weights, order_by_rank
+from winnow.sweeps.replay import Call
+
+
+@dataclass(frozen=True, slots=True)
+class Ballot:
+    """What one passage contributes to one answer.
+
+    Attributes:
+        context: Index of the passage in the prompt order of the contexts.
+        key: Normalised answer.
+        text: Answer as it is spelled.
+        amount: Weight of the vote, or log of the weighted probability of the answer under this passage.
+        source: Whether the passage's own reply is this answer. Only such answers are candidates.
+
+    """
+
+    context: int
+    key: str
+    text: str
+    amount: float
+    source: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Ballots in the order in which ties are broken.
+
+    Attributes:
+        rule: "votes" if the amounts are added, "log-probabilities" if their exponentials are.
+        draws: Whether ties are broken by a random draw, which the page does not repeat.
+        ballots: Ballots, each answer's sources first. Answers that do not count, such as "unknown", are left out.
+
+    """
+
+    rule: str
+    draws: bool
+    ballots: Sequence[Ballot]
+
+
+def build_tally(strategy: Strategy, contexts: Sequence[Context], rounds: Sequence[Sequence[Call]]) -> Tally | None:
+    """Build the tally of a replayed plan, or return None if the strategy does not prompt with each passage alone.
+
+    Args:
+        strategy: Strategy of the plan.
+        contexts: Contexts in prompt order.
+        rounds: Calls of the plan.
+
+    """
+    if not contexts or not rounds:
+        return None
+    if isinstance(strategy, PostFusion):
+        return _tally_votes(strategy, contexts, rounds[0])
+    if isinstance(strategy, Marginal):
+        return _tally_probabilities(strategy, contexts, rounds)
+    return None
+
+
+def _tally_votes(strategy: PostFusion, contexts: Sequence[Context], calls: Sequence[Call]) -> Tally:
+    """Build one ballot for each reply, of which every context has `decoding.samples`."""
+    samples = len(calls) // len(contexts)
+    weights = compute_weights(contexts)
+    ballots = []
+    for index in order_by_rank(contexts):
+        for call in calls[index * samples : (index + 1) * samples]:
+            assert isinstance(call.result, Generation)
+            answer = extract_answer(call.result.text)
+            unknown = is_unknown(answer)
+            if unknown and not strategy.vote.unknown_votes:
+                continue
+            text = UNKNOWN if unknown else answer
+            ballots.append(Ballot(index, UNKNOWN if unknown else normalise(answer), text, weights[index]))
+    return Tally("votes", strategy.vote.ties == "random", ballots)
+
+
+def _tally_probabilities(strategy: Marginal, contexts: Sequence[Context], rounds: Sequence[Sequence[Call]]) -> Tally:
+    """Build one ballot for each pair of an answer and a context whose likelihood was computed."""
+    own = [_resolve_answer(strategy, call) for call in rounds[0]]
+    keys = [None if answer is None else normalise(answer) for answer in own]
+    spellings = collect_spellings([answer for answer in own if answer is not None])
+    is_exact = strategy.scoring == "exact"
+    pairs = [(key, index) for key in spellings for index in range(len(contexts)) if is_exact or keys[index] == key]
+    if strategy.scoring == "generated":
+        log_likelihoods = [_sum_log_probabilities(rounds[0][index]) for _, index in pairs]
+    else:
+        log_likelihoods = [_get_score(call) for call in (rounds[1] if len(rounds) > 1 else ())]
+    log_weights = log_softmax([context.log_weight for context in contexts])
+    ballots = []
+    for (key, index), log_likelihood in zip(pairs, log_likelihoods, strict=True):
+        source = keys[index] == key
+        text = own[index] if source else spellings[key]
+        ballots.append(Ballot(index, key, text or "", log_weights[index] + log_likelihood, source))
+    ballots.sort(key=lambda ballot: (not ballot.source, ballot.context))
+    return Tally("log-probabilities", False, ballots)
+
+
+def _resolve_answer(strategy: Marginal, call: Call) -> str | None:
+    """Return the answer of a reply, or None if it is "unknown" and that is no answer."""
+    assert isinstance(call.result, Generation)
+    answer = extract_answer(call.result.text)
+    if not is_unknown(answer):
+        return answer
+    return UNKNOWN if strategy.unknown_votes else None
+
+
+def _sum_log_probabilities(call: Call) -> float:
+    assert isinstance(call.result, Generation)
+    return sum(call.result.logprobs or ())
+
+
+def _get_score(call: Call) -> float:
+    assert isinstance(call.result, Score)
+    return call.result.value

@@ -1,0 +1,64 @@
+"""Findings: what the sentences state follows from the tests of the cells."""
+
+from dataclasses import replace
+
+from winnow.reports.browser.findings import build_findings
+from winnow.reports.cells import name_cells
+from winnow.testing import make_cell_result
+
+N = 40
+LOW = make_cell_result("concatenation", 5, "retrieved", [float(n < 4) for n in range(N)])
+HIGH = make_cell_result("post_fusion", 5, "retrieved", [float(n < 30) for n in range(N)])
+CLOSE = make_cell_result("pf_concat", 5, "retrieved", [float(n < 29) for n in range(N)])
+
+
+def _texts(*cells: object) -> list[str]:
+    return [finding.text for finding in build_findings(cells, name_cells(cells), 0)]  # type: ignore[arg-type]
+
+
+def test_the_best_cell_is_compared_with_all_others() -> None:
+    """30 of 40 is the highest; it is above 4 of 40, but not above 29 of 40."""
+    texts = _texts(LOW, HIGH, CLOSE)
+    assert texts[0].startswith("The highest EM is 75.0 [59.8, 85.8], of post_fusion k=5 retrieved (40 questions")
+    assert "significantly above 1 of the 2 other cells" in texts[1]
+    assert "not above pf_concat k=5 retrieved;" in texts[1]
+
+
+def test_significant_differences_come_with_their_tests() -> None:
+    """26 questions are won and none is lost: +65 points; 1 of 40 is not significant, and says what would show it."""
+    texts = _texts(LOW, HIGH, CLOSE)
+    assert "2 of 3 differences between strategies and settings are significant after Holm's correction." in texts
+    (first, *_) = [text for text in texts if text.startswith("post_fusion against concatenation")]
+    assert "(k 5, retrieved): +65.0 [" in first
+    assert "p = <0.001, corrected <0.001, 40 questions." in first
+    (rest,) = [text for text in texts if text.startswith("The largest that is not")]
+    assert "pf_concat against post_fusion (k 5, retrieved): -2.5" in rest
+    assert "a single test shows it with 317 questions (80 % power)" in rest
+
+
+def test_the_cells_of_a_finding_are_those_of_the_sentence() -> None:
+    """Links lead to the cells that are named, in their order."""
+    cells = [LOW, HIGH, CLOSE]
+    findings = build_findings(cells, name_cells(cells), 0)
+    for finding in findings:
+        if " against " in finding.text and "corrected" in finding.text:
+            first, second = (cells[index].labels.strategy for index in finding.cells)
+            assert f"{first} against {second}" in finding.text
+    marked = {finding.text.split(" ")[0] for finding in findings if finding.significant}
+    assert marked == {"2", "post_fusion", "pf_concat"}
+
+
+def test_nothing_is_claimed_without_a_test() -> None:
+    """One cell has no comparison; other questions are not compared; without a defined value there is no best cell."""
+    (only,) = _texts(LOW)
+    assert only.startswith("The highest EM is 10.0")
+    other = replace(HIGH, labels=replace(HIGH.labels, questions="another selection"))
+    assert not any("significant" in text for text in _texts(LOW, other))
+    empty = replace(LOW, samples=[])
+    assert _texts(empty) == ["EM is undefined in every cell."]
+
+
+def test_cost_is_compared_among_cells_with_passages() -> None:
+    """Both read 119.5 tokens per question on average: the sample n reads 100 + n."""
+    text = _texts(LOW, HIGH)[-1]
+    assert "reads 120 tokens per question, 1.0 times as many as" in text

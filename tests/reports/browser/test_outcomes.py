@@ -1,0 +1,60 @@
+"""Outcomes of questions: each is reached, and the most specific one counts."""
+
+from dataclasses import replace
+
+import pytest
+
+from winnow.metrics.base import Sample
+from winnow.records import RoleUsage
+from winnow.reports.browser.outcomes import OUTCOMES, classify, classify_all
+from winnow.testing import make_context, make_sample
+
+WITHOUT, WITH = make_context(1, "nothing"), make_context(2, "the answer", has_answer=True)
+
+
+def _sample(answer: str, *, shown: bool, retrieved: bool = True, **fields: object) -> Sample:
+    """A question with the accepted answer "Jane Austen", whose prompt or ranking holds it or not."""
+    sample = make_sample(answer, answers=("Jane Austen", "Austen"), **fields)
+    ranking = (WITHOUT, WITH) if retrieved else (WITHOUT,)
+    return replace(sample, contexts=(WITHOUT, WITH) if shown else (WITHOUT,), ranking=ranking)
+
+
+CASES = {
+    "right": _sample("the Austen!", shown=False, retrieved=False),
+    "lost_vote": _sample("Mary", shown=True, candidates=("Mary", "Austen")),
+    "in_substance": _sample("Jane Eyre", shown=True, candidates=("Jane Eyre",)),
+    "not_retrieved": _sample("Mary", shown=False, retrieved=False),
+    "beyond_k": _sample("unknown", shown=False, unknown=True),
+    "prompt_cut": _sample("unknown", shown=True, unknown=True, truncated_passages=1),
+    "unknown": _sample("unknown", shown=True, unknown=True),
+    "wrong": _sample("Mary Shelley", shown=True),
+    "closed_book_unknown": make_sample("unknown", unknown=True),
+    "closed_book_wrong": make_sample("Mary"),
+    "no_answers": make_sample("Mary", answers=()),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_outcome_is_reached(name: str) -> None:
+    """A question with exactly this history has this outcome."""
+    assert classify(CASES[name]) == name
+
+
+def test_a_cut_reply_is_the_readers() -> None:
+    """A cut reply of the reader explains a wrong answer; one of a judge does not."""
+    wrong = CASES["wrong"]
+    cut = {role: replace(wrong.prediction, usage=(RoleUsage(role, 1, 1, 1, cut=1),)) for role in ("reader", "judge")}  # type: ignore[arg-type]
+    assert classify(replace(wrong, prediction=cut["reader"])) == "reply_cut"
+    assert classify(replace(wrong, prediction=cut["judge"])) == "wrong"
+
+
+def test_an_unknown_answer_is_never_right_in_substance() -> None:
+    """The word "unknown" may share words with an accepted answer."""
+    sample = make_sample("unknown", answers=("unknown soldier",), unknown=True)
+    assert classify(sample) == "closed_book_unknown"
+
+
+def test_indices_refer_to_the_list() -> None:
+    """Numbers stand for the entries of the list, which has every outcome once."""
+    assert [OUTCOMES[index].name for index in classify_all(list(CASES.values()))] == list(CASES)
+    assert {outcome.name for outcome in OUTCOMES} == {*CASES, "reply_cut"}

@@ -1,0 +1,208 @@
+"""The page: opened in a real browser, each view by its address."""
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+
+from winnow.metrics.base import Sample
+from winnow.reports.browser.cases import Case, Texts
+from winnow.reports.browser.page import BrowserPage, choose_questions
+from winnow.reports.browser.tallies import Ballot, Tally
+from winnow.reports.cells import CellResult
+from winnow.testing import make_cell_result
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-get install chromium")
+A, B, CLOSED = "post_fusion k=5 retrieved", "concatenation k=5 gold_first", "closed_book k=0 none"
+Open = Callable[..., str]
+
+
+def _at_positions(cell: CellResult, positions: Sequence[int]) -> CellResult:
+    samples: list[Sample] = [
+        replace(sample, prediction=replace(sample.prediction, gold_position=position))
+        for sample, position in zip(cell.samples, positions, strict=True)
+    ]
+    return replace(cell, samples=samples)
+
+
+CELLS = [
+    _at_positions(make_cell_result("post_fusion", 5, "retrieved", [1, 1, 0, 1, 0, 1]), [1, 1, 1, 2, 0, 2]),
+    make_cell_result("concatenation", 5, "gold_first", [1, 0, 0, 0, 1, 0]),
+    make_cell_result("closed_book", 0, "none", [0, 0, 0, 0, 0, 1]),
+]
+BALLOTS = [Ballot(1, "austen", "Austen", 1.0), Ballot(0, "bronte", "Bronte", 1.0), Ballot(2, "bronte", "Bronte", 1.0)]
+
+
+def _call(texts: Texts, prompt: str, reply: str) -> dict[str, object]:
+    return {
+        "kind": "Generate",
+        "role": "reader",
+        "prompt": [("user", texts.encode(prompt, ()))],
+        "reply": texts.encode(reply, ()),
+        "tokens": [7, 1],
+    }
+
+
+def build_page(cells: Sequence[CellResult] = CELLS) -> BrowserPage:
+    """A page with prompts of the question q0 in two cells."""
+    texts = Texts(passages=[("Emma", "Emma is by x."), ("Other", "<b>not bold</b> & more")])
+    contexts = [[0, 1, 2.5, None, 0.0, 1, 1], [1, 2, 1.5, 0.3, 0.0, 0, 0], [1, 0, None, None, -0.5, 0, 0]]
+    first = Case(contexts, [[_call(texts, "same\nold line", "x")]], Tally("votes", False, BALLOTS), ["vote: x 2"], "x")
+    second = Case(contexts, [[_call(texts, "same\nnew line", "y")]], None, [], "y", "The calls cannot be shown, or so.")
+    cases = {(0, "q0"): first, (1, "q0"): second}
+    return BrowserPage("Winnow: <test>", cells, ["Take care."], {"Data": "small & made up"}, texts, cases, 0)
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Open:
+    """Opens a view of the page, and returns its elements as text after the script has run."""
+    folder = tmp_path_factory.mktemp("browser")
+    file = folder / "browse.html"
+    file.write_text(build_page().render(), encoding="utf-8")
+
+    def open_view(**state: str) -> str:
+        return open_page(file, **state)
+
+    return open_view
+
+
+def open_page(file: Path, **state: str) -> str:
+    """Return the elements of a view; the console must be quiet, and nothing be loaded from a network."""
+    assert CHROMIUM is not None
+    net = file.with_suffix(".net.json")
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+    flags += ["--disable-component-update", "--disable-sync", "--disable-quic", f"--user-data-dir={file.parent / 'profile'}"]
+    done = subprocess.run(
+        [CHROMIUM, *flags, "--virtual-time-budget=5000", "--enable-logging=stderr", f"--log-net-log={net}", "--dump-dom",
+         f"{file.as_uri()}#{urlencode(state)}"],
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    assert "CONSOLE" not in done.stderr
+    urls = {entry.get("params", {}).get("url", "") for entry in json.loads(net.read_text())["events"] if entry.get("params")}
+    assert {url for url in urls if url.startswith("http") and "google" not in url} == set()
+    return html.unescape(done.stdout.partition("<main")[2].partition("<footer")[0])
+
+
+def _read_text(elements: str) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", elements).split())
+
+
+@needs_chromium
+def test_findings_come_first(page: Open) -> None:
+    """Notes, sentences with links to what they are about, and every cell's interval."""
+    elements = page()
+    text = _read_text(elements)
+    assert "Take care." in text
+    assert "The highest EM is 66.7 [30.0, 90.3], of post_fusion k=5 retrieved (6 questions" in text
+    assert f"#{urlencode({'view': 'questions', 'a': A})}" in elements
+    assert elements.count("<circle") == len(CELLS)
+    assert "small & made up" in text
+
+
+@needs_chromium
+def test_the_matrix_shows_any_metric(page: Open) -> None:
+    """A square per cell with its interval and a link; the second one has the positions of the gold passage."""
+    text = _read_text(page(view="matrix"))
+    assert "66.7 30.0–90.3" in text
+    assert "k=5, retrieved" in text
+    assert "post_fusion, k=5 66.7 n=3 100.0 n=2" in text
+    tokens = _read_text(page(view="matrix", metric="tokens"))
+    assert "tokens by strategy, k and placement" in tokens
+    assert "104.5" in tokens
+
+
+@needs_chromium
+def test_outcomes_are_counted(page: Open) -> None:
+    """Each count opens its questions; the counts of a cell add up to its questions."""
+    elements = page(view="outcomes", a=CLOSED)
+    assert f"#{urlencode({'view': 'questions', 'a': CLOSED, 'outcome': 'closed_book_unknown'})}" in elements
+    text = _read_text(elements)
+    assert "6 questions" in text
+    assert "− 5 unknown, no passages" in text
+    assert "= 1 right" in text
+
+
+@needs_chromium
+def test_questions_are_filtered_sorted_and_searched(page: Open) -> None:
+    """By outcome, by text and by a metric; the number of questions that are left is shown."""
+    assert "6 of 6 questions" in _read_text(page(view="questions", a=A))
+    right = _read_text(page(view="questions", a=A, outcome="right"))
+    assert "4 of 6 questions" in right
+    assert re.findall(r"q\d", right) == ["q0", "q1", "q3", "q5"]
+    assert re.findall(r"q\d", _read_text(page(view="questions", a=A, search="q3"))) == ["q3"]
+    tokens = page(view="questions", a=A, sort="tokens")
+    assert re.findall(r"q\d", _read_text(tokens)) == ["q5", "q4", "q3", "q2", "q1", "q0"]
+
+
+@needs_chromium
+def test_a_question_shows_how_it_was_answered(page: Open) -> None:
+    """Contexts in prompt order with their marks, prompt and reply, the vote; text of passages is no markup."""
+    elements = page(view="questions", a=A, id="q0")
+    text = _read_text(elements.replace("<b>not bold</b>", "NOT BOLD"))
+    assert "[1] Emma rank 1, score 2.5 gold has answer" in text
+    assert "[3] Other not retrieved, log-weight -0.5" in text
+    assert "<b>not bold</b> & more" in elements
+    assert "Emma is by <mark>x</mark>." in elements
+    assert "<user> same old line" in elements.replace("\n", " ")
+    assert "7 tokens in, 1 out" in text
+    assert "Trace: vote: x 2" in text
+    assert 'data-answer="Bronte"' in elements
+    assert "There is no question with the id q99" in _read_text(page(view="questions", a=A, id="q99"))
+
+
+@needs_chromium
+def test_a_passage_can_be_switched_off(page: Open) -> None:
+    """Two votes against one; without one of the two, the best-ranked of the equal ones wins, and without all it is unknown."""
+    assert 'data-answer="Austen"' in page(view="questions", a=A, id="q0", off="0")
+    assert 'data-answer="Bronte"' in page(view="questions", a=A, id="q0", off="1")
+    assert 'data-answer="unknown"' in page(view="questions", a=A, id="q0", off="0,1,2")
+
+
+@needs_chromium
+def test_two_cells_stand_side_by_side(page: Open) -> None:
+    """Won, lost, both right, both wrong with McNemar's test (3 to 1: p = 0.625); prompts are compared line by line."""
+    text = _read_text(page(view="compare", a=A, b=B))
+    assert "Exact match on 6 common questions: A − B = 33.3 points, McNemar's exact test p = 0.625, not significant." in text
+    assert "1 both right 3 only A right 1 only B right 1 both wrong" in text
+    assert re.findall(r"q\d", text) == ["q4"]
+    assert re.findall(r"q\d", _read_text(page(view="compare", a=A, b=B, group="first"))) == ["q1", "q3", "q5"]
+    both = page(view="questions", a=A, b=B, id="q0", group="both")
+    assert '<span class="added">+ new line' in both
+    assert '<span class="removed">− old line' in both
+    assert '<span class="added">+ y' in both
+    assert "The calls cannot be shown, or so." in both
+
+
+@needs_chromium
+def test_cells_of_other_questions_are_not_compared(tmp_path: Path) -> None:
+    """The page says so, and computes no test."""
+    other = replace(CELLS[1], labels=replace(CELLS[1].labels, questions="another selection"))
+    file = tmp_path / "browse.html"
+    file.write_text(replace(build_page(), cells=[CELLS[0], other]).render(), encoding="utf-8")
+    text = _read_text(open_page(file, view="compare", a=A, b=B))
+    assert "different selections of questions" in text
+    assert "McNemar" not in text
+
+
+def test_questions_with_prompts_are_chosen_by_what_they_show() -> None:
+    """Disagreements first (q1, q3, q4, q5 and q0), then what all answer wrong (q2); the seed orders the groups."""
+    cells = CELLS[:2]
+    assert set(choose_questions(cells, 4, 0)) == {"q1", "q3", "q4", "q5"}
+    assert choose_questions(cells, 6, 0)[4:] == ["q2", "q0"]
+    assert choose_questions(cells, 6, 0) == choose_questions([cells[1], cells[0]], 6, 0)
+    orders = {tuple(choose_questions(cells, 6, seed)) for seed in range(8)}
+    assert len(orders) > 1
+    assert choose_questions(cells, 0, 0) == []
+
+
+def test_the_page_is_repeatable() -> None:
+    """Equal inputs give equal bytes, so that a report does not change without a reason."""
+    assert build_page().render() == build_page().render()
