@@ -53,6 +53,7 @@ SETTINGS: Mapping[str, Any] = {
     "sweep.retry_empty": bool,
     "report.out": str,
     "report.seed": _NonNegative,
+    "report.figures": list[Literal["svg", "pdf", "png", "csv"]],
     "browse.questions": _NonNegative,
     "evaluate_estimator.out": str,
     "evaluate_estimator.dev": str,

@@ -1,7 +1,8 @@
-"""Build the report of a sweep: a self-contained HTML page, and the same tables as Markdown.
+"""Build the report of a sweep: a self-contained HTML page, and the same tables as Markdown and LaTeX (booktabs).
 
 python -m flows.report experiment=quick_start
 python -m flows.report 'metric=[em,unk,judged]' breakdown=gold_rank
+python -m flows.report experiment=quick_start 'report.figures=[pdf,csv]'        # the plots as files, or svg, png
 python -m flows.report -m strategy=concatenation,post_fusion k=1,5,10 report.out=reports/mine
 """
 
@@ -54,11 +55,15 @@ def report(configs: Sequence[DictConfig]) -> Summary:
     texts = {
         "report.html": page.render_html(),
         "report.md": page.render_markdown(),
+        "tables.tex": page.render_latex(),
         "metrics.json": _format_metrics(results, cfg.report.seed),
         "summary.json": _format_summary(results),
         "cells.csv": _format_csv(results),
     }
     write_texts(out, texts)
+    for extension in cfg.report.figures:
+        for plot in page.plots:
+            plot.save(out, extension)
     return Summary(f"{page.title}, 95 % intervals", build_cell_rows(results), f"Report: {out / 'report.html'}")
 
 

@@ -39,9 +39,18 @@ def drawn() -> Report:
 def test_tables_hold_every_cell_with_intervals() -> None:
     """One row per cell; the second table has the questions with a gold passage only; comparisons are paired."""
     images = drawn()
-    every, gold, against, *equal = images.tables
+    matrix, against, *equal, every, gold = images.tables
     assert len(every.rows) == len(gold.rows) == len(CELLS)
     assert every.rows[0][:3] == ["closed_book", "0", "none"]
+    assert matrix.columns == [
+        "strategy",
+        "k 0, none",
+        "k 1, retrieved",
+        "k 1, gold_first",
+        "k 5, retrieved",
+        "k 5, gold_first",
+    ]
+    assert [row[2][:4] for row in matrix.rows] == ["", "50.0", "75.0"]
     assert re.fullmatch(r"50\.0 \[15\.0, 85\.0\]", every.rows[1][3])
     assert "2 of 4 questions" in gold.caption
     shares = {row[0]: row[every.columns.index("%NM")] for row in every.rows}
@@ -94,16 +103,18 @@ def test_a_breakdown_has_a_column_per_group() -> None:
 def test_plots_are_svg_and_repeat() -> None:
     """Deterministic text without scripts or addresses to load."""
     one, two = (plot_against_k(CELLS, "em", "retrieved", 0) for _ in range(2))
-    assert one == two
-    assert one.startswith("<svg")
-    assert "concatenation" in one
-    assert "<script" not in plot_against_position(CELLS, 5, 0)
+    assert one.render_svg() == two.render_svg()
+    assert one.render_svg().startswith("<svg")
+    assert "concatenation" in one.render_svg()
+    assert "<script" not in plot_against_position(CELLS, 5, 0).render_svg()
 
 
 def test_markdown_has_the_same_tables() -> None:
     """Each table with its rows, and what made them."""
     text = drawn().render_markdown()
-    assert text.count("| concatenation |") == 12
+    assert text.count("| concatenation |") == 4 + 4 + 1  # all questions, those with a gold passage, and the matrix
+    assert "| post_fusion | k 1, retrieved |" in text
+    assert "B concatenation" in text
     assert "- Data: made up" in text
 
 
@@ -119,9 +130,10 @@ def test_a_browser_shows_it_without_errors_or_network(tmp_path: Path) -> None:
         [CHROMIUM, *flags, "--enable-logging=stderr", f"--log-net-log={net}", "--dump-dom", page.as_uri()],
         capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip
-    assert done.stdout.count("<table") == 5
+    assert done.stdout.count("<table") == 4
     assert done.stdout.count("<svg") == 9
     assert "Winnow: &lt;test&gt;" in done.stdout
+    assert "<details><summary>4 rows</summary>" in done.stdout.replace("\n", "")
     assert "CONSOLE" not in done.stderr
     urls = {e.get("params", {}).get("url", "") for e in json.loads(net.read_text())["events"] if e.get("params")}
     assert {url for url in urls if url.startswith("http") and "google" not in url} == set()

@@ -50,10 +50,12 @@ def test_ours_beside_the_paper() -> None:
     first, second = values.rows
     assert first[:4] == ["post_fusion", "5", "gold_inserted", "1"]
     assert first[4] == "50.0 [9.5, 90.5]"
-    assert first[5:7] == ["40.1", "+9.9"]
-    assert second[5:7] == [NOT_REPORTED, UNDEFINED]
+    assert first[5:8] == ["40.1", "+9.9", "yes"]
+    assert second[5:8] == [NOT_REPORTED, UNDEFINED, UNDEFINED]
+    many = compare_with_paper(part, [cell_result("post_fusion", 5, "gold_inserted", [1.0] * 40)], 0, None)[0][0].rows[0]
+    assert many[4:8] == ["100.0 [91.2, 100.0]", "40.1", "+59.9", "no"]
     voteless = compare_with_paper(part, [cell_result("concatenation", 5, "gold_inserted", [1.0])], 0, None)[0][0].rows[0]
-    assert voteless[-3:] == [UNDEFINED] * 3
+    assert voteless[-4:] == [UNDEFINED] * 4
     assert counts.rows == [["ours", "150", "147"], ["paper", "5892", "3459"]]
 
 

@@ -1,6 +1,9 @@
-"""Plots as SVG."""
+"""Plots as SVG and as files."""
 
-from winnow.reports.plots import plot_against_k, plot_against_position
+import csv
+from pathlib import Path
+
+from winnow.reports.plots import FORMATS, plot_against_k, plot_against_position
 from winnow.testing import make_cell_result
 
 CELLS = [make_cell_result("concatenation", k, gold, [0, 1, 1]) for k in (1, 5) for gold in ("retrieved", "gold_first")]
@@ -9,7 +12,21 @@ CELLS = [make_cell_result("concatenation", k, gold, [0, 1, 1]) for k in (1, 5) f
 def test_plots_are_svg_and_repeat() -> None:
     """Deterministic text without scripts or addresses to load."""
     one, two = (plot_against_k(CELLS, "em", "retrieved", 0) for _ in range(2))
-    assert one == two
-    assert one.startswith("<svg")
-    assert "concatenation" in one
-    assert "<script" not in plot_against_position(CELLS, 5, 0)
+    assert one.render_svg() == two.render_svg()
+    assert one.render_svg().startswith("<svg")
+    assert "concatenation" in one.render_svg()
+    assert "<script" not in plot_against_position(CELLS, 5, 0).render_svg()
+
+
+def test_plots_are_saved_in_every_format(tmp_path: Path) -> None:
+    """Equal files in every run; the table of values has what is drawn, in the unit of the axis."""
+    plot = plot_against_k(CELLS, "em", "retrieved", 0)
+    paths = [plot.save(tmp_path, extension) for extension in FORMATS]
+    assert {path.name for path in paths} == {f"em_against_k_gold_retrieved.{extension}" for extension in FORMATS}
+    first = [path.read_bytes() for path in paths]
+    assert [plot.save(tmp_path, extension).read_bytes() for extension in FORMATS] == first
+    assert [content[:4] for content in first] == [b"<svg", b"%PDF", b"\x89PNG", b"line"]
+    header, one, five = csv.reader(paths[-1].read_text().splitlines())
+    assert header == ["line", "passages per prompt (k)", "EM, %", "low", "high"]
+    assert [one[:2], five[:2]] == [["concatenation", "1"], ["concatenation", "5"]]
+    assert [round(float(value), 1) for value in one[2:]] == [66.7, 20.8, 93.9]

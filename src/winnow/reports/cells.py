@@ -109,6 +109,7 @@ class TableView:
         caption: Explanation of what the table covers.
         columns: Column names.
         rows: Rows of the table, with one text per column.
+        num_shown: Number of leading rows that an HTML page shows; the others are folded. None shows all.
 
     """
 
@@ -116,6 +117,19 @@ class TableView:
     caption: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
+    num_shown: int | None = None
+
+    def drop_constant_columns(self) -> "TableView":
+        """Return the table without the columns that are equal in all rows; the caption names them. The first one stays."""
+        varying = [index for index in range(len(self.columns)) if not index or len({row[index] for row in self.rows}) > 1]
+        if len(self.rows) < 2 or len(varying) in (1, len(self.columns)):
+            return self
+        constant = [
+            f"{self.columns[index]} {self.rows[0][index]}" for index in range(len(self.columns)) if index not in varying
+        ]
+        caption = f"{self.caption} Equal in all rows: {'; '.join(constant)}.".strip()
+        rows = [[row[index] for index in varying] for row in self.rows]
+        return replace(self, caption=caption, columns=[self.columns[index] for index in varying], rows=rows)
 
 
 def build_metrics_table(title: str, caption: str, cells: Sequence[CellResult], seed: int) -> TableView:
@@ -123,6 +137,23 @@ def build_metrics_table(title: str, caption: str, cells: Sequence[CellResult], s
     metrics = cells[0].metrics
     rows = [[*_label_values(cell, cells), *(cell.format_metric(metric.name, seed) for metric in metrics)] for cell in cells]
     return TableView(title, caption, [*_label_names(cells), *(metric.heading for metric in metrics)], rows)
+
+
+def build_matrix_table(cells: Sequence[CellResult], seed: int) -> TableView:
+    """Build a table of the first metric, with one row per strategy and setting, and one column per k and placement."""
+    metric = cells[0].metrics[0]
+    lines = list(dict.fromkeys((cell.labels.line, cell.labels.code) for cell in cells))
+    places = sorted(dict.fromkeys((cell.labels.k, cell.labels.gold) for cell in cells), key=lambda place: place[0])
+    by_place = {((cell.labels.line, cell.labels.code), (cell.labels.k, cell.labels.gold)): cell for cell in cells}
+    rows = [
+        [
+            " ".join(filter(None, line)),
+            *(cell.format_metric(metric.name, seed) if (cell := by_place.get((line, place))) else "" for place in places),
+        ]
+        for line in lines
+    ]
+    columns = ["strategy", *(f"k {k}, {gold}" for k, gold in places)]
+    return TableView(f"{metric.heading} by strategy, k and placement", "With 95 % intervals.", columns, rows)
 
 
 def build_breakdown_table(cells: Sequence[CellResult], title: str, seed: int) -> TableView:

@@ -13,6 +13,9 @@ from winnow.metrics.comparisons import Comparison, adjust_p_values, format_p
 from winnow.reports.cells import CellResult, TableView, can_compare, compare_cells, get_unit_scale
 from winnow.sweeps.labels import CellLabels
 
+SIGNIFICANCE_LEVEL = 0.05
+"""Adjusted p-value below which a difference is called significant."""
+
 
 @dataclass(frozen=True, slots=True)
 class Factor:
@@ -154,6 +157,8 @@ def build_comparison_tables(cells: Sequence[CellResult], seed: int) -> list[Tabl
 def _build_factor_table(comparisons: FactorComparisons, metric: Metric) -> TableView:
     """Build the table of the pairs that differ only in one factor."""
     scale = get_unit_scale(metric)
+    pairs = sorted(comparisons.pairs, key=lambda pair: pair.adjusted_p_value)
+    num_significant = sum(pair.adjusted_p_value < SIGNIFICANCE_LEVEL for pair in pairs)
     rows = [
         [
             *pair.names,
@@ -163,13 +168,15 @@ def _build_factor_table(comparisons: FactorComparisons, metric: Metric) -> Table
             str(pair.comparison.n),
             pair.comparison.format_detectable(scale),
         ]
-        for pair in comparisons.pairs
+        for pair in pairs
     ]
+    verb = "are" if num_significant > 1 else "is"
     caption = (
-        "The cells are paired by question. If all values are 0 or 1, the test is McNemar's exact test and the interval agrees "
-        "with it. Otherwise, the test is a permutation test, and the interval is a bootstrap. If they disagree, rely on the "
-        "test. Holm's correction covers the p-values of this table. The column 'detectable' is the smallest difference that "
-        "these questions show with 80 % power."
+        f"{num_significant or 'None'} of {len(pairs)} differences {verb} significant after Holm's correction. The cells are "
+        "paired by question. If all values are 0 or 1, the test is McNemar's exact test and the interval agrees with it. "
+        "Otherwise, the test is a permutation test, and the interval is a bootstrap. If they disagree, rely on the test. The "
+        "correction covers the p-values of this table. The column 'detectable' is the smallest difference that these "
+        "questions show with 80 % power."
     )
     if not isinstance(metric, MeanMetric):
         caption += (
@@ -178,7 +185,7 @@ def _build_factor_table(comparisons: FactorComparisons, metric: Metric) -> Table
     if comparisons.identical:
         caption += f" Identical answers, which are not compared: {'; '.join(comparisons.identical)}."
     columns = ["A", "B", "at", f"{metric.heading}: A - B", "p", "p (Holm)", "questions", "detectable"]
-    return TableView(f"Differences between {comparisons.factor.title}", caption, columns, rows)
+    return TableView(f"Differences between {comparisons.factor.title}", caption, columns, rows, num_significant)
 
 
 def _iterate_pairs(factor: Factor, cells: Sequence[CellResult]) -> Iterator[tuple[CellResult, CellResult]]:

@@ -20,7 +20,7 @@ from winnow.metrics.unanswerable import Labels
 from winnow.records import Context, Question
 from winnow.reports.cells import TableView
 from winnow.reports.page import Report
-from winnow.reports.plots import plot_curves
+from winnow.reports.plots import Plot, plot_curves
 from winnow.reports.reported import load_paper_part
 from winnow.strategies.corrective.actions import Action, Thresholds
 from winnow.strategies.corrective.evaluators import Evaluation
@@ -163,7 +163,7 @@ def _build_calibration_table(test: Sequence[EvaluatedContexts]) -> TableView:
     return TableView("Calibration", f"All {len(labels)} test contexts", ["measure", "value"], rows)
 
 
-def _plot_thresholds(found: ThresholdSearch, alpha: float) -> str:
+def _plot_thresholds(found: ThresholdSearch, alpha: float) -> Plot:
     """Draw the score S of every candidate for both thresholds."""
     inside = found.candidates <= 1
     x = ((found.candidates[inside] + 1) / 2).tolist()
@@ -174,7 +174,7 @@ def _plot_thresholds(found: ThresholdSearch, alpha: float) -> str:
     return plot_curves(f"Score of thresholds on dev (alpha = {alpha:g})", "(threshold + 1) / 2", "S", lines)
 
 
-def _plot_reliability(test: Sequence[EvaluatedContexts]) -> str:
+def _plot_reliability(test: Sequence[EvaluatedContexts]) -> Plot:
     """Draw the reliability diagram of the scores, scaled to [0, 1]."""
     bins = compute_reliability(*_list_confidences(test))
     lines: dict[str, tuple[list[float], list[float]]] = {"perfect": ([0, 1], [0, 1])}

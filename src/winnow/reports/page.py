@@ -5,12 +5,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from winnow.metrics.base import Sample
-from winnow.reports.cells import CellResult, TableView, build_breakdown_table, build_metrics_table
+from winnow.reports.cells import CellResult, TableView, build_breakdown_table, build_matrix_table, build_metrics_table
 from winnow.reports.comparisons import build_comparison_tables
 from winnow.reports.dialects import build_dialect_tables
+from winnow.reports.latex import format_latex_table
 from winnow.reports.notes import build_incident_notes, build_reply_notes
 from winnow.reports.paper import compare_with_paper
-from winnow.reports.plots import plot_against_k, plot_against_position, plot_against_samples, plot_tokens_by_strategy
+from winnow.reports.plots import Plot, plot_against_k, plot_against_position, plot_against_samples, plot_tokens_by_strategy
 from winnow.reports.reported import PaperPart
 from winnow.reports.seeds import build_seeds_table
 
@@ -26,7 +27,7 @@ class Report:
         title: Title of the page.
         notes: Warnings that are shown above the tables.
         tables: Tables in the order in which they are shown.
-        plots: Plots as SVG text.
+        plots: Plots, which Markdown leaves out.
         provenance: Description of the data, models, seeds and code from which the report was built, by topic.
         browser: Name of the file beside the page in which single questions can be looked up, or "" if there is none.
 
@@ -35,9 +36,14 @@ class Report:
     title: str
     notes: Sequence[str]
     tables: Sequence[TableView]
-    plots: Sequence[str]
+    plots: Sequence[Plot]
     provenance: Mapping[str, str]
     browser: str = ""
+
+    @property
+    def shortened_tables(self) -> list[TableView]:
+        """Return the tables without columns that are equal in all rows."""
+        return [table.drop_constant_columns() for table in self.tables]
 
     def render_html(self) -> str:
         """Render the report as a self-contained HTML page."""
@@ -49,11 +55,15 @@ class Report:
     def render_markdown(self) -> str:
         """Render the notes, tables and provenance as Markdown, without the plots."""
         sections = [f"# {self.title}", *(f"> {note}" for note in self.notes)]
-        for table in self.tables:
+        for table in self.shortened_tables:
             lines = [f"| {' | '.join(row)} |" for row in (table.columns, ["---"] * len(table.columns), *table.rows)]
             sections.append(f"## {table.title}\n\n{table.caption}\n\n" + "\n".join(lines))
         provenance = "\n".join(f"- {name}: {value}" for name, value in self.provenance.items())
         return "\n\n".join([*sections, f"## Provenance\n\n{provenance}"]) + "\n"
+
+    def render_latex(self) -> str:
+        """Render the tables as LaTeX for the package booktabs, one `table` each."""
+        return "\n".join(format_latex_table(table) for table in self.shortened_tables)
 
 
 def build_report(
@@ -69,8 +79,9 @@ def build_report(
 ) -> Report:
     """Build the report of a sweep from its cells.
 
-    The report has tables of the metrics on all questions and on those with a gold passage, tables of paired comparisons and of
-    the answers on which the rules of a metric differ, and plots.
+    The tables are, in this order: a paper's values beside ours, a matrix of the first metric, paired comparisons, the
+    breakdown, all metrics on all questions and on those with a gold passage, and the answers on which the rules of a metric
+    differ.
 
     Args:
         title: Title of the page.
@@ -86,10 +97,14 @@ def build_report(
     """
     num_questions = len(cells[0].samples)
     gold_cells = [cell.filter_samples(_has_gold) for cell in _copy_provenance(cells)]
+    tables = [build_matrix_table(cells, seed)] if len(cells) > 1 else []
+    tables += build_comparison_tables(cells, seed)
+    if breakdown:
+        tables.append(build_breakdown_table(cells, breakdown, seed))
     caption = (
         f"{num_questions} questions. The 95 % intervals are Wilson's for shares, and bootstrap intervals for means and ratios."
     )
-    tables = [build_metrics_table("All questions", caption, cells, seed)]
+    tables.append(build_metrics_table("All questions", caption, cells, seed))
     if gold_cells and gold_cells[0].samples:
         num_gold = len(gold_cells[0].samples)
         caption = (
@@ -99,9 +114,6 @@ def build_report(
     spread_table = build_seeds_table(cells, seed)
     if spread_table:
         tables.append(spread_table)
-    tables += build_comparison_tables(cells, seed)
-    if breakdown:
-        tables.append(build_breakdown_table(cells, breakdown, seed))
     tables += build_dialect_tables(cells)
     notes = [*build_reply_notes(cells, seed), *build_incident_notes(cells)]
     if part:
@@ -111,7 +123,7 @@ def build_report(
     return Report(title, notes, tables, _draw_plots(cells, gold_cells, seed), provenance, browser)
 
 
-def _draw_plots(cells: Sequence[CellResult], gold_cells: Sequence[CellResult], seed: int) -> list[str]:
+def _draw_plots(cells: Sequence[CellResult], gold_cells: Sequence[CellResult], seed: int) -> list[Plot]:
     """Draw the plots of the metrics that all cells have.
 
     Args:

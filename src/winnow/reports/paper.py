@@ -55,7 +55,7 @@ def _build_values_table(part: PaperPart, cells: Sequence[CellResult], seed: int)
     ]
     titles = [metric.heading if (metric := cells[0].find_metric(name)) else name for name in part.metrics]
     columns = ["strategy", "k", "gold", "samples"]
-    columns += [f"{title} {side}" for title in titles for side in ("ours", "paper", "diff.")]
+    columns += [f"{title} {side}" for title in titles for side in ("ours", "paper", "diff.", "in interval")]
     notes = "; ".join(dict.fromkeys(value.note for value in part.reported if value.note))
     if part.flags:
         notes += f" The source disagrees with itself: {'; '.join(part.flags)}."
@@ -66,7 +66,7 @@ def _build_values_table(part: PaperPart, cells: Sequence[CellResult], seed: int)
 
 
 def _format_comparison(cell: CellResult, name: str, reported: Sequence[ReportedValue], seed: int) -> list[str]:
-    """Format our value of a metric, the paper's value and their difference.
+    """Format our value of a metric, the paper's value, their difference, and whether the paper's is in our interval.
 
     If the paper reports a range, the difference is to the nearest value in it.
     """
@@ -76,12 +76,13 @@ def _format_comparison(cell: CellResult, name: str, reported: Sequence[ReportedV
     paper = next((value for value in reported if value.metric == name and has_labels(cell.labels, value.where)), None)
     ours_text = metric.format(ours)
     if paper is None or not ours.n or math.isnan(paper.low):
-        return [ours_text, NOT_REPORTED if paper is None else paper.format(), UNDEFINED]
-    mean = get_unit_scale(metric) * ours.mean
-    return [ours_text, paper.format(), f"{mean - min(max(mean, paper.low), paper.high):+.1f}"]
+        return [ours_text, NOT_REPORTED if paper is None else paper.format(), UNDEFINED, UNDEFINED]
+    mean, low, high = (get_unit_scale(metric) * value for value in (ours.mean, ours.low, ours.high))
+    is_inside = low <= paper.high and paper.low <= high
+    return [ours_text, paper.format(), f"{mean - min(max(mean, paper.low), paper.high):+.1f}", "yes" if is_inside else "no"]
 
 
 def _format_other_result(values: Sequence[float], metrics: Sequence[str]) -> list[str]:
-    """Format another system's values of the first metrics for the three columns of each metric; the rest is undefined."""
+    """Format another system's values of the first metrics for the four columns of each metric; the rest is undefined."""
     printed = [f"{value:g}" for value in values] + [UNDEFINED] * (len(metrics) - len(values))
-    return [text for value in printed for text in (UNDEFINED, value, UNDEFINED)]
+    return [text for value in printed for text in (UNDEFINED, value, UNDEFINED, UNDEFINED)]

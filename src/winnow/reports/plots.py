@@ -1,7 +1,11 @@
-"""Functions that draw the plots of a report as SVG text."""
+"""Functions that draw the plots of a report, as SVG for its page and as PDF, PNG or CSV for a paper."""
 
+import csv
 import io
+import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from winnow.metrics.intervals import Interval
@@ -11,9 +15,81 @@ _PLACEMENTS = ("gold_removed", "retrieved", "gold_inserted", "gold_first", "gold
 """Names of placements of the gold passage in the order in which they are plotted."""
 Points = list[tuple[float, Interval]]
 """Points of a line: position on the x axis, and value with its 95 % interval."""
+_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+"""Colours that readers with any kind of colour vision tell apart (Okabe and Ito 2008)."""
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+FORMATS = ("svg", "pdf", "png", "csv")
+"""Formats in which a plot can be saved."""
 
 
-def plot_against_k(cells: Sequence[CellResult], metric: str, gold: str, seed: int) -> str:
+@dataclass(frozen=True)
+class Plot:
+    """A plot of a report.
+
+    Attributes:
+        title: Title of the plot.
+        columns: Names of the columns of the plotted values.
+        rows: Plotted values.
+        draw: Function that draws the plot on the axes that it receives.
+
+    """
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[object]]
+    draw: Callable[[Any], None] = field(compare=False)
+
+    @property
+    def slug(self) -> str:
+        """Return the title as the name of a file."""
+        return re.sub(r"[^a-z0-9]+", "_", self.title.lower()).strip("_")
+
+    def render_svg(self) -> str:
+        """Return the plot as SVG text, which is the same in every run."""
+        svg = self._render("svg", {"Date": None, "Creator": None}).decode()
+        return svg[svg.index("<svg") :]  # leave out the XML declaration, because the text becomes part of an HTML page
+
+    def save(self, folder: Path, extension: str) -> Path:
+        """Write the plot, or its values as CSV, to a folder, and return the path. Equal plots give equal files.
+
+        Args:
+            folder: Existing folder.
+            extension: One of `FORMATS`.
+
+        """
+        path = folder / f"{self.slug}.{extension}"
+        if extension == "csv":
+            text = io.StringIO()
+            csv.writer(text, lineterminator="\n").writerows([self.columns, *self.rows])
+            path.write_text(text.getvalue(), encoding="utf-8")
+        elif extension == "svg":
+            path.write_text(self.render_svg(), encoding="utf-8")
+        else:
+            path.write_bytes(self._render(extension, {"CreationDate": None} if extension == "pdf" else {"Software": None}))
+        return path
+
+    def _render(self, extension: str, metadata: Mapping[str, None]) -> bytes:
+        import matplotlib as mpl
+        from cycler import cycler
+        from matplotlib.figure import Figure
+
+        style: Any = {
+            "svg.hashsalt": "winnow",
+            "svg.fonttype": "none",
+            "font.family": "sans-serif",
+            "axes.prop_cycle": cycler(color=_COLORS) + cycler(marker=_MARKERS),
+        }
+        with mpl.rc_context(style):
+            figure = Figure(figsize=(5.6, 3.6), layout="constrained")
+            axes: Any = figure.add_subplot()
+            self.draw(axes)
+            axes.legend(fontsize="small")
+            buffer = io.BytesIO()
+            figure.savefig(buffer, format=extension, dpi=200, metadata=metadata)
+        return buffer.getvalue()
+
+
+def plot_against_k(cells: Sequence[CellResult], metric: str, gold: str, seed: int) -> Plot:
     """Plot a metric with its 95 % intervals against k at one placement of the gold passage, with one line per strategy.
 
     Args:
@@ -34,10 +110,12 @@ def plot_against_k(cells: Sequence[CellResult], metric: str, gold: str, seed: in
             if cell.labels.line == name
         ]
     title = f"{_get_heading(cells, metric)} against k (gold: {gold})"
-    return _plot_error_bars(title, "k", lines, [str(tick) for tick in ticks])
+    return _plot_error_bars(
+        title, "passages per prompt (k)", lines, [str(tick) for tick in ticks], f"{_get_heading(cells, metric)}, %"
+    )
 
 
-def plot_against_position(cells: Sequence[CellResult], k: int, seed: int) -> str:
+def plot_against_position(cells: Sequence[CellResult], k: int, seed: int) -> Plot:
     """Plot EM with its 95 % intervals against the placement of the gold passage at one k, with one line per strategy."""
     selected = [cell for cell in cells if cell.labels.k == k]
     placements = sorted({cell.labels.gold for cell in selected}, key=_placement_order)
@@ -47,10 +125,10 @@ def plot_against_position(cells: Sequence[CellResult], k: int, seed: int) -> str
         lines.setdefault(cell.labels.line, []).append(point)
     ordered_lines = {name: sorted(points, key=lambda point: point[0]) for name, points in lines.items()}
     title = f"EM against the gold passage's position (k = {k})"
-    return _plot_error_bars(title, "gold passage", ordered_lines, placements)
+    return _plot_error_bars(title, "placement of the gold passage", ordered_lines, placements, "exact match, %")
 
 
-def plot_against_samples(cells: Sequence[CellResult], k: int, seed: int) -> str:
+def plot_against_samples(cells: Sequence[CellResult], k: int, seed: int) -> Plot:
     """Plot EM with its 95 % intervals against the number of samples per prompt at one k.
 
     There is one line per strategy and placement of the gold passage.
@@ -61,10 +139,11 @@ def plot_against_samples(cells: Sequence[CellResult], k: int, seed: int) -> str:
     for cell in selected:
         point = (float(ticks.index(cell.labels.samples)), cell.compute_interval("em", seed))
         lines.setdefault(f"{cell.labels.strategy}, {cell.labels.gold}", []).append(point)
-    return _plot_error_bars(f"EM against samples per prompt (k = {k})", "samples", lines, [str(tick) for tick in ticks])
+    title = f"EM against samples per prompt (k = {k})"
+    return _plot_error_bars(title, "samples per prompt", lines, [str(tick) for tick in ticks], "exact match, %")
 
 
-def plot_tokens_by_strategy(cells: Sequence[CellResult], seed: int) -> str:
+def plot_tokens_by_strategy(cells: Sequence[CellResult], seed: int) -> Plot:
     """Plot the tokens per question with 95 % intervals by strategy, with one line per k and placement of the gold passage."""
     names = list(dict.fromkeys(cell.labels.line for cell in cells))
     lines: dict[str, Points] = {}
@@ -72,10 +151,10 @@ def plot_tokens_by_strategy(cells: Sequence[CellResult], seed: int) -> str:
         labels = cell.labels
         point = (float(names.index(labels.line)), cell.compute_interval("tokens", seed))
         lines.setdefault(f"k = {labels.k}, {labels.gold}" if labels.k else "no passages", []).append(point)
-    return _plot_error_bars("Tokens per question, read and written", "strategy", lines, names, unit="tokens", scale=1)
+    return _plot_error_bars("Tokens per question, read and written", "strategy", lines, names, "tokens", 1)
 
 
-def plot_curves(title: str, x_label: str, y_label: str, lines: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> str:
+def plot_curves(title: str, x_label: str, y_label: str, lines: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> Plot:
     """Plot lines whose x and y values are shares between 0 and 1.
 
     Args:
@@ -88,11 +167,12 @@ def plot_curves(title: str, x_label: str, y_label: str, lines: Mapping[str, tupl
 
     def draw(axes: Any) -> None:
         for name, (x, y) in lines.items():
-            axes.plot(x, y, marker="." if len(x) < 30 else None, label=name)
+            axes.plot(x, y, marker="." if len(x) < 30 else "", label=name)
         axes.set(title=title, xlabel=x_label, ylabel=y_label, xlim=(0, 1), ylim=(0, None))
         axes.grid(alpha=0.3)
 
-    return _render_svg(draw)
+    rows = [(name, *point) for name, (x, y) in lines.items() for point in zip(x, y, strict=True)]
+    return Plot(title, ("line", x_label, y_label), rows, draw)
 
 
 def _get_heading(cells: Sequence[CellResult], name: str) -> str:
@@ -114,9 +194,9 @@ def _plot_error_bars(
     x_label: str,
     lines: Mapping[str, Points],
     ticks: Sequence[str],
-    unit: str = "%",
+    unit: str,
     scale: int = 100,
-) -> str:
+) -> Plot:
     """Plot lines whose points have error bars. The lines are shifted slightly so that their bars do not overlap.
 
     Args:
@@ -136,29 +216,13 @@ def _plot_error_bars(
             means = [scale * interval.mean for interval in intervals]
             below = [scale * (interval.mean - interval.low) for interval in intervals]
             above = [scale * (interval.high - interval.mean) for interval in intervals]
-            axes.errorbar([x + offset for x, _ in points], means, yerr=[below, above], marker="o", capsize=3, label=name)
+            axes.errorbar([x + offset for x, _ in points], means, yerr=[below, above], capsize=3, label=name)
         axes.set(title=title, xlabel=x_label, ylabel=unit, xticks=range(len(ticks)), xticklabels=ticks, ylim=(0, None))
         axes.grid(axis="y", alpha=0.3)
 
-    return _render_svg(draw)
-
-
-def _render_svg(draw: Callable[[Any], None]) -> str:
-    """Render a figure as SVG text, which is the same in every run.
-
-    Args:
-        draw: Function that draws on the axes that it receives.
-
-    """
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context({"svg.hashsalt": "winnow", "svg.fonttype": "none", "font.family": "sans-serif"}):
-        figure = Figure(figsize=(5.6, 3.6), layout="constrained")
-        axes: Any = figure.add_subplot()
-        draw(axes)
-        axes.legend(fontsize="small")
-        buffer = io.StringIO()
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    svg = buffer.getvalue()
-    return svg[svg.index("<svg") :]  # leave out the XML declaration, because the text becomes part of an HTML page
+    rows = [
+        (name, ticks[round(x)], scale * interval.mean, scale * interval.low, scale * interval.high)
+        for name, points in lines.items()
+        for x, interval in points
+    ]
+    return Plot(title, ("line", x_label, unit, "low", "high"), rows, draw)

@@ -18,6 +18,7 @@ from winnow.reports.estimator.tables import (
     build_top_k_table,
     load_paper_table,
 )
+from winnow.reports.plots import Plot
 from winnow.testing import make_context, make_question
 
 
@@ -42,7 +43,7 @@ def evaluation(test: list[ScoredQuestion] = TEST, dataset: str = "NQ", examples:
     return Evaluation(TEST, test, 2, dataset, examples)
 
 
-def plots(test: list[ScoredQuestion], *names: str) -> list[str]:
+def plots(test: list[ScoredQuestion], *names: str) -> list[Plot]:
     """The plots of the named parts, of all if none is named."""
     e = evaluation(test)
     return [plot for part in choose_parts(names or None, e) for draw in part.plots if (plot := draw(e))]
@@ -76,7 +77,7 @@ def test_examples_and_calibration() -> None:
     unanswered = [replace(one, em=None) for one in TEST]
     assert len(build_calibration_table(evaluation(unanswered)).rows) == 4
     assert (len(plots(TEST)), len(plots(unanswered))) == (3, 1)
-    assert all(svg.startswith("<svg") for svg in plots(TEST))
+    assert all(plot.render_svg().startswith("<svg") for plot in plots(TEST))
 
 
 def test_accuracy_by_the_share_of_relevant_contexts() -> None:

@@ -7,9 +7,8 @@ from winnow.metrics.base import Metric
 from winnow.metrics.comparisons import adjust_p_values, compute_questions_needed, format_p
 from winnow.metrics.intervals import UNDEFINED
 from winnow.reports.cells import CellResult, can_compare, compare_cells, get_common_values, get_unit_scale
-from winnow.reports.comparisons import FactorComparisons, Pair, compare_by_factor
+from winnow.reports.comparisons import SIGNIFICANCE_LEVEL, FactorComparisons, Pair, compare_by_factor
 
-SIGNIFICANCE_LEVEL = 0.05
 _MOST_PAIRS = 4
 """Number of significant differences that are named for each factor; the largest come first."""
 

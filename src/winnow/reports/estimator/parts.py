@@ -14,7 +14,7 @@ from winnow.reports.estimator import tables
 from winnow.reports.estimator.calibration import build_calibration_table
 from winnow.reports.estimator.evaluation import Evaluation
 from winnow.reports.estimator.scores import compute_probabilities, fit_calibration, get_exact_matches
-from winnow.reports.plots import plot_curves
+from winnow.reports.plots import Plot, plot_curves
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,18 +24,18 @@ class Part:
     Attributes:
         names: Names by which the part is selected. Most are tables and figures of the paper that the part reproduces.
         table: Function that builds the table.
-        plots: Functions that draw the plots as SVG text. They return an empty string if there is nothing to plot.
+        plots: Functions that build the plots. They return None if there is nothing to plot.
         needs_answers: Whether the part covers only questions that have a predicted answer.
 
     """
 
     names: tuple[str, ...]
     table: Callable[[Evaluation], TableView]
-    plots: tuple[Callable[[Evaluation], str], ...] = ()
+    plots: tuple[Callable[[Evaluation], Plot | None], ...] = ()
     needs_answers: bool = False
 
 
-def plot_reliability(evaluation: Evaluation) -> str:
+def plot_reliability(evaluation: Evaluation) -> Plot:
     """Draw the reliability diagram of the estimator's P("true") before and after calibration."""
     contexts = evaluation.select_top_contexts()
     labels = np.array([context.has_answer for context in contexts])
@@ -47,15 +47,15 @@ def plot_reliability(evaluation: Evaluation) -> str:
     return plot_curves(title, 'mean P("true") of a bin', "share with an answer", lines)
 
 
-def plot_risk_coverage(evaluation: Evaluation) -> str:
+def plot_risk_coverage(evaluation: Evaluation) -> Plot | None:
     """Draw the risk-coverage curves of retriever and estimator, which rank the questions by their best score.
 
     Returns:
-        Plot as SVG text, or an empty string if no question has a predicted answer.
+        Plot, or None if no question has a predicted answer.
 
     """
     if not evaluation.answered_questions:
-        return ""
+        return None
     lines = {}
     for name, source in (("retriever", evaluation.sources[0]), ("estimator", evaluation.sources[-1])):
         best_scores, _ = source.score_sets(evaluation.answered_questions, evaluation.k)
@@ -64,7 +64,7 @@ def plot_risk_coverage(evaluation: Evaluation) -> str:
     return plot_curves("Risk against coverage", "coverage", "risk (1 - EM)", lines)
 
 
-def plot_em_by_share(evaluation: Evaluation) -> str:
+def plot_em_by_share(evaluation: Evaluation) -> Plot:
     """Draw EM against the share of relevant contexts among the top k."""
     lines: dict[str, tuple[list[float], list[float]]] = {}
     for name, fifth, ems in evaluation.group_by_share():
