@@ -54,6 +54,8 @@ SETTINGS: Mapping[str, Any] = {
     "report.out": str,
     "report.seed": _NonNegative,
     "report.figures": list[Literal["svg", "pdf", "png", "csv"]],
+    "power.sizes": list[_Count] | None,
+    "power.effects": list[Annotated[float, Gt(0)]],
     "browse.questions": _NonNegative,
     "evaluate_estimator.out": str,
     "evaluate_estimator.dev": str,

@@ -1,3 +1,16 @@
 """Winnow measures how retrieved passages affect the answers of language models."""
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
 __version__ = "0.1.0"
+
+
+def load(folder: str | Path) -> "pd.DataFrame":
+    """Read an artifact, such as the predictions of a cell, as a pandas data frame (see `winnow.artifacts.frames`)."""
+    from winnow.artifacts.frames import load_frame
+
+    return load_frame(Path(folder))

@@ -13,6 +13,7 @@ import pytest
 from conftest import Run, environment, overrides
 from mlflow import MlflowClient
 
+import winnow
 from winnow.artifacts.tables import read_predictions
 
 STAGES = [
@@ -335,6 +336,10 @@ def test_browse_replays_all_cells_without_a_model(prepared: Run, world: Path, tm
     case = page["cases"]["3"]["0"]
     assert len(case["contexts"]) == len(case["rounds"][0]) == 2
     assert case["tally"]["rule"] == "votes"
+    assert "power.html" in prepared("power", *words, "power.sizes=[50,100]").stdout
+    assert "there is nothing to show" in (tmp_path / "reports/sweep/power.md").read_text(), "this reader answers all alike"
+    frame = winnow.load(next((tmp_path / "data/predictions").glob("post_fusion-*")))
+    assert [page["questions"][index][1] for index in page["cells"][3]["questions"]] == list(frame["question"])
     few = read_page(prepared, tmp_path, *words, "browse.questions=3")
     assert [len(cases) for cases in few["cases"].values()] == [3] * 4
     assert "contexts and prompts of only 3 of 10 questions" in few["notes"][0]

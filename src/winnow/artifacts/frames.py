@@ -1,0 +1,81 @@
+"""Artifacts as pandas data frames, for notebooks."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from winnow.artifacts.provenance import check_content, read_manifest
+from winnow.errors import ArtifactError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def load_frame(folder: Path) -> "pd.DataFrame":
+    """Read an artifact as a data frame.
+
+    The frame of predictions has one row per question: the columns of predictions.parquet, the text of the `question`, its
+    accepted `answers`, and `contexts`, a list of mappings with passage_id, title and text in prompt order. The frame of any
+    other artifact has the rows of its Parquet file.
+
+    Args:
+        folder: Folder of the artifact, such as data/predictions/post_fusion-0123456789ab.
+
+    Raises:
+        ArtifactError: If the folder is no finished artifact, was changed after it was written, or has no single table.
+
+    """
+    if not (folder / "manifest.json").is_file():
+        raise ArtifactError(
+            f"{folder} is not the folder of a finished artifact: it has no manifest.json. `ls data/*` lists them."
+        )
+    check_content(folder)
+    if (folder / "predictions.parquet").is_file():
+        return _load_predictions(folder)
+    files = sorted(folder.glob("*.parquet"))
+    if len(files) != 1:
+        names = ", ".join(file.name for file in files) or "none"
+        raise ArtifactError(f"{folder} has not one table but {len(files)} ({names}). Read the file with pandas.read_parquet.")
+    frame: pd.DataFrame = pq.read_table(files[0]).to_pandas()
+    return frame
+
+
+def _load_predictions(folder: Path) -> "pd.DataFrame":
+    """Join the predictions with the texts of their questions and passages, by id."""
+    inputs = read_manifest(folder)["settings"]["inputs"]
+    predictions = pq.read_table(folder / "predictions.parquet")
+    ids = predictions["question_id"]
+    questions_file = _find_artifact(folder, "questions", inputs["questions"]["artifact"]) / "questions.parquet"
+    questions = pq.read_table(questions_file, filters=pc.field("question_id").isin(ids))
+    by_id = {row["question_id"]: row for row in questions.select(["question_id", "question", "answers"]).to_pylist()}
+    frame: pd.DataFrame = predictions.to_pandas()
+    frame.insert(1, "question", [by_id[question_id]["question"] for question_id in frame["question_id"]])
+    frame.insert(2, "answers", [by_id[question_id]["answers"] for question_id in frame["question_id"]])
+    passages = _read_passages(folder, inputs, sorted({passage for row in frame["passage_ids"] for passage in row}))
+    frame["contexts"] = [[passages[passage] for passage in row] for row in frame["passage_ids"]]
+    return frame
+
+
+def _read_passages(folder: Path, inputs: Mapping[str, Any], ids: list[str]) -> dict[str, dict[str, str]]:
+    """Read passages of the rankings from which the predictions were made."""
+    if not ids:
+        return {}
+    file = _find_artifact(folder, "retrieval", inputs["rankings"]) / "passages.parquet"
+    rows = pq.read_table(file, filters=pc.field("passage_id").isin(pa.array(ids, pa.string()))).to_pylist()
+    return {row["passage_id"]: row for row in rows}
+
+
+def _find_artifact(folder: Path, kind: str, identity: str) -> Path:
+    """Return the folder of an artifact of another kind, beside that of the predictions, by the key in its identity."""
+    key = identity.partition(":")[0]
+    found = sorted((folder.parent.parent / kind).glob(f"*-{key}"))
+    if not found:
+        raise ArtifactError(
+            f"{folder} was made from the artifact {kind}/*-{key}, which is not in {folder.parent.parent}. Restore it "
+            "(`dvc pull`), or run the stage again."
+        )
+    return found[0]

@@ -1,0 +1,108 @@
+"""Power of paired comparisons: what a test would show with fewer or more questions, by resampling those of two cells."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from winnow.errors import InputError
+from winnow.metrics.intervals import as_vector
+
+_SIGNIFICANCE_LEVEL = 0.05
+_Z = 1.959964
+"""Normal quantile of a two-sided 5 % test."""
+_FEWEST = 6
+"""Number of questions below which no exact test reaches p < 0.05, because 2 / 2**5 > 0.05."""
+_MOST_VALUES = 5_000_000
+"""Number of values that are drawn at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class PowerPoint:
+    """What comparisons with n questions would show, if these are drawn from the questions of two cells.
+
+    Attributes:
+        n: Number of questions.
+        same_order: Share of draws in which the same cell is better as on all questions. A tie counts half.
+        significant: Share of draws in which a paired test at the 5 % level finds that it is better.
+
+    """
+
+    n: int
+    same_order: float
+    significant: float
+
+
+def compute_power(differences: ArrayLike, sizes: Sequence[int], *, seed: int = 0, resamples: int = 2000) -> list[PowerPoint]:
+    """Compute what comparisons with other numbers of questions would show.
+
+    The questions are drawn with replacement, so that n may exceed their number. If all values are 0 or 1, the test is
+    McNemar's exact test; otherwise it is a paired z-test. The result rests on the observed difference: where that is
+    larger than the true one, as it is on average for differences that were selected as large, so is the power.
+
+    Args:
+        differences: (questions,) Difference between the two cells on each question, not all 0.
+        sizes: Numbers of questions.
+        seed: Seed of the draws.
+        resamples: Number of draws for each size.
+
+    """
+    data = as_vector(differences)
+    if not data.any():
+        raise InputError("Power needs at least one question on which the cells differ; received none.")
+    rng = np.random.default_rng(seed)
+    sign = np.sign(data.mean())
+    draw = _draw_ternary if np.isin(data, (-1.0, 0.0, 1.0)).all() else _draw_means
+    points = []
+    for n in sizes:
+        means, is_significant = draw(data, n, rng, resamples)
+        agreement = np.sign(means) * (sign or 1.0)
+        same_order = float(((agreement > 0) + 0.5 * (agreement == 0)).mean())
+        points.append(PowerPoint(n, same_order, float((is_significant & (agreement > 0)).mean())))
+    return points
+
+
+Draws = tuple[NDArray[np.float64], NDArray[np.bool_]]
+"""Mean difference of each draw, and whether it is significant."""
+
+
+def _draw_ternary(data: NDArray[np.float64], n: int, rng: np.random.Generator, resamples: int) -> Draws:
+    """Draw the numbers of questions that are won and lost, which are all that McNemar's test needs."""
+    from scipy.stats import binom
+
+    won, lost = float((data > 0).mean()), float((data < 0).mean())
+    counts = rng.multinomial(n, [won, lost, max(0.0, 1.0 - won - lost)], size=resamples)
+    gained, missed = counts[:, 0], counts[:, 1]
+    p_values = np.minimum(1.0, 2.0 * binom.cdf(np.minimum(gained, missed), gained + missed, 0.5))
+    return (gained - missed) / n, p_values < _SIGNIFICANCE_LEVEL
+
+
+def _draw_means(data: NDArray[np.float64], n: int, rng: np.random.Generator, resamples: int) -> Draws:
+    """Draw questions, and test their mean difference against 0."""
+    means, is_significant = [], []
+    block = max(1, _MOST_VALUES // n)
+    for start in range(0, resamples, block):
+        values = rng.choice(data, size=(min(block, resamples - start), n))
+        mean = values.mean(axis=1)
+        error = values.std(axis=1, ddof=1) / np.sqrt(n) if n >= _FEWEST else np.full(len(mean), np.inf)
+        means.append(mean)
+        is_significant.append(np.abs(mean) > _Z * error)
+    return np.concatenate(means), np.concatenate(is_significant)
+
+
+def find_size(points: Sequence[PowerPoint], measure: str, share: float) -> int | None:
+    """Return the smallest size from which on a measure stays at or above a share, or None if the largest size is below.
+
+    Args:
+        points: Points by ascending size.
+        measure: "same_order" or "significant".
+        share: Share to reach.
+
+    """
+    size = None
+    for point in reversed(points):
+        if getattr(point, measure) < share:
+            break
+        size = point.n
+    return size

@@ -1,0 +1,119 @@
+"""A report on power: how many questions it takes to order two cells, and to show a difference between them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from winnow.metrics.comparisons import compute_questions_needed
+from winnow.metrics.power import PowerPoint, compute_power, find_size
+from winnow.reports.cells import CellResult, TableView, get_common_values, get_unit_scale
+from winnow.reports.comparisons import Pair, compare_by_factor
+from winnow.reports.page import Report
+from winnow.reports.plots import Plot
+
+_STABLE, _POWERFUL = 0.95, 0.8
+_MOST_LINES = 7
+
+
+def choose_sizes(num_questions: int) -> list[int]:
+    """Return the numbers of questions of a report: 50, 100, 200, 500 and so on, up to ten times as many as there are."""
+    series = [factor * 10**power for power in range(1, 7) for factor in (1, 2, 5)]
+    return sorted({*(size for size in series if 50 <= size <= 10 * num_questions), num_questions})
+
+
+def build_power_report(
+    title: str,
+    cells: Sequence[CellResult],
+    provenance: Mapping[str, str],
+    seed: int,
+    sizes: Sequence[int],
+    effects: Sequence[float],
+) -> Report:
+    """Build the report on all pairs of cells that differ in one factor.
+
+    Args:
+        title: Title of the page.
+        cells: Cells of a sweep, whose first metric is compared.
+        provenance: Description of the data, models, seeds and code, by topic.
+        seed: Seed of the draws.
+        sizes: Numbers of questions.
+        effects: Differences of a planned comparison, in the unit of the metric.
+
+    """
+    metric = cells[0].metrics[0]
+    scale = get_unit_scale(metric)
+    pairs = [pair for comparisons in compare_by_factor(cells, seed) for pair in comparisons.pairs]
+    entries = []
+    for pair in pairs:
+        differences = _get_differences(pair, metric.name, seed)
+        if any(differences):
+            entries.append((pair, differences, compute_power(differences, sizes, seed=seed)))
+    entries.sort(key=lambda entry: -abs(entry[0].comparison.difference))
+    notes = (
+        [] if entries else ["No two cells that differ in one factor have different values, so that there is nothing to show."]
+    )
+    if not entries:
+        return Report(title, notes, [], [], provenance)
+    tables = [
+        _build_sizes_table(entries, scale),
+        _build_shares_table("Same order", "of draws in which the same cell is better", entries, sizes, "same_order"),
+        _build_shares_table("Significant", "of draws in which a test finds that it is", entries, sizes, "significant"),
+        _build_planning_table(entries, effects, scale),
+    ]
+    return Report(title, notes, tables, [_plot(entries)], provenance)
+
+
+Entry = tuple[Pair, Sequence[float], Sequence[PowerPoint]]
+
+
+def _get_differences(pair: Pair, metric: str, seed: int) -> list[float]:
+    values = get_common_values(pair.first, pair.second, metric, seed)
+    return [] if values is None else [first - second for first, second in zip(*values, strict=True)]
+
+
+def _build_sizes_table(entries: Sequence[Entry], scale: float) -> TableView:
+    """Build a table of the numbers of questions from which on the order is stable and the difference is shown."""
+    rows = []
+    for pair, _, points in entries:
+        stable, shown = find_size(points, "same_order", _STABLE), find_size(points, "significant", _POWERFUL)
+        texts = [f"{size:,}" if size else f"> {points[-1].n:,}" for size in (stable, shown)]
+        rows.append([*pair.names, pair.comparison.format_difference(scale), str(pair.comparison.n), *texts])
+    caption = (
+        "Smallest number of questions from which on at least 95 % of the draws have the same order as all questions, and at "
+        "least 80 % of them show the difference at the 5 % level without correction. Questions are drawn with replacement, so "
+        "that this rests on the observed difference; if it was selected as large, the true one is probably smaller."
+    )
+    return TableView("How many questions it takes", caption, ["A", "B", "at", "A - B", "questions", "stable", "shown"], rows)
+
+
+def _build_shares_table(title: str, of: str, entries: Sequence[Entry], sizes: Sequence[int], measure: str) -> TableView:
+    rows = [[*pair.names, *(f"{100 * getattr(point, measure):.0f}" for point in points)] for pair, _, points in entries]
+    return TableView(title, f"% {of}, by the number of questions.", ["A", "B", "at", *(f"{size:,}" for size in sizes)], rows)
+
+
+def _build_planning_table(entries: Sequence[Entry], effects: Sequence[float], scale: float) -> TableView:
+    """Build a table of the numbers of questions that a planned comparison needs."""
+    rows = [
+        [*pair.names, *(f"{compute_questions_needed(differences, effect / scale):,}" for effect in effects)]
+        for pair, differences, _ in entries
+    ]
+    caption = (
+        "Number of questions that show a difference of this size (80 % power, 5 % level), if cells differ as often as these."
+    )
+    return TableView("Planned comparisons", caption, ["A", "B", "at", *(f"{effect:g}" for effect in effects)], rows)
+
+
+def _plot(entries: Sequence[Entry]) -> Plot:
+    """Plot the share of draws with the same order against the number of questions, for the largest differences."""
+    shown = [(f"{pair.names[0]} - {pair.names[1]}, {pair.names[2]}", points) for pair, _, points in entries[:_MOST_LINES]]
+
+    def draw(axes: Any) -> None:
+        for name, points in shown:
+            axes.plot([point.n for point in points], [100 * point.same_order for point in points], label=name)
+        axes.axhline(100 * _STABLE, color="grey", linewidth=0.8, linestyle=":", marker="")
+        axes.set(
+            title="Draws with the same order", xlabel="questions", ylabel="share of draws, %", xscale="log", ylim=(None, 101)
+        )
+        axes.grid(alpha=0.3)
+
+    rows = [(name, point.n, 100 * point.same_order, 100 * point.significant) for name, points in shown for point in points]
+    return Plot("Draws with the same order", ("pair", "questions", "same order, %", "significant, %"), rows, draw)
