@@ -14,6 +14,7 @@ from flows import _models
 from flows._artifacts import Project
 from flows._build import build
 from flows._identity import import_component_class
+from flows._ledger import open_ledger
 from flows._prefect import run_in_blocks
 from flows._searched import resolve_searched_project
 from flows._summary import progress
@@ -23,8 +24,6 @@ from winnow.driver import MAX_ACTIVE, Driver, Job, RunStats
 from winnow.dry_run import CostEstimate, estimate_cost
 from winnow.errors import ConfigError
 from winnow.identity import get_ledger_identity
-from winnow.ledger.retrying import RetryingStore
-from winnow.ledger.stores import open_store
 from winnow.prices import Price
 from winnow.protocols import CallStore, Engine, Engines, Estimator, build_engine_map
 from winnow.readers.budget import Budget, Spending
@@ -177,19 +176,6 @@ def _open_local_search(project: Project, index: Callable[[], Any], corpus: Calla
         identity=identity,
     )
     return engine
-
-
-def open_ledger(cfg: DictConfig, *, retry_empty: bool = False, dry_run: bool = False) -> CallStore:
-    """Open the ledger of the settings; use it as a context manager.
-
-    Args:
-        cfg: Settings, which name the ledger.
-        retry_empty: Whether replies without text count as missing, so that they are requested again.
-        dry_run: Whether such replies are only counted.
-
-    """
-    ledger = open_store(str(cfg.paths.ledger))
-    return RetryingStore(ledger, keep=dry_run) if retry_empty else ledger
 
 
 def open_engines(specs: Iterable[EngineSpec], *, check: bool = True) -> Engines:

@@ -11,8 +11,9 @@ from omegaconf import DictConfig, OmegaConf
 from flows._artifacts import Project
 from flows._build import build
 from flows._conf import compose, list_options
-from flows._engines import iter_outcomes, open_engines, open_ledger, resolve_engine_spec
+from flows._engines import iter_outcomes, open_engines, resolve_engine_spec
 from flows._identity import PinnedAssets
+from flows._ledger import open_ledger
 from winnow.artifacts.provenance import compute_key, describe_code, read_manifest
 from winnow.errors import ConfigError, suggest_name
 from winnow.metrics.base import Input, JudgedMetric, Metric, Row, Sample, collect_inputs

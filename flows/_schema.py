@@ -115,6 +115,12 @@ SETTINGS: Mapping[str, Any] = {
     "paths.models": str,
     "paths.downloads": str,
     "paths.ledger": str,
+    "paths.base_ledgers": list[str],
+    "shard": str | None,
+    "shards.count": _Count,
+    "shards.stage": Literal["sweep", "closed_book"],
+    "shards.runner": Literal["local", "slurm", "submitit_local"],
+    "shards.gpus": list[int],
     **{
         f"stage_versions.{stage}": _Count
         for stage in (

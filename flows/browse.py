@@ -13,8 +13,9 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from flows._cells import require_finished, resolve_cells
-from flows._engines import identify_engines, open_engines, open_ledger
+from flows._engines import identify_engines, open_engines
 from flows._entry import make_main
+from flows._ledger import open_ledger
 from flows._metrics import read_results
 from flows._summary import Summary, progress
 from flows.report import BROWSER_FILE, describe_provenance

@@ -12,8 +12,9 @@ from omegaconf import DictConfig
 
 from flows._artifacts import Artifact, Project
 from flows._cells import require_finished, resolve_cells
-from flows._engines import identify_engines, open_engines, open_ledger
+from flows._engines import identify_engines, open_engines
 from flows._entry import make_main
+from flows._ledger import open_ledger
 from flows._metrics import build_metrics, resolve_judge_specs
 from flows._summary import Summary, progress
 from flows._tracked import CALLS

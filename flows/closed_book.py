@@ -5,7 +5,7 @@ python -m flows.closed_book reader=smollm2 closed_book.limit=null
 python -m flows.closed_book reader=openai reader.base=gpt-4o-mini dry_run=true
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 from omegaconf import DictConfig
@@ -14,8 +14,9 @@ from flows._artifacts import Artifact, Project
 from flows._build import build
 from flows._cells import resolve_closed_book_artifact
 from flows._elsewhere import print_equivalent
-from flows._engines import build_dry_run_rows, iter_outcomes, open_engines, open_ledger, resolve_engine_spec
+from flows._engines import build_dry_run_rows, collect_results, resolve_engine_spec
 from flows._entry import make_main
+from flows._shards import compute_digest, divide_limits, finish, get_shard, hold, is_finished
 from flows._summary import Summary
 from flows._track import track
 from winnow.artifacts import contracts, parquet
@@ -24,6 +25,7 @@ from winnow.driver import Job
 from winnow.metrics.answer import exact_match, f1_score
 from winnow.records import Answer, Question
 from winnow.strategies.closed_book import ClosedBook
+from winnow.sweeps.shards import Shard
 
 
 def closed_book(configs: Sequence[DictConfig]) -> Summary:
@@ -31,6 +33,8 @@ def closed_book(configs: Sequence[DictConfig]) -> Summary:
     if configs[0].dry_run:
         rows = [row for cfg in configs for row in _dry_run(Project(cfg))]
         return Summary("Dry run: no call was made", rows)
+    if shard := get_shard(configs[0]):
+        return _run_shard(divide_limits(configs, shard), shard)
     rows, folders = [], []
     for project in map(Project, configs):
         artifact = resolve_closed_book_artifact(project)
@@ -44,23 +48,38 @@ def closed_book(configs: Sequence[DictConfig]) -> Summary:
     return Summary("Closed-book filter", rows, artifacts=folders)
 
 
+def _run_shard(configs: Sequence[DictConfig], shard: Shard) -> Summary:
+    """Make the calls of the shard's questions for every reader, and write no answers."""
+    projects = [Project(cfg) for cfg in configs]
+    artifacts = [resolve_closed_book_artifact(project) for project in projects]
+    digest = compute_digest([artifact.key for artifact in artifacts])
+    title = f"Closed-book shard {shard.number} of {shard.count}"
+    with hold(configs[0], shard, "closed_book"):
+        if is_finished(configs[0], shard, "closed_book", digest):
+            return Summary(title, note="The shard was finished already; no call was made.")
+        for project in projects:
+            questions = [question for question in _read_questions(project) if shard.contains(question.question_id)]
+            _ask(project, questions)
+        finish(configs[0], shard, "closed_book", digest)
+    return Summary(title)
+
+
 def _write_answers(project: Project, artifact: Artifact) -> None:
     """Ask the reader every question without passages, and write its answers."""
     questions = _read_questions(project)
-    specs = [resolve_engine_spec(project, "reader")]
-    with open_ledger(project.cfg) as ledger:
-        outcomes = iter_outcomes(
-            lambda: open_engines(specs),
-            ledger,
-            lambda: _build_jobs(project, questions),
-            len(questions),
-            "asking without passages",
-        )
-        answers = {outcome.tag: outcome.result.text for outcome in outcomes}
+    answers = _ask(project, questions)
     rows = [build_closed_book_row(question, answers[n]) for n, question in enumerate(questions)]
     with track(project, "closed_book", artifact, {"k": 0, "strategy": "closed_book"}) as run:
         run.log_metrics({"em": sum(row["em"] for row in rows) / len(rows), "kept": sum(row["kept"] for row in rows)})
     artifact.finish(parquet.write(artifact.folder / "closed_book.parquet", contracts.CLOSED_BOOK, rows))
+
+
+def _ask(project: Project, questions: Sequence[Question]) -> dict[Hashable, str]:
+    """Return the answer to each question without passages, by its index."""
+    specs = [resolve_engine_spec(project, "reader")]
+    label = "asking without passages"
+    results = collect_results(project.cfg, specs, lambda: _build_jobs(project, questions), len(questions), label)
+    return {index: answer.text for index, answer in results.items()}
 
 
 def build_closed_book_row(question: Question, answer: str) -> dict[str, Any]:

@@ -35,13 +35,13 @@ from flows._engines import (
     compute_estimator_identity,
     identify_engines,
     open_engines,
-    open_ledger,
     open_reader,
     resolve_engine_spec,
     resolve_reader_spec,
 )
 from flows._grid import expand_grid
 from flows._hub import use_recorded_commits
+from flows._ledger import open_ledger
 from flows._overrides import check_overrides, load_params
 from flows._searched import list_retrievers
 from flows._seeds import expand_seeds

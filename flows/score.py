@@ -16,8 +16,9 @@ from omegaconf import DictConfig
 from flows import _models
 from flows._artifacts import Artifact, Project
 from flows._elsewhere import print_equivalent
-from flows._engines import compute_estimator_identity, iter_outcomes, open_estimator, open_ledger
+from flows._engines import compute_estimator_identity, iter_outcomes, open_estimator
 from flows._entry import make_main
+from flows._ledger import open_ledger
 from flows._summary import Summary
 from flows._track import track
 from winnow.artifacts import contracts, parquet

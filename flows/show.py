@@ -13,8 +13,9 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from flows._cells import resolve_cells
-from flows._engines import identify_engines, open_engines, open_ledger
+from flows._engines import identify_engines, open_engines
 from flows._entry import make_main
+from flows._ledger import open_ledger
 from flows._metrics import build_metrics
 from flows._summary import Summary
 from winnow.errors import ConfigError, suggest_name

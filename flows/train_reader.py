@@ -19,8 +19,9 @@ from flows import _models
 from flows._artifacts import Artifact, Project
 from flows._build import build
 from flows._elsewhere import print_equivalent
-from flows._engines import EVALUATED, collect_results, iter_outcomes, open_ledger, open_reader, resolve_reader_spec
+from flows._engines import EVALUATED, collect_results, iter_outcomes, open_reader, resolve_reader_spec
 from flows._entry import make_main
+from flows._ledger import open_ledger
 from flows._prompts import open_prompt
 from flows._summary import Summary, progress
 from flows._track import discard_metrics, track

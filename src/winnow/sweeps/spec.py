@@ -185,6 +185,8 @@ _IGNORED_GROUPS = (
     "runner",
     "prices",
     "evaluate_estimator",
+    "shard",
+    "shards",
     "grid",
     "seeds",
     "sweep",

@@ -1,0 +1,93 @@
+"""Shards of a stage: which questions a process answers, where it stores its calls, and whether it is finished."""
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, open_dict
+
+from winnow.artifacts.files import write_texts
+from winnow.artifacts.provenance import compute_key
+from winnow.errors import ConfigError
+from winnow.sweeps.shards import Shard
+
+_LIMITS = {
+    "budget": ("money", "tokens"),
+    "pacing": ("requests_per_minute", "tokens_per_minute", "max_concurrency"),
+}
+"""Settings of an engine that all shards share."""
+_ROLES = ("reader", "rewriter", "judge", "verifier")
+
+
+def get_shard(cfg: DictConfig) -> Shard | None:
+    """Return the shard of the settings, or None if this process answers all questions."""
+    return None if cfg.get("shard") is None else Shard.parse(str(cfg.shard))
+
+
+def get_folder(cfg: DictConfig) -> Path:
+    """Return the folder of the shards' ledgers and markers."""
+    return Path(cfg.paths.data) / "shards"
+
+
+def divide_limits(configs: Sequence[DictConfig], shard: Shard) -> list[DictConfig]:
+    """Return copies of the settings whose budgets and rate limits are divided by the number of shards."""
+    divided = [cfg.copy() for cfg in configs]
+    for cfg in divided:
+        for engine in (cfg[role].engine for role in _ROLES if cfg.get(role) is not None and "engine" in cfg[role]):
+            for group, names in _LIMITS.items():
+                for name in names:
+                    value = (engine.get(group) or {}).get(name)
+                    if value is not None:
+                        with open_dict(engine):
+                            part = value / shard.count
+                            engine[group][name] = part if isinstance(value, float) else max(1, int(part))
+    return divided
+
+
+@contextmanager
+def hold(cfg: DictConfig, shard: Shard, stage: str) -> Iterator[None]:
+    """Keep other processes from running the same shard.
+
+    Raises:
+        ConfigError: If another process runs it.
+
+    """
+    folder = get_folder(cfg)
+    folder.mkdir(parents=True, exist_ok=True)
+    file = os.open(folder / f"{stage}-{shard.name}.lock", os.O_CREAT | os.O_RDWR, 0o644)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(file)
+        raise ConfigError(
+            f"shard={shard.number}/{shard.count}: another process is running this shard of {stage}. Wait for it, or stop it."
+        ) from None
+    try:
+        yield
+    finally:
+        os.close(file)
+
+
+def compute_digest(keys: Sequence[str]) -> str:
+    """Compute a digest of what a stage is to make, by the keys of its artifacts."""
+    return compute_key("shard", sorted(set(keys)))
+
+
+def is_finished(cfg: DictConfig, shard: Shard, stage: str, digest: str) -> bool:
+    """Return whether a shard is finished, and its ledger is still there."""
+    return _find_marker(cfg, shard, stage, digest).is_file() and shard.find_ledger(get_folder(cfg)).is_file()
+
+
+def finish(cfg: DictConfig, shard: Shard, stage: str, digest: str, **facts: Any) -> None:
+    """Record that a shard is finished."""
+    marker = _find_marker(cfg, shard, stage, digest)
+    write_texts(marker.parent, {marker.name: json.dumps({"finished": time.time(), **facts}, indent=1) + "\n"})
+
+
+def _find_marker(cfg: DictConfig, shard: Shard, stage: str, digest: str) -> Path:
+    return get_folder(cfg) / f"{stage}-{digest}-{shard.name}.json"

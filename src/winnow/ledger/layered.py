@@ -1,0 +1,113 @@
+"""A ledger that also reads the calls of other ledgers, which it never changes."""
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from urllib.parse import quote
+
+from winnow.errors import LedgerError
+from winnow.ledger.rows import RESULT_COLUMNS, decode_text, read_result
+from winnow.protocols import CallStore
+from winnow.records import Request, Result
+
+_KEYS_PER_QUERY = 500
+
+
+@dataclass
+class LayeredStore:
+    """A ledger on top of others. Results are looked up in all of them, and stored in the first.
+
+    Attributes:
+        ledger: Ledger that stores new calls.
+        bases: SQLite files of ledgers that are only read. A damaged call of theirs counts as missing.
+
+    """
+
+    ledger: CallStore
+    bases: Sequence[Path]
+    _connections: list[sqlite3.Connection] = field(default_factory=list, repr=False)
+    _stack: ExitStack = field(default_factory=ExitStack, repr=False)
+
+    def __enter__(self) -> "LayeredStore":
+        """Open all ledgers.
+
+        Raises:
+            LedgerError: If a base does not exist or is no ledger.
+
+        """
+        with ExitStack() as stack:
+            stack.enter_context(self.ledger)
+            self._connections = [stack.enter_context(closing(_open_read_only(base))) for base in self.bases]
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Close all ledgers."""
+        self._stack.__exit__(kind, error, trace)
+
+    def __len__(self) -> int:
+        """Return the number of calls that are stored in the first ledger."""
+        return len(self.ledger)
+
+    def get(self, keys: Sequence[bytes]) -> dict[bytes, Result]:
+        """Return the stored results by key, from the first ledger that has them."""
+        results = self.ledger.get(keys)
+        for connection in self._connections:
+            missing = [key for key in keys if key not in results]
+            for start in range(0, len(missing), _KEYS_PER_QUERY):
+                results |= _read_results(connection, missing[start : start + _KEYS_PER_QUERY])
+        return results
+
+    def put(self, engine: str, rows: Sequence[tuple[bytes, Request, Result, float]]) -> None:
+        """Store results in the first ledger."""
+        self.ledger.put(engine, rows)
+
+    def delete(self, keys: Sequence[bytes]) -> None:
+        """Delete results from the first ledger."""
+        self.ledger.delete(keys)
+
+    def claim(self, keys: Sequence[bytes]) -> set[bytes]:
+        """Claim calls in the first ledger; return the keys that this owner now holds."""
+        return self.ledger.claim(keys)
+
+    def release(self, keys: Sequence[bytes]) -> None:
+        """Release this owner's claims."""
+        self.ledger.release(keys)
+
+    def release_lapsed_claims(self) -> int:
+        """Release lapsed claims of the first ledger, and return their number."""
+        return self.ledger.release_lapsed_claims()
+
+    def compute_mean_seconds(self, engine: str) -> float | None:
+        """Return the mean time of an engine's calls in the first ledger that has any, or None."""
+        seconds = self.ledger.compute_mean_seconds(engine)
+        for connection in self._connections:
+            if seconds is None:
+                (seconds,) = connection.execute("SELECT AVG(seconds) FROM calls WHERE engine = ?", (engine,)).fetchone()
+        return seconds
+
+
+def _open_read_only(path: Path) -> sqlite3.Connection:
+    """Open a ledger file for reading; other processes may write to it meanwhile."""
+    if not path.is_file():
+        raise LedgerError(f"The base ledger {path} does not exist. Correct paths.base_ledgers.")
+    connection = sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True, check_same_thread=False)
+    try:
+        connection.execute("SELECT 1 FROM calls LIMIT 1")
+    except sqlite3.DatabaseError as error:
+        connection.close()
+        raise LedgerError(
+            f"The base ledger {path} cannot be read ({error}). `winnow ledger check {path}` repairs a damaged one."
+        ) from error
+    connection.text_factory = decode_text
+    return connection
+
+
+def _read_results(connection: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, Result]:
+    placeholders = ",".join("?" * len(keys))
+    query = f"SELECT {RESULT_COLUMNS} FROM calls WHERE key IN ({placeholders})"  # noqa: S608 (constants and "?")
+    read = {key: read_result(*row) for key, *row in connection.execute(query, keys)}
+    return {key: result for key, result in read.items() if result is not None}

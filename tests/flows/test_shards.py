@@ -1,0 +1,90 @@
+"""Shards give what one process gives: the same calls, once each, and the same predictions."""
+
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from conftest import Run, environment, overrides
+
+from winnow.artifacts.tables import read_predictions
+from winnow.ledger.sqlite import SqliteStore
+
+WORDS = (
+    "grid={strategy:[concatenation,post_fusion],k:[1,2]}",
+    "+reader.engine.deterministic=true",
+    "sweep.closed_book_filter=false",
+)
+
+
+def _read(folder: Path) -> dict[str, object]:
+    """The predictions of all cells, without what depends on the speed of the machine."""
+    files = sorted((folder / "data/predictions").glob("*/predictions.parquet"))
+    return {
+        file.parent.name: [
+            replace(one, usage=tuple(replace(usage, seconds=0.0) for usage in one.usage)) for one in read_predictions(file)
+        ]
+        for file in files
+    }
+
+
+def _count_calls(path: Path) -> int:
+    with SqliteStore(path) as ledger:
+        return len(ledger)
+
+
+@pytest.mark.slow
+def test_shards_make_the_calls_of_one_process(prepared: Run, tmp_path: Path) -> None:
+    """One shard is run before, the others by flows.shards; the second time nothing is called."""
+    alone = tmp_path / "alone"
+    shutil.copytree(tmp_path / "data", alone / "data")
+    before = _count_calls(tmp_path / "data/ledger.sqlite")
+    prepared("sweep", *WORDS)
+    expected, calls = _read(tmp_path), _count_calls(tmp_path / "data/ledger.sqlite") - before
+    assert calls > 0
+    assert len(expected) == 4
+    shutil.rmtree(tmp_path / "data")
+    shutil.move(alone / "data", tmp_path / "data")
+
+    first = prepared("sweep", *WORDS, "shard=2/3").stdout
+    assert "Shard 2 of 3" in first
+    assert not (tmp_path / "data/predictions").exists()
+    assert _count_calls(tmp_path / "data/ledger.sqlite") == before
+    again = prepared("sweep", *WORDS, "shard=2/3").stdout
+    assert "finished already; no call was made" in again
+
+    output = prepared("shards", *WORDS, "shards.count=3").stdout
+    assert f"3 shards, {calls} calls merged into data/ledger.sqlite." in output
+    assert "100 % cost nothing" in output
+    assert _read(tmp_path) == expected
+    parts = [_count_calls(tmp_path / f"data/shards/ledger-{number}-of-3.sqlite") for number in (1, 2, 3)]
+    assert sum(parts) == calls
+    assert "3 shards, 0 calls merged" in prepared("shards", *WORDS, "shards.count=3", "shards.runner=submitit_local").stdout
+
+
+@pytest.mark.slow
+def test_a_killed_shard_goes_on(prepared: Run, world: Path, tmp_path: Path) -> None:
+    """Killed at once, and started again; a second process is refused meanwhile, and a failed shard shows its log."""
+    command = [sys.executable, "-m", "flows.sweep", *overrides(world), *WORDS, "shard=1/2"]
+    with subprocess.Popen(command, cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL) as process:
+        marker = tmp_path / "data/shards/sweep-1-of-2.lock"
+        deadline = time.monotonic() + 60
+        while not marker.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        other = prepared("sweep", *WORDS, "shard=1/2", check=False)
+        process.send_signal(signal.SIGKILL)
+    assert "another process is running this shard of sweep" in other.stderr or "Shard 1 of 2" in other.stdout
+    assert "2 shards" in prepared("shards", *WORDS).stdout
+    broken = prepared("shards", "grid={k:[99]}", *WORDS[1:], check=False)
+    assert "2 of 2 shards failed (1-of-2, 2-of-2). The log of the first" in broken.stderr
+    assert "Lower k, or raise depth." in broken.stderr
+
+
+def test_shards_refuse_what_makes_no_sense(prepared: Run) -> None:
+    """A shard that is none, and a shard of all shards."""
+    assert "received '5/4'" in prepared("sweep", *WORDS, "shard=5/4", check=False).stderr
+    assert "Remove it, and set shards.count" in prepared("shards", *WORDS, "shard=1/4", check=False).stderr
