@@ -20,7 +20,7 @@ from winnow.metrics.base import Input, JudgedMetric, Metric, Row, Sample, collec
 from winnow.metrics.breakdowns import Breakdown
 from winnow.metrics.intervals import UNDEFINED
 from winnow.reports.cells import CellResult
-from winnow.sweeps.samples import build_judge_jobs, collect_judged_rows, read_samples
+from winnow.sweeps.samples import SampleReader, build_judge_jobs, collect_judged_rows
 from winnow.sweeps.spec import CellSpec, EngineSpec
 
 
@@ -58,7 +58,8 @@ def read_results(
     metrics, breakdown = build_metrics(cfg), build_breakdown(cfg)
     extra = [build_named_metric(name) for name in hidden if name not in {metric.name for metric in metrics}]
     components = [*metrics, *extra, *([breakdown] if breakdown else [])]
-    samples = {spec.key: read_samples(spec, collect_inputs(components) | set(inputs)) for spec in specs}
+    reader = SampleReader(collect_inputs(components) | set(inputs))
+    samples = {spec.key: reader.read(spec) for spec in specs}
     judged = _judge(cfg, metrics, samples)
     code_versions = describe_code([read_manifest(spec.folder) for spec in specs])
     is_mixed = len(set(code_versions)) > 1

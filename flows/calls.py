@@ -27,7 +27,7 @@ from winnow.protocols import CallStore
 from winnow.records import Plan, Role
 from winnow.sweeps.replay import replay_plan
 from winnow.sweeps.run import iter_jobs, load_cells
-from winnow.sweeps.samples import build_judge_jobs, read_samples
+from winnow.sweeps.samples import SampleReader, build_judge_jobs
 from winnow.sweeps.spec import CellSpec
 
 
@@ -94,7 +94,8 @@ def _iter_plans(cfg: DictConfig, specs: Sequence[CellSpec]) -> Iterator[tuple[Pl
     metrics = [metric for metric in build_metrics(cfg) if isinstance(metric, JudgedMetric)]
     if metrics:
         judge = identify_engines(open_engines(resolve_judge_specs(Project(cfg), metrics), check=False))
-        samples = {spec.key: read_samples(spec, collect_inputs(metrics)) for spec in specs}
+        reader = SampleReader(collect_inputs(metrics))
+        samples = {spec.key: reader.read(spec) for spec in specs}
         yield from ((job.plan, judge) for job in build_judge_jobs(metrics, samples))
 
 

@@ -31,7 +31,7 @@ from winnow.reports.estimator.evaluation import Evaluation
 from winnow.reports.estimator.parts import choose_parts
 from winnow.reports.estimator.scores import ScoredQuestion
 from winnow.reports.page import Report
-from winnow.sweeps.samples import read_samples
+from winnow.sweeps.samples import SampleReader
 
 _UNSWEPT = (
     "no sweep with these settings is finished, so tables and curves of answers are missing. Run `python -m flows.sweep` with "
@@ -116,7 +116,7 @@ def _compute_exact_matches(project: Project) -> dict[str, float]:
     cfg = project.cfg
     if (cfg.rank_by, cfg.k) != ("estimator", cfg.evaluate_estimator.k) or not resolve_cell_artifact(project).is_finished:
         return {}
-    samples = read_samples(resolve_cell(cfg))
+    samples = SampleReader().read(resolve_cell(cfg))
     return {sample.question.question_id: exact_match(sample.prediction.answer, sample.question.answers) for sample in samples}
 
 

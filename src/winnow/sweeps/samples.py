@@ -4,10 +4,12 @@ A sample is the input of a metric for one question: the question, its prediction
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from winnow.artifacts.provenance import check_content
-from winnow.artifacts.rankings import read_rankings
+from winnow.artifacts.rankings import Rankings, read_rankings
 from winnow.artifacts.tables import read_predictions, read_questions
 from winnow.contexts.build import build_ranked_contexts
 from winnow.driver import Job
@@ -17,58 +19,75 @@ from winnow.records import Context, Outcome, Question
 from winnow.sweeps.spec import CellSpec
 
 
-def read_samples(spec: CellSpec, inputs: Collection[Input] = ()) -> list[Sample]:
-    """Load the samples of a finished cell in the order of its predictions.
+@dataclass
+class SampleReader:
+    """Reads the samples of finished cells. Cells with the same questions and rankings share what is read of these.
 
-    Args:
-        spec: Specification of the cell.
+    Attributes:
         inputs: Additional inputs that metrics or breakdowns need, "contexts" or "ranking".
 
-    Raises:
-        ArtifactError: If the predictions were changed after they were written, or if they answer an unknown question.
-
     """
-    check_content(spec.folder)
-    predictions = read_predictions(spec.predictions)
-    stored_questions = read_questions(spec.questions.path, [spec.questions.split])
-    questions = {question.question_id: question for question in stored_questions}
-    question_ids = [prediction.question_id for prediction in predictions]
-    unknown_id = next((question_id for question_id in question_ids if question_id not in questions), None)
-    if unknown_id is not None:
-        raise ArtifactError(
-            f"{spec.predictions} answers question {unknown_id!r}, which {spec.questions.path} lacks. Remove the folder "
-            f"{spec.folder} and run `python -m flows.sweep` again."
-        )
-    answered = [questions[question_id] for question_id in question_ids]
-    contexts = _read_placed_contexts(spec, answered) if "contexts" in inputs and spec.labels.k else {}
-    rankings = _read_ranked_contexts(spec, answered) if "ranking" in inputs else {}
-    return [
-        Sample(
-            question,
-            prediction,
-            contexts.get(question.question_id, ()),
-            spec.prices,
-            rankings.get(question.question_id, ()),
-        )
-        for question, prediction in zip(answered, predictions, strict=True)
-    ]
 
+    inputs: Collection[Input] = ()
+    _rankings: dict[object, Rankings] = field(default_factory=dict, repr=False)
+    _ranked: dict[object, Mapping[str, Sequence[Context]]] = field(default_factory=dict, repr=False)
 
-def _read_ranked_contexts(spec: CellSpec, questions: Sequence[Question]) -> Mapping[str, Sequence[Context]]:
-    """Read all stored contexts of each question by question id, in the order of the retriever."""
-    rankings = read_rankings(spec.retrieval, questions)
-    return {question.question_id: build_ranked_contexts(rankings, question) for question in questions}
+    def read(self, spec: CellSpec) -> list[Sample]:
+        """Read the samples of a cell in the order of its predictions.
 
+        Raises:
+            ArtifactError: If the predictions were changed after they were written, or if they answer an unknown question.
 
-def _read_placed_contexts(spec: CellSpec, questions: Sequence[Question]) -> Mapping[str, Sequence[Context]]:
-    """Build the contexts that the cell placed in the prompt of each question, by question id."""
-    rankings = read_rankings(spec.retrieval, questions, spec.relevance)
-    return {
-        question.question_id: spec.placement.place(
-            question, build_ranked_contexts(rankings, question, spec.rank_by), spec.labels.k
-        ).contexts
-        for question in questions
-    }
+        """
+        check_content(spec.folder)
+        predictions = read_predictions(spec.predictions)
+        stored_questions = read_questions(spec.questions.path, [spec.questions.split])
+        questions = {question.question_id: question for question in stored_questions}
+        question_ids = [prediction.question_id for prediction in predictions]
+        unknown_id = next((question_id for question_id in question_ids if question_id not in questions), None)
+        if unknown_id is not None:
+            raise ArtifactError(
+                f"{spec.predictions} answers question {unknown_id!r}, which {spec.questions.path} lacks. Remove the folder "
+                f"{spec.folder} and run `python -m flows.sweep` again."
+            )
+        answered = [questions[question_id] for question_id in question_ids]
+        contexts = self._place_contexts(spec, answered) if "contexts" in self.inputs and spec.labels.k else {}
+        ranked = self._read_ranked_contexts(spec, answered) if "ranking" in self.inputs else {}
+        return [
+            Sample(
+                question,
+                prediction,
+                contexts.get(question.question_id, ()),
+                spec.prices,
+                ranked.get(question.question_id, ()),
+            )
+            for question, prediction in zip(answered, predictions, strict=True)
+        ]
+
+    def _read_rankings(self, spec: CellSpec, questions: Sequence[Question], relevance: Path | None) -> Rankings:
+        """Read the rankings of a cell, once for all cells with the same."""
+        key = (spec.retrieval, relevance, tuple(question.question_id for question in questions))
+        if key not in self._rankings:
+            self._rankings[key] = read_rankings(spec.retrieval, questions, relevance)
+        return self._rankings[key]
+
+    def _read_ranked_contexts(self, spec: CellSpec, questions: Sequence[Question]) -> Mapping[str, Sequence[Context]]:
+        """Read all stored contexts of each question by question id, in the order of the retriever."""
+        key = (spec.retrieval, tuple(question.question_id for question in questions))
+        if key not in self._ranked:
+            rankings = self._read_rankings(spec, questions, None)
+            self._ranked[key] = {question.question_id: build_ranked_contexts(rankings, question) for question in questions}
+        return self._ranked[key]
+
+    def _place_contexts(self, spec: CellSpec, questions: Sequence[Question]) -> Mapping[str, Sequence[Context]]:
+        """Build the contexts that the cell placed in the prompt of each question, by question id."""
+        rankings = self._read_rankings(spec, questions, spec.relevance)
+        return {
+            question.question_id: spec.placement.place(
+                question, build_ranked_contexts(rankings, question, spec.rank_by), spec.labels.k
+            ).contexts
+            for question in questions
+        }
 
 
 def build_judge_jobs(metrics: Iterable[Metric], samples: Mapping[str, Sequence[Sample]]) -> list[Job[float | None]]:
