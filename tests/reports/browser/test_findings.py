@@ -30,7 +30,7 @@ def test_significant_differences_come_with_their_tests() -> None:
     assert "2 of 3 differences between strategies and settings are significant after Holm's correction." in texts
     (first, *_) = [text for text in texts if text.startswith("post_fusion against concatenation")]
     assert "(k 5, retrieved): +65.0 [" in first
-    assert "p = <0.001, corrected <0.001, 40 questions." in first
+    assert "p <0.001, corrected <0.001, 40 questions." in first
     (rest,) = [text for text in texts if text.startswith("The largest that is not")]
     assert "pf_concat against post_fusion (k 5, retrieved): -2.5" in rest
     assert "a single test shows it with 317 questions (80 % power)" in rest

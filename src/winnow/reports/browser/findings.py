@@ -109,8 +109,9 @@ def _format_pair(pair: Pair, metric: Metric) -> str:
     first, second, shared = pair.names
     comparison = pair.comparison
     difference = comparison.format_difference(get_unit_scale(metric))
+    relation = "" if comparison.p_text.startswith("<") else "= "
     return (
-        f"{first} against {second} ({shared}): {difference} {metric.heading}, p = {comparison.p_text}, corrected "
+        f"{first} against {second} ({shared}): {difference} {metric.heading}, p {relation}{comparison.p_text}, corrected "
         f"{format_p(pair.adjusted_p_value)}, {comparison.n} questions."
     )
 
