@@ -15,6 +15,8 @@ from winnow.reports.cells import CellResult
 from winnow.sweeps.run import LoadedCell
 from winnow.tracking import DatasetRef, Run, Tracker
 
+_MOST_ANSWERS = 1000
+"""Number of answers of a cell in MLflow's table; all are in predictions.parquet."""
 VIEW = "cells"
 """Name of the saved view of an experiment, which MLflow's page shows with `viewStateShareKey=cells`."""
 
@@ -81,12 +83,31 @@ def log_cell(runs: Tracker, cell: LoadedCell, result: CellResult, metrics: str) 
         run.log_text(yaml.safe_dump(json.loads(json.dumps(spec.config)), sort_keys=False), "config.yaml")
     if run.get_tag("predictions") != predictions:
         run.log_file(spec.predictions)
+        run.log_table(*_build_answers_table(result), "answers.json")
     run.log_metrics(_compute_metrics(cell, result))
     run.set_tag("metrics", metrics)
     run.set_tag("predictions", predictions)
     for name, text in _build_source_tags("sweep", str(manifest["git"])).items():
         run.set_tag(name, text)
     run.end(ended=manifest.get("finished"))
+
+
+def _build_answers_table(result: CellResult) -> tuple[list[str], list[list[Any]]]:
+    """Return the columns and rows of a table of the first answers of a cell, with the questions in words."""
+    metric = result.metrics[0]
+    values = result.get_values(metric.name)
+    rows: list[list[Any]] = [
+        [
+            sample.question.question_id,
+            sample.question.text,
+            "; ".join(sample.question.answers),
+            sample.prediction.answer,
+            sample.prediction.reply,
+            values.get(sample.question.question_id),
+        ]
+        for sample in result.samples[:_MOST_ANSWERS]
+    ]
+    return ["question_id", "question", "accepted", "answer", "reply", metric.name], rows
 
 
 def _compute_metrics(cell: LoadedCell, result: CellResult) -> dict[str, float]:

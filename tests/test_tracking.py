@@ -1,5 +1,6 @@
 """What goes to MLflow comes back from a real store."""
 
+import json
 import os
 import shutil
 import sqlite3
@@ -180,3 +181,14 @@ def test_a_deleted_experiment_is_restored_and_an_absent_server_named(tmp_path: P
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     with pytest.raises(ConfigError, match="cannot be used"):
         Tracker("http://127.0.0.1:9", "winnow", tmp_path / "artifacts")
+
+
+def test_a_table_is_replaced_and_announced(tmp_path: Path) -> None:
+    """MLflow's page finds tables by a tag; a second one of the same name takes the place of the first."""
+    tracker = Tracker(f"sqlite:///{tmp_path}/mlflow.db", "winnow", tmp_path / "artifacts")
+    run = tracker.start_run("r", params={}, tags={})
+    run.log_table(["question", "em"], [["Où?", 1.0]], "answers.json")
+    run.log_table(["question", "em"], [["Où?", 0.0], ["Who?", None]], "answers.json")
+    table = json.loads(Path(tracker.client.download_artifacts(run.run_id, "answers.json")).read_text())
+    assert table == {"columns": ["question", "em"], "data": [["Où?", 0.0], ["Who?", None]]}
+    assert run.get_tag("mlflow.loggedArtifacts") == '[{"path": "answers.json", "type": "table"}]'

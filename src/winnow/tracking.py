@@ -308,6 +308,14 @@ class Run:
         """Attach a text as a file of this name."""
         self.client.log_text(self.run_id, text, name)
 
+    def log_table(self, columns: Sequence[str], rows: Sequence[Sequence[Any]], name: str) -> None:
+        """Attach a table, which MLflow's page shows and compares between runs; one of the same name is replaced.
+
+        MLflow's own `log_table` appends to a table of the same name.
+        """
+        self.log_text(json.dumps({"columns": list(columns), "data": [list(row) for row in rows]}, ensure_ascii=False), name)
+        self.set_tag("mlflow.loggedArtifacts", json.dumps([{"path": name, "type": "table"}]))
+
     def get_tag(self, name: str) -> str | None:
         """Return the value of a tag of the run, or None if the run lacks the tag."""
         value: str | None = self.client.get_run(self.run_id).data.tags.get(name)
