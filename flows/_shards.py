@@ -21,6 +21,8 @@ _LIMITS = {
     "pacing": ("requests_per_minute", "tokens_per_minute", "max_concurrency"),
 }
 """Settings of an engine that all shards share."""
+_WHOLE = ("tokens", "max_concurrency")
+"""Those of them that are whole numbers, of which every shard has at least 1."""
 _ROLES = ("reader", "rewriter", "judge", "verifier")
 
 
@@ -45,7 +47,7 @@ def divide_limits(configs: Sequence[DictConfig], shard: Shard) -> list[DictConfi
                     if value is not None:
                         with open_dict(engine):
                             part = value / shard.count
-                            engine[group][name] = part if isinstance(value, float) else max(1, int(part))
+                            engine[group][name] = max(1, int(part)) if name in _WHOLE else part
     return divided
 
 

@@ -11,8 +11,13 @@ from pathlib import Path
 import pytest
 from conftest import Run, environment, overrides
 
+from flows._artifacts import Project
+from flows._conf import compose
+from flows._engines import resolve_engine_spec
+from flows._shards import divide_limits
 from winnow.artifacts.tables import read_predictions
 from winnow.ledger.sqlite import SqliteStore
+from winnow.sweeps.shards import Shard
 
 WORDS = (
     "grid={strategy:[concatenation,post_fusion],k:[1,2]}",
@@ -82,6 +87,22 @@ def test_a_killed_shard_goes_on(prepared: Run, world: Path, tmp_path: Path) -> N
     broken = prepared("shards", "grid={k:[99]}", *WORDS[1:], check=False)
     assert "2 of 2 shards failed (1-of-2, 2-of-2). The log of the first" in broken.stderr
     assert "Lower k, or raise depth." in broken.stderr
+
+
+def test_budgets_and_rates_are_divided() -> None:
+    """Four shards spend what one process may; the settings of the caller stay, and so does the identity of the reader."""
+    words = ["reader=openai", "reader.base=x", "reader.engine.budget.money=1", "reader.engine.budget.tokens=1000"]
+    cfg = compose([*words, "reader.engine.pacing.requests_per_minute=10", "reader.engine.pacing.max_concurrency=2"])
+    (part,) = divide_limits([cfg], Shard(1, 4))
+    engine = part.reader.engine
+    assert (engine.budget.money, engine.budget.tokens) == (0.25, 250)
+    assert (engine.pacing.requests_per_minute, engine.pacing.tokens_per_minute, engine.pacing.max_concurrency) == (
+        2.5,
+        None,
+        1,
+    )
+    assert cfg.reader.engine.budget.money == 1
+    assert resolve_engine_spec(Project(cfg), "reader").key == resolve_engine_spec(Project(part), "reader").key
 
 
 def test_shards_refuse_what_makes_no_sense(prepared: Run) -> None:

@@ -63,7 +63,11 @@ def _find_best(cells: Sequence[CellResult], names: Sequence[str], seed: int) -> 
     comparisons = [(index, compare_cells(cell, cells[index], metric.name, seed)) for index in others]
     compared = [(index, comparison) for index, comparison in comparisons if comparison is not None]
     adjusted = adjust_p_values([comparison.p_value for _, comparison in compared])
-    close = [index for (index, _), p_value in zip(compared, adjusted, strict=True) if p_value >= SIGNIFICANCE_LEVEL]
+    close = [
+        index
+        for (index, comparison), p_value in zip(compared, adjusted, strict=True)
+        if p_value >= SIGNIFICANCE_LEVEL or comparison.difference <= 0
+    ]
     if not compared:
         return
     named = ", ".join(names[index] for index in close[:_MOST_PAIRS])
