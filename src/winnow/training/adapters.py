@@ -66,7 +66,7 @@ def save_merged(
     from peft import PeftModel
 
     with tempfile.TemporaryDirectory(dir=folder.parent) as adapters:
-        model.save_pretrained(adapters)
+        model.save_pretrained(adapters, save_embedding_layers=False)  # "auto" asks the hub for the base model
         lm = load_causal_lm(base, "float32", "cpu")
         prepare(lm)
         merged: Any = PeftModel.from_pretrained(lm.model, adapters).merge_and_unload()
