@@ -43,6 +43,12 @@ def test_the_order_may_be_the_other_way() -> None:
     assert (few.significant, many.significant) == (0.0, 1.0)
 
 
+def test_only_the_observed_direction_counts() -> None:
+    """Of 100 questions of which each is won or lost by chance, 61 or more are won in 1.8 % of draws, and lost in as many."""
+    (point,) = compute_power([1, -1], [100], resamples=40_000)
+    assert point.significant == pytest.approx(_sum_binomial(61), abs=0.004)
+
+
 def test_draws_repeat_by_seed() -> None:
     """Equal seeds give equal shares, others do not."""
     first, again, other = (compute_power([1, 0, 0, -1, 1], [50], seed=seed, resamples=500) for seed in (1, 1, 2))

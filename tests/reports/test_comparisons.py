@@ -38,6 +38,9 @@ def test_p_values_are_corrected_within_a_table() -> None:
     assert p["b", "a"] == ("0.004", "0.012")
     assert p["c", "a"] == ("1.000", "1.000")
     assert p["c", "b"] == ("0.008", "0.016")
+    assert [row[5] for row in table.rows] == ["0.012", "0.016", "1.000"], "the significant ones come first"
+    assert table.num_shown == 2
+    assert table.caption.startswith("2 of 3 differences are significant after Holm's correction.")
     assert {row[6] for row in table.rows} == {"12"}
 
 

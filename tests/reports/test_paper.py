@@ -55,6 +55,8 @@ def test_ours_beside_the_paper() -> None:
     many = compare_with_paper(part, [cell_result("post_fusion", 5, "gold_inserted", [1.0] * 40)], 0, None)[0][0].rows[0]
     assert many[4:8] == ["100.0 [91.2, 100.0]", "40.1", "+59.9", "no"]
     voteless = compare_with_paper(part, [cell_result("concatenation", 5, "gold_inserted", [1.0])], 0, None)[0][0].rows[0]
+    few = compare_with_paper(part, [cell_result("post_fusion", 5, "gold_inserted", [0.0] * 40)], 0, None)[0][0].rows[0]
+    assert few[4:8] == ["0.0 [0.0, 8.8]", "40.1", "-40.1", "no"]
     assert voteless[-4:] == [UNDEFINED] * 4
     assert counts.rows == [["ours", "150", "147"], ["paper", "5892", "3459"]]
 

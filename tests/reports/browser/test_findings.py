@@ -36,6 +36,31 @@ def test_significant_differences_come_with_their_tests() -> None:
     assert "a single test shows it with 317 questions (80 % power)" in rest
 
 
+def test_the_largest_differences_come_first() -> None:
+    """65 points before 62.5."""
+    named = [text for text in _texts(LOW, CLOSE, HIGH) if " against concatenation" in text]
+    assert [text.split(" ")[0] for text in named] == ["post_fusion", "pf_concat"]
+
+
+def test_significance_is_that_of_the_corrected_test() -> None:
+    """Six won questions have p = 0.031, which three tests correct to 0.094."""
+    none = make_cell_result("a", 5, "retrieved", [0.0] * 40)
+    six = make_cell_result("b", 5, "retrieved", [float(n < 6) for n in range(40)])
+    others = make_cell_result("c", 5, "retrieved", [float(n >= 34) for n in range(40)])
+    assert "None of 3 differences between strategies and settings is significant after Holm's correction." in _texts(
+        none, six, others
+    )
+
+
+def test_a_cell_that_is_lower_on_the_common_questions_is_not_above() -> None:
+    """The highest of all, with 70 of 100, has none of the 30 questions of which the other has 18."""
+    highest = make_cell_result("a", 5, "retrieved", [float(n >= 30) for n in range(100)])
+    other = make_cell_result("b", 5, "retrieved", [float(n < 18) for n in range(30)])
+    texts = _texts(highest, other)
+    assert "70.0" in texts[0]
+    assert "significantly above 0 of the 1 other cells" in texts[1]
+
+
 def test_the_cells_of_a_finding_are_those_of_the_sentence() -> None:
     """Links lead to the cells that are named, in their order."""
     cells = [LOW, HIGH, CLOSE]
@@ -60,5 +85,6 @@ def test_nothing_is_claimed_without_a_test() -> None:
 
 def test_cost_is_compared_among_cells_with_passages() -> None:
     """Both read 119.5 tokens per question on average: the sample n reads 100 + n."""
-    text = _texts(LOW, HIGH)[-1]
+    text = _texts(make_cell_result("closed_book", 0, "none", [0.0] * 4), LOW, HIGH)[-1]
+    assert "closed_book" not in text
     assert "reads 120 tokens per question, 1.0 times as many as" in text
