@@ -91,7 +91,15 @@ from winnow.estimators.causal import CausalEstimator
 from winnow.estimators.cross_encoder import CrossEncoder
 from winnow.estimators.t5 import T5Estimator
 from winnow.metrics.answer import Dialect
-from winnow.metrics.breakdowns import AnswerType, GoldRank, MetaField, RelevantPosition, RetrievalScore, TraceEntry
+from winnow.metrics.breakdowns import (
+    AnswerType,
+    GoldRank,
+    MetaField,
+    RelevantPosition,
+    RetrievalScore,
+    Sufficiency,
+    TraceEntry,
+)
 from winnow.metrics.citation import Citation, CitationF1OfMeans, Measure, ReplyWords, UncitedSentences, WrongCitations
 from winnow.metrics.citation import Dialect as CitationDialect
 from winnow.metrics.classification import ChoiceAccuracy, ClaimAccuracy
@@ -250,6 +258,7 @@ GOLDENS = [
     breakdown(RelevantPosition("b", "b")),
     breakdown(RetrievalScore("b", "b", num_bins=2)),
     breakdown(TraceEntry("b", "b", label="action")),
+    breakdown(Sufficiency("b", "b")),
 ]
 
 

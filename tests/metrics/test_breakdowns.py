@@ -1,10 +1,12 @@
 """Breakdowns: by metadata, by the gold passage's rank, by the retriever's score, by the form of the answer."""
 
+from dataclasses import replace
+
 import pytest
 
 from winnow.errors import ConfigError
 from winnow.metrics.base import Sample, collect_inputs
-from winnow.metrics.breakdowns import AnswerType, GoldRank, MetaField, RetrievalScore, TraceEntry, classify_answer
+from winnow.metrics.breakdowns import AnswerType, GoldRank, MetaField, RetrievalScore, Sufficiency, TraceEntry, classify_answer
 from winnow.metrics.unknown import Unknown
 from winnow.records import Prediction, Question
 from winnow.testing import make_context
@@ -30,6 +32,14 @@ def test_by_an_entry_of_the_trace() -> None:
     traces = (("action: correct", "action: later"), ("query: x", "action: ambiguous"), ("reaction: no",), ())
     samples = [Sample(Question("q", "?", ("a",)), Prediction("q", "x", False, trace=trace)) for trace in traces]
     assert TraceEntry("action", "action").assign_groups(samples) == ["correct", "ambiguous", "none", "none"]
+
+
+def test_by_sufficiency() -> None:
+    """One passage with an answer suffices, wherever it stands; what was retrieved but not shown does not count."""
+    without, with_answer = make_context(1, "a"), make_context(2, "b", has_answer=True)
+    shown = [(without, with_answer), (without,), ()]
+    samples = [replace(_sample("{}", "a", with_answer), contexts=contexts) for contexts in shown]
+    assert Sufficiency("s", "s").assign_groups(samples) == ["answer shown", "answer not shown", "no passages"]
 
 
 def test_by_gold_rank() -> None:

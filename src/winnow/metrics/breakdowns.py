@@ -102,6 +102,26 @@ class GoldRank(Breakdown):
 
 
 @dataclass(frozen=True)
+class Sufficiency(Breakdown):
+    """Group questions by whether a passage in the prompt holds an accepted answer.
+
+    The groups are "answer shown", "answer not shown" and "no passages".
+    """
+
+    revision: ClassVar[int] = 1
+    inputs: ClassVar[frozenset[Input]] = frozenset({"contexts"})
+
+    def assign_groups(self, samples: Sequence[Sample]) -> list[str]:
+        """Return the group of each sample."""
+        return [self._find_group(sample) for sample in samples]
+
+    def _find_group(self, sample: Sample) -> str:
+        if not sample.contexts:
+            return "no passages"
+        return "answer shown" if any(context.has_answer for context in sample.contexts) else "answer not shown"
+
+
+@dataclass(frozen=True)
 class RelevantPosition(Breakdown):
     """Group questions by the position of the only relevant passage in the prompt, such as "2 of 9".
 
