@@ -120,7 +120,8 @@ SETTINGS: Mapping[str, Any] = {
     "shards.count": _Count,
     "shards.stage": Literal["sweep", "closed_book"],
     "shards.runner": Literal["local", "slurm", "submitit_local"],
-    "shards.gpus": list[int],
+    "shards.gpus": list[_NonNegative],
+    "shards.slurm": dict[str, str | int | float | bool | list[str]],
     **{
         f"stage_versions.{stage}": _Count
         for stage in (

@@ -9,9 +9,7 @@ python -m flows.sweep experiment=quick_start
 python -m flows.sweep experiment=quick_start shard=2/4   # the calls of every fourth question; see flows.shards
 """
 
-import collections
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from omegaconf import DictConfig
@@ -21,7 +19,8 @@ from flows._engines import build_dry_run_rows, describe_usage, iter_outcomes, op
 from flows._entry import make_main
 from flows._ledger import open_ledger
 from flows._metrics import build_cell_rows, compute_metrics_digest, read_results
-from flows._shards import compute_digest, divide_limits, finish, get_shard, hold, is_finished
+from flows._shard_calls import make_shard_calls
+from flows._shards import get_shard
 from flows._summary import Summary
 from flows._track import log_cell, open_tracker, save_view
 from winnow.artifacts.provenance import MANIFEST, write_manifest
@@ -29,8 +28,7 @@ from winnow.artifacts.tables import read_predictions
 from winnow.driver import RunStats
 from winnow.records import Answer, Outcome
 from winnow.reports.cells import CellResult
-from winnow.sweeps.run import JobFactory, LoadedCell, iter_jobs, load_cells, run_cells
-from winnow.sweeps.shards import Shard
+from winnow.sweeps.run import JobFactory, LoadedCell, group_by_engines, iter_jobs, load_cells, run_cells
 from winnow.sweeps.spec import CellSpec
 from winnow.tracking import Tracker
 
@@ -41,10 +39,10 @@ _ALL_FINISHED_NOTE = "Every cell was finished already; no call was made."
 def sweep(configs: Sequence[DictConfig]) -> Summary:
     """Run the unfinished cells of all jobs, with one driver per set of engines, and log every cell to MLflow."""
     if shard := get_shard(configs[0]):
-        return _run_shard(divide_limits(configs, shard), shard)
+        return make_shard_calls(configs, shard)
     specs = resolve_cells(configs)
     cells = load_cells(specs)
-    groups = list(_group_by_engines(cells))
+    groups = list(group_by_engines(cells))
     unfinished = [_select_unfinished(configs[0], group) for group in groups]
     if configs[0].dry_run:
         counted: set[bytes] = set()
@@ -63,41 +61,6 @@ def sweep(configs: Sequence[DictConfig]) -> Summary:
     rows, notes = build_cell_rows(results), notes or [_ALL_FINISHED_NOTE]
     title, folders = f"Sweep {configs[0].sweep.name}, 95 % intervals", [spec.folder for spec in specs]
     return Summary(title, rows, "\n".join(filter(None, [*notes, _describe_passages(cells, results)])), folders)
-
-
-def _run_shard(configs: Sequence[DictConfig], shard: Shard) -> Summary:
-    """Make the calls of the shard's questions, and write neither predictions nor MLflow runs."""
-    cfg = configs[0]
-    cells = [
-        replace(cell, questions=[question for question in cell.questions if shard.contains(question.question_id)])
-        for cell in load_cells(resolve_cells(configs))
-    ]
-    digest = compute_digest([cell.spec.key for cell in cells])
-    title = f"Shard {shard.number} of {shard.count}: {sum(len(cell.questions) for cell in cells)} answers"
-    with hold(cfg, shard, "sweep"):
-        if is_finished(cfg, shard, "sweep", digest):
-            return Summary(title, note="The shard was finished already; no call was made.")
-        notes = [_make_calls(cfg, group) for group in _group_by_engines(cells)]
-        finish(cfg, shard, "sweep", digest, cells=sorted(cell.spec.folder.name for cell in cells), notes=notes)
-    return Summary(title, note="\n".join(notes))
-
-
-def _make_calls(cfg: DictConfig, cells: Sequence[LoadedCell]) -> str:
-    """Run the plans of cells with the same engines for their calls alone, and return a summary of these."""
-    specs, stats = cells[0].spec.engines, RunStats()
-    total = sum(len(cell.questions) for cell in cells)
-    with open_ledger(cfg, retry_empty=cfg.sweep.retry_empty) as ledger:
-        outcomes = iter_outcomes(lambda: open_engines(specs), ledger, lambda: iter_jobs(cells), total, "sweeping", stats)
-        collections.deque(outcomes, maxlen=0)
-    return describe_usage(stats, {spec.role: spec.price for spec in specs})
-
-
-def _group_by_engines(cells: Sequence[LoadedCell]) -> Iterator[list[LoadedCell]]:
-    """Yield the groups of cells that can share a driver because their engines are the same."""
-    groups: dict[tuple[tuple[str, str], ...], list[LoadedCell]] = {}
-    for cell in cells:
-        groups.setdefault(tuple((engine.role, engine.key) for engine in cell.spec.engines), []).append(cell)
-    yield from groups.values()
 
 
 def _select_unfinished(cfg: DictConfig, cells: Sequence[LoadedCell]) -> list[LoadedCell]:

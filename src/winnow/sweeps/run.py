@@ -91,6 +91,14 @@ def load_cells(specs: Iterable[CellSpec]) -> list[LoadedCell]:
     return list(cells.values())
 
 
+def group_by_engines(cells: Sequence[LoadedCell]) -> Iterator[list[LoadedCell]]:
+    """Yield the groups of cells that can share a driver because their engines are the same."""
+    groups: dict[tuple[tuple[str, str], ...], list[LoadedCell]] = {}
+    for cell in cells:
+        groups.setdefault(tuple((engine.role, engine.key) for engine in cell.spec.engines), []).append(cell)
+    yield from groups.values()
+
+
 def iter_jobs(cells: Sequence[LoadedCell]) -> Iterator[Job[Answer]]:
     """Yield the jobs of all cells question by question, so that plans with equal requests run at the same time."""
     for question_per_cell in itertools.zip_longest(*(cell.questions for cell in cells)):
