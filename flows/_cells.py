@@ -61,6 +61,7 @@ def resolve_cell(cfg: DictConfig) -> CellSpec:
         questions=_select_questions(project),
         retrieval=project.rankings.require(),
         relevance=relevance,
+        distractors=build(cfg.distractors.rule),
         placement=build(cfg.placement.rule),
         weighting=build(cfg.weighting),
         strategy=lambda: _build_strategy(project),
@@ -85,6 +86,8 @@ def resolve_cell_artifact(project: Project) -> Artifact:
         "engines": {role: resolve_engine_spec(project, role).key for role in roles if role != "reader"},
         **{name: cfg[name] for name in ("strategy", "prompt", "decoding", "k", "placement", "weighting")},
     }
+    if cfg.distractors.rule.get("kind") != "retrieved":  # else the contexts are those of the rankings
+        inputs["distractors"] = cfg.distractors
     return project.resolve_artifact("sweep", "predictions", cfg.strategy.name, inputs)
 
 
@@ -171,6 +174,7 @@ def _build_strategy(project: Project) -> Strategy:
 def _build_labels(cfg: DictConfig, project: Project) -> CellLabels:
     order, share = cfg.placement.rule.get("order"), cfg.placement.rule.get("share")
     gold = f"{cfg.placement.name}_{order}" if isinstance(order, int) else cfg.placement.name
+    gold = "shuffled" if order == "shuffled" else gold
     gold = gold if share is None else f"{gold}_{share:g}"
     return CellLabels(
         strategy=cfg.strategy.name,
@@ -195,6 +199,7 @@ def _describe_settings(cfg: DictConfig) -> dict[str, str]:
         "dataset": cfg.dataset.name,
         "split": cfg.sweep.split,
         "retriever": cfg.retriever.name,
+        "distractors": cfg.distractors.name,
         "ranked by": ranking,
         "weighted by": weighting,
         "reader": cfg.reader.name,

@@ -96,6 +96,7 @@ def _normalize_cell(cell: DictConfig) -> DictConfig:
         if not cell.strategy.get("uses_passages", True):
             cell.k = 0
             cell.placement = {"name": "none", "rule": {"_target_": "winnow.contexts.placement.Placement"}}
+            cell.distractors = _load_option("distractors", "retrieved")
         if not cell.strategy.get("uses_reader", True):
             cell.training = _load_option("training", "none")
     return cell

@@ -99,3 +99,15 @@ def test_questions_by_split(tmp_path: Path) -> None:
     assert read_questions(tmp_path / "q.parquet", ["test"]) == [QUESTION]
     with pytest.raises(ArtifactError, match=r"no split \['dev'\]; it has \['test'\]"):
         read_questions(tmp_path / "q.parquet", ["dev"])
+
+
+def test_the_pool_has_all_passages_of_the_artifact(tmp_path: Path) -> None:
+    """In the order of their ids, whichever questions are read."""
+    write(tmp_path, [PASSAGES["3"], PASSAGES["1"], PASSAGES["2"]])
+    pool = read_rankings(tmp_path, [QUESTION]).pool
+    assert len(pool) == 3
+    assert list(pool) == [PASSAGES["1"], PASSAGES["2"], PASSAGES["3"]]
+    assert pool[-1] == PASSAGES["3"]
+    assert pool[1:] == [PASSAGES["2"], PASSAGES["3"]]
+    with pytest.raises(IndexError):
+        pool[3]

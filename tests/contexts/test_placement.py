@@ -74,10 +74,23 @@ def test_gold_is_annotated_or_the_best_ranked_that_has_the_answer() -> None:
     assert determine_provenance(make_question(), mark_gold(make_question(), contexts[:1])) == "none"
 
 
+def test_a_shuffled_order_moves_every_context() -> None:
+    """It depends on seed and question, is uniform on average, and is the same whatever the gold passage was."""
+    orders = [ids(Placement("insert", "shuffled"), gold, 4) for gold in (1, 2)]
+    assert orders[0] == orders[1] == ["p2", "p4", "p3", "p1"]
+    counts = dict.fromkeys(range(1, 5), 0)
+    for number in range(400):
+        question = Question(f"q{number}", "?", ("a",))
+        placed = Placement("insert", "shuffled").place(question, ranking(2), 4)
+        counts[placed.gold_position] += 1
+        assert sorted(c.passage.passage_id for c in placed.contexts) == ["p1", "p2", "p3", "p4"]
+    assert all(70 <= count <= 130 for count in counts.values())
+
+
 @given(
     st.integers(0, 6),
     st.integers(1, 6),
-    st.sampled_from(["retrieved", "first", "last", "random"]),
+    st.sampled_from(["retrieved", "first", "last", "random", "shuffled"]),
     st.sampled_from(["keep", "insert"]),
 )
 def test_k_distinct_contexts_whatever_the_rule(gold: int, k: int, order: str, rule: str) -> None:

@@ -205,6 +205,7 @@ COMPONENTS = [
         "decoding",
         "strategy",
         "placement",
+        "distractors",
         "training",
         "joint",
     )

@@ -14,13 +14,17 @@ SMALLER = {
     "figure1": ["grid.k=[2,3]"],
     "figure4": ["grid.k=[2,3]"],
     "figure5": ["grid.decoding.samples=[1,3]"],
-    "positions": ["k=2", "grid.placement.rule.order=[1,2]"],
+    "positions": ["k=2", "grid.placement.rule.order=[shuffled,1,2]"],
+    "distractors": ["k=2", "depth=6"],
 }
 """Grids that twelve towns can fill."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["table1", "table2", "figure1", "figure3", "figure4", "figure5", "figure6", "positions"])
+@pytest.mark.parametrize(
+    "name",
+    ["table1", "table2", "figure1", "figure3", "figure4", "figure5", "figure6", "positions", "distractors"],
+)
 def test_an_experiment_renders_its_part_beside_the_paper(prepared: Run, tmp_path: Path, name: str) -> None:
     """Sweep and report by one file; what the paper does not state says so."""
     words = [f"experiment=post_fusion/{name}", "sweep.limit=4", "decoding.max_new_tokens=4", *SMALLER.get(name, ["k=2"])]
@@ -29,6 +33,10 @@ def test_an_experiment_renders_its_part_beside_the_paper(prepared: Run, tmp_path
     if name == "positions":
         assert "gold_at_1" in page
         assert "gold_at_2" in page
+        assert "shuffled" in page
+    elif name == "distractors":
+        assert "distracting effect" in page
+        assert all(f"distractors={kind}" in page for kind in ("retrieved", "hard", "easy", "random"))
     else:
         assert "## Beside the paper: Post-Fusion as Fallback" in page
         assert "not reported" in page

@@ -42,6 +42,8 @@ from pure import (
     classified,
     damages,
     demonstrations,
+    distracted,
+    distractors,
     hub_questions,
     judged,
     metric,
@@ -59,6 +61,7 @@ from pure import (
 )
 
 from winnow.contexts.damage import Damage
+from winnow.contexts.distractors import Distractors
 from winnow.contexts.placement import Placement
 from winnow.contexts.weighting import ContextWeighting
 from winnow.corpora.beir import BeirCorpus
@@ -105,6 +108,7 @@ from winnow.metrics.citation import Dialect as CitationDialect
 from winnow.metrics.classification import ChoiceAccuracy, ClaimAccuracy
 from winnow.metrics.correctness import F1, Accuracy, ExactMatch
 from winnow.metrics.cost import Consumption, Cost
+from winnow.metrics.distraction import DistractingEffect
 from winnow.metrics.entailment import CitationSupport
 from winnow.metrics.judged import JudgedAccuracy
 from winnow.metrics.majority import NotMajority, NotMajorityOfPools
@@ -174,6 +178,7 @@ GOLDENS = [
     Golden(JudgedRelevance, verdicts),
     Golden(PairSelection, pairs),
     Golden(Placement, placements),
+    Golden(Distractors, distractors),
     Golden(ContextWeighting, weightings),
     Golden(Prompt, prompts),
     Golden(Shots, demonstrations),
@@ -238,6 +243,7 @@ GOLDENS = [
     metric(Accuracy("m", "m"), Accuracy("m", "m", dialect="crag")),
     metric(Unknown("m", "m")),
     metric(NotMajority("m", "m")),
+    Golden(DistractingEffect, distracted),
     metric(NotMajorityOfPools("m", "m")),
     metric(CutReplies("m", "m"), CutReplies("m", "m", role="judge")),
     metric(EmptyReplies("m", "m"), EmptyReplies("m", "m", role="judge")),

@@ -11,11 +11,13 @@ from golden import GREEDY, PROMPT, REPLIES, SAMPLED, Golden
 from inputs import QUESTIONS, contexts, write_files
 
 from winnow.contexts.damage import Damage
+from winnow.contexts.distractors import Distractors
 from winnow.contexts.placement import Placement
 from winnow.contexts.weighting import ContextWeighting
 from winnow.datasets.hub import HubQuestions
 from winnow.datasets.split import Split
 from winnow.metrics.base import Sample
+from winnow.metrics.distraction import DistractingEffect
 from winnow.metrics.entailment import CitationSupport
 from winnow.metrics.judged import JudgedAccuracy
 from winnow.prices import Price
@@ -128,6 +130,14 @@ def placements(_: Path) -> Any:
     return [[[c.passage.passage_id for c in one.contexts], one.gold_position, one.provenance] for one in placed]
 
 
+def distractors(_: Path) -> Any:
+    pool = [context.passage for question in QUESTIONS for context in contexts(question)]
+    kinds: list[Any] = ["hard", "easy", "random"]
+    rules = [Distractors(kind, words) for kind in kinds for words in (None, 4)]
+    chosen = [rule.replace_contexts(question, contexts(question), 2, pool) for rule in rules for question in QUESTIONS]
+    return [[(c.passage.passage_id, c.passage.text, c.rank, c.is_gold) for c in one] for one in chosen]
+
+
 def damages(_: Path) -> Any:
     rules = [Damage(share, seed) for share in (0.0, 0.5, 1.0) for seed in (1, 2)]
     placed = [rule.place(question, contexts(question), k) for rule in rules for question in QUESTIONS for k in (2, 4)]
@@ -204,6 +214,12 @@ def samples() -> list[Sample]:
 
 def metric(*metrics: Any) -> Golden:
     return Golden(type(metrics[0]), lambda _: [[m.compute_row(sample) for sample in samples()] for m in metrics])
+
+
+def distracted(_: Path) -> Any:
+    metric, traces = DistractingEffect("m", "m"), ("answered: 1 3", "answered: none", "kept: 0")
+    chosen = [(replace(one.prediction, trace=(trace,)), one) for one in samples() for trace in traces]
+    return [metric.compute_row(replace(one, prediction=prediction)) for prediction, one in chosen]
 
 
 def classified(component: type) -> Callable[[Path], Any]:

@@ -87,7 +87,11 @@ def test_the_answer_says_what_it_came_from() -> None:
         replace(pool, used=(shown.passage,)) for pool, shown in zip(build_replies(["a"], ["b"], ["B"]), RANKED, strict=False)
     ]
     result = Vote().choose_majority(make_question(), RANKED[:3], asked)
-    assert (result.text, result.reply, result.trace) == ("b", "Answer: b", ("vote: a 1; b 2",))
+    assert (result.text, result.reply, result.trace) == (
+        "b",
+        "Answer: b",
+        ("answered: 1 2 3", "vote: a 1; b 2"),
+    )
     assert [p.passage_id for p in result.used] == ["p2"]
 
 

@@ -10,7 +10,18 @@ def spec(settings: dict[str, str], strategy: str = "a", **config: Any) -> CellSp
     """A cell of which only labels and settings matter."""
     unused: Any = None
     return CellSpec(
-        "key", unused, CellLabels(strategy, 5, "g"), settings, unused, unused, None, unused, unused, unused, config=config
+        "key",
+        unused,
+        CellLabels(strategy, 5, "g"),
+        settings,
+        unused,
+        unused,
+        None,
+        None,
+        unused,
+        unused,
+        unused,
+        config=config,
     )
 
 

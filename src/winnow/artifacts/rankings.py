@@ -2,7 +2,9 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import overload
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,6 +24,31 @@ class RankedHit:
     has_answer: bool
 
 
+@dataclass
+class PassagePool(Sequence[Passage]):
+    """All passages of a retrieval artifact in the order of their ids, which are read into memory when first used."""
+
+    folder: Path
+
+    @cached_property
+    def _table(self) -> pa.Table:
+        return parquet.read(self.folder / "passages.parquet", contracts.CORPUS).sort_by("passage_id")
+
+    def __len__(self) -> int:
+        """Return the number of passages."""
+        return int(self._table.num_rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Passage: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Passage]: ...
+    def __getitem__(self, index: int | slice) -> Passage | list[Passage]:
+        """Return one passage, or those of a slice."""
+        if isinstance(index, slice):
+            return [Passage(**row) for row in self._table.take(list(range(len(self)))[index]).to_pylist()]
+        return Passage(**self._table.slice(range(len(self))[index], 1).to_pylist()[0])
+
+
 @dataclass(frozen=True, slots=True)
 class Rankings:
     """The rankings of some questions.
@@ -31,6 +58,7 @@ class Rankings:
         hits: Hits of each question by question id, best first.
         passages: Retrieved and gold passages by passage id.
         log_odds: Log-odds of relevance by question id and passage id; empty if no relevance artifact was read.
+        pool: Passages that were retrieved for any question of the artifact.
 
     """
 
@@ -38,6 +66,7 @@ class Rankings:
     hits: Mapping[str, Sequence[RankedHit]]
     passages: Mapping[str, Passage]
     log_odds: Mapping[tuple[str, str], float]
+    pool: Sequence[Passage] = ()
 
     def count_short_rankings(self, k: int) -> int:
         """Count the questions with fewer than k retrieved passages.
@@ -76,7 +105,7 @@ def read_rankings(folder: Path, questions: Collection[Question], relevance: Path
     for ranking in hits.values():
         ranking.sort(key=lambda hit: hit.rank)
     passages = _read_passages(folder, hits, questions)
-    return Rankings(folder, hits, passages, _read_log_odds(relevance, ids) if relevance else {})
+    return Rankings(folder, hits, passages, _read_log_odds(relevance, ids) if relevance else {}, PassagePool(folder))
 
 
 def _read_passages(

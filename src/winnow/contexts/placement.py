@@ -6,9 +6,10 @@ passage if the top k do not include it. `remove` skips gold passages and takes t
 The rule `order` then moves the gold passage to the `first`, the `last` or a `random` position, or to a given position, counted
 from 1. If several gold passages are annotated, only the best-ranked one stays in the prompt. The next contexts replace the
 others, so that the prompt contains a single gold passage. With the order `retrieved`, no context is moved, and an inserted
-gold passage is at a random position (Post-Fusion paper, section 4).
+gold passage is at a random position (Post-Fusion paper, section 4). The order `shuffled` puts all contexts in a random order,
+which is the baseline of a study of positions.
 
-Random positions depend on the seed and on the question.
+Random positions and orders depend on the seed and on the question.
 """
 
 import random
@@ -20,7 +21,7 @@ from winnow.contexts.gold import determine_provenance
 from winnow.errors import ConfigError
 from winnow.records import Context, PlacedContexts, Question
 
-Order = Literal["retrieved", "first", "last", "random"] | int
+Order = Literal["retrieved", "first", "last", "random", "shuffled"] | int
 Gold = Literal["keep", "insert", "remove"]
 
 
@@ -30,8 +31,9 @@ class Placement:
 
     Args:
         gold: Whether to keep, insert or remove the gold passage.
-        order: Position of the gold passage: "retrieved", "first", "last", "random" or a number, counted from 1.
-        seed: Seed of random positions.
+        order: Position of the gold passage: "retrieved", "first", "last", "random" or a number, counted from 1; "shuffled"
+            puts all contexts in a random order.
+        seed: Seed of random positions and orders.
 
     """
 
@@ -45,10 +47,11 @@ class Placement:
         """Raise ConfigError if a rule is unknown."""
         if self.gold not in ("keep", "insert", "remove"):
             raise ConfigError(f"placement.gold must be keep, insert or remove; received {self.gold!r}.")
-        is_named = self.order in ("retrieved", "first", "last", "random")
+        is_named = self.order in ("retrieved", "first", "last", "random", "shuffled")
         if not is_named and not (isinstance(self.order, int) and self.order >= 1):
             raise ConfigError(
-                f"placement.order must be retrieved, first, last, random or a position from 1; received {self.order!r}."
+                "placement.order must be retrieved, first, last, random, shuffled or a position from 1; received "
+                f"{self.order!r}."
             )
 
     def place(self, question: Question, contexts: Sequence[Context], k: int) -> PlacedContexts:
@@ -77,10 +80,12 @@ class Placement:
             others = top[: k - 1]
             index = _create_rng(self.seed, question, "insert").randint(0, len(others))
             top = _insert_context(others, gold_context, index)
-        return PlacedContexts(tuple(self._move_gold(question, top)), 0, provenance).with_gold_position()
+        return PlacedContexts(tuple(self._arrange(question, top)), 0, provenance).with_gold_position()
 
-    def _move_gold(self, question: Question, contexts: list[Context]) -> list[Context]:
-        """Move the gold passage, if there is one, to the position that `order` requires."""
+    def _arrange(self, question: Question, contexts: list[Context]) -> list[Context]:
+        """Move the gold passage, if there is one, to the position that `order` requires, or shuffle the contexts."""
+        if self.order == "shuffled":
+            return _create_rng(self.seed, question, "shuffle").sample(contexts, len(contexts))
         gold_context = _find_gold(contexts)
         if gold_context is None or self.order == "retrieved":
             return contexts

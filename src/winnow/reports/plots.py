@@ -11,7 +11,7 @@ from typing import Any
 from winnow.metrics.intervals import Interval
 from winnow.reports.cells import CellResult
 
-_PLACEMENTS = ("gold_removed", "retrieved", "gold_inserted", "gold_first", "gold_random", "gold_last")
+_PLACEMENTS = ("gold_removed", "retrieved", "gold_inserted", "gold_first", "gold_random", "shuffled", "gold_last")
 """Names of placements of the gold passage in the order in which they are plotted."""
 Points = list[tuple[float, Interval]]
 """Points of a line: position on the x axis, and value with its 95 % interval."""

@@ -11,6 +11,7 @@ from typing import Literal
 
 from winnow.errors import ConfigError
 from winnow.metrics.answer import UNKNOWN, normalise
+from winnow.metrics.distraction import ANSWERED
 from winnow.records import Answer, Context, Question
 from winnow.strategies.replies import is_unknown
 from winnow.strategies.sampling import PromptReplies
@@ -31,6 +32,16 @@ def compute_weights(contexts: Sequence[Context]) -> list[float]:
 def order_by_rank(contexts: Sequence[Context]) -> list[int]:
     """Return the indices of the contexts, best rank first. Inserted passages, which were not retrieved, are last."""
     return sorted(range(len(contexts)), key=lambda index: contexts[index].rank or _LAST_RANK)
+
+
+def describe_answered(replies_by_context: Sequence[PromptReplies]) -> str:
+    """Describe which contexts, by position, drew an answer when they were read alone; see `winnow.metrics.distraction`."""
+    positions = [
+        str(position)
+        for position, replies in enumerate(replies_by_context, start=1)
+        if not all(is_unknown(answer) for answer in replies.answers)
+    ]
+    return ANSWERED + (" ".join(positions) or "none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,18 +94,19 @@ class Vote:
                 votes[key] = votes.get(key, 0.0) + weights[index]
                 first_votes.setdefault(key, (UNKNOWN if unknown else answer, index, sample))
         candidates = tuple(answer for replies in prompt_replies for answer in replies.answers if not is_unknown(answer))
+        answered = (describe_answered(prompt_replies),) if contexts else ()
         if not votes:
             first = prompt_replies[0] if prompt_replies else None
             reply, used = (first.replies[0], first.used) if first else ("", ())
-            trace = ("vote: every answer is unknown",)
+            trace = (*answered, "vote: every answer is unknown")
             return Answer(UNKNOWN, unknown=True, candidates=candidates, used=used, reply=reply, trace=trace)
         most_votes = max(votes.values())
         winners = [key for key in votes if votes[key] == most_votes]
         winner = winners[0] if self.ties == "rank" else self._draw_winner(question, winners)
         text, index, sample = first_votes[winner]
-        trace = ("vote: " + "; ".join(f"{first_votes[key][0]} {weight:.3g}" for key, weight in votes.items()),)
+        vote = "vote: " + "; ".join(f"{first_votes[key][0]} {weight:.3g}" for key, weight in votes.items())
         chosen = prompt_replies[index]
-        return Answer(text, winner == UNKNOWN, candidates, chosen.used, chosen.replies[sample], trace)
+        return Answer(text, winner == UNKNOWN, candidates, chosen.used, chosen.replies[sample], (*answered, vote))
 
     def choose(self, question: Question, replies: PromptReplies) -> Answer:
         """Choose the answer to a single prompt.

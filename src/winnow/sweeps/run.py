@@ -14,7 +14,6 @@ from winnow.artifacts import contracts
 from winnow.artifacts.parquet import ArtifactWriter
 from winnow.artifacts.rankings import Rankings, read_rankings
 from winnow.artifacts.tables import build_prediction_row
-from winnow.contexts.build import build_ranked_contexts
 from winnow.driver import Job
 from winnow.errors import ArtifactError
 from winnow.protocols import Strategy
@@ -58,8 +57,7 @@ class LoadedCell:
 
         """
         spec = self.spec
-        contexts = build_ranked_contexts(self.rankings, question, spec.rank_by) if spec.labels.k else ()
-        placed = spec.placement.place(question, contexts, spec.labels.k)
+        placed = spec.place(question, self.rankings)
         try:
             return replace(placed, contexts=spec.weighting.apply(placed.contexts))
         except ArtifactError as error:

@@ -82,12 +82,7 @@ class SampleReader:
     def _place_contexts(self, spec: CellSpec, questions: Sequence[Question]) -> Mapping[str, Sequence[Context]]:
         """Build the contexts that the cell placed in the prompt of each question, by question id."""
         rankings = self._read_rankings(spec, questions, spec.relevance)
-        return {
-            question.question_id: spec.placement.place(
-                question, build_ranked_contexts(rankings, question, spec.rank_by), spec.labels.k
-            ).contexts
-            for question in questions
-        }
+        return {question.question_id: spec.place(question, rankings).contexts for question in questions}
 
 
 def build_judge_jobs(metrics: Iterable[Metric], samples: Mapping[str, Sequence[Sample]]) -> list[Job[float | None]]:

@@ -10,14 +10,16 @@ from typing import Any
 
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.provenance import flatten, is_done
+from winnow.artifacts.rankings import Rankings
 from winnow.artifacts.tables import read_questions
-from winnow.contexts.build import RankBy
+from winnow.contexts.build import RankBy, build_ranked_contexts
+from winnow.contexts.distractors import Distractors
 from winnow.contexts.placement import Placement
 from winnow.contexts.weighting import ContextWeighting
 from winnow.errors import ConfigError
 from winnow.prices import Price
 from winnow.protocols import Engine, Strategy
-from winnow.records import Question, Role
+from winnow.records import PlacedContexts, Question, Role
 from winnow.sweeps.labels import CellLabels
 
 
@@ -111,6 +113,7 @@ class CellSpec:
         questions: Selection of the questions to answer.
         retrieval: Folder of the rankings.
         relevance: File of the estimator's log-odds, or None if the cell does not use them.
+        distractors: Rule that may replace the contexts beside the gold passage.
         placement: Placement of the contexts.
         weighting: Weighting of the contexts.
         strategy: Function that builds the strategy. It is called only if the cell is run or replayed.
@@ -127,6 +130,7 @@ class CellSpec:
     questions: QuestionSelection
     retrieval: Path
     relevance: Path | None
+    distractors: Distractors
     placement: Placement
     weighting: ContextWeighting
     strategy: Callable[[], Strategy] = field(compare=False)
@@ -148,6 +152,12 @@ class CellSpec:
     def is_finished(self) -> bool:
         """Return whether the cell is finished and its predictions file is complete. Otherwise the cell is run again."""
         return is_done(self.folder, self.key) and parquet.is_complete(self.predictions)
+
+    def place(self, question: Question, rankings: Rankings) -> PlacedContexts:
+        """Build the contexts of a question in prompt order, without weights."""
+        contexts = build_ranked_contexts(rankings, question, self.rank_by) if self.labels.k else ()
+        contexts = self.distractors.replace_contexts(question, contexts, self.labels.k, rankings.pool)
+        return self.placement.place(question, contexts, self.labels.k)
 
     @property
     def prices(self) -> dict[Role, Price]:

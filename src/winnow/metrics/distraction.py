@@ -1,0 +1,35 @@
+"""How often passages without an answer draw one from the reader, that is, distract it."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from winnow.metrics.base import Input, RatioMetric, Sample
+
+ANSWERED = "answered: "
+"""Label of the trace entry with the positions of the contexts that drew an answer when they were read alone, or "none"."""
+
+
+@dataclass(frozen=True)
+class DistractingEffect(RatioMetric):
+    """Share of passages without an answer that draw an answer other than "unknown" when the reader sees them alone.
+
+    Gold passages count as passages with an answer. A passage draws an answer if at least one of the replies to it is one.
+    Strategies that read each passage alone (Post-Fusion, PF + Concat, and the fallback of Concat + PF for the questions that
+    need it) record which do; the metric is undefined for others.
+    """
+
+    revision: ClassVar[int] = 1
+    inputs: ClassVar[frozenset[Input]] = frozenset({"prediction", "contexts"})
+
+    def compute_terms(self, sample: Sample) -> tuple[float, float]:
+        """Return the number of passages without an answer that draw one, and that of all passages without an answer."""
+        entry = next((entry for entry in sample.prediction.trace if entry.startswith(ANSWERED)), None)
+        if entry is None:
+            return 0.0, 0.0
+        answered = {int(word) for word in entry.removeprefix(ANSWERED).split() if word != "none"}
+        irrelevant = {
+            position
+            for position, context in enumerate(sample.contexts, start=1)
+            if not (context.is_gold or context.has_answer)
+        }
+        return float(len(answered & irrelevant)), float(len(irrelevant))

@@ -1,0 +1,102 @@
+"""Distractors: what stands beside the gold passage changes in kind, not in number or length."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from winnow.contexts.distractors import Distractors, Kind
+from winnow.contexts.placement import Placement
+from winnow.errors import ConfigError
+from winnow.records import Context, Passage, Question
+from winnow.testing import make_context, make_question
+
+QUESTION = Question("q1", "Where?", ("Oslo",))
+POOL = [Passage(f"r{n}", "", f"random text number {n} with eight words here") for n in range(40)]
+
+
+def ranking(labels: str) -> list[Context]:
+    """Contexts p1 ...: "g" is gold, "+" contains an answer, "-" does not, "s" does not and is shorter than the others."""
+    return [
+        replace(
+            make_context(n, "short" if label == "s" else f"passage {n} has six words altogether", is_gold=label == "g"),
+            has_answer=label in "g+",
+        )
+        for n, label in enumerate(labels, start=1)
+    ]
+
+
+def select(kind: Kind, labels: str, k: int, words: int | None = None, pool: Sequence[Passage] = POOL) -> list[Context]:
+    return list(Distractors(kind, words).replace_contexts(QUESTION, ranking(labels), k, pool))
+
+
+def ids(contexts: Sequence[Context]) -> list[str]:
+    return [context.passage.passage_id for context in contexts]
+
+
+def test_hard_and_easy_distractors_are_the_first_and_last_without_an_answer() -> None:
+    """The gold passage keeps its rank, a second passage with the answer goes, and ranks are those of what was replaced."""
+    hard = select("hard", "-g+---", 3)
+    assert ids(hard) == ["p1", "p2", "p4", "p5"]
+    assert [context.rank for context in hard] == [1, 2, 3, 4]
+    assert ids(select("easy", "-g+---", 3)) == ["p6", "p2", "p5", "p4"]
+    assert [context.is_gold for context in hard] == [False, True, False, False]
+
+
+def test_retrieved_contexts_are_kept() -> None:
+    """With a second passage with an answer, and in full."""
+    assert select("retrieved", "-g+-", 2) == ranking("-g+-")
+
+
+def test_random_distractors_come_from_other_questions() -> None:
+    """They are no context of the question, contain no answer, depend on question and seed, and have no score."""
+    pool = [*POOL, *(Passage(f"o{n}", "", "The capital is Oslo") for n in range(200)), Passage("p1", "", "own")]
+    drawn = select("random", "g---", 3, pool=pool)
+    assert ids(drawn)[0] == "p1"
+    assert drawn[0].is_gold
+    assert all(name.startswith("r") for name in ids(drawn)[1:])
+    assert len(set(ids(drawn))) == 4
+    assert [context.score for context in drawn[1:]] == [None] * 3
+    assert drawn == select("random", "g---", 3, pool=pool)
+    rule = Distractors("random", None)
+    other = replace(QUESTION, question_id="q2")
+    assert ids(rule.replace_contexts(other, ranking("g---"), 3, pool)) != ids(drawn)
+    assert ids(replace(rule, seed=14).replace_contexts(QUESTION, ranking("g---"), 3, pool)) != ids(drawn)
+
+
+def test_distractors_of_every_kind_are_equally_long() -> None:
+    """Long passages come first and are cut; the gold passage is left whole."""
+    for kind in ("hard", "easy", "random"):
+        chosen = select(kind, "s-g-s-", 3, words=5)
+        assert [len(context.passage.text.split()) for context in chosen if not context.is_gold] == [5, 5, 5]
+        assert "p3" in ids(chosen)
+        assert next(context for context in chosen if context.is_gold).passage.text == "passage 3 has six words altogether"
+    assert ids(select("hard", "s-gs", 3, words=5)) == ["p2", "p1", "p3", "p4"]  # no others are left, so short ones are taken
+
+
+@pytest.mark.parametrize("kind", ["hard", "easy", "random"])
+@pytest.mark.parametrize("order", ["retrieved", "first", "last", "shuffled", 2])
+def test_every_placement_has_the_gold_passage_and_k_contexts(kind: Kind, order: str | int) -> None:
+    """A gold passage that was not retrieved is inserted as ever."""
+    missing = replace(make_context(9, "gold text", is_gold=True, rank=0), has_answer=True)
+    for contexts in (ranking("---g----"), [*ranking("--------"), missing]):
+        chosen = Distractors(kind, None).replace_contexts(make_question(), contexts, 3, POOL)
+        placed = Placement("insert", order).place(make_question(), chosen, 3)  # type: ignore[arg-type]
+        assert len(placed.contexts) == 3
+        assert [context.is_gold for context in placed.contexts].count(True) == 1
+
+
+def test_too_few_distractors_make_a_shorter_prompt() -> None:
+    """They are never taken twice, and an empty pool gives none."""
+    assert ids(select("hard", "g+-+", 3)) == ["p1", "p3"]
+    assert ids(select("random", "g---", 3, pool=[])) == ["p1"]
+    assert ids(select("random", "g---", 3, pool=POOL[:1])) == ["p1", "r0"]
+
+
+def test_settings_are_checked() -> None:
+    """Unknown kinds, and passages without a word."""
+    with pytest.raises(ConfigError, match=r"kind must be retrieved, hard, easy or random; received 'medium'"):
+        Distractors("medium")  # type: ignore[arg-type]
+    for kind, words in (("hard", 0), ("retrieved", 60)):
+        with pytest.raises(ConfigError, match=rf"received {words} for kind={kind}"):
+            Distractors(kind, words)  # type: ignore[arg-type]
