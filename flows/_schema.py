@@ -108,6 +108,7 @@ SETTINGS: Mapping[str, Any] = {
     "tracking.uri": str,
     "tracking.experiment": str,
     "tracking.artifacts": str,
+    "tracking.traces": _NonNegative,
     "prices.table": list[dict[str, Any]],
     "report.paper": dict[str, str] | None,
     "seeds": list[int] | None,

@@ -32,6 +32,8 @@ def pipeline(configs: Sequence[DictConfig]) -> Summary:
     stages_run = ["acquire"]
     pinned = [use_recorded_commits(cfg) for cfg in configs]  # with the commits and checksums that `acquire` recorded
     _, report, page = (_run_stage(stage, pinned, stages_run) for stage in _GOALS)
+    if configs[0].tracking.traces:
+        _run_stage("traces", pinned, stages_run)
     return Summary(report.title, report.rows, f"Stages run: {', '.join(stages_run)}\n{report.note}\n{page.title}")
 
 

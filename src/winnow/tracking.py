@@ -61,6 +61,7 @@ class Tracker:
         """Open the store and the experiment. Creating a new store takes some seconds."""
         from mlflow.exceptions import MlflowException
 
+        self.uri = uri
         self.client = open_store(uri)
         known = self.client.get_experiment_by_name(experiment)
         if known is not None:

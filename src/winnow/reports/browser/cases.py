@@ -133,7 +133,7 @@ def build_case(
         replayed = replay_plan(cell.strategy.plan(question, contexts), identities, ledger)
     except LedgerError as error:
         return Case(encoded, (), None, prediction.trace, normalised, f"The calls cannot be shown. {error}")
-    if not _is_same(replayed.result, prediction):
+    if not is_same_answer(replayed.result, prediction):
         note = (
             "The calls cannot be shown: with them, the strategy now answers "
             f"{replayed.result.text!r}. Its code has changed since this answer was stored; run `python -m flows.sweep` again."
@@ -145,7 +145,7 @@ def build_case(
     return Case(encoded, rounds, tally, prediction.trace, normalised)
 
 
-def _is_same(answer: Answer, prediction: Prediction) -> bool:
+def is_same_answer(answer: Answer, prediction: Prediction) -> bool:
     """Return whether a replayed answer is the stored one."""
     stored = (prediction.answer, prediction.unknown, prediction.candidates, prediction.reply)
     return (answer.text, answer.unknown, answer.candidates, answer.reply) == stored

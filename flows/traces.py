@@ -1,0 +1,84 @@
+"""Log traces of single questions to MLflow: what was retrieved, placed, asked, replied and voted, with an assessment.
+
+A trace takes about 0.1 seconds and 30 kB, so that tracking.traces, the number of questions per cell, is 0 unless it is set.
+Questions on which cells disagree come first, then errors. Prompts are replayed from the ledger, and no model is loaded; the
+sweep with the same settings must be finished. MLflow shows the traces of an experiment under "Traces".
+
+    python -m flows.traces experiment=quick_start tracking.traces=20
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from omegaconf import DictConfig
+
+from flows._cells import require_finished, resolve_cells
+from flows._engines import identify_engines, open_engines
+from flows._entry import make_main
+from flows._ledger import open_ledger
+from flows._metrics import read_results
+from flows._summary import Summary, progress
+from flows._track import open_tracker
+from winnow.artifacts.provenance import read_content_digest, read_manifest
+from winnow.errors import ConfigError, MissingArtifactError
+from winnow.protocols import CallStore
+from winnow.reports.browser.page import choose_questions
+from winnow.reports.cells import CellResult
+from winnow.reports.traces import build_trace
+from winnow.sweeps.run import LoadedCell, load_cells
+from winnow.tracing import Trace, log_traces
+from winnow.tracking import Tracker
+
+
+def traces(configs: Sequence[DictConfig]) -> Summary:
+    """Log the traces of the chosen questions in every cell; those that are there already are kept."""
+    cfg, specs = configs[0], resolve_cells(configs)
+    if not cfg.tracking.traces:
+        raise ConfigError(
+            "tracking.traces=0: no trace would be logged. Set it to a number of questions, such as tracking.traces=20."
+        )
+    require_finished(specs)
+    results = read_results(cfg, specs, inputs=("contexts", "ranking"))
+    chosen = choose_questions(results, cfg.tracking.traces, cfg.report.seed)
+    cells = {cell.spec.key: cell for cell in load_cells(specs)}
+    tracker = open_tracker(cfg.tracking)
+    rows = []
+    with open_ledger(cfg) as ledger, progress("logging traces", len(specs) * len(chosen)) as advance:
+        for spec, result in zip(specs, results, strict=True):
+            rows.append(_log_cell(cfg, cells[spec.key], result, chosen, tracker, ledger, advance))
+    return Summary(f"Traces in experiment {cfg.tracking.experiment}", rows, 'MLflow (`make ui`) shows them under "Traces".')
+
+
+def _log_cell(
+    cfg: DictConfig,
+    cell: LoadedCell,
+    result: CellResult,
+    chosen: Sequence[str],
+    tracker: Tracker,
+    ledger: CallStore,
+    advance: Callable[[], None],
+) -> dict[str, Any]:
+    """Log the traces of one cell under its run, and return a row of their numbers."""
+    spec = cell.spec
+    run = tracker.find_run(config_hash=spec.key, sweep=str(cfg.sweep.name))
+    if run is None:
+        raise MissingArtifactError(
+            f"MLflow has no run of the cell {spec.folder.name} in experiment {cfg.tracking.experiment!r}. Run `python -m "
+            "flows.sweep` with the same settings, which logs it without a call.",
+            "sweep",
+        )
+    samples = {sample.question.question_id: sample for sample in result.samples}
+    ids = [question_id for question_id in chosen if question_id in samples]
+    identities = identify_engines(open_engines(spec.engines, check=False))
+
+    def build(question_id: str) -> Trace | None:
+        return build_trace(cell, samples[question_id], identities, ledger)
+
+    started = float(read_manifest(spec.folder)["started"])
+    logged, kept = log_traces(tracker, run.run_id, read_content_digest(spec.folder), started, ids, build, advance)
+    return {"cell": spec.folder.name, "logged": logged, "kept": kept, "not replayed": len(ids) - logged - kept}
+
+
+main = make_main(traces, grid=True, seeds="each")
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+"""Traces: the steps by which a cell answered a question, replayed from the ledger for MLflow."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from winnow.errors import LedgerError
+from winnow.metrics.answer import exact_match
+from winnow.metrics.base import Sample
+from winnow.protocols import CallStore
+from winnow.records import Context, Estimate, Failed, Generate, Generation, Likelihood, Pages, PlacedContexts, Role, Search
+from winnow.reports.browser.cases import is_same_answer
+from winnow.reports.browser.outcomes import OUTCOMES, classify
+from winnow.sweeps.replay import Call, replay_plan
+from winnow.sweeps.run import LoadedCell
+from winnow.tracing import Span, Trace, Verdict
+
+
+def build_trace(cell: LoadedCell, sample: Sample, identities: Mapping[Role, str], ledger: CallStore) -> Trace | None:
+    """Replay how a cell answered a question, or return None if the ledger no longer yields the stored answer.
+
+    Args:
+        cell: Cell with its strategy and rankings.
+        sample: Question with its prediction, contexts and ranking.
+        identities: Identity under which the ledger stores the results of each role.
+        ledger: Open store.
+
+    """
+    question, prediction = sample.question, sample.prediction
+    placed = cell.place(question)
+    try:
+        replayed = replay_plan(cell.strategy.plan(question, placed.contexts), identities, ledger)
+    except LedgerError:
+        return None
+    if not is_same_answer(replayed.result, prediction):
+        return None
+    outcome = next(outcome for outcome in OUTCOMES if outcome.name == classify(sample))
+    labels = cell.spec.labels
+    return Trace(
+        question_id=question.question_id,
+        question=question.text,
+        answers=question.answers,
+        answer=prediction.answer,
+        verdict=_judge(sample),
+        rationale=f"{outcome.title}: {outcome.meaning}",
+        spans=[
+            *_build_context_spans(question.text, placed, labels.k, labels.gold),
+            *(_build_round(number, calls) for number, calls in enumerate(replayed.rounds, start=1)),
+            _build_choice(prediction.answer, prediction.candidates, prediction.trace),
+        ],
+        tags={"strategy": labels.strategy, "k": str(labels.k), "gold": labels.gold, "outcome": outcome.name},
+    )
+
+
+def _judge(sample: Sample) -> Verdict:
+    if exact_match(sample.prediction.answer, sample.question.answers):
+        return "right"
+    return "unknown" if sample.prediction.unknown else "wrong"
+
+
+def _build_context_spans(question: str, placed: PlacedContexts, k: int, gold: str) -> list[Span]:
+    """Build the spans of retrieval and placement; a cell without passages has none."""
+    if not k:
+        return []
+    ranked = sorted(placed.contexts, key=lambda context: (context.rank == 0, context.rank))
+    outputs = {
+        "passage_ids": [context.passage.passage_id for context in placed.contexts],
+        "gold_position": placed.gold_position,
+        "provenance": placed.provenance,
+    }
+    return [
+        Span("retrieve", "RETRIEVER", {"question": question, "k": k}, [_describe_context(context) for context in ranked]),
+        Span("place", "RERANKER", {"placement": gold}, outputs),
+    ]
+
+
+def _describe_context(context: Context) -> dict[str, Any]:
+    """Return a context as MLflow shows retrieved documents."""
+    metadata = {
+        "title": context.passage.title,
+        "rank": context.rank,
+        "score": context.score,
+        "log_odds": context.log_odds,
+        "is_gold": context.is_gold,
+        "has_answer": context.has_answer,
+    }
+    return {"id": context.passage.passage_id, "page_content": context.passage.text, "metadata": metadata}
+
+
+def _build_round(number: int, calls: Sequence[Call]) -> Span:
+    """Build the span of requests that were served together, with one span per call."""
+    spans = [_build_call(call) for call in calls]
+    return Span(f"round {number}", "CHAIN", {"requests": len(calls)}, [span.outputs for span in spans], children=spans)
+
+
+def _build_call(call: Call) -> Span:
+    request, result = call.request, call.result
+    inputs: dict[str, Any]
+    match request:
+        case Generate():
+            kind, inputs = "CHAT_MODEL", {"messages": _list_messages(request)}
+        case Likelihood():
+            kind, inputs = "LLM", {"messages": _list_messages(request), "continuation": request.continuation}
+        case Estimate():
+            kind, inputs = "RERANKER", {"question": request.question, "title": request.title, "text": request.text}
+        case Search():
+            kind, inputs = "TOOL", {"query": request.query, "n": request.n}
+    match result:
+        case Generation():
+            usage = result.usage
+            reply = {"role": "assistant", "content": result.text}
+            outputs: Any = {"choices": [{"message": reply, "finish_reason": result.finish}]}
+            return Span(request.role, kind, inputs, outputs, usage.seconds, (usage.tokens_in, usage.tokens_out))
+        case Failed():
+            outputs = {"failed": result.reason}
+        case Pages():
+            outputs = [
+                {"id": page.passage_id, "page_content": page.text, "metadata": {"title": page.title}}
+                for page in result.passages
+            ]
+        case _:
+            outputs = {"score": result.value}
+    return Span(request.role, kind, inputs, outputs)
+
+
+def _list_messages(request: Generate | Likelihood) -> list[dict[str, str]]:
+    return [{"role": message.role, "content": message.content} for message in request.messages]
+
+
+def _build_choice(answer: str, candidates: Sequence[str], trace: Sequence[str]) -> Span:
+    """Build the span in which the answer is chosen, with what the strategy recorded, such as the votes."""
+    name = "vote" if any(entry.startswith("vote") for entry in trace) else "answer"
+    return Span(name, "PARSER", {"candidates": list(candidates), "trace": list(trace)}, {"answer": answer})

@@ -1,0 +1,222 @@
+"""Logging of traces to MLflow: how single questions were answered, span by span, with an assessment of the answer."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from winnow.errors import WinnowError
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+    from winnow.tracking import Tracker
+
+Verdict = Literal["right", "wrong", "unknown"]
+
+_CONTENT_TAG = "winnow.predictions"
+"""Tag of a trace with the digest of the predictions that it was made from."""
+_QUESTION_TAG = "winnow.question_id"
+_SHORTEST = 1_000
+"""Shortest duration of a span in nanoseconds."""
+_BATCH = 100
+"""Number of traces that are searched or deleted at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One step of an answer.
+
+    Attributes:
+        name: Name of the step.
+        kind: Type of the span in MLflow, such as "RETRIEVER", "CHAIN" or "CHAT_MODEL".
+        inputs: What the step received.
+        outputs: What it returned. Documents of a "RETRIEVER" have the keys page_content, id and metadata.
+        seconds: Duration. A span with children takes as long as they do together.
+        tokens: Numbers of tokens that a model read and wrote, or None.
+        children: Steps within this one, in order.
+
+    """
+
+    name: str
+    kind: str
+    inputs: Any
+    outputs: Any
+    seconds: float = 0.0
+    tokens: tuple[int, int] | None = None
+    children: Sequence[Span] = ()
+
+    @property
+    def duration(self) -> int:
+        """Return the duration in nanoseconds; it is positive, because MLflow shows spans in the order of their starts."""
+        return max(_SHORTEST, round(self.seconds * 1e9) + sum(child.duration for child in self.children))
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """How one question was answered.
+
+    Attributes:
+        question_id: Id of the question.
+        question: Question in words.
+        answers: Accepted answers.
+        answer: Answer that was given.
+        verdict: Whether the answer is right, wrong or "unknown".
+        rationale: Sentence that explains the verdict.
+        spans: Steps in order.
+        tags: Further tags, by which traces can be searched.
+
+    """
+
+    question_id: str
+    question: str
+    answers: Sequence[str]
+    answer: str
+    verdict: Verdict
+    rationale: str
+    spans: Sequence[Span]
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+def log_traces(
+    tracker: Tracker,
+    run_id: str,
+    content: str,
+    started: float,
+    question_ids: Sequence[str],
+    build: Callable[[str], Trace | None],
+    advance: Callable[[], None],
+) -> tuple[int, int]:
+    """Log the traces of some answers of a run, and delete the run's traces of other predictions or questions.
+
+    Traces that the run has already are kept, and not built again.
+
+    Args:
+        tracker: Store and experiment of the run.
+        run_id: Id of the run.
+        content: Digest of the predictions.
+        started: Unix timestamp at which the traces start.
+        question_ids: Ids of the questions to log.
+        build: Function that builds the trace of a question, or returns None if it has none.
+        advance: Function that is called after each question, for a progress bar.
+
+    Returns:
+        Number of traces that were logged now, and of those that were kept.
+
+    Raises:
+        WinnowError: If MLflow did not store a trace.
+
+    """
+    with _send_to(tracker.uri):
+        known = _find_traces(tracker, run_id)
+        kept = {
+            question_id
+            for question_id, (_, stored_content) in known.items()
+            if stored_content == content and question_id in set(question_ids)
+        }
+        outdated = [trace_id for question_id, (trace_id, _) in known.items() if question_id not in kept]
+        for first in range(0, len(outdated), _BATCH):
+            tracker.client.delete_traces(tracker.experiment_id, trace_ids=outdated[first : first + _BATCH])
+        num_logged = 0
+        for question_id in question_ids:
+            trace = None if question_id in kept else build(question_id)
+            if trace is not None:
+                _log_trace(tracker, run_id, content, round(started * 1e9), trace)
+                num_logged += 1
+            advance()
+    return num_logged, len(kept)
+
+
+@contextmanager
+def _send_to(uri: str) -> Iterator[None]:
+    """Make MLflow send traces to a store at once, in place of the process's store and in the background."""
+    import mlflow
+
+    name, former_uri = "MLFLOW_ENABLE_ASYNC_TRACE_LOGGING", mlflow.get_tracking_uri()
+    former = os.environ.get(name)
+    os.environ[name] = "false"
+    mlflow.set_tracking_uri(uri)
+    try:
+        yield
+    finally:
+        mlflow.set_tracking_uri(former_uri)
+        if former is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = former
+
+
+def _find_traces(tracker: Tracker, run_id: str) -> dict[str, tuple[str, str]]:
+    """Return the id of the trace of each question of a run, and the digest of the predictions that it was made from."""
+    found: dict[str, tuple[str, str]] = {}
+    token = None
+    while True:
+        page = tracker.client.search_traces(
+            locations=[tracker.experiment_id], run_id=run_id, max_results=_BATCH, page_token=token, include_spans=False
+        )
+        for trace in page:
+            tags = trace.info.tags
+            if _QUESTION_TAG in tags:
+                found[tags[_QUESTION_TAG]] = (trace.info.trace_id, tags.get(_CONTENT_TAG, ""))
+        token = page.token
+        if not token:
+            return found
+
+
+def _log_trace(tracker: Tracker, run_id: str, content: str, start: int, trace: Trace) -> None:
+    """Log one trace that starts at a time in nanoseconds, and assess it."""
+    import mlflow
+    from mlflow.entities import AssessmentSource
+    from mlflow.exceptions import MlflowException
+
+    client = tracker.client
+    root = client.start_trace(
+        trace.question,
+        span_type="CHAIN",
+        inputs={"question": trace.question},
+        tags={**trace.tags, _QUESTION_TAG: trace.question_id, _CONTENT_TAG: content},
+        experiment_id=tracker.experiment_id,
+        start_time_ns=start,
+        run_id=run_id,
+    )
+    end = start
+    for span in trace.spans:
+        end = _log_span(client, root.trace_id, root.span_id, span, end)
+    client.end_trace(root.trace_id, outputs={"answer": trace.answer}, end_time_ns=end)
+    try:
+        mlflow.log_feedback(
+            trace_id=root.trace_id,
+            name="correctness",
+            value=trace.verdict,
+            rationale=trace.rationale,
+            source=AssessmentSource("CODE", "exact_match"),
+        )
+        if trace.answers:
+            source = AssessmentSource("CODE", "data set")
+            mlflow.log_expectation(trace_id=root.trace_id, name="accepted_answers", value=list(trace.answers), source=source)
+    except MlflowException as error:
+        raise WinnowError(
+            f"MLflow at {tracker.uri} did not store the trace of question {trace.question_id!r}: {error} Run the command "
+            "again; traces that are stored are kept."
+        ) from error
+
+
+def _log_span(client: MlflowClient, trace_id: str, parent_id: str, span: Span, start: int) -> int:
+    """Log a span with its children, and return its end in nanoseconds."""
+    attributes = {}
+    if span.tokens is not None:
+        read, written = span.tokens
+        usage = {"input_tokens": read, "output_tokens": written, "total_tokens": read + written}
+        attributes = {"mlflow.chat.tokenUsage": usage}
+    logged = client.start_span(
+        span.name, trace_id, parent_id, span_type=span.kind, inputs=span.inputs, attributes=attributes, start_time_ns=start
+    )
+    inner = start
+    for child in span.children:
+        inner = _log_span(client, trace_id, logged.span_id, child, inner)
+    end = start + span.duration
+    client.end_span(trace_id, logged.span_id, outputs=span.outputs, end_time_ns=end)
+    return end
