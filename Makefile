@@ -2,6 +2,7 @@
 # make test   format, lint, types, import rules and every test
 # make quick  the same with the quick tests only
 # make ui     MLflow's pages over the runs;  make prefect-ui  Prefect's pages over the flows
+# make docs   the documentation as a site, in site/
 # make bench  the benchmarks, with the packages that they compare with; WINNOW_BENCH_SIZE=0.1 makes them smaller
 
 PYTHON ?= python3
@@ -15,7 +16,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 export HF_HUB_DISABLE_TELEMETRY := 1
 
-.PHONY: demo test quick check format ui prefect-ui bench
+.PHONY: demo test quick check format ui prefect-ui docs bench
 
 demo: .venv/installed-$(EXTRA)
 	python -m flows.demo
@@ -45,6 +46,9 @@ ui: .venv/installed-$(EXTRA)
 
 prefect-ui: .venv/installed-$(EXTRA)
 	prefect server start --host 127.0.0.1 --port 4200
+
+docs: .venv/installed-$(EXTRA)
+	NO_MKDOCS_2_WARNING=1 mkdocs build --strict
 
 bench: .venv/installed-$(EXTRA)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[$(EXTRA),cluster,dev,bench]"

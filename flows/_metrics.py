@@ -79,14 +79,15 @@ def read_results(
 def build_cell_rows(results: Sequence[CellResult]) -> list[dict[str, str]]:
     """Build the table that a sweep or report prints, a row per cell: the first metric with its interval, others as means.
 
-    Only headline metrics are shown, and columns in which no cell has an entry are left out, so that a row fits on one line.
+    Only the first and the headline metrics are shown, and columns in which no cell has an entry are left out, so that a row
+    fits on one line.
     """
     rows = []
     for result in results:
         labels = result.labels
         row = {"strategy": labels.strategy, "k": str(labels.k), "gold": labels.gold}
         row |= {name: getattr(labels, name) for name in ("setting", "seed", "code")} | {"n": str(len(result.samples))}
-        headlines = [metric for metric in result.metrics if metric.headline]
+        headlines = [metric for metric in result.metrics if metric.headline or metric is result.metrics[0]]
         for number, metric in enumerate(headlines):
             interval = result.compute_interval(metric.name, 0)
             row[metric.heading] = metric.format(interval) if number == 0 else metric.format_mean(interval)

@@ -1,6 +1,7 @@
 """The quick start as a user runs it, cut down to 6 questions: real DVC, Prefect server, MLflow, data and weights."""
 
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -80,6 +81,17 @@ def test_the_quick_start_end_to_end(project: Path, monkeypatch: pytest.MonkeyPat
     output = run_script("dvc repro", project)
     assert "up to date" in output
     assert time.monotonic() - started < 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["2_your_data", "3_your_reader", "4_your_strategy", "5_your_table"])
+def test_the_tutorial_runs_as_it_stands(project: Path, page: str) -> None:
+    """After the run above: each page in turn, but for the blocks that say why not."""
+    blocks = re.findall(
+        r"(<!-- not run: [^>]+ -->\n)?^```sh\n(.*?)^```", (ROOT / f"docs/tutorial/{page}.md").read_text(), re.S | re.M
+    )
+    output = run_script("\n".join(block for reason, block in blocks if not reason), project)
+    assert "95 % intervals" in output
 
 
 @pytest.mark.slow

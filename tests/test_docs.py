@@ -1,0 +1,122 @@
+"""The commands of README and docs exist and take the settings that they name, and the site builds without network."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from flows._conf import check_choices, compose
+from flows._overrides import check_overrides
+from flows._schema import check_settings
+
+ROOT = Path(__file__).parents[1]
+PAGES = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"(<!-- not run: [^>]+ -->\n)?^```sh\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
+PROGRAMS = ("python", "make", "dvc", "winnow", "mlflow", "prefect", "torchrun", "mkdir", "cp", "git")
+"""What the blocks call; each prints its words instead of running."""
+RECORD = "\n".join(
+    [*(f"{name}() {{ printf '%s\\0' {name} \"$@\" '\n' >&3; }}" for name in PROGRAMS), "cat() { command cat > /dev/null; }"]
+)
+WRITTEN_BY_A_PAGE = ("strategy=concatenation,second_opinion", "experiment=mine/table1")
+"""Choices that a page of the tutorial creates before it uses them."""
+WITHOUT_SETTINGS = ("compose", "demo", "gc", "ui")
+"""Flows that take no settings."""
+
+
+def list_commands(page: str, folder: Path) -> list[list[str]]:
+    """Return the words of every command of a page, as a shell expands them; loops, variables and comments are the shell's."""
+    script = "\n".join(block for _, block in BLOCK.findall((ROOT / page).read_text()))
+    recorded, environment = folder / "commands", {"PATH": os.environ["PATH"], "HOME": str(folder)}
+    command = ["bash", "-uc", f"exec 3> {recorded}\n{RECORD}\n{script}"]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert not done.returncode, f"{page}: {done.stderr}"
+    commands: list[list[str]] = [[]]
+    for word in recorded.read_text().split("\0"):
+        if word == "\n":
+            commands.append([])
+        else:
+            commands[-1].append(word)
+    return commands[:-1]
+
+
+def check_flow(module: str, words: list[str]) -> None:
+    """Compose the settings of the command of a flow and check them; of a multirun, those of the first and of the last job."""
+    assert find_spec(module), f"there is no {module}"
+    if module.removeprefix("flows.") in WITHOUT_SETTINGS:
+        return
+    others = {"params.yaml", *WRITTEN_BY_A_PAGE}
+    settings = [word for word in words if not word.startswith("-") and word not in others]
+    for index in (0, -1) if "-m" in words else (0,):
+        chosen = [pick(word, index) if "-m" in words else word for word in settings]
+        check_words(tuple(chosen), grid="grid=True" in (ROOT / f"{module.replace('.', '/')}.py").read_text())
+
+
+@cache
+def check_words(words: tuple[str, ...], *, grid: bool) -> None:
+    """Compose settings and check them, as the commands do."""
+    check_overrides(words, grid=grid)
+    cfg = compose(list(words))
+    check_choices(cfg)
+    check_settings(cfg)
+
+
+def pick(word: str, index: int) -> str:
+    """Return a setting with one of its several values in a multirun."""
+    name, _, value = word.partition("=")
+    if "," not in value or value.startswith(("[", "{", "'")):
+        return word
+    return f"{name}={value.split(',')[index]}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_commands_of_a_page_take_the_settings_that_they_name(page: str, tmp_path: Path) -> None:
+    """Flows compose and check them; other programs have the file, the target or the command."""
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+    for command in list_commands(page, tmp_path):
+        match command:
+            case ["python", "-m", module, *words] if module.startswith("flows."):
+                check_flow(module, words)
+            case ["torchrun", _, "-m", module, *words]:
+                check_flow(module, words)
+            case ["python", "-m", module, *_] if module.startswith("bench."):
+                assert find_spec(module)
+            case ["make", *names]:
+                assert {name for name in names if "=" not in name} <= targets
+            case ["dvc", "repro", *files] if files:
+                assert all((ROOT / file).is_file() for file in files if file.startswith("studies"))
+            case _:
+                assert command[0] in PROGRAMS
+
+
+@pytest.mark.slow
+def test_the_site_builds_without_network(tmp_path: Path) -> None:
+    """Strictly, that is, without a broken link; with every flow, choice and module; no page loads anything from a server."""
+    environment = {
+        **os.environ,
+        "NO_MKDOCS_2_WARNING": "1",
+        "http_proxy": "http://127.0.0.1:9",
+        "https_proxy": "http://127.0.0.1:9",
+    }
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert not done.returncode, done.stdout + done.stderr
+    pages = {path.relative_to(tmp_path / "site").as_posix(): path.read_text() for path in (tmp_path / "site").rglob("*.html")}
+    assert not [name for name, text in pages.items() if re.search(r"<(script|link|img)[^>]+(src|href)=\"https?://", text)]
+    assert "flows.traces" in pages["reference/commands.html"]
+    settings = pages["reference/settings.html"]
+    assert all(
+        f"{group.name}={path.stem}" in settings
+        for group in (ROOT / "conf").iterdir()
+        if group.is_dir()
+        for path in group.glob("*.yaml")
+    )
+    assert "request an answer from each context" in pages["reference/python/strategies.html"].lower()
+    assert {f"tutorial/{number}" for number in range(1, 6)} <= {name[: len("tutorial/1")] for name in pages}
+    index = json.loads((tmp_path / "site/search/search_index.json").read_text())
+    assert len(index["docs"]) > 500
