@@ -17,6 +17,7 @@ from flows._engines import resolve_engine_spec
 from flows._grid import expand_grid
 from flows._prompts import open_prompt
 from flows._schema import check_settings
+from winnow.contexts.distractors import Distractors
 from winnow.errors import ConfigError, MissingArtifactError
 from winnow.protocols import Strategy
 from winnow.sweeps.labels import CellLabels
@@ -86,9 +87,14 @@ def resolve_cell_artifact(project: Project) -> Artifact:
         "engines": {role: resolve_engine_spec(project, role).key for role in roles if role != "reader"},
         **{name: cfg[name] for name in ("strategy", "prompt", "decoding", "k", "placement", "weighting")},
     }
-    if cfg.distractors.rule.get("kind") != "retrieved":  # else the contexts are those of the rankings
+    if cfg.k and not _keeps_contexts(cfg):
         inputs["distractors"] = cfg.distractors
     return project.resolve_artifact("sweep", "predictions", cfg.strategy.name, inputs)
+
+
+def _keeps_contexts(cfg: DictConfig) -> bool:
+    """Return whether the contexts are those of the rankings, without distractors in their place."""
+    return bool(build(cfg.distractors.rule) == Distractors())
 
 
 def resolve_closed_book_artifact(project: Project) -> Artifact:
@@ -141,6 +147,11 @@ def _validate(cfg: DictConfig) -> None:
     build(cfg.decoding)
     if cfg.k > cfg.depth:
         raise ConfigError(f"k={cfg.k} is larger than the stored rankings (depth={cfg.depth}). Lower k, or raise depth.")
+    if cfg.weighting.by != "none" and not _keeps_contexts(cfg):
+        raise ConfigError(
+            f"weighting.by={cfg.weighting.by} needs a score of every context, which distractors={cfg.distractors.name} do not "
+            "have. Set weighting.by=none or distractors=retrieved."
+        )
     if needs_relevance(cfg) and cfg.score.depth is not None and cfg.k > cfg.score.depth:
         raise ConfigError(
             f"k={cfg.k} is larger than the number of contexts that the estimator scores per question "

@@ -27,7 +27,6 @@ from winnow.reports.cells import CellResult
 from winnow.reports.traces import build_trace
 from winnow.sweeps.run import LoadedCell, load_cells
 from winnow.tracing import Trace, log_traces
-from winnow.tracking import Tracker
 
 
 def traces(configs: Sequence[DictConfig]) -> Summary:
@@ -41,29 +40,24 @@ def traces(configs: Sequence[DictConfig]) -> Summary:
     results = read_results(cfg, specs, inputs=("contexts", "ranking"))
     chosen = choose_questions(results, cfg.tracking.traces, cfg.report.seed)
     cells = {cell.spec.key: cell for cell in load_cells(specs)}
-    tracker = open_tracker(cfg.tracking)
     rows = []
     with open_ledger(cfg) as ledger, progress("logging traces", len(specs) * len(chosen)) as advance:
         for spec, result in zip(specs, results, strict=True):
-            rows.append(_log_cell(cfg, cells[spec.key], result, chosen, tracker, ledger, advance))
-    return Summary(f"Traces in experiment {cfg.tracking.experiment}", rows, 'MLflow (`make ui`) shows them under "Traces".')
+            rows.append(_log_cell(cells[spec.key], result, chosen, ledger, advance))
+    return Summary("Traces", rows, 'MLflow (`make ui`) shows them under "Traces" of the experiment of each sweep.')
 
 
 def _log_cell(
-    cfg: DictConfig,
-    cell: LoadedCell,
-    result: CellResult,
-    chosen: Sequence[str],
-    tracker: Tracker,
-    ledger: CallStore,
-    advance: Callable[[], None],
+    cell: LoadedCell, result: CellResult, chosen: Sequence[str], ledger: CallStore, advance: Callable[[], None]
 ) -> dict[str, Any]:
     """Log the traces of one cell under its run, and return a row of their numbers."""
     spec = cell.spec
-    run = tracker.find_run(config_hash=spec.key, sweep=str(cfg.sweep.name))
+    tracking = spec.config["tracking"]
+    tracker = open_tracker(tracking)
+    run = tracker.find_run(config_hash=spec.key, sweep=str(spec.config["sweep"]["name"]))
     if run is None:
         raise MissingArtifactError(
-            f"MLflow has no run of the cell {spec.folder.name} in experiment {cfg.tracking.experiment!r}. Run `python -m "
+            f"MLflow has no run of the cell {spec.folder.name} in experiment {tracking['experiment']!r}. Run `python -m "
             "flows.sweep` with the same settings, which logs it without a call.",
             "sweep",
         )

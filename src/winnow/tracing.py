@@ -20,6 +20,8 @@ Verdict = Literal["right", "wrong", "unknown"]
 _CONTENT_TAG = "winnow.predictions"
 """Tag of a trace with the digest of the predictions that it was made from."""
 _QUESTION_TAG = "winnow.question_id"
+_ASSESSMENT = "correctness"
+"""Name of the assessment of an answer."""
 _SHORTEST = 1_000
 """Shortest duration of a span in nanoseconds."""
 _BATCH = 100
@@ -111,13 +113,7 @@ def log_traces(
 
     """
     with _send_to(tracker.uri):
-        known = _find_traces(tracker, run_id)
-        kept = {
-            question_id
-            for question_id, (_, stored_content) in known.items()
-            if stored_content == content and question_id in set(question_ids)
-        }
-        outdated = [trace_id for question_id, (trace_id, _) in known.items() if question_id not in kept]
+        kept, outdated = _divide_traces(tracker, run_id, content, set(question_ids))
         for first in range(0, len(outdated), _BATCH):
             tracker.client.delete_traces(tracker.experiment_id, trace_ids=outdated[first : first + _BATCH])
         num_logged = 0
@@ -149,21 +145,30 @@ def _send_to(uri: str) -> Iterator[None]:
             os.environ[name] = former
 
 
-def _find_traces(tracker: Tracker, run_id: str) -> dict[str, tuple[str, str]]:
-    """Return the id of the trace of each question of a run, and the digest of the predictions that it was made from."""
-    found: dict[str, tuple[str, str]] = {}
+def _divide_traces(tracker: Tracker, run_id: str, content: str, question_ids: set[str]) -> tuple[set[str], list[str]]:
+    """Divide the traces of a run into those to keep, by question id, and those to delete, by trace id.
+
+    One complete trace per question is kept. A trace whose assessment is missing was interrupted.
+    """
+    kept: set[str] = set()
+    outdated = []
     token = None
     while True:
         page = tracker.client.search_traces(
             locations=[tracker.experiment_id], run_id=run_id, max_results=_BATCH, page_token=token, include_spans=False
         )
         for trace in page:
-            tags = trace.info.tags
-            if _QUESTION_TAG in tags:
-                found[tags[_QUESTION_TAG]] = (trace.info.trace_id, tags.get(_CONTENT_TAG, ""))
+            question_id = trace.info.tags.get(_QUESTION_TAG)
+            is_complete = trace.info.tags.get(_CONTENT_TAG) == content and any(
+                assessment.name == _ASSESSMENT for assessment in trace.info.assessments
+            )
+            if is_complete and question_id in question_ids and question_id not in kept:
+                kept.add(question_id)
+            elif question_id is not None:
+                outdated.append(trace.info.trace_id)
         token = page.token
         if not token:
-            return found
+            return kept, outdated
 
 
 def _log_trace(tracker: Tracker, run_id: str, content: str, start: int, trace: Trace) -> None:
@@ -187,16 +192,16 @@ def _log_trace(tracker: Tracker, run_id: str, content: str, start: int, trace: T
         end = _log_span(client, root.trace_id, root.span_id, span, end)
     client.end_trace(root.trace_id, outputs={"answer": trace.answer}, end_time_ns=end)
     try:
-        mlflow.log_feedback(
+        if trace.answers:
+            source = AssessmentSource("CODE", "data set")
+            mlflow.log_expectation(trace_id=root.trace_id, name="accepted_answers", value=list(trace.answers), source=source)
+        mlflow.log_feedback(  # the last write: a trace with it is complete
             trace_id=root.trace_id,
-            name="correctness",
+            name=_ASSESSMENT,
             value=trace.verdict,
             rationale=trace.rationale,
             source=AssessmentSource("CODE", "exact_match"),
         )
-        if trace.answers:
-            source = AssessmentSource("CODE", "data set")
-            mlflow.log_expectation(trace_id=root.trace_id, name="accepted_answers", value=list(trace.answers), source=source)
     except MlflowException as error:
         raise WinnowError(
             f"MLflow at {tracker.uri} did not store the trace of question {trace.question_id!r}: {error} Run the command "

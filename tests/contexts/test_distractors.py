@@ -36,11 +36,40 @@ def ids(contexts: Sequence[Context]) -> list[str]:
 
 def test_hard_and_easy_distractors_are_the_first_and_last_without_an_answer() -> None:
     """The gold passage keeps its rank, a second passage with the answer goes, and ranks are those of what was replaced."""
-    hard = select("hard", "-g+---", 3)
+    hard = select("hard", "-g+-----", 3)
     assert ids(hard) == ["p1", "p2", "p4", "p5"]
     assert [context.rank for context in hard] == [1, 2, 3, 4]
-    assert ids(select("easy", "-g+---", 3)) == ["p6", "p2", "p5", "p4"]
+    assert ids(select("easy", "-g+-----", 3)) == ["p8", "p2", "p7", "p6"]
     assert [context.is_gold for context in hard] == [False, True, False, False]
+
+
+def test_hard_and_easy_distractors_are_never_the_same() -> None:
+    """Each kind has a half of the ranking; random ones fill up what a half lacks, so that the number stays."""
+    hard, easy = (ids(select(kind, "g-----", 4)) for kind in ("hard", "easy"))
+    assert hard[:4] == ["p1", "p2", "p3", "p4"]
+    assert easy[:3] == ["p1", "p6", "p5"]
+    assert len(hard) == len(easy) == 5
+    assert hard[4].startswith("r")
+    assert all(name.startswith("r") for name in easy[3:])
+
+
+def test_a_gold_passage_below_k_stays_out_of_the_prompt() -> None:
+    """It is as one that was not retrieved, also where there are too few distractors; it can be inserted."""
+    chosen = select("hard", "-+++++g", 5, pool=POOL[:1])
+    assert ids(chosen) == ["p1", "r0", "p7"]
+    assert [context.rank for context in chosen] == [1, 2, 0]
+    assert Placement().place(QUESTION, chosen, 5).gold_position == 0
+    assert Placement("insert", "last").place(QUESTION, chosen, 5).gold_position == 3
+
+
+def test_a_title_with_an_answer_is_no_distractor() -> None:
+    """Prompts show titles."""
+    titled = [replace(context, passage=replace(context.passage, title="Oslo")) for context in ranking("--")]
+    contexts = [*titled, *ranking("------")[2:]]
+    chosen = Distractors("hard", None).replace_contexts(QUESTION, contexts, 2, [Passage("x", "In Oslo", "text"), *POOL])
+    assert ids(chosen) == ["p3", "p4"]
+    drawn = Distractors("random", None).replace_contexts(QUESTION, contexts, 2, [Passage("x", "In Oslo", "text")])
+    assert ids(drawn) == []
 
 
 def test_retrieved_contexts_are_kept() -> None:
@@ -65,13 +94,12 @@ def test_random_distractors_come_from_other_questions() -> None:
 
 
 def test_distractors_of_every_kind_are_equally_long() -> None:
-    """Long passages come first and are cut; the gold passage is left whole."""
+    """Short passages are passed over, long ones are cut, and the gold passage is left whole."""
     for kind in ("hard", "easy", "random"):
-        chosen = select(kind, "s-g-s-", 3, words=5)
+        chosen = select(kind, "s-g-s--", 3, words=5)
         assert [len(context.passage.text.split()) for context in chosen if not context.is_gold] == [5, 5, 5]
-        assert "p3" in ids(chosen)
         assert next(context for context in chosen if context.is_gold).passage.text == "passage 3 has six words altogether"
-    assert ids(select("hard", "s-gs", 3, words=5)) == ["p2", "p1", "p3", "p4"]  # no others are left, so short ones are taken
+    assert ids(select("hard", "s-gs---", 2, words=5)) == ["p2", "p5", "p3"]
 
 
 @pytest.mark.parametrize("kind", ["hard", "easy", "random"])
@@ -88,9 +116,10 @@ def test_every_placement_has_the_gold_passage_and_k_contexts(kind: Kind, order: 
 
 def test_too_few_distractors_make_a_shorter_prompt() -> None:
     """They are never taken twice, and an empty pool gives none."""
-    assert ids(select("hard", "g+-+", 3)) == ["p1", "p3"]
+    assert ids(select("hard", "g+-+", 3, pool=[])) == ["p1", "p3"]
     assert ids(select("random", "g---", 3, pool=[])) == ["p1"]
     assert ids(select("random", "g---", 3, pool=POOL[:1])) == ["p1", "r0"]
+    assert select("hard", "", 3) == []
 
 
 def test_settings_are_checked() -> None:

@@ -94,11 +94,13 @@ def test_edited_parameters_are_refused(project: tuple[Path, list[str]]) -> None:
 
 def test_the_commands_of_mlflows_page(project: tuple[Path, list[str]]) -> None:
     """All but the server, which tests/flows/test_quick_start.py opens in a browser; the store stays usable."""
-    ui, listing, upgrade = read_blocks("mlflow.md")
+    ui, traces, listing, upgrade = read_blocks("mlflow.md")
     assert ui.startswith("python -m flows.ui")
     output = run_script(listing, project[0])
     assert "quick_start" in output
     assert "post_fusion" in output
+    words = traces.replace("experiment=quick_start tracking.traces=20", "--params params.yaml tracking.traces=2")
+    assert "logged" in run_script(words, project[0])
     run_script(f"{upgrade}python -m flows.sweep --params params.yaml", project[0])
 
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import mlflow
 from conftest import Run
 from mlflow import MlflowClient
 
@@ -53,10 +54,20 @@ def test_traces_show_what_was_retrieved_placed_asked_replied_and_voted(prepared:
     again = prepared("traces", *WORDS, "tracking.traces=3").stdout
     assert {trace.info.trace_id for trace in find_traces(tmp_path)} == {trace.info.trace_id for trace in traces}
     assert again.count(" 3 ") >= 3
+    mlflow.set_tracking_uri(f"sqlite:///{tmp_path / 'mlflow.db'}")
+    interrupted = traces[0].info
+    assessment = next(one for one in interrupted.assessments if one.name == "correctness")
+    mlflow.delete_assessment(trace_id=interrupted.trace_id, assessment_id=assessment.assessment_id)
+    prepared("traces", *WORDS, "tracking.traces=3")
+    completed = {trace.info.trace_id for trace in find_traces(tmp_path)}
+    assert len(completed) == 9
+    assert interrupted.trace_id not in completed
+    assert len(completed & {trace.info.trace_id for trace in traces}) == 8
+
     prepared("traces", *WORDS, "tracking.traces=1")
     kept = find_traces(tmp_path)
     assert len(kept) == 3
-    assert {trace.info.trace_id for trace in kept} <= {trace.info.trace_id for trace in traces}
+    assert {trace.info.trace_id for trace in kept} <= completed
 
 
 def test_traces_need_a_number_of_questions_and_a_finished_sweep(prepared: Run) -> None:

@@ -25,6 +25,7 @@ from winnow.records import (
 )
 from winnow.retrievers.bm25 import BM25
 from winnow.retrievers.provided import Provided
+from winnow.retrievers.trec_run import TrecRun
 from winnow.searchers.local import LocalSearch
 from winnow.testing import make_tiny_causal_lm, make_tiny_encoder, make_tiny_t5
 from winnow.training.evaluator import RelevanceRegression
@@ -66,6 +67,12 @@ def provided(folder: Path) -> Any:
     retriever = Provided(str(write_files(folder) / "fid/test.json"))
     (row,) = FidQuestions(str(folder / "fid/test.json"))
     return retriever.open(folder).search([row], 2)
+
+
+def trec_run(folder: Path) -> Any:
+    lines = (f"{q.question_id} Q0 d{n} {n} {score} x" for q in QUESTIONS for n, score in enumerate((2.0, 0.5, 0.5), start=1))
+    (folder / "run").write_text("\n".join(lines))
+    return TrecRun(str(folder / "run")).open(folder).search(QUESTIONS, 2)
 
 
 def local_search(_: Path) -> Any:

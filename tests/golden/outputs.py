@@ -33,6 +33,7 @@ from model_outputs import (
     search,
     t5,
     trained,
+    trec_run,
     vectors,
     word_estimator,
 )
@@ -128,6 +129,7 @@ from winnow.retrievers.dense import Dense
 from winnow.retrievers.hybrid import Hybrid
 from winnow.retrievers.mixture import Mixture, NeighbourMaps
 from winnow.retrievers.provided import Provided
+from winnow.retrievers.trec_run import TrecRun
 from winnow.searchers.local import LocalSearch
 from winnow.searchers.web.apis import GoogleCustomSearch, Searxng, Serper
 from winnow.strategies.chain_of_thought import ChainOfThought
@@ -215,6 +217,7 @@ GOLDENS = [
     Golden(NeighbourMaps, lambda folder: search(mixture(folder), folder), 1e-2),
     Golden(Mixture, lambda folder: search(mixture(folder, relevant=2, irrelevant=0), folder), 1e-2),
     Golden(Provided, provided),
+    Golden(TrecRun, trec_run),
     Golden(LocalSearch, local_search),
     *(search_api(component) for component in (Searxng, Serper, GoogleCustomSearch)),
     PAGES_READ,

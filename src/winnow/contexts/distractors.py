@@ -5,7 +5,7 @@ the passages without an answer are exchanged for those of another kind, of which
 """
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, get_args
 
@@ -24,20 +24,22 @@ _DRAWS_PER_CONTEXT = 50
 class Distractors:
     """A rule that keeps the retrieved contexts, or replaces all but the gold passages by passages without an answer.
 
-    A gold passage keeps its rank; a placement then selects and orders the contexts. Kinds differ in how close the distractors
-    are to the question:
+    A gold passage keeps its rank, and one that is ranked below k is as one that was not retrieved; a placement then selects
+    and orders the contexts. Kinds differ in how close the distractors are to the question:
 
     - "retrieved": no context is replaced, whether or not it contains an answer.
     - "hard": the best-ranked contexts that are neither gold nor contain an answer.
     - "easy": the worst-ranked of them.
     - "random": passages that were retrieved for other questions, drawn at random.
 
-    Passages of at least `words` words are preferred, and cut to that number, so that distractors of all kinds are equally
-    long. If there are fewer than k of a kind, the prompt has fewer contexts.
+    Distractors have at least `words` words and are cut to that number, so that those of all kinds are equally long. Hard ones
+    are from the better-ranked half of the contexts that qualify and easy ones from the other half, so that they never are the
+    same. Where a half has fewer than k, random ones take the places of those that are missing. A distractor has the rank of
+    the context that it replaces.
 
     Args:
         kind: Kind of the distractors.
-        words: Number of words to which a distractor is cut, or None for whole passages.
+        words: Number of words of a distractor, or None for whole passages of any length.
         seed: Seed of the draw, which also depends on the question.
 
     """
@@ -74,39 +76,44 @@ class Distractors:
             return tuple(contexts)
         distractors = iter(self._select(question, contexts, k, pool))
         replaced: list[Context] = []
-        for context in contexts:
+        for position, context in enumerate(contexts, start=1):
             if context.is_gold:
-                replaced.append(context)
+                replaced.append(context if position <= k else replace(context, rank=0))
             elif (distractor := next(distractors, None)) is not None:
                 replaced.append(replace(distractor, passage=self._cut(distractor.passage), rank=context.rank))
         return tuple(replaced)
 
-    def _select(self, question: Question, contexts: Sequence[Context], k: int, pool: Sequence[Passage]) -> Iterable[Context]:
-        """Return up to k distractors; those that are long enough precede the others."""
+    def _select(self, question: Question, contexts: Sequence[Context], k: int, pool: Sequence[Passage]) -> list[Context]:
+        """Return up to k distractors."""
         if self.kind == "random":
-            candidates = self._draw(question, contexts, k, pool)
-        else:
-            candidates = [context for context in contexts if context.rank > 0 and not is_relevant(context)]
-            candidates = candidates if self.kind == "hard" else candidates[::-1]
-        return sorted(candidates, key=lambda context: not self._is_long(context.passage))[:k]
+            return self._draw(question, contexts, k, pool)
+        candidates = [
+            context
+            for context in contexts
+            if context.rank > 0 and not is_relevant(context) and self._qualifies(question, context.passage)
+        ]
+        middle = (len(candidates) + 1) // 2
+        chosen = candidates[:middle][:k] if self.kind == "hard" else candidates[middle:][::-1][:k]
+        return [*chosen, *self._draw(question, contexts, k - len(chosen), pool)]
 
-    def _draw(self, question: Question, contexts: Sequence[Context], k: int, pool: Sequence[Passage]) -> list[Context]:
+    def _draw(self, question: Question, contexts: Sequence[Context], count: int, pool: Sequence[Passage]) -> list[Context]:
         """Draw passages that were not retrieved for the question and do not contain an answer."""
         rng = random.Random(f"{self.seed}/distractors/{question.question_id}")
         own = {context.passage.passage_id for context in contexts}
         drawn: list[Context] = []
-        long = 0
-        for index in rng.sample(range(len(pool)), min(len(pool), _DRAWS_PER_CONTEXT * k + len(own))):
-            passage = pool[index]
-            if long == k:
+        num_drawn = min(len(pool), _DRAWS_PER_CONTEXT * count + len(own)) if count else 0
+        for index in rng.sample(range(len(pool)), num_drawn):
+            if len(drawn) == count:
                 break
-            if passage.passage_id not in own and not has_answer(passage.text, question.answers):
+            passage = pool[index]
+            if passage.passage_id not in own and self._qualifies(question, passage):
                 drawn.append(Context(passage, rank=0, score=None, has_answer=False))
-                long += self._is_long(passage)
         return drawn
 
-    def _is_long(self, passage: Passage) -> bool:
-        return self.words is None or len(passage.text.split()) >= self.words
+    def _qualifies(self, question: Question, passage: Passage) -> bool:
+        """Return whether a passage is long enough, and neither its title nor its text contains an answer."""
+        is_long = self.words is None or len(passage.text.split()) >= self.words
+        return is_long and not any(has_answer(text, question.answers) for text in (passage.title, passage.text))
 
     def _cut(self, passage: Passage) -> Passage:
         words = passage.text.split()

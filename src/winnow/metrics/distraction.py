@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from winnow.metrics.base import Input, RatioMetric, Sample
+from winnow.metrics.ranking import has_answer
 
 ANSWERED = "answered: "
 """Label of the trace entry with the positions of the contexts that drew an answer when they were read alone, or "none"."""
@@ -13,9 +14,9 @@ ANSWERED = "answered: "
 class DistractingEffect(RatioMetric):
     """Share of passages without an answer that draw an answer other than "unknown" when the reader sees them alone.
 
-    Gold passages count as passages with an answer. A passage draws an answer if at least one of the replies to it is one.
-    Strategies that read each passage alone (Post-Fusion, PF + Concat, and the fallback of Concat + PF for the questions that
-    need it) record which do; the metric is undefined for others.
+    Gold passages, and those whose title contains an answer, count as passages with an answer. A passage draws an answer if at
+    least one of the replies to it is one. Strategies that read each passage alone (Post-Fusion, PF + Concat, and the fallback
+    of Concat + PF for the questions that need it) record which do; the metric is undefined for others.
     """
 
     revision: ClassVar[int] = 1
@@ -30,6 +31,6 @@ class DistractingEffect(RatioMetric):
         irrelevant = {
             position
             for position, context in enumerate(sample.contexts, start=1)
-            if not (context.is_gold or context.has_answer)
+            if not (context.is_gold or context.has_answer or has_answer(context.passage.title, sample.question.answers))
         }
         return float(len(answered & irrelevant)), float(len(irrelevant))

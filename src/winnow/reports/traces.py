@@ -34,7 +34,7 @@ def build_trace(cell: LoadedCell, sample: Sample, identities: Mapping[Role, str]
     if not is_same_answer(replayed.result, prediction):
         return None
     outcome = next(outcome for outcome in OUTCOMES if outcome.name == classify(sample))
-    labels = cell.spec.labels
+    labels, distractors = cell.spec.labels, cell.spec.settings.get("distractors", "retrieved")
     return Trace(
         question_id=question.question_id,
         question=question.text,
@@ -43,22 +43,32 @@ def build_trace(cell: LoadedCell, sample: Sample, identities: Mapping[Role, str]
         verdict=_judge(sample),
         rationale=f"{outcome.title}: {outcome.meaning}",
         spans=[
-            *_build_context_spans(question.text, placed, labels.k, labels.gold),
+            *_build_context_spans(question.text, placed, labels.k, {"placement": labels.gold, "distractors": distractors}),
             *(_build_round(number, calls) for number, calls in enumerate(replayed.rounds, start=1)),
             _build_choice(prediction.answer, prediction.candidates, prediction.trace),
         ],
-        tags={"strategy": labels.strategy, "k": str(labels.k), "gold": labels.gold, "outcome": outcome.name},
+        tags={
+            "strategy": labels.strategy,
+            "k": str(labels.k),
+            "gold": labels.gold,
+            "distractors": distractors,
+            "outcome": outcome.name,
+        },
     )
 
 
 def _judge(sample: Sample) -> Verdict:
-    if exact_match(sample.prediction.answer, sample.question.answers):
+    answers = sample.question.answers
+    if answers and exact_match(sample.prediction.answer, answers):
         return "right"
     return "unknown" if sample.prediction.unknown else "wrong"
 
 
-def _build_context_spans(question: str, placed: PlacedContexts, k: int, gold: str) -> list[Span]:
-    """Build the spans of retrieval and placement; a cell without passages has none."""
+def _build_context_spans(question: str, placed: PlacedContexts, k: int, rules: Mapping[str, str]) -> list[Span]:
+    """Build the spans of the contexts by rank and of their placement; a cell without passages has none.
+
+    Contexts are those of the prompt, also where distractors have replaced retrieved ones.
+    """
     if not k:
         return []
     ranked = sorted(placed.contexts, key=lambda context: (context.rank == 0, context.rank))
@@ -69,7 +79,7 @@ def _build_context_spans(question: str, placed: PlacedContexts, k: int, gold: st
     }
     return [
         Span("retrieve", "RETRIEVER", {"question": question, "k": k}, [_describe_context(context) for context in ranked]),
-        Span("place", "RERANKER", {"placement": gold}, outputs),
+        Span("place", "RERANKER", dict(rules), outputs),
     ]
 
 
