@@ -25,8 +25,8 @@ from winnow.protocols import CallStore
 from winnow.reports.browser.page import choose_questions
 from winnow.reports.cells import CellResult
 from winnow.reports.traces import build_trace
+from winnow.reports.tracing import Trace, log_traces
 from winnow.sweeps.run import LoadedCell, load_cells
-from winnow.tracing import Trace, log_traces
 
 
 def traces(configs: Sequence[DictConfig]) -> Summary:

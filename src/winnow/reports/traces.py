@@ -10,9 +10,9 @@ from winnow.protocols import CallStore
 from winnow.records import Context, Estimate, Failed, Generate, Generation, Likelihood, Pages, PlacedContexts, Role, Search
 from winnow.reports.browser.cases import is_same_answer
 from winnow.reports.browser.outcomes import OUTCOMES, classify
+from winnow.reports.tracing import Span, Trace, Verdict
 from winnow.sweeps.replay import Call, replay_plan
 from winnow.sweeps.run import LoadedCell
-from winnow.tracing import Span, Trace, Verdict
 
 
 def build_trace(cell: LoadedCell, sample: Sample, identities: Mapping[Role, str], ledger: CallStore) -> Trace | None:
