@@ -84,17 +84,6 @@ def test_the_quick_start_end_to_end(project: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["2_your_data", "3_your_reader", "4_your_strategy", "5_your_table"])
-def test_the_tutorial_runs_as_it_stands(project: Path, page: str) -> None:
-    """After the run above: each page in turn, but for the blocks that say why not."""
-    blocks = re.findall(
-        r"(<!-- not run: [^>]+ -->\n)?^```sh\n(.*?)^```", (ROOT / f"docs/tutorial/{page}.md").read_text(), re.S | re.M
-    )
-    output = run_script("\n".join(block for reason, block in blocks if not reason), project)
-    assert "95 % intervals" in output
-
-
-@pytest.mark.slow
 def test_a_changed_placement_reruns_only_what_depends_on_it(project: Path) -> None:
     """After the run above: the sweep and the report run; index, retrieval and training are left alone."""
     (project / "overrides.yaml").write_text(SMALL.replace("gold_last", "gold_first"))
@@ -174,3 +163,14 @@ def test_a_foreign_server_of_the_protocol(project: Path) -> None:
             results.append([(done[q].text, done[q].usage.tokens_in) for q in requests])
     assert results[0] == results[1]
     assert all(text for text, _ in results[0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["2_your_data", "3_your_reader", "4_your_strategy", "5_your_table"])
+def test_the_tutorial_runs_as_it_stands(project: Path, page: str) -> None:
+    """After the runs above: each page in turn, but for the blocks that say why not."""
+    blocks = re.findall(
+        r"(<!-- not run: [^>]+ -->\n)?^```sh\n(.*?)^```", (ROOT / f"docs/tutorial/{page}.md").read_text(), re.S | re.M
+    )
+    output = run_script("\n".join(block for reason, block in blocks if not reason), project)
+    assert "95 % intervals" in output
