@@ -1,7 +1,7 @@
 """Logs stages and cells to MLflow, with the tags, parameters and data set that every run has."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from flows._artifacts import Artifact, Project
 from winnow.artifacts.provenance import get_git_revision, read_content_digest, read_manifest
 from winnow.reports.cells import CellResult
 from winnow.sweeps.run import LoadedCell
+from winnow.sweeps.spec import CellSpec
 from winnow.tracking import DatasetRef, Run, Tracker
 
 _MOST_ANSWERS = 1000
@@ -30,6 +31,14 @@ def resolve_uri(uri: str) -> str:
 def open_tracker(tracking: Mapping[str, Any]) -> Tracker:
     """Open the MLflow store and the experiment of the settings `tracking`."""
     return Tracker(resolve_uri(str(tracking["uri"])), str(tracking["experiment"]), Path(tracking["artifacts"]))
+
+
+def open_trackers(specs: Iterable[CellSpec]) -> dict[str, Tracker]:
+    """Open the experiment of each sweep to which the cells belong, once each, by its name."""
+    settings: dict[str, Mapping[str, Any]] = {}
+    for spec in specs:
+        settings.setdefault(str(spec.config["tracking"]["experiment"]), spec.config["tracking"])
+    return {experiment: open_tracker(tracking) for experiment, tracking in settings.items()}
 
 
 def save_view(tracker: Tracker, results: Sequence[CellResult]) -> None:

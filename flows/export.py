@@ -12,21 +12,20 @@ Relevant are the annotated gold passages or, for a question without any, the ret
     python -m flows.export retriever=dense export.format=fid export.split=dev
 """
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from omegaconf import DictConfig
 
 from flows._artifacts import Project
 from flows._entry import make_main
 from flows._summary import Summary
-from winnow.artifacts.files import atomic_write
 from winnow.artifacts.rankings import Rankings, read_rankings
 from winnow.artifacts.tables import read_passages, read_questions
 from winnow.contexts.build import build_ranked_contexts
+from winnow.formats.beir import write_beir
 from winnow.formats.fid_json import write_fid
+from winnow.formats.text import write_lines
 from winnow.formats.trec import write_qrels, write_trec_run
 from winnow.records import Hit, Question
 
@@ -47,12 +46,12 @@ def export(configs: Sequence[DictConfig]) -> Summary:
                 )
                 write_trec_run(out / "run.trec", runs, cfg.retriever.name)
                 write_qrels(out / "qrels.trec", relevant)
-                _write_lines(out / "queries.tsv", (f"{q.question_id}\t{' '.join(q.text.split())}" for q in questions))
+                write_lines(out / "queries.tsv", (f"{q.question_id}\t{' '.join(q.text.split())}" for q in questions))
             case "fid":
                 contexts = ((q, build_ranked_contexts(rankings, q)) for q in questions)
                 write_fid(out / f"{split}.json", ((q, [c for c in found if c.rank]) for q, found in contexts))
             case _:
-                _write_beir(out, split, questions, relevant, project.corpus.require() / "passages.parquet")
+                write_beir(out, split, questions, read_passages(project.corpus.require() / "passages.parquet"), relevant)
         judged = sum(bool(ids) for ids in relevant.values())
         rows.append({"folder": out, "questions": len(questions), "with a relevant passage": judged})
     return Summary(f"Rankings as {configs[0].export.format}", rows)
@@ -65,28 +64,6 @@ def _find_relevant(questions: Sequence[Question], rankings: Rankings) -> dict[st
         or [hit.passage_id for hit in rankings.hits[question.question_id] if hit.has_answer]
         for question in questions
     }
-
-
-def _write_beir(
-    out: Path, split: str, questions: Sequence[Question], relevant: Mapping[str, Sequence[str]], passages: Path
-) -> None:
-    """Write a folder in BEIR's format."""
-    corpus = ({"_id": one.passage_id, "title": one.title, "text": one.text} for one in read_passages(passages))
-    _write_lines(out / "corpus.jsonl", _iter_json(corpus))
-    queries = ({"_id": q.question_id, "text": q.text, "metadata": {"answers": list(q.answers)}} for q in questions)
-    _write_lines(out / "queries.jsonl", _iter_json(queries))
-    pairs = (f"{question_id}\t{passage_id}\t1" for question_id, ids in relevant.items() for passage_id in ids)
-    _write_lines(out / f"qrels/{split}.tsv", ("query-id\tcorpus-id\tscore", *pairs))
-
-
-def _iter_json(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    return (json.dumps(row, ensure_ascii=False) for row in rows)
-
-
-def _write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write a text file line by line; it appears when it is complete."""
-    with atomic_write(path) as partial, partial.open("w", encoding="utf-8") as file:
-        file.writelines(f"{line}\n" for line in lines)
 
 
 main = make_main(export)

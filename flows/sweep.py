@@ -22,7 +22,7 @@ from flows._metrics import build_cell_rows, compute_metrics_digest, read_results
 from flows._shard_calls import make_shard_calls
 from flows._shards import get_shard
 from flows._summary import Summary
-from flows._track import log_cell, open_tracker, save_view
+from flows._track import log_cell, open_trackers, save_view
 from winnow.artifacts.provenance import MANIFEST, write_manifest
 from winnow.artifacts.tables import read_predictions
 from winnow.driver import RunStats
@@ -30,7 +30,6 @@ from winnow.records import Answer, Outcome
 from winnow.reports.cells import CellResult
 from winnow.sweeps.run import JobFactory, LoadedCell, group_by_engines, iter_jobs, load_cells, run_cells
 from winnow.sweeps.spec import CellSpec
-from winnow.tracking import Tracker
 
 _FILTER_PENDING_NOTE = "The closed-book filter has not run yet, so the first questions of the split are counted without it."
 _ALL_FINISHED_NOTE = "Every cell was finished already; no call was made."
@@ -96,14 +95,11 @@ def _finish_cell(cell: LoadedCell, rows: int) -> None:
 
 def _log_to_mlflow(cfg: DictConfig, cells: Sequence[LoadedCell], results: Sequence[CellResult]) -> None:
     metrics = compute_metrics_digest(cfg)
-    trackers: dict[str, Tracker] = {}
+    trackers = open_trackers(cell.spec for cell in cells)
+    for tracker in trackers.values():
+        save_view(tracker, results)
     for cell, result in zip(cells, results, strict=True):
-        tracking = cell.spec.config["tracking"]
-        experiment = tracking["experiment"]
-        if experiment not in trackers:
-            trackers[experiment] = open_tracker(tracking)
-            save_view(trackers[experiment], results)
-        log_cell(trackers[experiment], cell, result, metrics)
+        log_cell(trackers[str(cell.spec.config["tracking"]["experiment"])], cell, result, metrics)
 
 
 def _describe_passages(cells: Sequence[LoadedCell], results: Sequence[CellResult]) -> str:

@@ -18,7 +18,7 @@ from flows._entry import make_main
 from flows._ledger import open_ledger
 from flows._metrics import read_results
 from flows._summary import Summary, progress
-from flows._track import open_tracker
+from flows._track import open_trackers
 from winnow.artifacts.provenance import read_content_digest, read_manifest
 from winnow.errors import ConfigError, MissingArtifactError
 from winnow.protocols import CallStore
@@ -27,6 +27,7 @@ from winnow.reports.cells import CellResult
 from winnow.reports.traces import build_trace
 from winnow.reports.tracing import Trace, log_traces
 from winnow.sweeps.run import LoadedCell, load_cells
+from winnow.tracking import Tracker
 
 
 def traces(configs: Sequence[DictConfig]) -> Summary:
@@ -40,25 +41,30 @@ def traces(configs: Sequence[DictConfig]) -> Summary:
     results = read_results(cfg, specs, inputs=("contexts", "ranking"))
     chosen = choose_questions(results, cfg.tracking.traces, cfg.report.seed)
     cells = {cell.spec.key: cell for cell in load_cells(specs)}
+    trackers = open_trackers(specs)
     rows = []
     with open_ledger(cfg) as ledger, progress("logging traces", len(specs) * len(chosen)) as advance:
         for spec, result in zip(specs, results, strict=True):
-            rows.append(_log_cell(cells[spec.key], result, chosen, ledger, advance))
+            tracker = trackers[str(spec.config["tracking"]["experiment"])]
+            rows.append(_log_cell(cells[spec.key], result, chosen, tracker, ledger, advance))
     return Summary("Traces", rows, 'MLflow (`make ui`) shows them under "Traces" of the experiment of each sweep.')
 
 
 def _log_cell(
-    cell: LoadedCell, result: CellResult, chosen: Sequence[str], ledger: CallStore, advance: Callable[[], None]
+    cell: LoadedCell,
+    result: CellResult,
+    chosen: Sequence[str],
+    tracker: Tracker,
+    ledger: CallStore,
+    advance: Callable[[], None],
 ) -> dict[str, Any]:
     """Log the traces of one cell under its run, and return a row of their numbers."""
     spec = cell.spec
-    tracking = spec.config["tracking"]
-    tracker = open_tracker(tracking)
     run = tracker.find_run(config_hash=spec.key, sweep=str(spec.config["sweep"]["name"]))
     if run is None:
         raise MissingArtifactError(
-            f"MLflow has no run of the cell {spec.folder.name} in experiment {tracking['experiment']!r}. Run `python -m "
-            "flows.sweep` with the same settings, which logs it without a call.",
+            f"MLflow at {tracker.uri} has no run of the cell {spec.folder.name}. Run `python -m flows.sweep` with the same "
+            "settings, which logs it without a call.",
             "sweep",
         )
     samples = {sample.question.question_id: sample for sample in result.samples}

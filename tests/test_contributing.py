@@ -32,6 +32,13 @@ def test_the_strategy_and_its_test(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (target, len(tests)) == (f"winnow.strategies.second_opinion.{strategy.SecondOpinion.__name__}", 1)
 
 
+def test_the_tutorial_has_the_same_strategy() -> None:
+    """Its page writes the files that CONTRIBUTING.md shows."""
+    page = (Path(__file__).parents[1] / "docs/tutorial/4_your_strategy.md").read_text()
+    for path in ("src/winnow/strategies/second_opinion.py", "conf/strategy/second_opinion.yaml"):
+        assert BLOCKS[path] in page
+
+
 def test_the_metric(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its YAML's settings build it."""
     from winnow.testing import make_sample

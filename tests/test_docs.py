@@ -10,14 +10,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from pages import read_blocks
 
 from flows._conf import check_choices, compose
 from flows._overrides import check_overrides
 from flows._schema import check_settings
 
 ROOT = Path(__file__).parents[1]
-PAGES = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(r"(<!-- not run: [^>]+ -->\n)?^```sh\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
+PAGES = ["../README.md", *sorted(str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md"))]
 PROGRAMS = ("python", "make", "dvc", "winnow", "mlflow", "prefect", "torchrun", "mkdir", "cp", "git")
 """What the blocks call; each prints its words instead of running."""
 RECORD = "\n".join(
@@ -31,7 +31,7 @@ WITHOUT_SETTINGS = ("compose", "demo", "gc", "ui")
 
 def list_commands(page: str, folder: Path) -> list[list[str]]:
     """Return the words of every command of a page, as a shell expands them; loops, variables and comments are the shell's."""
-    script = "\n".join(block for _, block in BLOCK.findall((ROOT / page).read_text()))
+    script = "\n".join(read_blocks(page))
     recorded, environment = folder / "commands", {"PATH": os.environ["PATH"], "HOME": str(folder)}
     command = ["bash", "-uc", f"exec 3> {recorded}\n{RECORD}\n{script}"]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)

@@ -16,16 +16,18 @@ import pytest
 from conftest import ROOT, environment
 
 
-def read_blocks(page: str) -> list[str]:
-    """Return the blocks of shell commands of docs/<page>."""
-    blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / "docs" / page).read_text(), flags=re.DOTALL | re.MULTILINE)
-    assert blocks
-    return blocks
+def read_blocks(page: str, *, all_blocks: bool = True) -> list[str]:
+    """Return the blocks of shell commands of docs/<page>; without `all_blocks`, those that no comment says are not run."""
+    pattern = r"(<!-- not run: [^>]+ -->\n)?^```sh\n(.*?)^```"
+    blocks = re.findall(pattern, (ROOT / "docs" / page).read_text(), flags=re.DOTALL | re.MULTILINE)
+    return [block for reason, block in blocks if all_blocks or not reason]
 
 
 def run_blocks(page: str, folder: Path, **env: str) -> list[str]:
     """Run each block of shell commands of docs/<page> in a project, as one script, and return what the blocks printed."""
-    return [run_script(block, folder, **env) for block in read_blocks(page)]
+    blocks = read_blocks(page)
+    assert blocks
+    return [run_script(block, folder, **env) for block in blocks]
 
 
 def run_script(script: str, folder: Path, *, check: bool = True, **env: str) -> str:

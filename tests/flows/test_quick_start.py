@@ -1,7 +1,6 @@
 """The quick start as a user runs it, cut down to 6 questions: real DVC, Prefect server, MLflow, data and weights."""
 
 import json
-import re
 import shutil
 import signal
 import subprocess
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, environment
 from mlflow import MlflowClient
-from pages import copy_project, read_all, run_script
+from pages import copy_project, read_all, read_blocks, run_script
 
 from flows._servers import run_server
 from flows.demo import prefect_server
@@ -169,8 +168,5 @@ def test_a_foreign_server_of_the_protocol(project: Path) -> None:
 @pytest.mark.parametrize("page", ["2_your_data", "3_your_reader", "4_your_strategy", "5_your_table"])
 def test_the_tutorial_runs_as_it_stands(project: Path, page: str) -> None:
     """After the runs above: each page in turn, but for the blocks that say why not."""
-    blocks = re.findall(
-        r"(<!-- not run: [^>]+ -->\n)?^```sh\n(.*?)^```", (ROOT / f"docs/tutorial/{page}.md").read_text(), re.S | re.M
-    )
-    output = run_script("\n".join(block for reason, block in blocks if not reason), project)
+    output = run_script("\n".join(read_blocks(f"tutorial/{page}.md", all_blocks=False)), project)
     assert "95 % intervals" in output

@@ -32,7 +32,7 @@ def sample(trace: str, labels: str) -> Sample:
         ("answered: none", "---", 0.0),
         ("answered: 1 2 3", "---", 1.0),
         ("answered: 1", "g-", 0.0),
-        ("answered: 1 10", "+--------- ", 0.1),
+        ("answered: 1 10", "+----------", 0.1),
     ],
 )
 def test_passages_without_an_answer_are_counted(trace: str, labels: str, expected: float) -> None:

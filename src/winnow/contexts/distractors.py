@@ -98,10 +98,12 @@ class Distractors:
 
     def _draw(self, question: Question, contexts: Sequence[Context], count: int, pool: Sequence[Passage]) -> list[Context]:
         """Draw passages that were not retrieved for the question and do not contain an answer."""
+        if not count:
+            return []
         rng = random.Random(f"{self.seed}/distractors/{question.question_id}")
         own = {context.passage.passage_id for context in contexts}
         drawn: list[Context] = []
-        num_drawn = min(len(pool), _DRAWS_PER_CONTEXT * count + len(own)) if count else 0
+        num_drawn = min(len(pool), _DRAWS_PER_CONTEXT * count + len(own))
         for index in rng.sample(range(len(pool)), num_drawn):
             if len(drawn) == count:
                 break

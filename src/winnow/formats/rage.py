@@ -4,15 +4,13 @@ A folder has the tables `corpus` (_id, title, text), `queries` (_id, text), `rel
 (query-id, corpus-id), each as .jsonl or .parquet, as in the data sets othr-nlp/rage_nq and othr-nlp/rage_hotpotqa on the hub.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from winnow.artifacts.files import atomic_write
 from winnow.errors import InputError
-from winnow.formats.text import read_json_lines
+from winnow.formats.text import read_json_lines, write_json_lines
 from winnow.records import Passage, Question
 
 KINDS = ("relevant", "irrelevant", "seemingly_relevant")
@@ -88,10 +86,12 @@ def write_rage_files(
 
     """
     folder.mkdir(parents=True, exist_ok=True)
-    _write(folder / "corpus.jsonl", ({"_id": p.passage_id, "title": p.title, "text": p.text} for p in passages))
-    _write(folder / "queries.jsonl", ({"_id": question.question_id, "text": question.text} for question in questions))
+    write_json_lines(folder / "corpus.jsonl", ({"_id": p.passage_id, "title": p.title, "text": p.text} for p in passages))
+    write_json_lines(
+        folder / "queries.jsonl", ({"_id": question.question_id, "text": question.text} for question in questions)
+    )
     for kind in KINDS:
-        _write(folder / f"{kind}.jsonl", _iter_pairs(kind, questions, maps))
+        write_json_lines(folder / f"{kind}.jsonl", _iter_pairs(kind, questions, maps))
 
 
 def _iter_pairs(kind: str, questions: Sequence[Question], maps: Mapping[str, RelevanceMap]) -> Iterator[dict[str, Any]]:
@@ -100,9 +100,3 @@ def _iter_pairs(kind: str, questions: Sequence[Question], maps: Mapping[str, Rel
         for passage_id in getattr(maps[question.question_id], kind):
             row: dict[str, Any] = {"query-id": question.question_id, "corpus-id": passage_id}
             yield row | ({"short_answers": answers} if kind == "relevant" and answers else {})
-
-
-def _write(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    with atomic_write(path) as partial, partial.open("w", encoding="utf-8") as stream:
-        for row in rows:
-            stream.write(json.dumps(row, ensure_ascii=False) + "\n")

@@ -1,4 +1,4 @@
-"""Readers of JSON Lines, TSV and plain-text files, gzipped or not. Errors report the file and the line number."""
+"""Readers and writers of text files: JSON Lines, TSV and plain text. Errors report the file and the line number."""
 
 import ast
 import csv
@@ -8,10 +8,11 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
+from winnow.artifacts.files import atomic_write
 from winnow.errors import InputError
 
 _MAX_FIELD_LENGTH = 2**31 - 1
@@ -93,6 +94,17 @@ def read_json_lines(path: Path, fields: Mapping[str, type | tuple[type, ...]]) -
         if not isinstance(row, dict) or any(not isinstance(row.get(name), kind) for name, kind in fields.items()):
             raise InputError.from_line(path, number, received=line, expected=expected)
         yield number, row
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Write a text file line by line; it appears when it is complete."""
+    with atomic_write(path) as partial, partial.open("w", encoding="utf-8") as file:
+        file.writelines(f"{line}\n" for line in lines)
+
+
+def write_json_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write one JSON object per line; the file appears when it is complete."""
+    write_lines(path, (json.dumps(row, ensure_ascii=False) for row in rows))
 
 
 def read_columns(path: Path, columns: Mapping[str, str], setting: str) -> Iterator[tuple[int, dict[str, Any]]]:

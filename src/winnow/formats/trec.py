@@ -7,7 +7,7 @@ from pathlib import Path
 
 from winnow.artifacts.files import atomic_write
 from winnow.errors import ConfigError, InputError
-from winnow.formats.text import find_files, iter_lines
+from winnow.formats.text import find_files, iter_lines, write_lines
 from winnow.records import Hit
 
 
@@ -98,12 +98,11 @@ def write_qrels(path: Path, relevant: Mapping[str, Sequence[str]]) -> int:
 
     """
     lines = [
-        f"{_check_id(question_id)} 0 {_check_id(passage_id)} 1\n"
+        f"{_check_id(question_id)} 0 {_check_id(passage_id)} 1"
         for question_id, passage_ids in relevant.items()
         for passage_id in passage_ids
     ]
-    with atomic_write(path) as partial:
-        partial.write_text("".join(lines), encoding="utf-8")
+    write_lines(path, lines)
     return len(lines)
 
 

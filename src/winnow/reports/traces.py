@@ -8,10 +8,9 @@ from winnow.metrics.answer import exact_match
 from winnow.metrics.base import Sample
 from winnow.protocols import CallStore
 from winnow.records import Context, Estimate, Failed, Generate, Generation, Likelihood, Pages, PlacedContexts, Role, Search
-from winnow.reports.browser.cases import is_same_answer
 from winnow.reports.browser.outcomes import OUTCOMES, classify
 from winnow.reports.tracing import Span, Trace, Verdict
-from winnow.sweeps.replay import Call, replay_plan
+from winnow.sweeps.replay import Call, is_same_answer, replay_plan
 from winnow.sweeps.run import LoadedCell
 
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from winnow.errors import InputError
 from winnow.formats.fid_json import read_fid
 from winnow.protocols import PassageSource, Searcher
-from winnow.records import Hit, Question
+from winnow.records import Hit
+from winnow.retrievers.stored import StoredRankings
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,22 +35,10 @@ class Provided:
             row.question.question_id: [Hit(passage.passage_id, score) for passage, score in row.contexts]
             for row in read_fid(Path(self.path))
         }
-        return _ProvidedSearcher(self.path, rankings)
+        return StoredRankings(rankings, self._explain_missing)
 
-
-@dataclass(frozen=True, slots=True)
-class _ProvidedSearcher:
-    """The rankings of the file at `path`, by question id."""
-
-    path: str
-    rankings: dict[str, list[Hit]]
-
-    def search(self, questions: Sequence[Question], depth: int) -> list[list[Hit]]:
-        """Return the first `depth` passages of each question's ranking."""
-        missing_ids = [question.question_id for question in questions if question.question_id not in self.rankings]
-        if missing_ids:
-            raise InputError(
-                f"{self.path} contains no contexts for question {missing_ids[0]!r} and {len(missing_ids) - 1} other "
-                "questions. Use a file that contains all questions, or a retriever that searches an index."
-            )
-        return [self.rankings[question.question_id][:depth] for question in questions]
+    def _explain_missing(self, missing: Sequence[str], num_questions: int) -> str:  # noqa: ARG002 (as StoredRankings calls it)
+        return (
+            f"{self.path} contains no contexts for question {missing[0]!r} and {len(missing) - 1} other questions. Use a file "
+            "that contains all questions, or a retriever that searches an index."
+        )

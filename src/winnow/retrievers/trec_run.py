@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from winnow.errors import InputError
 from winnow.formats.trec import read_trec_run
 from winnow.protocols import PassageSource, Searcher
-from winnow.records import Hit, Question
+from winnow.retrievers.stored import StoredRankings
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,24 +32,14 @@ class TrecRun:
 
     def open(self, folder: Path) -> Searcher:  # noqa: ARG002 (the protocol)
         """Read the rankings of the file."""
-        return _TrecRunSearcher(self.path, read_trec_run(Path(self.path)))
+        rankings = read_trec_run(Path(self.path))
+        known = next(iter(rankings), None)
 
-
-@dataclass(frozen=True, slots=True)
-class _TrecRunSearcher:
-    """The rankings of the run file at `path`, by question id."""
-
-    path: str
-    rankings: dict[str, list[Hit]]
-
-    def search(self, questions: Sequence[Question], depth: int) -> list[list[Hit]]:
-        """Return the first `depth` passages of each question's ranking; raise InputError if a question has none."""
-        missing = [question.question_id for question in questions if question.question_id not in self.rankings]
-        if missing:
-            known = next(iter(self.rankings), None)
-            raise InputError(
-                f"{self.path} has no line for {len(missing)} of {len(questions)} questions, such as {missing[0]!r}; its "
+        def explain_missing(missing: Sequence[str], num_questions: int) -> str:
+            return (
+                f"{self.path} has no line for {len(missing)} of {num_questions} questions, such as {missing[0]!r}; its "
                 f"questions have ids like {known!r}. Use a folder with the runs of all splits, or a data set with the "
                 "questions of the run."
             )
-        return [self.rankings[question.question_id][:depth] for question in questions]
+
+        return StoredRankings(rankings, explain_missing)

@@ -11,7 +11,7 @@ from typing import Generic
 from winnow.errors import LedgerError
 from winnow.keys import compute_request_key
 from winnow.protocols import CallStore
-from winnow.records import Generate, Plan, Request, Result, Role, T
+from winnow.records import Answer, Generate, Plan, Prediction, Request, Result, Role, T
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,12 @@ def replay_plan(plan: Plan[T], identities: Mapping[Role, str], ledger: CallStore
             return Replay(rounds, stop.value)
         rounds.append([_find_call(request, identities, ledger, len(rounds) + 1) for request in requests])
         results = [call.result for call in rounds[-1]]
+
+
+def is_same_answer(answer: Answer, prediction: Prediction) -> bool:
+    """Return whether a replayed answer is the stored one."""
+    stored = (prediction.answer, prediction.unknown, prediction.candidates, prediction.reply)
+    return (answer.text, answer.unknown, answer.candidates, answer.reply) == stored
 
 
 def _find_call(request: Request, identities: Mapping[Role, str], ledger: CallStore, round_number: int) -> Call:

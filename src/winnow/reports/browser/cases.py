@@ -12,7 +12,6 @@ from winnow.errors import LedgerError
 from winnow.metrics.answer import normalise
 from winnow.protocols import CallStore
 from winnow.records import (
-    Answer,
     Context,
     Estimate,
     Failed,
@@ -28,7 +27,7 @@ from winnow.records import (
     Search,
 )
 from winnow.reports.browser.tallies import Tally, build_tally
-from winnow.sweeps.replay import Call, replay_plan
+from winnow.sweeps.replay import Call, is_same_answer, replay_plan
 from winnow.sweeps.run import LoadedCell
 
 _SHORTEST_SHARED = 30
@@ -143,12 +142,6 @@ def build_case(
     rounds = [[_encode_call(call, passages, texts) for call in calls] for calls in replayed.rounds]
     tally = build_tally(cell.strategy, contexts, replayed.rounds)
     return Case(encoded, rounds, tally, prediction.trace, normalised)
-
-
-def is_same_answer(answer: Answer, prediction: Prediction) -> bool:
-    """Return whether a replayed answer is the stored one."""
-    stored = (prediction.answer, prediction.unknown, prediction.candidates, prediction.reply)
-    return (answer.text, answer.unknown, answer.candidates, answer.reply) == stored
 
 
 def _encode_context(context: Context, texts: Texts) -> list[Any]:
