@@ -7,14 +7,15 @@ from omegaconf import DictConfig
 from flows._shards import get_folder, get_shard
 from winnow.ledger.layered import LayeredStore
 from winnow.ledger.retrying import RetryingStore
-from winnow.ledger.stores import open_store
+from winnow.ledger.stores import is_server, open_store
 from winnow.protocols import CallStore
 
 
 def open_ledger(cfg: DictConfig, *, retry_empty: bool = False, dry_run: bool = False) -> CallStore:
     """Open the ledger of the settings, which reads the base ledgers too; use it as a context manager.
 
-    The ledger of a shard is its own, and the one that the settings name is a base of it.
+    The ledger of a shard is its own, and the one that the settings name is a base of it, unless that is a database that all
+    shards can use.
 
     Args:
         cfg: Settings, which name the ledger.
@@ -23,9 +24,10 @@ def open_ledger(cfg: DictConfig, *, retry_empty: bool = False, dry_run: bool = F
 
     """
     address, bases = str(cfg.paths.ledger), [Path(base) for base in cfg.paths.base_ledgers]
-    if shard := get_shard(cfg):
+    shard = get_shard(cfg)
+    if shard is not None and not is_server(address):
         main = Path(address.removeprefix("sqlite:///"))
         address, bases = str(shard.find_ledger(get_folder(cfg))), [*([main] if main.is_file() else []), *bases]
-    store = open_store(address)
+    store: CallStore = open_store(address)
     ledger = LayeredStore(store, bases) if bases else store
     return RetryingStore(ledger, keep=dry_run) if retry_empty else ledger

@@ -122,8 +122,8 @@ SETTINGS: Mapping[str, Any] = {
     "paths.base_ledgers": list[str],
     "shard": str | None,
     "shards.count": _Count,
-    "shards.stage": Literal["sweep", "closed_book"],
-    "shards.runner": Literal["local", "slurm", "submitit_local"],
+    "shards.stage": Literal["index", "retrieve", "score", "closed_book", "train_joint", "sweep"],
+    "shards.runner": Literal["local", "slurm", "submitit_local", "prefect", "merge"],
     "shards.gpus": list[_NonNegative],
     "shards.slurm": dict[str, str | int | float | bool | list[str]],
     **{

@@ -1,7 +1,7 @@
-"""The shard of a sweep: the calls of a part of the questions, without predictions."""
+"""The shard of a stage: the calls of a part of the questions, without the artifacts that these calls are for."""
 
 import collections
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from omegaconf import DictConfig
@@ -9,29 +9,62 @@ from omegaconf import DictConfig
 from flows._cells import resolve_cells
 from flows._engines import describe_usage, iter_outcomes, open_engines
 from flows._ledger import open_ledger
-from flows._shards import compute_digest, divide_limits, finish, hold, is_finished
+from flows._shards import compute_digest, divide_limits, find_unfinished, finish, hold, is_finished
 from flows._summary import Summary
 from winnow.driver import RunStats
 from winnow.sweeps.run import LoadedCell, group_by_engines, iter_jobs, load_cells
 from winnow.sweeps.shards import Shard
 
 
-def make_shard_calls(configs: Sequence[DictConfig], shard: Shard) -> Summary:
+def run_shard(cfg: DictConfig, shard: Shard, stage: str, keys: Sequence[str], make_calls: Callable[[], str]) -> Summary:
+    """Make the calls of a shard, unless it is finished.
+
+    Args:
+        cfg: Settings of the first job.
+        shard: The shard.
+        stage: Name of the stage.
+        keys: Keys of the artifacts for which the calls are made.
+        make_calls: Function that makes the calls, and returns a note on them.
+
+    """
+    digest = compute_digest(keys)
+    title = f"Shard {shard.number} of {shard.count} of {stage}"
+    with hold(cfg, shard, stage):
+        if is_finished(cfg, shard, stage, digest):
+            return Summary(title, note="The shard was finished already; no call was made.")
+        note = make_calls()
+        with open_ledger(cfg):  # a shard without a call has a ledger too
+            finish(cfg, shard, stage, digest)
+    return Summary(title, note=note)
+
+
+def run_sweep_shard(configs: Sequence[DictConfig], shard: Shard) -> Summary:
     """Make the calls of the shard's questions, and write neither predictions nor MLflow runs."""
     configs = divide_limits(configs, shard)
-    cfg = configs[0]
     cells = [
         replace(cell, questions=[question for question in cell.questions if shard.contains(question.question_id)])
         for cell in load_cells(resolve_cells(configs))
     ]
-    digest = compute_digest([cell.spec.key for cell in cells])
-    title = f"Shard {shard.number} of {shard.count}: {sum(len(cell.questions) for cell in cells)} answers"
-    with hold(cfg, shard, "sweep"):
-        if is_finished(cfg, shard, "sweep", digest):
-            return Summary(title, note="The shard was finished already; no call was made.")
-        notes = [_make_calls(cfg, group) for group in group_by_engines(cells)]
-        finish(cfg, shard, "sweep", digest, cells=sorted(cell.spec.folder.name for cell in cells), notes=notes)
-    return Summary(title, note="\n".join(notes))
+
+    def make_calls() -> str:
+        notes = [_make_calls(configs[0], group) for group in group_by_engines(cells)]
+        return "\n".join([f"{sum(len(cell.questions) for cell in cells)} answers.", *notes])
+
+    return run_shard(configs[0], shard, "sweep", [cell.spec.key for cell in cells], make_calls)
+
+
+def describe_missing_shards(cfg: DictConfig, cells: Sequence[LoadedCell]) -> str:
+    """Name the shards whose calls this process makes because they were not run, or return ""."""
+    missing = find_unfinished(cfg, "sweep", compute_digest([cell.spec.key for cell in cells]))
+    if not missing:
+        return ""
+    ids = {question.question_id for cell in cells for question in cell.questions}
+    count = sum(any(shard.contains(question_id) for shard in missing) for question_id in ids)
+    names = ", ".join(f"{shard.number}/{shard.count}" for shard in missing)
+    return (
+        f"These shards were not finished: {names}. The calls of their {count} questions are made here; to run them elsewhere, "
+        f"stop, and run `python -m flows.sweep ... shard={missing[0].number}/{missing[0].count}`, then merge the ledgers."
+    )
 
 
 def _make_calls(cfg: DictConfig, cells: Sequence[LoadedCell]) -> str:

@@ -1,19 +1,20 @@
-"""Shards of a stage: which questions a process answers, where it stores its calls, and whether it is finished."""
+"""Shards of a stage: which questions a process treats, where it stores its calls, and which shards are finished."""
 
 import fcntl
 import json
 import os
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from omegaconf import DictConfig, open_dict
+from omegaconf import DictConfig, OmegaConf, open_dict
 
 from winnow.artifacts.files import write_texts
 from winnow.artifacts.provenance import compute_key
 from winnow.errors import ConfigError
+from winnow.ledger.stores import is_server
 from winnow.sweeps.shards import Shard
 
 _LIMITS = {
@@ -40,7 +41,7 @@ def divide_limits(configs: Sequence[DictConfig], shard: Shard) -> list[DictConfi
     """Return copies of the settings whose budgets and rate limits are divided by the number of shards."""
     divided = [cfg.copy() for cfg in configs]
     for cfg in divided:
-        for engine in (cfg[role].engine for role in _ROLES if cfg.get(role) is not None and "engine" in cfg[role]):
+        for engine in _list_engines(cfg):
             for group, names in _LIMITS.items():
                 for name in names:
                     value = (engine.get(group) or {}).get(name)
@@ -49,6 +50,12 @@ def divide_limits(configs: Sequence[DictConfig], shard: Shard) -> list[DictConfi
                             part = value / shard.count
                             engine[group][name] = max(1, int(part)) if name in _WHOLE else part
     return divided
+
+
+def _list_engines(cfg: DictConfig) -> list[DictConfig]:
+    """Return the settings of the engines of all roles, and those of a training's teacher."""
+    nodes = [cfg.get(role) for role in _ROLES] + [OmegaConf.select(cfg, "joint.teacher.reader")]
+    return [node.engine for node in nodes if node is not None and "engine" in node]
 
 
 @contextmanager
@@ -82,13 +89,33 @@ def compute_digest(keys: Sequence[str]) -> str:
 
 def is_finished(cfg: DictConfig, shard: Shard, stage: str, digest: str) -> bool:
     """Return whether a shard is finished, and its ledger is still there."""
-    return _find_marker(cfg, shard, stage, digest).is_file() and shard.find_ledger(get_folder(cfg)).is_file()
+    has_ledger = is_server(str(cfg.paths.ledger)) or shard.find_ledger(get_folder(cfg)).is_file()
+    return _find_marker(cfg, shard, stage, digest).is_file() and has_ledger
 
 
-def finish(cfg: DictConfig, shard: Shard, stage: str, digest: str, **facts: Any) -> None:
-    """Record that a shard is finished."""
+def finish(cfg: DictConfig, shard: Shard, stage: str, digest: str) -> None:
+    """Record that a shard is finished, and with which words of the command line."""
     marker = _find_marker(cfg, shard, stage, digest)
-    write_texts(marker.parent, {marker.name: json.dumps({"finished": time.time(), **facts}, indent=1) + "\n"})
+    words = [word for word in sys.argv[1:] if not word.startswith("shard=")]
+    write_texts(marker.parent, {marker.name: json.dumps({"finished": time.time(), "words": words}, indent=1) + "\n"})
+
+
+def find_unfinished(cfg: DictConfig, stage: str, digest: str) -> list[Shard]:
+    """Return the shards that are missing although others of the same settings are finished."""
+    names = [file.stem.removeprefix(f"{stage}-{digest}-") for file in get_folder(cfg).glob(f"{stage}-{digest}-*-of-*.json")]
+    shards = [Shard.parse(name.replace("-of-", "/")) for name in names]
+    counts = {shard.count for shard in shards}
+    complete = any(sum(shard.count == count for shard in shards) == count for count in counts)
+    if complete or not shards:
+        return []
+    count = max(counts, key=lambda count: sum(shard.count == count for shard in shards))
+    return [shard for number in range(1, count + 1) if (shard := Shard(number, count)) not in shards]
+
+
+def describe_other_settings(cfg: DictConfig, shard: Shard, stage: str) -> str | None:
+    """Return the words with which a shard was run last, with whatever settings, or None if it was not."""
+    markers = sorted(get_folder(cfg).glob(f"{stage}-*-{shard.name}.json"), key=lambda file: file.stat().st_mtime)
+    return " ".join(json.loads(markers[-1].read_text()).get("words", [])) if markers else None
 
 
 def _find_marker(cfg: DictConfig, shard: Shard, stage: str, digest: str) -> Path:

@@ -18,7 +18,6 @@ from winnow.artifacts.provenance import MANIFEST, check_content, read_content_di
 from winnow.assets import RECORD_NAME, is_unchanged_asset
 from winnow.errors import ArtifactError, ConfigError
 from winnow.ledger import tools
-from winnow.ledger.sqlite import SqliteStore
 from winnow.ledger.stores import open_store
 
 TRACKED = Path("tracked")
@@ -129,10 +128,7 @@ def _find_tracked_artifacts() -> Sequence[Path]:
 
 def _import_calls(url: str, file: Path) -> int:
     """Add the calls of an exported file that the ledger lacks, and return the number of added calls."""
-    store = open_store(url)
-    if not isinstance(store, SqliteStore):
-        raise ConfigError(f"paths.ledger={url!r} cannot import the calls in {file}. Use a ledger in an SQLite file.")
-    with store as ledger:
+    with open_store(url) as ledger:
         return tools.import_calls(ledger, file)
 
 

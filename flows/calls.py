@@ -20,6 +20,7 @@ from flows._summary import Summary, progress
 from flows._tracked import CALLS
 from winnow.artifacts.provenance import read_content_digest
 from winnow.errors import ConfigError, LedgerError
+from winnow.ledger.postgres import PostgresStore
 from winnow.ledger.sqlite import SqliteStore
 from winnow.ledger.tools import export_calls
 from winnow.metrics.base import JudgedMetric, collect_inputs
@@ -40,8 +41,11 @@ def calls(configs: Sequence[DictConfig]) -> Summary:
         row = {"calls": artifact.folder, "number": "exported already"}
         return Summary("Calls", [row], artifacts=[artifact.folder])
     with open_ledger(cfg) as ledger:
-        if not isinstance(ledger, SqliteStore):
-            raise ConfigError(f"paths.ledger={cfg.paths.ledger!r}: only the calls of a ledger in SQLite can be exported.")
+        if not isinstance(ledger, SqliteStore | PostgresStore):
+            raise ConfigError(
+                f"paths.base_ledgers={list(cfg.paths.base_ledgers)}: calls are exported from one ledger. Merge these into it "
+                "(`winnow ledger merge`), and remove the setting."
+            )
         keys, num_incomplete = collect_keys(cfg, specs, ledger)
         if num_incomplete:
             return Summary(

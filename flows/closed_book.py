@@ -16,7 +16,8 @@ from flows._cells import resolve_closed_book_artifact
 from flows._elsewhere import print_equivalent
 from flows._engines import build_dry_run_rows, collect_results, resolve_engine_spec
 from flows._entry import make_main
-from flows._shards import compute_digest, divide_limits, finish, get_shard, hold, is_finished
+from flows._shard_calls import run_shard
+from flows._shards import divide_limits, get_shard
 from flows._summary import Summary
 from flows._track import track
 from winnow.artifacts import contracts, parquet
@@ -51,17 +52,14 @@ def closed_book(configs: Sequence[DictConfig]) -> Summary:
 def _run_shard(configs: Sequence[DictConfig], shard: Shard) -> Summary:
     """Make the calls of the shard's questions for every reader, and write no answers."""
     projects = [Project(cfg) for cfg in configs]
-    artifacts = [resolve_closed_book_artifact(project) for project in projects]
-    digest = compute_digest([artifact.key for artifact in artifacts])
-    title = f"Closed-book shard {shard.number} of {shard.count}"
-    with hold(configs[0], shard, "closed_book"):
-        if is_finished(configs[0], shard, "closed_book", digest):
-            return Summary(title, note="The shard was finished already; no call was made.")
-        for project in projects:
-            questions = [question for question in _read_questions(project) if shard.contains(question.question_id)]
+
+    def make_calls() -> str:
+        asked = [[q for q in _read_questions(project) if shard.contains(q.question_id)] for project in projects]
+        for project, questions in zip(projects, asked, strict=True):
             _ask(project, questions)
-        finish(configs[0], shard, "closed_book", digest)
-    return Summary(title)
+        return f"{sum(map(len, asked))} questions were asked."
+
+    return run_shard(configs[0], shard, "closed_book", [resolve_closed_book_artifact(p).key for p in projects], make_calls)
 
 
 def _write_answers(project: Project, artifact: Artifact) -> None:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from prefect import flow
+from prefect.runtime import flow_run
 
 from winnow.errors import ConfigError, WinnowError, suggest_name
 
@@ -20,7 +21,14 @@ class StageFailedError(WinnowError):
     """Raised when a stage ends with an error, so that its flow run fails."""
 
 
-@flow(name="winnow", flow_run_name="{stage}", log_prints=True)
+def _name_run() -> str:
+    """Return the name of the current flow run: its stage and, if it has one, its shard."""
+    parameters = flow_run.parameters
+    shards = [word for word in parameters["settings"] if word.startswith("shard=")]
+    return " ".join([parameters["stage"], *shards])
+
+
+@flow(name="winnow", flow_run_name=_name_run, log_prints=True)
 def run(stage: str = "pipeline", settings: Sequence[str] = ("experiment=quick_start",)) -> None:
     """Run a stage as a child of this flow run.
 

@@ -5,6 +5,7 @@ python -m flows.index retriever=dense retriever.engine.index_factory=HNSW32
 """
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from omegaconf import DictConfig
@@ -12,12 +13,17 @@ from omegaconf import DictConfig
 from flows._build import build
 from flows._entry import make_main
 from flows._searched import list_projects, list_retrievers
+from flows._shards import get_shard, hold
 from flows._summary import Summary, progress
 from winnow.artifacts.tables import read_passages
+from winnow.protocols import BlockRetriever
+from winnow.sweeps.shards import Shard
 
 
 def index(configs: Sequence[DictConfig]) -> Summary:
     """Build the missing indexes of each job."""
+    if shard := get_shard(configs[0]):
+        return _run_shard(configs, shard)
     rows: dict[Path, dict[str, object]] = {}  # by folder, because both retrievers may be the same
     for project in [project for cfg in configs for project in list_projects(cfg)]:
         passages = project.corpus.require() / "passages.parquet"
@@ -34,6 +40,27 @@ def index(configs: Sequence[DictConfig]) -> Summary:
             status = "built" if is_new else "finished already"
             rows[artifact.folder] = {"index": artifact.folder, "MB": f"{num_bytes / 2**20:.1f}", "": status}
     return Summary("Index", list(rows.values()), artifacts=list(rows))
+
+
+def _run_shard(configs: Sequence[DictConfig], shard: Shard) -> Summary:
+    """Prepare the shard's blocks of the corpus for the indexes that are built from blocks."""
+    rows: dict[Path, dict[str, object]] = {}
+    with hold(configs[0], shard, "index"):
+        for project in [project for cfg in configs for project in list_projects(cfg)]:
+            passages = project.corpus.require() / "passages.parquet"
+            for node in list_retrievers(project):
+                artifact, retriever = project.resolve_index(node), build(node)
+                if artifact.folder in rows:
+                    continue
+                if artifact.is_finished or not isinstance(retriever, BlockRetriever):
+                    status = "finished already" if artifact.is_finished else "left to one process, which builds it whole"
+                else:
+                    with progress(f"encoding blocks of {artifact.folder.name}", None):
+                        source = partial(read_passages, passages)
+                        files = retriever.build_blocks(source, artifact.folder, shard.contains_block)
+                    status = f"{len(files)} blocks are there"
+                rows[artifact.folder] = {"index": artifact.folder, "": status}
+    return Summary(f"Shard {shard.number} of {shard.count} of index", list(rows.values()))
 
 
 main = make_main(index)

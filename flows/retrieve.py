@@ -16,26 +16,27 @@ from omegaconf import DictConfig
 from flows._artifacts import Artifact, Project
 from flows._build import build
 from flows._entry import make_main
+from flows._hits import iter_hits, list_parts, read_found_questions, write_parts
 from flows._searched import list_retrievers
+from flows._shards import get_shard, hold
 from flows._summary import Summary, progress
 from flows._track import track
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.rankings import Rankings, read_rankings
-from winnow.artifacts.tables import build_hit_rows, build_passage_rows, build_retrieval_rows, read_passages, read_questions
-from winnow.errors import ArtifactError
+from winnow.artifacts.tables import build_passage_rows, build_retrieval_rows, read_passages, read_questions
 from winnow.metrics.intervals import Interval, build_undefined_interval, compute_mean_interval
 from winnow.metrics.retrieval import RANK_MEASURES, compute_ranking_measures, top_k_accuracy
-from winnow.protocols import Searcher
 from winnow.records import Question
+from winnow.sweeps.shards import Shard
 
-QUESTIONS_PER_SHARD = 500
-"""Number of questions that are written at once; an interrupted run continues after the last complete shard."""
 DEPTHS = (1, 5, 10, 20, 50, 100)
 """Numbers of passages at which the summary shows top-k accuracy and recall."""
 
 
 def retrieve(configs: Sequence[DictConfig]) -> Summary:
     """Retrieve for each job with its retriever and those of labels and trainings, and evaluate the rankings."""
+    if shard := get_shard(configs[0]):
+        return _run_shard(configs, shard)
     rows, notes, folders = [], [], []
     for cfg in configs:
         project = Project(cfg)
@@ -60,42 +61,45 @@ def _format_intervals(row: dict[str, Any]) -> dict[str, Any]:
     return {name: value.format_percent() if isinstance(value, Interval) else value for name, value in row.items()}
 
 
+def _run_shard(configs: Sequence[DictConfig], shard: Shard) -> Summary:
+    """Retrieve for the shard's questions, and write their hits beside those of the other shards."""
+    rows: dict[Path, dict[str, Any]] = {}
+    with hold(configs[0], shard, "retrieve"):
+        for project in map(Project, configs):
+            questions = [q for q in read_questions(project.questions_file) if shard.contains(q.question_id)]
+            for retriever in list_retrievers(project):
+                artifact = project.resolve_retrieval(retriever)
+                if artifact.folder not in rows:
+                    if not artifact.is_finished:
+                        _retrieve(project, retriever, artifact, questions, shard.name)
+                    rows[artifact.folder] = {"retrieval": artifact.folder, "questions": len(questions)}
+    return Summary(f"Shard {shard.number} of {shard.count} of retrieve", list(rows.values()))
+
+
+def _retrieve(
+    project: Project, retriever: DictConfig, artifact: Artifact, questions: Sequence[Question], name: str
+) -> list[Path]:
+    """Retrieve for the questions that are in no part yet, and return all parts."""
+    folder = artifact.folder / "shards"
+    found = read_found_questions(list_parts(folder))
+    missing = [question for question in questions if question.question_id not in found]
+    if missing:
+        searcher = build(retriever).open(project.resolve_index(retriever).require())
+        with progress("retrieving", len(questions)) as advance:
+            advance(len(questions) - len(missing))
+            for count in write_parts(folder, name, searcher, missing, project.cfg.depth):
+                advance(count)
+    return list_parts(folder)
+
+
 def _write_rankings(project: Project, retriever: DictConfig, artifact: Artifact, questions: Sequence[Question]) -> None:
-    """Retrieve in shards, and write the rankings and the texts of their passages."""
-    shards = artifact.folder / "shards"
-    depth = project.cfg.depth
-    searcher = build(retriever).open(project.resolve_index(retriever).require())
-    with progress("retrieving", len(questions)) as advance:
-        parts = []
-        for number, batch in enumerate(parquet.batched(questions, QUESTIONS_PER_SHARD)):
-            parts.append(_write_shard(shards / f"{number:05d}.parquet", searcher, batch, depth))
-            advance(len(batch))
+    """Retrieve for the questions that no shard has retrieved for, and write the rankings and the texts of their passages."""
+    parts = _retrieve(project, retriever, artifact, questions, "rest")
     texts = _write_texts(project, artifact.folder, parts, questions)
-    hits = (row for part in parts for row in parquet.stream(part, contracts.HITS))
-    rows = build_retrieval_rows(questions, hits, texts)
+    rows = build_retrieval_rows(questions, iter_hits(parts, questions), texts)
     count = parquet.write(artifact.folder / "contexts.parquet", contracts.RETRIEVAL, rows)
-    shutil.rmtree(shards)
+    shutil.rmtree(artifact.folder / "shards")
     artifact.finish(count)
-
-
-def _write_shard(path: Path, searcher: Searcher, batch: Sequence[Question], depth: int) -> Path:
-    """Retrieve for one batch of questions, unless an interrupted run has already written its shard.
-
-    Raises:
-        ArtifactError: If no passage is retrieved for a question.
-
-    """
-    if path.is_file():
-        return path
-    rankings = searcher.search(batch, depth)
-    empty = next((question for question, hits in zip(batch, rankings, strict=True) if not hits), None)
-    if empty is not None:
-        raise ArtifactError(
-            f"No passage was retrieved for question {empty.question_id!r} ({empty.text!r}): the corpus contains none of its "
-            "words. Remove the question from the data set, or use retriever=dense or retriever=hybrid."
-        )
-    parquet.write(path, contracts.HITS, build_hit_rows(batch, rankings))
-    return path
 
 
 def _write_texts(project: Project, folder: Path, parts: Sequence[Path], questions: Sequence[Question]) -> dict[str, str]:

@@ -19,6 +19,8 @@ from flows._elsewhere import print_equivalent
 from flows._engines import compute_estimator_identity, iter_outcomes, open_estimator
 from flows._entry import make_main
 from flows._ledger import open_ledger
+from flows._shard_calls import run_shard
+from flows._shards import get_shard
 from flows._summary import Summary
 from flows._track import track
 from winnow.artifacts import contracts, parquet
@@ -33,6 +35,7 @@ from winnow.metrics.retrieval import top_k_accuracy
 from winnow.protocols import build_engine_map
 from winnow.records import Context, Question
 from winnow.strategies.relevance import estimate_relevance
+from winnow.sweeps.shards import Shard
 
 KS = (1, 5, 10, 20)
 """Values of k at which the rankings are compared."""
@@ -40,14 +43,14 @@ KS = (1, 5, 10, 20)
 
 def score(configs: Sequence[DictConfig]) -> Summary:
     """Score the contexts of each job, and compare the ranking of the estimator with that of the retriever."""
+    if shard := get_shard(configs[0]):
+        return _run_shard(configs, shard)
     rows: list[dict[str, Any]] = []
     folders, note = [], ""
     for cfg in configs:
         project = Project(cfg)
         artifact, retrieval = _models.resolve_relevance(project), project.rankings.require()
-        questions: list[Question] = []
-        for split in cfg.score.splits:
-            questions += read_questions(project.questions_file, [split])[: cfg.score.limit]
+        questions = _read_questions(project)
         is_new = not artifact.is_finished
         print_equivalent(artifact)
         num_truncated = _write_scores(project, artifact, questions) if is_new else 0
@@ -66,16 +69,51 @@ def score(configs: Sequence[DictConfig]) -> Summary:
     return Summary(title, rows, note, folders)
 
 
+def _run_shard(configs: Sequence[DictConfig], shard: Shard) -> Summary:
+    """Estimate the contexts of the shard's questions for every job, and write no scores."""
+    projects = [Project(cfg) for cfg in configs]
+
+    def make_calls() -> str:
+        scored = [[q for q in _read_questions(project) if shard.contains(q.question_id)] for project in projects]
+        for project, questions in zip(projects, scored, strict=True):
+            _estimate(project, questions, _read_contexts(project, questions))
+        return f"The contexts of {sum(map(len, scored))} questions were scored."
+
+    return run_shard(configs[0], shard, "score", [_models.resolve_relevance(p).key for p in projects], make_calls)
+
+
+def _read_questions(project: Project) -> list[Question]:
+    settings = project.cfg.score
+    return [
+        question for split in settings.splits for question in read_questions(project.questions_file, [split])[: settings.limit]
+    ]
+
+
+def _read_contexts(project: Project, questions: Sequence[Question]) -> dict[str, list[Context]]:
+    """Return the contexts to score, by question id."""
+    rankings = read_rankings(project.rankings.require(), questions)
+    depth = project.cfg.score.depth
+    return {q.question_id: _select_top(build_ranked_contexts(rankings, q), depth) for q in questions}
+
+
 def _format_intervals(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value.format_percent() if isinstance(value, Interval) else value for name, value in row.items()}
 
 
 def _write_scores(project: Project, artifact: Artifact, questions: Sequence[Question]) -> int:
     """Score the contexts that are not in the ledger, and return the number of truncated texts."""
+    contexts = _read_contexts(project, questions)
+    log_odds, num_truncated = _estimate(project, questions, contexts)
+    rows = (row for q in questions for row in build_relevance_rows(q, contexts[q.question_id], log_odds[q.question_id]))
+    artifact.finish(parquet.write(artifact.folder / "relevance.parquet", contracts.RELEVANCE, rows))
+    return num_truncated
+
+
+def _estimate(
+    project: Project, questions: Sequence[Question], contexts: Mapping[str, Sequence[Context]]
+) -> tuple[dict[Any, tuple[float, ...]], int]:
+    """Return the log-odds of the contexts by question id, and the number of truncated texts."""
     engine = EstimatorEngine(open_estimator(project), compute_estimator_identity(project))
-    rankings = read_rankings(project.rankings.require(), questions)
-    depth = project.cfg.score.depth
-    contexts = {q.question_id: _select_top(build_ranked_contexts(rankings, q), depth) for q in questions}
 
     def iter_jobs() -> Iterator[Job[tuple[float, ...]]]:
         return (Job(q.question_id, estimate_relevance(q, contexts[q.question_id])) for q in questions)
@@ -84,10 +122,7 @@ def _write_scores(project: Project, artifact: Artifact, questions: Sequence[Ques
         outcomes = iter_outcomes(
             lambda: build_engine_map(engine), ledger, iter_jobs, len(questions), "scoring questions' contexts"
         )
-        log_odds = {outcome.tag: outcome.result for outcome in outcomes}
-    rows = (row for q in questions for row in build_relevance_rows(q, contexts[q.question_id], log_odds[q.question_id]))
-    artifact.finish(parquet.write(artifact.folder / "relevance.parquet", contracts.RELEVANCE, rows))
-    return engine.estimator.truncated
+        return {outcome.tag: outcome.result for outcome in outcomes}, engine.estimator.truncated
 
 
 def _select_top(contexts: Sequence[Context], depth: int | None) -> list[Context]:

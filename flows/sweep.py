@@ -19,7 +19,7 @@ from flows._engines import build_dry_run_rows, describe_usage, iter_outcomes, op
 from flows._entry import make_main
 from flows._ledger import open_ledger
 from flows._metrics import build_cell_rows, compute_metrics_digest, read_results
-from flows._shard_calls import make_shard_calls
+from flows._shard_calls import describe_missing_shards, run_sweep_shard
 from flows._shards import get_shard
 from flows._summary import Summary
 from flows._track import log_cell, open_trackers, save_view
@@ -38,7 +38,7 @@ _ALL_FINISHED_NOTE = "Every cell was finished already; no call was made."
 def sweep(configs: Sequence[DictConfig]) -> Summary:
     """Run the unfinished cells of all jobs, with one driver per set of engines, and log every cell to MLflow."""
     if shard := get_shard(configs[0]):
-        return make_shard_calls(configs, shard)
+        return run_sweep_shard(configs, shard)
     specs = resolve_cells(configs)
     cells = load_cells(specs)
     groups = list(group_by_engines(cells))
@@ -54,6 +54,8 @@ def sweep(configs: Sequence[DictConfig]) -> Summary:
         ]
         return Summary("Dry run: no call was made", rows, "\n".join(notes))
     print_equivalent_cell(configs)
+    if any(unfinished) and (warning := describe_missing_shards(configs[0], cells)):
+        print(warning)
     notes = [_run_cells(configs[0], group) for group in unfinished if group]
     results = read_results(configs[0], specs)
     _log_to_mlflow(configs[0], cells, results)

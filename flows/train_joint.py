@@ -24,6 +24,8 @@ from flows._elsewhere import print_equivalent
 from flows._engines import collect_results, resolve_reader_spec
 from flows._entry import make_main
 from flows._prompts import open_prompt
+from flows._shard_calls import run_shard
+from flows._shards import divide_limits, get_shard
 from flows._summary import Summary, progress
 from flows._track import discard_metrics, track
 from winnow.artifacts.files import remove_leftovers
@@ -31,11 +33,15 @@ from winnow.artifacts.rankings import read_rankings
 from winnow.artifacts.tables import read_questions
 from winnow.contexts.build import build_ranked_contexts
 from winnow.driver import Job
+from winnow.errors import ConfigError
 from winnow.strategies.teaching import Teacher
+from winnow.sweeps.shards import Shard
 
 
 def train_joint(configs: Sequence[DictConfig]) -> Summary:
     """Train the models of each job, and show the best epoch's metrics on the development questions."""
+    if shard := get_shard(configs[0]):
+        return _run_shard(divide_limits(configs, shard), shard)
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
     folders = []
@@ -54,17 +60,38 @@ def train_joint(configs: Sequence[DictConfig]) -> Summary:
     return Summary("Joint training, development questions of the best epoch", rows, "\n".join(notes), folders)
 
 
+def _run_shard(configs: Sequence[DictConfig], shard: Shard) -> Summary:
+    """Make the teacher's calls for the shard's questions, and train nothing.
+
+    Raises:
+        ConfigError: If the training has no teacher.
+
+    """
+    if any(cfg.joint.teacher is None for cfg in configs):
+        raise ConfigError(
+            f"shard={shard.number}/{shard.count}: joint={configs[0].joint.name} has no teacher whose calls shards could make. "
+            "Remove `shard`; torchrun trains on several GPUs."
+        )
+    projects = [Project(cfg) for cfg in configs]
+
+    def make_calls() -> str:
+        count = 0
+        for project in projects:
+            groups = [[group for group in part if shard.contains(group.question.question_id)] for part in _load_data(project)]
+            _add_teacher_outputs(project, *groups)
+            count += sum(map(len, groups))
+        return f"The teacher was asked about {count} questions."
+
+    keys = [_models.resolve_joint_models(project).key for project in projects]
+    return run_shard(configs[0], shard, "train_joint", keys, make_calls)
+
+
 def _train(project: Project, artifact: Artifact) -> None:
     """Train the models of a joint training and log its metrics. Under torchrun only the first process logs."""
     from winnow.training.loop import count_optimizer_steps, fit
 
     cfg = project.cfg
-    data = cfg.joint.data
-    train = _load_groups(project, data.split, data.questions, data.contexts)
-    dev = _load_groups(project, data.dev, data.dev_questions, data.dev_contexts)
-    if "pairs" in data:
-        pairs = build(data.pairs)
-        train, dev = pairs.select(train), pairs.select(dev)
+    train, dev = _load_data(project)
     if cfg.joint.teacher is not None:
         train, dev = _add_teacher_outputs(project, train, dev)
     settings = build(cfg.joint.settings)
@@ -98,6 +125,17 @@ def _build_models(cfg: DictConfig) -> dict[str, Any]:
     if "generator" in cfg.joint.trainable:
         models["generator"] = build(cfg.joint.generator, dtype="float32", device=device)
     return models
+
+
+def _load_data(project: Project) -> tuple[list[Any], list[Any]]:
+    """Load the groups of training and of development questions."""
+    data = project.cfg.joint.data
+    train = _load_groups(project, data.split, data.questions, data.contexts)
+    dev = _load_groups(project, data.dev, data.dev_questions, data.dev_contexts)
+    if "pairs" not in data:
+        return train, dev
+    pairs = build(data.pairs)
+    return pairs.select(train), pairs.select(dev)
 
 
 def _load_groups(project: Project, split: str, max_questions: int | None, max_contexts: int | None) -> list[Any]:

@@ -13,7 +13,12 @@ from pathlib import Path
 
 from winnow.errors import LedgerError, WinnowError
 from winnow.ledger import tools
+from winnow.ledger.postgres import PostgresStore
 from winnow.ledger.sqlite import SqliteStore
+from winnow.ledger.stores import is_server, open_store
+
+_FOR_DATABASES = ("export", "import", "merge")
+"""Commands that take the URL of a database too."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -51,11 +56,12 @@ def _build_parser() -> argparse.ArgumentParser:
         ("repair", "set damaged calls aside, so that they are made again"),
     ):
         command = commands.add_parser(name, help=description, description=description)
-        command.add_argument("ledger", type=Path, help="the ledger file, for example data/ledger.sqlite")
-        if name in ("export", "import", "merge"):
-            command.add_argument(
-                "file", type=Path, help="the exported file (compressed if it ends with .gz) or, for merge, the other ledger"
-            )
+        address = ", or postgresql://USER@HOST/DATABASE" if name in _FOR_DATABASES else ""
+        command.add_argument("ledger", help=f"the ledger, for example data/ledger.sqlite{address}")
+        if name in ("export", "import"):
+            command.add_argument("file", type=Path, help="the exported file, compressed if it ends with .gz")
+        if name == "merge":
+            command.add_argument("other", help=f"the other ledger, a file{address}")
         if name == "prune":
             command.add_argument("--engine", help="delete only calls of this engine, named as `size` prints it")
             command.add_argument("--before", type=_day, help="delete only calls from before this day, such as 2026-01-31")
@@ -86,11 +92,15 @@ def _day(text: str) -> float:
 
 def _run_command(options: argparse.Namespace) -> str:
     """Run the command that was chosen and return its output."""
-    if options.command != "import" and not options.ledger.is_file():
-        raise LedgerError(f"There is no ledger at {options.ledger}. The sweeps of a project write to data/ledger.sqlite.")
+    if options.command in _FOR_DATABASES and is_server(options.ledger):
+        with open_store(options.ledger) as database:
+            return _copy_calls(options, database)
+    path = Path(options.ledger)
+    if options.command != "import" and not path.is_file():
+        raise LedgerError(f"There is no ledger at {path}. The sweeps of a project write to data/ledger.sqlite.")
     if options.command == "repair":
-        return f"{tools.repair_ledger(options.ledger)} damaged calls set aside"
-    with SqliteStore(options.ledger) as ledger:
+        return f"{tools.repair_ledger(path)} damaged calls set aside"
+    with SqliteStore(path) as ledger:
         match options.command:
             case "size":
                 lines = [
@@ -103,14 +113,19 @@ def _run_command(options: argparse.Namespace) -> str:
                 conditions = {name: getattr(options, name) for name in ("before", "failed", "empty")}
                 engines = [options.engine] if options.engine is not None else []
                 return f"{tools.prune_calls(ledger, engines=engines, **conditions)} calls deleted"
-            case "export":
-                return f"{tools.export_calls(ledger, options.file)} calls written to {options.file}"
-            case "import":
-                return f"{tools.import_calls(ledger, options.file)} calls added"
-            case "merge":
-                return f"{tools.merge_ledger(ledger, options.file)} calls added"
-            case _:
+            case "check":
                 return _check_ledger(ledger)
+            case _:
+                return _copy_calls(options, ledger)
+
+
+def _copy_calls(options: argparse.Namespace, ledger: SqliteStore | PostgresStore) -> str:
+    """Run a command that copies calls from or to a ledger, and return its output."""
+    if options.command == "export":
+        return f"{tools.export_calls(ledger, options.file)} calls written to {options.file}"
+    if options.command == "import":
+        return f"{tools.import_calls(ledger, options.file)} calls added"
+    return f"{tools.merge_ledger(ledger, options.other)} calls added"
 
 
 def _check_ledger(ledger: SqliteStore) -> str:

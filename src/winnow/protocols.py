@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from winnow.records import Answer, Context, Estimate, Hit, Passage, Plan, Question, Request, Result, Role, Search, TooLong
 
@@ -49,6 +49,15 @@ class Retriever(Protocol):
 
     def open(self, folder: Path) -> Searcher:
         """Open a finished index with memory mapping."""
+        ...
+
+
+@runtime_checkable
+class BlockRetriever(Retriever, Protocol):
+    """A retriever whose index is built from blocks of the corpus, which several processes can prepare."""
+
+    def build_blocks(self, passages: PassageSource, folder: Path, select: Callable[[int], bool]) -> "Sequence[Path]":
+        """Prepare the selected blocks of the corpus, counted from 0, for `build`, which prepares those that are missing."""
         ...
 
 

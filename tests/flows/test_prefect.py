@@ -1,6 +1,12 @@
 """Prefect as its users know it: the commands of docs/prefect.md on a real server with a real worker, and retried blocks."""
 
+import os
+import shlex
+import signal
+import threading
+import time
 from collections.abc import Container, Hashable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +16,7 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from prefect.testing.utilities import prefect_test_harness
 
 from flows import _prefect
+from winnow.artifacts.tables import read_predictions
 from winnow.errors import ConfigError, ServerUnavailableError
 from winnow.readers.child_processes import find_free_port
 from winnow.records import Outcome
@@ -47,6 +54,58 @@ def test_the_commands_of_the_page(world: Path, template: Path, tmp_path: Path) -
         assert any("StageFailedError" in str(row["state"]) and "k=-1" in str(row["state"]) for row in runs)
         assert {row["name"] for row in runs} >= {"sweep", "report", "sweep quick_start", "report quick_start"}
     assert len(list((folder / "data/predictions").iterdir())) == len(names) + 3
+
+
+def test_shards_on_two_workers(world: Path, template: Path, tmp_path: Path) -> None:
+    """Shards are flow runs below the sweep's, on two workers; a killed one is started again alone; the result is the same."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    copy_project(folder)
+    settings = ["grid={strategy:[post_fusion],k:[1,2]}", "+reader.engine.deterministic=true", "sweep.closed_book_filter=false"]
+    words = shlex.join([*overrides(world), *settings])
+    run_script(f"cp -r {template}/data . && cp -r data alone", folder)
+    run_script(f"python -m flows.sweep {words} paths.data=alone paths.ledger=alone/ledger.sqlite", folder)
+    port = str(find_free_port())
+    server, _, deploy, worker, _ = (block.replace("4200", port) for block in read_blocks("prefect.md"))
+    api, env = f"http://127.0.0.1:{port}/api", {"PREFECT_HOME": str(tmp_path / "prefect")}
+    sweep = f"export PREFECT_API_URL={api}; python -m flows.shards {words} shards.count=3 shards.runner=prefect"
+    with run_in_background(server, folder, tmp_path / "server.log", **env):
+        wait_for(f"{api}/health")
+        assert "has no deployment winnow/shard" in run_script(sweep, folder, check=False, **env)
+        run_script(deploy, folder, **env)
+        killer = threading.Thread(target=_kill_holder, args=(folder / "data/shards/sweep-2-of-3.lock",))
+        killer.start()
+        with (
+            run_in_background(worker, folder, tmp_path / "worker_1.log", **env),
+            run_in_background(worker, folder, tmp_path / "worker_2.log", **env),
+        ):
+            output = run_script(sweep, folder, **env)
+        killer.join()
+        runs = [row for row in read_all(api, "flow_runs") if str(row["name"]).startswith("sweep shard=")]
+        tasks = {row["id"]: row["flow_run_id"] for row in read_all(api, "task_runs")}
+    states = sorted((str(row["name"]), str(row["state_type"])) for row in runs)
+    completed = [(f"sweep shard={number}/3", "COMPLETED") for number in (1, 2, 3)]
+    assert states == sorted([*completed, ("sweep shard=2/3", "CRASHED")])
+    assert len({tasks[row["parent_task_run_id"]] for row in runs}) == 1
+    assert "3 shards," in output
+    assert "100 % cost nothing" in output
+    for alone in sorted((folder / "alone/predictions").glob("*/predictions.parquet")):
+        ours = folder / "data" / alone.relative_to(folder / "alone")
+        assert [replace(one, usage=()) for one in read_predictions(ours)] == [
+            replace(one, usage=()) for one in read_predictions(alone)
+        ]
+
+
+def _kill_holder(lock: Path) -> None:
+    """Kill the process that holds a lock, as soon as there is one."""
+    deadline = time.monotonic() + 240
+    while time.monotonic() < deadline:
+        inode = f":{lock.stat().st_ino} " if lock.exists() else None
+        for line in Path("/proc/locks").read_text().splitlines() if inode else ():
+            if inode in line and "FLOCK" in line:
+                os.kill(int(line.split()[4]), signal.SIGKILL)
+                return
+        time.sleep(0.02)
 
 
 def test_a_failed_block_is_retried_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """Shards give what one process gives: the same calls, once each, and the same predictions."""
 
+import re
 import shutil
 import signal
 import subprocess
@@ -10,11 +11,13 @@ from pathlib import Path
 
 import pytest
 from conftest import Run, environment, overrides
+from test_joint import FROZEN
 
 from flows._artifacts import Project
 from flows._conf import compose
 from flows._engines import resolve_engine_spec
 from flows._shards import divide_limits
+from winnow.artifacts import contracts, parquet
 from winnow.artifacts.tables import read_predictions
 from winnow.ledger.sqlite import SqliteStore
 from winnow.sweeps.shards import Shard
@@ -69,6 +72,60 @@ def test_shards_make_the_calls_of_one_process(prepared: Run, tmp_path: Path) -> 
     parts = [_count_calls(tmp_path / f"data/shards/ledger-{number}-of-3.sqlite") for number in (1, 2, 3)]
     assert sum(parts) == calls
     assert "3 shards, 0 calls merged" in prepared("shards", *WORDS, "shards.count=3", "shards.runner=submitit_local").stdout
+
+
+@pytest.mark.slow
+def test_shards_of_what_comes_before_the_sweep(prepared: Run, world: Path, tmp_path: Path) -> None:
+    """Index, retrieval, the teacher's calls and scores: in shards, by hand or together, as from one process."""
+    dense = [
+        "retriever=dense_on_disk",
+        "retriever.engine.lists=2",
+        "retriever.engine.codes=SQ8",
+        "+retriever.engine.block_size=8",
+    ]
+    one = prepared("index", *dense, "shard=1/2").stdout
+    assert "3 blocks are there" in one
+    (vectors,) = (tmp_path / "data/index").glob("denseondisk-*/vectors")
+    assert sorted(file.name for file in vectors.glob("*.npy")) == ["00000.npy", "00002.npy", "00004.npy"]
+    assert "2 shards." in prepared("shards", *dense, "shards.stage=index").stdout
+
+    assert "questions" in prepared("retrieve", *dense, "shard=3/3").stdout
+    prepared("shards", *dense, "shards.stage=retrieve", "shards.count=3")
+    (artifact,) = (tmp_path / "data/retrieval").glob("towns-dense*")
+    rows = parquet.read(artifact / "contexts.parquet", contracts.RETRIEVAL).to_pylist()
+    shutil.rmtree(artifact)
+    prepared("retrieve", *dense)
+    assert parquet.read(artifact / "contexts.parquet", contracts.RETRIEVAL).to_pylist() == rows
+    assert not (artifact / "shards").exists()
+
+    frozen = [*FROZEN, f"joint.teacher.reader.base={world}/lm"]
+    assert "asked about" in prepared("train_joint", *frozen, "shard=2/2").stdout
+    assert not (tmp_path / "models/joint").exists()
+    output = prepared("shards", *frozen, "shards.stage=train_joint").stdout
+    assert "2 shards," in output
+    assert "0 calls merged" not in output
+    refused = prepared("train_joint", "joint=crag_evaluator", "shard=1/2", check=False).stderr
+    assert "joint=crag_evaluator has no teacher" in refused
+    output = prepared("shards", *frozen, "shards.stage=score").stdout
+    assert "2 shards," in output
+    assert "0 calls merged" not in output
+
+
+@pytest.mark.slow
+def test_shards_that_were_run_by_hand(prepared: Run) -> None:
+    """A missing one is named, as is one with other settings; a run that does not wait for it says what it does."""
+    prepared("sweep", *WORDS, "shard=1/2")
+    other = ("grid={strategy:[post_fusion],k:[1]}", *WORDS[1:])
+    prepared("sweep", *other, "shard=2/2")
+    refused = prepared("shards", *WORDS, "shards.runner=merge", check=False).stderr
+    assert "Shard 2 of 2 is not finished with these settings. It was last run with other settings:" in refused
+    assert other[0] in refused
+    assert "shard=2/2` and copy data/shards/ledger-2-of-2.sqlite" in refused
+    output = prepared("sweep", *WORDS).stdout
+    assert re.search(r"These shards were not finished: 2/2. The calls of their [1-9] questions are made here", output)
+    prepared("sweep", *other, "shard=1/2")
+    assert "2 shards," in prepared("shards", *other, "shards.runner=merge").stdout
+    assert "not finished" not in prepared("sweep", *other).stdout
 
 
 @pytest.mark.slow

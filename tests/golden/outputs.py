@@ -126,9 +126,11 @@ from winnow.records import (
 )
 from winnow.retrievers.bm25 import BM25
 from winnow.retrievers.dense import Dense
+from winnow.retrievers.dense_on_disk import DenseOnDisk
 from winnow.retrievers.hybrid import Hybrid
 from winnow.retrievers.mixture import Mixture, NeighbourMaps
 from winnow.retrievers.provided import Provided
+from winnow.retrievers.tantivy import Tantivy
 from winnow.retrievers.trec_run import TrecRun
 from winnow.searchers.local import LocalSearch
 from winnow.searchers.web.apis import GoogleCustomSearch, Searxng, Serper
@@ -213,6 +215,8 @@ GOLDENS = [
     Golden(Split, splits),
     Golden(BM25, lambda folder: search(BM25(), folder), 1e-3),
     Golden(Dense, lambda folder: search(Dense(encoder(folder), shard_size=4), folder), 1e-2),
+    Golden(DenseOnDisk, lambda folder: search(DenseOnDisk(encoder(folder), lists=2, codes="SQ8", block_size=4), folder), 1e-2),
+    Golden(Tantivy, lambda folder: search(Tantivy(), folder), 1e-3),
     Golden(Hybrid, lambda folder: search(Hybrid({"a": BM25(), "b": BM25(b=0.1)}), folder), 1e-3),
     Golden(NeighbourMaps, lambda folder: search(mixture(folder), folder), 1e-2),
     Golden(Mixture, lambda folder: search(mixture(folder, relevant=2, irrelevant=0), folder), 1e-2),

@@ -14,7 +14,7 @@ import pytest
 from winnow.cli import main
 from winnow.errors import LedgerError
 from winnow.keys import compute_request_key
-from winnow.ledger import recovery, sqlite, tools
+from winnow.ledger import claims, recovery, tools
 from winnow.ledger.recovery import is_intact
 from winnow.ledger.rows import compute_checksum
 from winnow.ledger.sqlite import SqliteStore
@@ -160,7 +160,7 @@ def test_claims_lapse_by_their_lease_where_a_process_has_no_start_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As without /proc; an owner that cannot be read has ended."""
-    monkeypatch.setattr(sqlite, "read_start_time", lambda _: "")
+    monkeypatch.setattr(claims, "read_start_time", lambda _: "")
     with SqliteStore(tmp_path / "l.sqlite") as first, SqliteStore(tmp_path / "l.sqlite") as second:
         assert first.claim([b"a", b"b"]) == {b"a", b"b"}
         assert second.claim([b"a", b"b"]) == set()

@@ -96,3 +96,14 @@ def test_a_ratio_above_one_is_no_share() -> None:
     interval = compute_ratio_interval([1, 1], [1, 0])
     assert (interval.mean, interval.n) == (2.0, 1)
     assert interval.low <= 2.0 <= interval.high
+
+
+def test_many_questions_have_the_interval_of_a_bootstrap() -> None:
+    """Above the number from which on the normal distribution is used, the bounds are those of resampling, even if skewed."""
+    values = np.random.default_rng(3).exponential(size=20_001)
+    rng = np.random.default_rng(4)
+    means = [values[rng.integers(0, len(values), len(values))].mean() for _ in range(2000)]
+    expected = np.quantile(means, [0.025, 0.975])
+    interval = compute_mean_interval(values, is_share=False)
+    assert [interval.low, interval.high] == pytest.approx(expected, abs=0.1 * (expected[1] - expected[0]))
+    assert interval == compute_mean_interval(values, is_share=False)

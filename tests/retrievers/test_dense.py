@@ -46,7 +46,7 @@ def test_dense_goes_on_from_the_shards_that_are_there(tmp_path: Path, encoder: S
     kept = tmp_path / "vectors" / "00000.npy"
     before = kept.stat().st_mtime_ns
     dense = Dense(encoder, shard_size=2)
-    assert dense._encode_shard(tmp_path / "vectors", 0, PASSAGES[:2]) == kept
+    assert dense.build_blocks(source, tmp_path, lambda number: number == 0) == [kept]
     assert kept.stat().st_mtime_ns == before
     dense.build(source, tmp_path)
     assert len(dense.open(tmp_path).search(QUESTIONS, 4)[0]) == 4

@@ -9,10 +9,8 @@ none either.
 from __future__ import annotations
 
 import fcntl
-import itertools
 import logging
 import os
-import socket
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,8 +20,8 @@ from typing import TYPE_CHECKING
 
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 
-from winnow.artifacts.owners import read_start_time
 from winnow.errors import DiskFullError, LedgerError
+from winnow.ledger.claims import LEASE_SECONDS, has_lapsed, make_owner
 from winnow.ledger.recovery import is_intact, recover
 from winnow.ledger.rows import (
     COLUMNS,
@@ -39,14 +37,10 @@ from winnow.records import Request, Result
 if TYPE_CHECKING:
     from types import TracebackType
 
-LEASE_SECONDS = 600.0
-"""How long a claim is valid after it was made or renewed."""
 _BUSY_SECONDS = 60.0
 """How long an operation waits for a lock of SQLite that another process holds."""
 _RECOVERY_SECONDS = 60.0
 """How long a process waits for another one that has a damaged file open and may be recovering it."""
-_OWNER_NUMBERS = itertools.count()
-"""Distinguishes the stores that one process opens."""
 _KEYS_PER_QUERY = 500
 """Number of keys per query, because SQLite limits the number of parameters."""
 _log = logging.getLogger(__name__)
@@ -68,7 +62,7 @@ class SqliteStore:
     def __init__(self, path: Path | str) -> None:
         """Store the path. The file is opened on entering the context."""
         self.path = Path(path)
-        self.owner = f"{socket.gethostname()}:{os.getpid()}:{read_start_time(os.getpid())}:{next(_OWNER_NUMBERS)}"
+        self.owner = make_owner()
         self._connection: sqlite3.Connection | None = None
         self._lock_file: int | None = None
 
@@ -277,7 +271,7 @@ class SqliteStore:
                 if db.execute("SELECT 1 FROM calls WHERE key = ?", (key,)).fetchone():
                     continue
                 claim = db.execute("SELECT owner, expires FROM claims WHERE key = ?", (key,)).fetchone()
-                if claim is None or claim[0] == self.owner or _has_lapsed(claim[0], claim[1], now):
+                if claim is None or claim[0] == self.owner or has_lapsed(claim[0], claim[1], now):
                     db.execute("INSERT OR REPLACE INTO claims VALUES (?,?,?)", (key, self.owner, now + LEASE_SECONDS))
                     claimed.add(key)
         return claimed
@@ -292,7 +286,7 @@ class SqliteStore:
         now = time.time()
         with self.transaction() as db:
             rows = db.execute("SELECT key, owner, expires FROM claims").fetchall()
-            lapsed = [(key,) for key, owner, expires in rows if owner != self.owner and _has_lapsed(owner, expires, now)]
+            lapsed = [(key,) for key, owner, expires in rows if owner != self.owner and has_lapsed(owner, expires, now)]
             db.executemany("DELETE FROM claims WHERE key = ?", lapsed)
         return len(lapsed)
 
@@ -310,25 +304,6 @@ class SqliteStore:
         """Compute the mean time of an engine's stored calls in seconds, or return None if there are none."""
         value = self.connection.execute("SELECT AVG(seconds) FROM calls WHERE engine = ?", (engine,)).fetchone()[0]
         return None if value is None else float(value)
-
-
-def _has_lapsed(owner: str, expires: float, now: float) -> bool:
-    """Return whether a claim has lapsed: its process on this host has ended, or its lease has expired.
-
-    If the system does not report when a process started, only the lease counts. A claim of an invalid owner has lapsed.
-
-    Args:
-        owner: Owner of the claim (see `SqliteStore.owner`).
-        expires: Unix timestamp at which the lease expires.
-        now: Current Unix timestamp.
-
-    """
-    try:
-        host, pid, start, _ = owner.rsplit(":", 3)
-        can_check_process = host == socket.gethostname() and bool(start)
-        return read_start_time(int(pid)) != start if can_check_process else expires < now
-    except ValueError:
-        return True
 
 
 def _retry_while_locked(operation: Callable[[], None]) -> None:

@@ -15,6 +15,7 @@ from urllib.parse import quote
 from winnow.artifacts.files import atomic_write
 from winnow.errors import InputError, LedgerError
 from winnow.formats.text import read_json_lines
+from winnow.ledger.postgres import PostgresStore
 from winnow.ledger.rows import (
     COLUMNS_AS_BYTES,
     IS_EMPTY,
@@ -25,6 +26,7 @@ from winnow.ledger.rows import (
     read_result,
 )
 from winnow.ledger.sqlite import SqliteStore
+from winnow.ledger.stores import is_server
 
 _EXPORT_FIELDS: Mapping[str, type | tuple[type, ...]] = {
     "key": str, "kind": str, "engine": str, "value": str, "seconds": (int, float), "created": (int, float),
@@ -146,7 +148,7 @@ def count_set_aside_calls(ledger: SqliteStore) -> int:
     return int(ledger.connection.execute("SELECT COUNT(*) FROM damaged").fetchone()[0])
 
 
-def export_calls(ledger: SqliteStore, path: Path, keys: Collection[bytes] | None = None) -> int:
+def export_calls(ledger: SqliteStore | PostgresStore, path: Path, keys: Collection[bytes] | None = None) -> int:
     """Write each call as a line of JSON, ordered by key, and return the number of calls. Damaged calls are skipped.
 
     Args:
@@ -157,7 +159,7 @@ def export_calls(ledger: SqliteStore, path: Path, keys: Collection[bytes] | None
     """
     count = 0
     with atomic_write(path) as partial, _open_for_writing(partial, compressed=path.suffix == ".gz") as file:
-        for key, *values, _ in _iter_intact_rows(ledger.connection, "ORDER BY key"):
+        for key, *values, _ in _iter_stored_rows(ledger):
             if keys is not None and key not in keys:
                 continue
             call = dict(zip(_EXPORT_FIELDS, (key.hex(), *values), strict=True))
@@ -175,7 +177,7 @@ def _open_for_writing(path: Path, *, compressed: bool) -> Iterator[IO[str]]:
             yield text
 
 
-def import_calls(ledger: SqliteStore, path: Path) -> int:
+def import_calls(ledger: SqliteStore | PostgresStore, path: Path) -> int:
     """Add the calls of an exported file that the ledger lacks, and return the number of added calls.
 
     Raises:
@@ -185,17 +187,21 @@ def import_calls(ledger: SqliteStore, path: Path) -> int:
     return _insert_missing(ledger, _parse_rows(path))
 
 
-def merge_ledger(ledger: SqliteStore, other: Path) -> int:
+def merge_ledger(ledger: SqliteStore | PostgresStore, other: Path | str) -> int:
     """Add the calls of another ledger that this one lacks, and return the number of added calls.
 
     Args:
         ledger: Open store that receives the calls.
-        other: File of the other ledger, which is opened read-only.
+        other: File of the other ledger, which is opened read-only, or the URL of a database.
 
     Raises:
-        LedgerError: If the other file does not exist.
+        LedgerError: If the other ledger does not exist.
 
     """
+    if is_server(str(other)):
+        with PostgresStore(str(other)) as database:
+            return _insert_missing(ledger, _iter_stored_rows(database))
+    other = Path(other)
     if not other.is_file():
         raise LedgerError(f"Ledger not found: {other}. Check the path of the ledger to merge.")
     with closing(sqlite3.connect(f"file:{quote(str(other))}?mode=ro", uri=True)) as source:
@@ -210,8 +216,20 @@ def _iter_intact_rows(db: sqlite3.Connection, order: str = "") -> Iterator[Seque
             yield key, str(kind), str(engine), value.decode(), seconds, created, crc
 
 
-def _insert_missing(ledger: SqliteStore, rows: Iterable[Sequence[Any]]) -> int:
+def _iter_stored_rows(ledger: SqliteStore | PostgresStore) -> Iterator[Sequence[Any]]:
+    """Yield the rows that are not damaged, ordered by key."""
+    if isinstance(ledger, SqliteStore):
+        yield from _iter_intact_rows(ledger.connection, "ORDER BY key")
+        return
+    for key, kind, engine, value, seconds, created, crc in ledger.iter_rows():
+        if read_result(key, value.encode(), seconds, crc) is not None:
+            yield key, kind, engine, value, seconds, created, crc
+
+
+def _insert_missing(ledger: SqliteStore | PostgresStore, rows: Iterable[Sequence[Any]]) -> int:
     """Insert the rows whose keys the ledger lacks, and return the number of inserted rows."""
+    if isinstance(ledger, PostgresStore):
+        return ledger.insert_missing(rows)
     count_before = len(ledger)
     with ledger.transaction() as db:
         db.executemany("INSERT OR IGNORE INTO calls VALUES (?,?,?,?,?,?,?)", rows)

@@ -16,6 +16,8 @@ _NORMAL_QUANTILE = 1.959963984540054
 """The 97.5 % quantile of the normal distribution."""
 _MAX_CHUNK_VALUES = 2_000_000
 """Maximum number of values to draw at once for a bootstrap."""
+_MAX_RESAMPLED = 20_000
+"""Number of questions above which means of resamples are drawn from their normal distribution."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +168,9 @@ def _compute_wilson_bounds(share: float, num_trials: int) -> tuple[float, float]
 def resample_means(data: NDArray[np.float64], seed: int, resamples: int) -> NDArray[np.float64]:
     """Compute the means of bootstrap resamples, drawn in chunks to limit memory.
 
+    For more than 20,000 questions, the means are drawn from the normal distribution that they have then. Its error is smaller
+    than that of so few resamples, and 300 comparisons of 100,000 questions take a second instead of ten minutes.
+
     Args:
         data: (questions,) Value of each question.
         seed: Seed of the bootstrap.
@@ -173,6 +178,8 @@ def resample_means(data: NDArray[np.float64], seed: int, resamples: int) -> NDAr
 
     """
     rng = np.random.default_rng(seed)
+    if len(data) > _MAX_RESAMPLED:
+        return rng.normal(data.mean(), data.std() / math.sqrt(len(data)), resamples)
     chunk_size = max(1, _MAX_CHUNK_VALUES // len(data))
     means = [
         data[rng.integers(0, len(data), (min(chunk_size, resamples - start), len(data)))].mean(axis=1)

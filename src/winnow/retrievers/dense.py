@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from winnow.artifacts.files import atomic_write
-from winnow.artifacts.parquet import batched
 from winnow.errors import ConfigError
 from winnow.modeling.sentence_encoder import SentenceEncoder
 from winnow.protocols import PassageSource, Searcher
-from winnow.records import Hit, Passage, Question
+from winnow.records import Hit, Question
+from winnow.retrievers.vector_blocks import SelectBlock, VectorBlocks, read_passage_ids, sample_vectors, select_all
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +29,14 @@ class Dense:
         index_factory: FAISS index factory string, such as "Flat", "HNSW32" or "IVF4096,PQ64".
         nprobe: Number of inverted lists to visit per query (IVF only).
         ef_search: Number of candidates that a search keeps (HNSW only).
-        max_training_vectors: Maximum number of vectors on which IVF and PQ are trained.
-        shard_size: Number of passages per shard, a file of vectors that is kept until the index is built. An interrupted build
-            resumes after the last complete shard.
+        max_training_vectors: Maximum number of vectors, drawn from all blocks, on which IVF and PQ are trained.
+        shard_size: Number of passages per block, a file of vectors that is kept until the index is built. An interrupted build
+            resumes after the last complete block.
         gpu: Whether to train and search the index on the GPU. This requires faiss-gpu.
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
     speed_only: ClassVar[Mapping[str, str]] = {"gpu": "the search is the same on every device"}
 
     encoder: SentenceEncoder
@@ -47,30 +48,24 @@ class Dense:
     gpu: bool = False
 
     def build(self, passages: PassageSource, folder: Path) -> None:
-        """Encode the corpus into shards of vectors on disk, train the index on a sample, and add all vectors."""
+        """Encode the corpus into blocks of vectors on disk, train the index on a sample, and add all vectors."""
         import faiss
 
-        shard_folder = folder / "vectors"
-        shard_folder.mkdir(parents=True, exist_ok=True)
-        shards = [
-            self._encode_shard(shard_folder, shard_index, batch)
-            for shard_index, batch in enumerate(batched(passages(), self.shard_size))
-        ]
-        if not shards:
-            raise ConfigError("The corpus is empty, so that no index can be built. Choose a corpus with passages.")
-        index = self._train_index(self._sample_vectors(shards))
-        for shard in shards:
-            index.add(np.load(shard, mmap_mode="r").astype(np.float32))
+        blocks = self.build_blocks(passages, folder)
+        index = self._train_index(sample_vectors(blocks, self.max_training_vectors, seed=0))
+        for block in blocks:
+            index.add(np.load(block, mmap_mode="r").astype(np.float32))
         if self.gpu:
             index = faiss.index_gpu_to_cpu(index)
         with atomic_write(folder / "index.faiss") as partial:
             faiss.write_index(index, str(partial))
-        id_files = [shard.with_suffix(".json") for shard in shards]
-        passage_ids = [passage_id for id_file in id_files for passage_id in json.loads(id_file.read_text())]
+        passage_ids = [passage_id for ids in read_passage_ids(blocks) for passage_id in ids]
         (folder / "passage_ids.json").write_text(json.dumps(passage_ids))
-        for file in [*shards, *id_files]:
-            file.unlink()
-        shard_folder.rmdir()
+        shutil.rmtree(blocks[0].parent)
+
+    def build_blocks(self, passages: PassageSource, folder: Path, select: SelectBlock = select_all) -> list[Path]:
+        """Encode the selected blocks of the corpus, and return the files of their vectors."""
+        return VectorBlocks(self.encoder, folder / "vectors", self.shard_size).encode(passages, select)
 
     def open(self, folder: Path) -> Searcher:
         """Open the index, with memory mapping if FAISS supports it for this kind of index."""
@@ -82,31 +77,6 @@ class Dense:
         self._set_search_parameters(index)
         passage_ids = json.loads((folder / "passage_ids.json").read_text())
         return _DenseSearcher(self.encoder, index, passage_ids)
-
-    def _encode_shard(self, folder: Path, shard_index: int, passages: Sequence[Passage]) -> Path:
-        """Encode passages and write their vectors to a file, unless an interrupted build has already written it.
-
-        Returns:
-            Path of the file.
-
-        """
-        vectors_file = folder / f"{shard_index:05d}.npy"
-        id_file = vectors_file.with_suffix(".json")
-        passage_ids = [passage.passage_id for passage in passages]
-        if vectors_file.is_file() and id_file.is_file() and json.loads(id_file.read_text()) == passage_ids:
-            return vectors_file
-        vectors = self.encoder.encode_passages(passages)
-        with atomic_write(vectors_file, required_bytes=2 * vectors.nbytes) as partial, partial.open("wb") as stream:
-            np.save(stream, vectors.astype(np.float16))
-        with atomic_write(id_file, required_bytes=2**20) as partial:
-            partial.write_text(json.dumps(passage_ids))
-        return vectors_file
-
-    def _sample_vectors(self, shards: Sequence[Path]) -> NDArray[np.float32]:
-        """Load a training sample, which consists of the first vectors of every shard."""
-        vectors_per_shard = max(1, self.max_training_vectors // len(shards))
-        samples = [np.load(shard, mmap_mode="r")[:vectors_per_shard] for shard in shards]
-        return np.concatenate(samples).astype(np.float32)
 
     def _train_index(self, sample: NDArray[np.float32]) -> Any:
         """Build an empty index and train it on a sample of the vectors."""

@@ -1,4 +1,4 @@
-"""Shards: parts of the questions that processes, on one machine or several, answer independently.
+"""Shards: parts of the questions, or of the corpus, that processes, on one machine or several, treat independently.
 
 A question belongs to the shard that the hash of its id names, so that all calls that its cells share are in one shard. Each
 shard stores its calls in a ledger of its own. The merged ledgers contain what one process would have called, and a run without
@@ -48,6 +48,10 @@ class Shard:
         """Return whether a question belongs to this shard."""
         digest = hashlib.sha256(question_id.encode()).digest()
         return int.from_bytes(digest[:8], "big") % self.count == self.number - 1
+
+    def contains_block(self, number: int) -> bool:
+        """Return whether a block of the corpus, counted from 0, belongs to this shard."""
+        return number % self.count == self.number - 1
 
     def find_ledger(self, folder: Path) -> Path:
         """Return the path of the shard's ledger in the folder of all shards."""

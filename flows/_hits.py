@@ -1,0 +1,72 @@
+"""The hits of retrieval in parts, files that several processes write, and that one puts in the order of the questions."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from winnow.artifacts import contracts, parquet
+from winnow.artifacts.tables import build_hit_rows
+from winnow.errors import ArtifactError
+from winnow.protocols import Searcher
+from winnow.records import Question
+
+QUESTIONS_PER_PART = 500
+"""Number of questions that are written at once; an interrupted run continues after the last complete part."""
+
+
+def list_parts(folder: Path) -> list[Path]:
+    """Return the parts in a folder."""
+    return sorted(folder.glob("*.parquet"))
+
+
+def read_found_questions(parts: Sequence[Path]) -> set[str]:
+    """Return the ids of the questions whose hits are in the parts."""
+    columns = [parquet.read(part, contracts.HITS, columns=["question_id"])["question_id"] for part in parts]
+    return {question_id for column in columns for question_id in column.unique().to_pylist()}
+
+
+def write_parts(folder: Path, name: str, searcher: Searcher, questions: Sequence[Question], depth: int) -> Iterator[int]:
+    """Retrieve for questions, write their hits in parts, and yield the number of questions of each.
+
+    Args:
+        folder: Folder of the parts.
+        name: First word of the names of this process's parts, after which a number follows.
+        searcher: The open index.
+        questions: Questions, in the order of the data set.
+        depth: Number of passages per question.
+
+    Raises:
+        ArtifactError: If no passage is retrieved for a question.
+
+    """
+    number = len(list(folder.glob(f"{name}-*.parquet")))
+    for batch in parquet.batched(questions, QUESTIONS_PER_PART):
+        rankings = searcher.search(batch, depth)
+        empty = next((question for question, hits in zip(batch, rankings, strict=True) if not hits), None)
+        if empty is not None:
+            raise ArtifactError(
+                f"No passage was retrieved for question {empty.question_id!r} ({empty.text!r}): the corpus contains none of "
+                "its words. Remove the question from the data set, or use retriever=dense or retriever=hybrid."
+            )
+        parquet.write(folder / f"{name}-{number:05d}.parquet", contracts.HITS, build_hit_rows(batch, rankings))
+        number += 1
+        yield len(batch)
+
+
+def iter_hits(parts: Sequence[Path], questions: Sequence[Question]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of hits in the order of the questions, of which all must be in the parts.
+
+    A part has its questions in this order too, so that only some rows of each are in memory. A question may be in two parts.
+    """
+    part_by_question = {id_: part for part in parts for id_ in read_found_questions([part])}
+    groups = {part: _iter_groups(part) for part in parts}
+    for question in questions:
+        id_ = question.question_id
+        yield from next(rows for found, rows in groups[part_by_question[id_]] if found == id_)
+
+
+def _iter_groups(part: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Yield the id of each question with its rows."""
+    for id_, rows in itertools.groupby(parquet.stream(part, contracts.HITS, batch=1000), key=lambda row: row["question_id"]):
+        yield id_, list(rows)

@@ -1,0 +1,254 @@
+"""A call store in a PostgreSQL database, for workers on several machines that come and go and share claims.
+
+Every operation is one transaction that can be repeated. If the database does not answer, the operation is repeated for some
+minutes, so that a restart of the database does not end a run; after that the run ends with an error, and finished calls are
+kept.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
+
+from winnow.errors import ConfigError, LedgerError
+from winnow.ledger.claims import LEASE_SECONDS, has_lapsed, make_owner
+from winnow.ledger.rows import COLUMNS, compute_checksum, encode_result, read_result
+from winnow.records import Request, Result
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from psycopg import Connection
+
+T = TypeVar("T")
+_TABLES = """
+CREATE TABLE IF NOT EXISTS calls (
+    key bytea PRIMARY KEY, kind text NOT NULL, engine text NOT NULL, value text NOT NULL, seconds double precision NOT NULL,
+    created double precision NOT NULL, crc bigint NOT NULL
+);
+CREATE TABLE IF NOT EXISTS claims (key bytea PRIMARY KEY, owner text NOT NULL, expires double precision NOT NULL);
+CREATE INDEX IF NOT EXISTS calls_by_engine ON calls (engine);
+"""
+_NOW = "extract(epoch FROM clock_timestamp())::float8"
+"""The time of the database, because the clocks of workers differ."""
+_CLAIM = f"""
+INSERT INTO claims SELECT key, %(owner)s, {_NOW} + %(lease)s FROM unnest(%(keys)s::bytea[]) AS key
+WHERE NOT EXISTS (SELECT 1 FROM calls WHERE calls.key = key.key) ORDER BY key
+ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, expires = excluded.expires
+WHERE claims.owner = excluded.owner OR claims.expires < {_NOW} RETURNING key
+"""  # noqa: S608 (constants)
+_LOCK = 2_026_112_507
+"""Number of the advisory lock under which the tables are made."""
+_log = logging.getLogger(__name__)
+
+
+class PostgresStore:
+    """The calls in a database, used as a context manager.
+
+    Attributes:
+        url: Address of the database, without a password (libpq reads it from PGPASSWORD or ~/.pgpass).
+        patience: Number of seconds for which an operation waits for a database that does not answer.
+        owner: Name under which this store claims calls.
+
+    """
+
+    def __init__(self, url: str, patience: float = 300.0) -> None:
+        """Store the address. The connection is opened on entering the context.
+
+        Raises:
+            ConfigError: If the address contains a password.
+
+        """
+        parts = urlsplit(url)
+        if parts.password is not None or "password=" in parts.query:
+            raise ConfigError(
+                "paths.ledger contains a password, which would be stored with the settings. Remove it from the URL, and set "
+                "the environment variable PGPASSWORD, or write it to ~/.pgpass."
+            )
+        self.url, self.patience, self.owner = url, patience, make_owner()
+        self._connection: Connection[Any] | None = None
+
+    def __enter__(self) -> PostgresStore:
+        """Connect to the database, and create its tables if they do not exist."""
+
+        def create(db: Connection[Any]) -> None:
+            db.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+            db.execute(_TABLES)
+
+        self._repeat(create, patience=0.0)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Release this process's claims and close the connection."""
+        if self._connection is not None and not self._connection.closed:
+            with suppress(Exception):  # claims expire by themselves once this process has ended
+                with self._connection.transaction():
+                    self._connection.execute("DELETE FROM claims WHERE owner = %s", (self.owner,))
+                self._connection.close()
+        self._connection = None
+
+    def __len__(self) -> int:
+        """Return the number of stored calls."""
+        return int(self._fetch("SELECT count(*) FROM calls")[0][0])
+
+    def get(self, keys: Sequence[bytes]) -> dict[bytes, Result]:
+        """Return the stored results by key. Keys without a result are omitted, and damaged rows are deleted with a warning."""
+        if not keys:
+            return {}
+        rows = self._fetch("SELECT key, value, seconds, crc FROM calls WHERE key = ANY(%s)", (list(keys),))
+        results = {key: read_result(key, value.encode(), seconds, crc) for key, value, seconds, crc in rows}
+        damaged = [key for key, result in results.items() if result is None]
+        if damaged:
+            _log.warning("The ledger %s: %d damaged calls were deleted; they will be rerun.", self.url, len(damaged))
+            self.delete(damaged)
+        return {key: result for key, result in results.items() if result is not None}
+
+    def put(self, engine: str, rows: Iterable[tuple[bytes, Request, Result, float]]) -> None:
+        """Store results in one transaction, release the claims on their calls and renew this owner's other claims.
+
+        Args:
+            engine: Identity of the engine that computed the results.
+            rows: Tuples of key, request, result and engine time in seconds.
+
+        Raises:
+            LedgerError: If a result contains NaN. The other results are stored first.
+
+        """
+        encoded, errors = [], dict[bytes, LedgerError]()
+        for key, request, result, seconds in rows:
+            try:
+                value = encode_result(result)
+            except LedgerError as error:
+                errors[key] = error
+                continue
+            encoded.append((key, type(request).__name__, engine, value, seconds, compute_checksum(key, value.encode())))
+        encoded.sort()
+
+        def store(db: Connection[Any]) -> None:
+            with db.cursor() as cursor:
+                cursor.executemany(
+                    f"INSERT INTO calls VALUES (%s, %s, %s, %s, %s, {_NOW}, %s) ON CONFLICT DO NOTHING",  # noqa: S608 (constants)
+                    encoded,
+                )
+            db.execute("DELETE FROM claims WHERE key = ANY(%s)", ([row[0] for row in encoded],))
+            db.execute(f"UPDATE claims SET expires = {_NOW} + %s WHERE owner = %s", (LEASE_SECONDS, self.owner))  # noqa: S608 (constants)
+
+        self._repeat(store)
+        if errors:
+            self.release(list(errors))
+            raise next(iter(errors.values()))
+
+    def claim(self, keys: Sequence[bytes]) -> set[bytes]:
+        """Claim the calls that are neither stored nor under a valid claim of another owner, and return their keys."""
+        if not keys:
+            return set()
+        values = {"owner": self.owner, "lease": LEASE_SECONDS, "keys": list(keys)}
+
+        def insert(db: Connection[Any]) -> set[bytes]:
+            claimed = {key for (key,) in db.execute(_CLAIM, values)}
+            others = db.execute("SELECT key, owner FROM claims WHERE key = ANY(%s) AND owner <> %s", (list(keys), self.owner))
+            ended = [(key, owner) for key, owner in others if has_lapsed(owner, float("inf"), 0.0)]  # processes of this host
+            if ended:
+                with db.cursor() as cursor:
+                    cursor.executemany("DELETE FROM claims WHERE key = %s AND owner = %s", sorted(ended))
+                claimed |= {key for (key,) in db.execute(_CLAIM, values)}
+            return claimed
+
+        claimed = self._repeat(insert)
+        # Another process may have stored a call, and released its claim, after the statement above looked for stored calls.
+        stored = {key for (key,) in self._fetch("SELECT key FROM calls WHERE key = ANY(%s)", (list(claimed),))}
+        if stored:
+            self.release(list(stored))
+        return claimed - stored
+
+    def release(self, keys: Sequence[bytes]) -> None:
+        """Release this owner's claims on calls that will not be made."""
+        values = (list(keys), self.owner)
+        self._repeat(lambda db: db.execute("DELETE FROM claims WHERE key = ANY(%s) AND owner = %s", values))
+
+    def release_lapsed_claims(self) -> int:
+        """Release the claims of ended processes on this host and expired claims of other hosts; return their number."""
+        rows = self._fetch(f"SELECT key, owner, expires, {_NOW} FROM claims")  # noqa: S608 (constants)
+        lapsed = sorted(
+            (key, owner) for key, owner, expires, now in rows if owner != self.owner and has_lapsed(owner, expires, now)
+        )
+
+        def delete(db: Connection[Any]) -> None:
+            with db.cursor() as cursor:
+                cursor.executemany("DELETE FROM claims WHERE key = %s AND owner = %s", lapsed)
+
+        self._repeat(delete)
+        return len(lapsed)
+
+    def delete(self, keys: Sequence[bytes]) -> None:
+        """Delete the results of these keys, so that the calls are made again."""
+        self._repeat(lambda db: db.execute("DELETE FROM calls WHERE key = ANY(%s)", (list(keys),)))
+
+    def compute_mean_seconds(self, engine: str) -> float | None:
+        """Compute the mean time of an engine's stored calls in seconds, or return None if there are none."""
+        ((value,),) = self._fetch("SELECT avg(seconds) FROM calls WHERE engine = %s", (engine,))
+        return None if value is None else float(value)
+
+    def insert_missing(self, rows: Iterable[Sequence[Any]]) -> int:
+        """Insert rows with the columns of `winnow.ledger.rows.COLUMNS` whose keys are missing; return their number."""
+        before = len(self)
+
+        def insert(db: Connection[Any]) -> None:
+            with db.cursor() as cursor:
+                cursor.executemany("INSERT INTO calls VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING", rows)
+
+        self._repeat(insert, patience=0.0)  # the rows can be read only once
+        return len(self) - before
+
+    def iter_rows(self) -> Iterator[Sequence[Any]]:
+        """Yield the rows of all calls, ordered by key, with the columns of `winnow.ledger.rows.COLUMNS`."""
+        last = b""
+        while rows := self._fetch(
+            f"SELECT {COLUMNS} FROM calls WHERE key > %s ORDER BY key LIMIT 10000",  # noqa: S608 (constants)
+            (last,),
+        ):
+            yield from rows
+            last = rows[-1][0]
+
+    def _fetch(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+        return self._repeat(lambda db: db.execute(query, values).fetchall())
+
+    def _repeat(self, operation: Callable[[Connection[Any]], T], patience: float | None = None) -> T:
+        """Run an operation in a transaction, and repeat it while the database does not answer.
+
+        Raises:
+            LedgerError: If the database refuses the operation, or does not answer for too long.
+
+        """
+        import psycopg
+
+        def run() -> T:
+            if self._connection is None or self._connection.closed:
+                self._connection = psycopg.connect(self.url, autocommit=True, connect_timeout=10)
+            with self._connection.transaction():
+                return operation(self._connection)
+
+        def warn(state: RetryCallState) -> None:
+            if state.attempt_number == 1:
+                _log.warning("The database %s does not answer. Waiting for it.", self.url)
+
+        seconds = self.patience if patience is None else patience
+        retrying = Retrying(
+            retry=retry_if_exception_type(psycopg.OperationalError),  # lost connections, deadlocks, shutdowns
+            wait=wait_exponential_jitter(initial=0.2, max=10.0),
+            stop=stop_after_delay(seconds),
+            before_sleep=warn,
+            reraise=True,
+        )
+        try:
+            return retrying(run)
+        except psycopg.Error as error:
+            raise LedgerError(
+                f"The ledger {self.url} cannot be used ({str(error).strip()}). Finished calls are kept; start the database, "
+                "or correct paths.ledger, PGUSER and PGPASSWORD, and run the same command again."
+            ) from error

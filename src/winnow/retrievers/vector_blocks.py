@@ -1,0 +1,120 @@
+"""The vectors of a corpus in blocks, files of 16-bit numbers that several processes or machines can write."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from winnow.artifacts.files import atomic_write
+from winnow.artifacts.parquet import batched
+from winnow.errors import ArtifactError, ConfigError
+from winnow.modeling.sentence_encoder import SentenceEncoder
+from winnow.protocols import PassageSource
+from winnow.records import Passage
+
+_PROBE = Passage("probe", "Winnowing", "Winnowing separates the grain from the chaff by letting the wind blow through it.")
+"""A passage whose vector tells encoders apart."""
+_MIN_COSINE = 0.99
+"""Similarity from which on two vectors of the probe are those of one encoder, on whatever device and in whatever precision."""
+SelectBlock = Callable[[int], bool]
+"""A function that returns whether a process encodes the block of this number."""
+
+
+def select_all(number: int) -> bool:  # noqa: ARG001 (a SelectBlock)
+    """Select every block."""
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class VectorBlocks:
+    """The folder of the vectors of an index.
+
+    A block is a file of vectors and a label, a file with the ids of its passages and the vector of one fixed passage, by which
+    blocks of different encoders are told apart. Blocks that are there are not encoded again, so that an interrupted build
+    resumes after the last complete block.
+
+    Args:
+        encoder: Encoder of the passages.
+        folder: Folder of the blocks.
+        size: Number of passages per block.
+
+    """
+
+    encoder: SentenceEncoder
+    folder: Path
+    size: int
+
+    def encode(self, passages: PassageSource, select: SelectBlock = select_all) -> list[Path]:
+        """Encode the selected blocks of the corpus that are missing.
+
+        Returns:
+            Files of the vectors of the selected blocks, in the order of the corpus.
+
+        Raises:
+            ArtifactError: If a block is there that was made with another encoder or corpus.
+            ConfigError: If the corpus is empty.
+
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        probe = self.encoder.encode_passages([_PROBE])[0]
+        files, is_empty = [], True
+        for number, block in enumerate(batched(passages(), self.size)):
+            is_empty = False
+            if select(number):
+                file = self.folder / f"{number:05d}.npy"
+                if not self._is_encoded(file, block, probe):
+                    self._encode_block(file, block, probe)
+                files.append(file)
+        if is_empty:
+            raise ConfigError("The corpus is empty, so that no index can be built. Choose a corpus with passages.")
+        return files
+
+    def _is_encoded(self, file: Path, passages: Sequence[Passage], probe: NDArray[np.float32]) -> bool:
+        """Return whether a block is there."""
+        label_file = file.with_suffix(".json")
+        if not (file.is_file() and label_file.is_file()):
+            return False
+        label = json.loads(label_file.read_text())
+        found = np.asarray(label["probe"], dtype=np.float32)
+        is_same = found.shape == probe.shape and found @ probe >= _MIN_COSINE * np.linalg.norm(found) * np.linalg.norm(probe)
+        if is_same and label["passage_ids"] == [passage.passage_id for passage in passages]:
+            return True
+        raise ArtifactError(
+            f"{file} holds vectors of {'other passages' if is_same else 'another encoder'}. Blocks can be joined only if all "
+            f"were made with the same corpus, encoder and size of blocks. Delete {self.folder} to encode them again."
+        )
+
+    def _encode_block(self, file: Path, passages: Sequence[Passage], probe: NDArray[np.float32]) -> None:
+        """Write the vectors of a block, then its label."""
+        vectors = self.encoder.encode_passages(passages)
+        with atomic_write(file, required_bytes=2 * vectors.nbytes) as partial, partial.open("wb") as stream:
+            np.save(stream, vectors.astype(np.float16))
+        label = {"probe": probe.tolist(), "passage_ids": [passage.passage_id for passage in passages]}
+        with atomic_write(file.with_suffix(".json"), required_bytes=2**20) as partial:
+            partial.write_text(json.dumps(label))
+
+
+def read_passage_ids(files: Sequence[Path]) -> Iterator[list[str]]:
+    """Yield the ids of the passages of each block."""
+    for file in files:
+        yield json.loads(file.with_suffix(".json").read_text())["passage_ids"]
+
+
+def sample_vectors(files: Sequence[Path], number: int, seed: int) -> NDArray[np.float32]:
+    """Draw vectors from all blocks, each with the same probability; all of them if there are not more than `number`."""
+    blocks = [np.load(file, mmap_mode="r") for file in files]
+    total = sum(map(len, blocks))
+    random = np.random.default_rng(seed)
+    chosen = np.sort(random.choice(total, number, replace=False)) if total > number else np.arange(total)
+    starts = np.cumsum([0, *map(len, blocks)])
+    bounds = np.searchsorted(chosen, starts)
+    parts = [
+        block[chosen[first:last] - start]
+        for block, start, first, last in zip(blocks, starts[:-1], bounds[:-1], bounds[1:], strict=True)
+    ]
+    return np.concatenate(parts).astype(np.float32)
