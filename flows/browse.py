@@ -38,6 +38,7 @@ def browse(configs: Sequence[DictConfig]) -> Summary:
     cases = _build_cases(cfg, specs, results, chosen, texts)
     seed = cfg.report.seed
     notes = [
+        *_describe_selection(configs),
         *_describe_cases(cases, len({s.question.question_id for r in results for s in r.samples}), len(chosen)),
         *build_reply_notes(results, seed),
         *build_incident_notes(results),
@@ -67,6 +68,16 @@ def _build_cases(
                     cases[index, question_id] = build_case(cell, sample.question, sample.prediction, identities, ledger, texts)
                 advance()
     return cases
+
+
+def _describe_selection(configs: Sequence[DictConfig]) -> list[str]:
+    """Say if the closed-book filter left out questions, because no closed-book answer can be right then."""
+    if not any(cfg.sweep.closed_book_filter for cfg in configs):
+        return []
+    return [
+        "Questions that the reader answers right without passages were left out (sweep.closed_book_filter), so that a "
+        "closed-book cell is at 0 by construction."
+    ]
 
 
 def _describe_cases(cases: Mapping[tuple[int, str], Case], num_questions: int, num_chosen: int) -> list[str]:

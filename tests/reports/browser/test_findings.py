@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 
+from winnow.records import Context
 from winnow.reports.browser.findings import build_findings
-from winnow.reports.cells import name_cells
-from winnow.testing import make_cell_result
+from winnow.reports.cells import CellResult, name_cells
+from winnow.testing import make_cell_result, make_context
 
 N = 40
+TESTS = "McNemar's exact test, Holm's correction"
 LOW = make_cell_result("concatenation", 5, "retrieved", [float(n < 4) for n in range(N)])
 HIGH = make_cell_result("post_fusion", 5, "retrieved", [float(n < 30) for n in range(N)])
 CLOSE = make_cell_result("pf_concat", 5, "retrieved", [float(n < 29) for n in range(N)])
@@ -27,7 +29,10 @@ def test_the_best_cell_is_compared_with_all_others() -> None:
 def test_significant_differences_come_with_their_tests() -> None:
     """26 questions are won and none is lost: +65 points; 1 of 40 is not significant, and says what would show it."""
     texts = _texts(LOW, HIGH, CLOSE)
-    assert "2 of 3 differences between strategies and settings are significant after Holm's correction." in texts
+    assert (
+        "2 of 3 differences between strategies and settings are significant (McNemar's exact test, Holm's correction)."
+        in texts
+    )
     (first, *_) = [text for text in texts if text.startswith("post_fusion against concatenation")]
     assert "(k 5, retrieved): +65.0 [" in first
     assert "p <0.001, corrected <0.001, 40 questions." in first
@@ -47,9 +52,10 @@ def test_significance_is_that_of_the_corrected_test() -> None:
     none = make_cell_result("a", 5, "retrieved", [0.0] * 40)
     six = make_cell_result("b", 5, "retrieved", [float(n < 6) for n in range(40)])
     others = make_cell_result("c", 5, "retrieved", [float(n >= 34) for n in range(40)])
-    assert "None of 3 differences between strategies and settings is significant after Holm's correction." in _texts(
-        none, six, others
+    expected = (
+        "None of 3 differences between strategies and settings is significant (McNemar's exact test, Holm's correction)."
     )
+    assert expected in _texts(none, six, others)
 
 
 def test_a_cell_that_is_lower_on_the_common_questions_is_not_above() -> None:
@@ -75,7 +81,8 @@ def test_the_cells_of_a_finding_are_those_of_the_sentence() -> None:
 
 def test_nothing_is_claimed_without_a_test() -> None:
     """One cell has no comparison; other questions are not compared; without a defined value there is no best cell."""
-    (only,) = _texts(LOW)
+    only, gold = _texts(LOW)
+    assert gold.startswith("The gold passages of 20 questions are the first stored contexts that contain")
     assert only.startswith("The highest EM is 10.0")
     other = replace(HIGH, labels=replace(HIGH.labels, questions="another selection"))
     assert not any("significant" in text for text in _texts(LOW, other))
@@ -88,3 +95,38 @@ def test_cost_is_compared_among_cells_with_passages() -> None:
     text = _texts(make_cell_result("closed_book", 0, "none", [0.0] * 4), LOW, HIGH)[-1]
     assert "closed_book" not in text
     assert "reads 120 tokens per question, 1.0 times as many as" in text
+
+
+def _give(cell: CellResult, number: int, contexts: list[Context], ranking: list[Context]) -> CellResult:
+    """The cell with contexts and a ranking for one question."""
+    samples = list(cell.samples)
+    samples[number] = replace(samples[number], contexts=contexts, ranking=ranking)
+    return replace(cell, samples=samples)
+
+
+def test_the_limits_of_the_best_cell() -> None:
+    """Inserted gold, questions whose ranking has no answer, and gold passages that are only text."""
+    inserted = make_context(9, "x", is_gold=True, has_answer=True)
+    other = make_context(1, "y")
+    best = _give(_give(HIGH, 0, [inserted], [other, inserted]), 1, [other], [other])
+    first, second, limit, answerable, *_ = _texts(LOW, best, CLOSE)
+    assert "of post_fusion k=5 retrieved" in first
+    assert "significantly above 1" in second
+    assert limit.startswith("That cell puts the gold passage into the prompt even where it was not retrieved.")
+    assert "The highest EM of a cell that does not is 72.5 [57.2, 83.9], of pf_concat k=5 retrieved." in limit
+    assert answerable.startswith("1 of 2 questions have no stored context that holds an answer. On the other 1, post_fusion")
+    assert "has 100.0 [" in answerable
+
+
+def test_the_same_answers_count_once() -> None:
+    """Two placements with the same answers are named together, and the best is not compared with its equal."""
+    cells = [
+        make_cell_result("concatenation", 1, "retrieved", [float(n < 4) for n in range(N)]),
+        make_cell_result("concatenation", 1, "gold_first", [float(n < 30) for n in range(N)]),
+        make_cell_result("concatenation", 1, "gold_last", [float(n < 30) for n in range(N)]),
+    ]
+    texts = _texts(*cells)
+    assert texts[0].endswith("concatenation k=1 gold_last gave the same answers.")
+    assert "above all 1 other cells" in texts[1]
+    (placement,) = [text for text in texts if text.startswith("gold_first against retrieved")]
+    assert placement.endswith("The same answers: gold_last against retrieved (concatenation, k 1).")

@@ -147,7 +147,7 @@ def test_a_question_shows_how_it_was_answered(page: Open) -> None:
     """Contexts in prompt order with their marks, prompt and reply, the vote; text of passages is no markup."""
     elements = page(view="questions", a=A, id="q0")
     text = _read_text(elements.replace("<b>not bold</b>", "NOT BOLD"))
-    assert "[1] Emma rank 1, score 2.5 gold has answer" in text
+    assert "[1] Emma rank 1, score 2.5 gold by its text has answer" in text
     assert "[3] Other not retrieved, log-weight -0.5" in text
     assert "<b>not bold</b> & more" in elements
     assert "Emma is by <mark>x</mark>." in elements
@@ -161,7 +161,9 @@ def test_a_question_shows_how_it_was_answered(page: Open) -> None:
 @needs_chromium
 def test_a_passage_can_be_switched_off(page: Open) -> None:
     """Two votes against one; without one of the two, the best-ranked of the equal ones wins, and without all it is unknown."""
-    assert 'data-answer="Austen"' in page(view="questions", a=A, id="q0", off="0")
+    tied = page(view="questions", a=A, id="q0", off="0")
+    assert 'data-answer="Austen"' in tied
+    assert "Austen (a tie of 2: the answer of the passage with the better rank)" in _read_text(tied)
     assert 'data-answer="Bronte"' in page(view="questions", a=A, id="q0", off="1")
     assert 'data-answer="unknown"' in page(view="questions", a=A, id="q0", off="0,1,2")
 
@@ -170,10 +172,11 @@ def test_a_passage_can_be_switched_off(page: Open) -> None:
 def test_two_cells_stand_side_by_side(page: Open) -> None:
     """Won, lost, both right, both wrong with McNemar's test (3 to 1: p = 0.625); prompts are compared line by line."""
     text = _read_text(page(view="compare", a=A, b=B))
-    assert "Exact match on 6 common questions: A − B = 33.3 points, McNemar's exact test p = 0.625, not significant." in text
+    assert "Exact match on 6 common questions: A − B = +33.3 points, McNemar's exact test p = 0.625, not significant." in text
     assert "1 both right 3 only A right 1 only B right 1 both wrong" in text
-    assert re.findall(r"q\d", text) == ["q4"]
-    assert re.findall(r"q\d", _read_text(page(view="compare", a=A, b=B, group="first"))) == ["q1", "q3", "q5"]
+    assert re.findall(r"q\d", text) == ["q1", "q3", "q5"]
+    assert re.findall(r"q\d", _read_text(page(view="compare", a=A, b=B, group="second"))) == ["q4"]
+    assert "1 of 3" in _read_text(page(view="questions", a=A, b=B, id="q1"))
     both = page(view="questions", a=A, b=B, id="q0", group="both")
     assert '<span class="added">+ new line' in both
     assert '<span class="removed">− old line' in both

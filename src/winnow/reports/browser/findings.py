@@ -1,11 +1,13 @@
 """Findings: sentences about the cells of a sweep, each with the test or interval from which it follows."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from winnow.metrics.base import Metric
 from winnow.metrics.comparisons import adjust_p_values, compute_questions_needed, format_p
-from winnow.metrics.intervals import UNDEFINED
+from winnow.metrics.intervals import UNDEFINED, is_binary
 from winnow.reports.cells import CellResult, can_compare, compare_cells, get_common_values, get_unit_scale
 from winnow.reports.comparisons import SIGNIFICANCE_LEVEL, FactorComparisons, Pair, compare_by_factor
 
@@ -30,7 +32,7 @@ class Finding:
 
 
 def build_findings(cells: Sequence[CellResult], names: Sequence[str], seed: int) -> list[Finding]:
-    """Build the findings: the best cell, the differences by factor, and what the answers cost.
+    """Build the findings: the best cell, what bounds it, the differences by factor, and what the answers cost.
 
     Args:
         cells: Cells of the sweep, whose first metric is compared.
@@ -38,28 +40,40 @@ def build_findings(cells: Sequence[CellResult], names: Sequence[str], seed: int)
         seed: Seed of the bootstrap and of the permutation test.
 
     """
-    findings = list(_find_best(cells, names, seed))
+    metric = cells[0].metrics[0]
+    best = _find_highest(cells, range(len(cells)), metric, seed)
+    if best is None:
+        findings = [Finding(f"{metric.heading} is undefined in every cell.")]
+    else:
+        findings = [*_describe_best(cells, best, names, seed), *_describe_limits(cells, best, names, seed)]
     positions = {id(cell): index for index, cell in enumerate(cells)}
     for comparisons in compare_by_factor(cells, seed):
-        findings += _describe_factor(comparisons, cells[0].metrics[0], positions, seed)
+        findings += _describe_factor(comparisons, metric, positions, seed)
     return [*findings, *_describe_cost(cells, names, seed)]
 
 
-def _find_best(cells: Sequence[CellResult], names: Sequence[str], seed: int) -> Iterator[Finding]:
+def _find_highest(cells: Sequence[CellResult], indices: Iterable[int], metric: Metric, seed: int) -> int | None:
+    """Return the index of the cell with the highest mean of a metric, the first of several, or None if it is undefined."""
+    intervals = [(cells[index].compute_interval(metric.name, seed), index) for index in indices]
+    defined = [(interval.mean, -index) for interval, index in intervals if interval.n]
+    return -max(defined)[1] if defined else None
+
+
+def _describe_best(cells: Sequence[CellResult], best: int, names: Sequence[str], seed: int) -> Iterator[Finding]:
     """Name the cell with the highest first metric, and compare it with all others that answer the same questions."""
-    metric = cells[0].metrics[0]
-    means = [(cell.compute_interval(metric.name, seed), index) for index, cell in enumerate(cells)]
-    defined = [(interval.mean, index) for interval, index in means if interval.n]
-    if not defined:
-        yield Finding(f"{metric.heading} is undefined in every cell.")
-        return
-    _, best = max(defined, key=lambda pair: (pair[0], -pair[1]))
-    cell = cells[best]
+    cell, metric = cells[best], cells[0].metrics[0]
     value = cell.format_metric(metric.name, seed)
+    equal = [names[index] for index, other in enumerate(cells) if index != best and other.answers == cell.answers]
+    tied = f" {_join(equal)} gave the same answers." if equal else ""
     yield Finding(
-        f"The highest {metric.heading} is {value}, of {names[best]} ({len(cell.samples)} questions, 95 % interval).", (best,)
+        f"The highest {metric.heading} is {value}, of {names[best]} ({len(cell.samples)} questions, 95 % interval).{tied}",
+        (best,),
     )
-    others = [index for index, other in enumerate(cells) if index != best and can_compare(cell, other)]
+    others = [
+        index
+        for index, other in enumerate(cells)
+        if index != best and can_compare(cell, other) and other.answers != cell.answers
+    ]
     comparisons = [(index, compare_cells(cell, cells[index], metric.name, seed)) for index in others]
     compared = [(index, comparison) for index, comparison in comparisons if comparison is not None]
     adjusted = adjust_p_values([comparison.p_value for _, comparison in compared])
@@ -70,16 +84,61 @@ def _find_best(cells: Sequence[CellResult], names: Sequence[str], seed: int) -> 
     ]
     if not compared:
         return
-    named = ", ".join(names[index] for index in close[:_MOST_PAIRS])
-    more = f" and {len(close) - _MOST_PAIRS} more" if len(close) > _MOST_PAIRS else ""
+    test = f"{_name_test(cells, metric)}, Holm's correction"
     if close:
         yield Finding(
-            f"It is significantly above {len(compared) - len(close)} of the {len(compared)} other cells (Holm's correction). "
-            f"It is not above {named}{more}; and it was selected as the highest, which favours it.",
+            f"It is significantly above {len(compared) - len(close)} of the {len(compared)} other cells ({test}). It is not "
+            f"above {_join([names[index] for index in close])}; and it was selected as the highest, which favours it.",
             (best, close[0]),
         )
     else:
-        yield Finding(f"It is significantly above all {len(compared)} other cells (Holm's correction).", (best,), True)
+        yield Finding(f"It is significantly above all {len(compared)} other cells ({test}).", (best,), True)
+
+
+def _describe_limits(cells: Sequence[CellResult], best: int, names: Sequence[str], seed: int) -> Iterator[Finding]:
+    """Say what bounds the metric: gold passages that were put into prompts, and questions without a stored answer."""
+    cell, metric = cells[best], cells[0].metrics[0]
+    if _inserts_gold(cell):
+        retrieved = _find_highest(cells, [n for n, other in enumerate(cells) if not _inserts_gold(other)], metric, seed)
+        text = "That cell puts the gold passage into the prompt even where it was not retrieved."
+        if retrieved is None:
+            yield Finding(text, (best,))
+        else:
+            value = cells[retrieved].format_metric(metric.name, seed)
+            yield Finding(
+                f"{text} The highest {metric.heading} of a cell that does not is {value}, of {names[retrieved]}.", (retrieved,)
+            )
+    ranked = [sample for sample in cell.samples if sample.ranking]
+    answerable = {s.question.question_id for s in ranked if any(context.has_answer for context in s.ranking)}
+    if ranked and len(answerable) < len(ranked):
+        text = f"{len(ranked) - len(answerable)} of {len(ranked)} questions have no stored context that holds an answer."
+        if answerable:
+            value = cell.filter_samples(lambda sample: sample.question.question_id in answerable).format_metric(
+                metric.name, seed
+            )
+            text += f" On the other {len(answerable)}, {names[best]} has {value}."
+        yield Finding(text, (best,))
+    distant = sum(sample.prediction.provenance == "distant" for sample in cell.samples)
+    if distant:
+        yield Finding(
+            f"The gold passages of {distant} questions are the first stored contexts that contain an accepted answer as text, "
+            "because the data set names none. Some contain it by chance, and do not answer the question.",
+            (best,),
+        )
+
+
+def _inserts_gold(cell: CellResult) -> bool:
+    """Return whether a prompt of the cell has a gold passage that is not among the first k of the ranking."""
+    return any(c.is_gold and not 0 < c.rank <= cell.labels.k for sample in cell.samples for c in sample.contexts)
+
+
+def _name_test(cells: Sequence[CellResult], metric: Metric) -> str:
+    values = [value for cell in cells for value in cell.get_values(metric.name).values()]
+    return "McNemar's exact test" if is_binary(np.asarray(values)) else "paired permutation test"
+
+
+def _join(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)
 
 
 def _describe_factor(
@@ -90,16 +149,20 @@ def _describe_factor(
     if not pairs:
         return
     significant = [pair for pair in pairs if pair.adjusted_p_value < SIGNIFICANCE_LEVEL]
-    title = comparisons.factor.title
+    title, test = comparisons.factor.title, _name_test([cell for p in pairs for cell in (p.first, p.second)], metric)
     if significant:
         yield Finding(
-            f"{len(significant)} of {len(pairs)} differences between {title} are significant after Holm's correction.",
+            f"{len(significant)} of {len(pairs)} differences between {title} are significant ({test}, Holm's correction).",
             significant=True,
         )
     else:
-        yield Finding(f"None of {len(pairs)} differences between {title} is significant after Holm's correction.")
-    for pair in sorted(significant, key=lambda pair: -abs(pair.comparison.difference))[:_MOST_PAIRS]:
-        yield Finding(_format_pair(pair, metric), _find_cells(pair, positions), True)
+        yield Finding(f"None of {len(pairs)} differences between {title} is significant ({test}, Holm's correction).")
+    distinct = _group_equal(sorted(significant, key=lambda pair: -abs(pair.comparison.difference)))
+    for pair, equal in distinct[:_MOST_PAIRS]:
+        same = f" The same answers: {'; '.join('{} against {} ({})'.format(*p.names) for p in equal)}." if equal else ""
+        yield Finding(_format_pair(pair, metric) + same, _find_cells(pair, positions), True)
+    if len(distinct) > _MOST_PAIRS:
+        yield Finding(f"{len(distinct) - _MOST_PAIRS} smaller ones are in the report's table.", significant=True)
     rest = [pair for pair in pairs if pair.adjusted_p_value >= SIGNIFICANCE_LEVEL and pair.comparison.difference]
     if rest:
         largest = max(rest, key=lambda pair: abs(pair.comparison.difference))
@@ -109,14 +172,28 @@ def _describe_factor(
         )
 
 
+def _group_equal(pairs: Sequence[Pair]) -> list[tuple[Pair, list[Pair]]]:
+    """Group pairs whose cells gave the same answers, such as placements that are one at k = 1, by the first of each."""
+    groups: list[tuple[Pair, list[Pair]]] = []
+    for pair in pairs:
+        answers = (pair.first.answers, pair.second.answers)
+        equal = next((group for first, group in groups if (first.first.answers, first.second.answers) == answers), None)
+        if equal is None:
+            groups.append((pair, []))
+        else:
+            equal.append(pair)
+    return groups
+
+
 def _format_pair(pair: Pair, metric: Metric) -> str:
     first, second, shared = pair.names
     comparison = pair.comparison
     difference = comparison.format_difference(get_unit_scale(metric))
     relation = "" if comparison.p_text.startswith("<") else "= "
+    corrected = format_p(pair.adjusted_p_value)
     return (
         f"{first} against {second} ({shared}): {difference} {metric.heading}, p {relation}{comparison.p_text}, corrected "
-        f"{format_p(pair.adjusted_p_value)}, {comparison.n} questions."
+        f"{'' if corrected.startswith('<') else '= '}{corrected}, {comparison.n} questions."
     )
 
 

@@ -35,7 +35,11 @@ OUTCOMES = (
     Outcome("unknown", "unknown", 'A context in the prompt holds an accepted answer, but the answer was "unknown".'),
     Outcome("wrong", "wrong", "A context in the prompt holds an accepted answer, but another answer was given."),
     Outcome("reply_cut", "reply cut", "A reply ended at its maximum length before the answer was complete."),
-    Outcome("lost_vote", "lost the vote", "An accepted answer was among the candidates, but another one was chosen."),
+    Outcome(
+        "lost_vote",
+        "candidate not chosen",
+        "An accepted answer was among the candidates, but the vote, or the reader in the last round, chose another.",
+    ),
     Outcome("in_substance", "right in substance", "The answer shares at least half of its words (F1) with an accepted one."),
     Outcome("closed_book_unknown", "unknown, no passages", 'Without passages, the answer was "unknown".'),
     Outcome("closed_book_wrong", "wrong, no passages", "Without passages, another answer was given."),

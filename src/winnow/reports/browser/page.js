@@ -71,7 +71,18 @@ function formatInterval(metric, interval) {
   return `${formatValue(metric, interval[0])} [${formatValue(metric, interval[1])}, ${formatValue(metric, interval[2])}]`;
 }
 
-const formatP = (p) => (p < 0.001 ? "<0.001" : p.toFixed(3));
+const formatP = (p) => (p < 0.001 ? "p < 0.001" : `p = ${p.toFixed(3)}`);
+const formatSigned = (value) => (value > 0 ? "+" : value < 0 ? "−" : "±") + Math.abs(value).toFixed(1);
+const count = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
+
+// Cells by the first metric, highest first; those with another selection of questions than the highest come last.
+function rankCells() {
+  const name = data.metrics[0].name;
+  const mean = (cell) => (cell.intervals[name] ? cell.intervals[name][0] : -Infinity);
+  const ranked = [...cells].sort((x, y) => mean(y) - mean(x));
+  const isOther = (cell) => cell.selection !== ranked[0].selection;
+  return ranked.sort((x, y) => isOther(x) - isOther(y));
+}
 
 // Exact two-sided p-value of McNemar's test: a binomial test of the discordant questions with probability 1/2.
 function testMcNemar(won, lost) {
@@ -135,8 +146,8 @@ function drawIntervals(metric) {
 // ---------------------------------------------------------------- matrix
 
 function heat(share) {
-  const strength = 0.08 + 0.8 * Math.max(0, Math.min(1, share));
-  return `background: rgba(var(--heat), ${strength.toFixed(3)}); color: ${strength > 0.5 ? "#fff" : "inherit"}`;
+  const strength = 0.06 + 0.54 * Math.max(0, Math.min(1, share));
+  return `background: rgba(var(--heat), ${strength.toFixed(3)})`;
 }
 
 function heatCell(metric, value, scale, title, href, below) {
@@ -147,9 +158,10 @@ function heatCell(metric, value, scale, title, href, below) {
 
 function showMatrix(state) {
   const metric = getMetric(state.metric);
-  const columns = [...new Map(cells.map((cell) => [`${cell.k}|${cell.gold}`, cell])).values()].sort((x, y) => x.k - y.k || x.gold.localeCompare(y.gold));
+  const columns = [...new Map(cells.map((cell) => [`${cell.k}|${cell.gold}`, cell])).values()].sort((x, y) => x.k - y.k);
   const strategies = [...new Set(cells.map((cell) => cell.strategy))];
   const means = cells.map((cell) => cell.intervals[metric.name]).filter(Boolean).map((interval) => interval[0]);
+  if (!means.length) return [controlsOfMatrix(metric), muted(`${metric.title} is undefined in every cell.`)];
   const scale = [Math.min(...means), Math.max(...means)];
   const rows = strategies.map((strategy) => [h("th", { scope: "row" }, strategy), ...columns.map((column) => {
     const found = cells.filter((cell) => cell.strategy === strategy && cell.k === column.k && cell.gold === column.gold);
@@ -160,12 +172,15 @@ function showMatrix(state) {
       link({ view: "questions", a: cell.name }), range);
   })]);
   return [
-    h("div", { class: "controls" }, select("Metric", data.metrics.map((m) => [m.name, m.title]), metric.name, (value) => go({ metric: value }))),
+    controlsOfMatrix(metric),
     h("h2", {}, `${metric.title} by strategy, k and placement`),
     table(["strategy", ...columns.map((column) => `k=${column.k}, ${column.gold}`)], rows, { class: "heat" }),
-    muted("Each square opens its questions; small numbers are 95 % intervals."), showPositions(metric),
+    muted(`Each square opens its questions; small numbers are 95 % intervals. Colours go from ${formatValue(metric, scale[0])} (light) to ${formatValue(metric, scale[1])}.`), showPositions(metric),
   ];
 }
+
+const controlsOfMatrix = (metric) => h("div", { class: "controls" },
+  select("Metric", data.metrics.map((m) => [m.name, m.title]), metric.name, (value) => go({ metric: value })));
 
 function showPositions(metric) {
   const groups = new Map();
@@ -209,14 +224,14 @@ function showOutcomes(state) {
   const used = data.outcomes.map((_, index) => index).filter((index) => counts.some((count) => count[index]));
   const rows = cells.map((cell, row) => [h("a", { href: link({ view: "outcomes", a: cell.name }) }, cell.name), ...used.map((index) => {
     const count = counts[row][index], share = count / cell.outcomes.length;
-    return h("td", { class: "number", title: `${(100 * share).toFixed(1)} %` }, h("span", { class: "bar", style: `width:${(3 * share).toFixed(2)}rem` }),
+    return h("td", { class: "number", title: `${(100 * share).toFixed(1)} %` }, h("span", { class: "bar", style: `width:${(2 * share).toFixed(2)}rem` }),
       count ? h("a", { href: link({ view: "questions", a: cell.name, outcome: data.outcomes[index].name }) }, count) : "0");
   })]);
-  const cell = findCell(state.a) || cells[cells.length - 1];
+  const cell = findCell(state.a) || rankCells()[0];
   return [
     h("h2", {}, "What became of the questions"),
     muted("Counted without a judge, from what is stored: the first reason that applies. Each count opens its questions."),
-    table(["cell", ...used.map((index) => h("th", { class: "number", title: data.outcomes[index].meaning }, data.outcomes[index].title))], rows),
+    table(["cell", ...used.map((index) => h("th", { class: "number", title: data.outcomes[index].meaning }, data.outcomes[index].title))], rows, { class: "outcomes" }),
     h("h2", {}, "Outcomes of one cell"),
     h("div", { class: "controls" }, select("Cell", cellOptions(), cell.name, (value) => go({ a: value }))),
     drawFlow(cell),
@@ -286,14 +301,16 @@ function listQuestions(state, cell, rows, extra) {
 const keepFilters = (state) => ({ outcome: state.outcome, search: state.search, sort: state.sort, group: state.group });
 
 function showQuestions(state) {
-  const cell = findCell(state.a) || cells[0];
+  const cell = findCell(state.a) || rankCells()[0];
   if (state.id) return showQuestion(state, cell);
+  const counts = countOutcomes(cell);
   const rows = listRows(cell, state);
   const sorts = [["", "order of the data"], ["text", "question"], ["answer", "answer"], ["outcome", "outcome"], ...data.metrics.map((m) => [m.name, m.title])];
   return [
     h("div", { class: "controls" },
       select("Cell", cellOptions(), cell.name, (value) => go({ a: value })),
-      select("Outcome", [["", "all"], ...data.outcomes.map((entry) => [entry.name, entry.title])], state.outcome || "", (value) => go({ outcome: value, more: "" })),
+      select("Outcome", [["", "all"], ...data.outcomes.map((entry, index) => [entry.name, `${entry.title} (${counts[index]})`])
+        .filter(([name], index) => counts[index] || name === state.outcome)], state.outcome || "", (value) => go({ outcome: value, more: "" })),
       select("Sort by", sorts, state.sort || "", (value) => go({ sort: value })), searchBox(state)),
     listQuestions(state, cell, rows),
   ];
@@ -306,6 +323,7 @@ function showQuestion(state, cell) {
   if (question < 0) return h("p", { class: "note" }, `There is no question with the id ${state.id}.`);
   const [id, text, accepted, normalised] = data.questions[question];
   const other = findCell(state.b);
+  if (other && !state.group) state.group = findGroup(cell, other, question);
   const rows = state.b ? listPairs(cell, other, state) : listRows(cell, state);
   const at = rows.findIndex((row) => row.question === question);
   const step = (offset) => (at >= 0 && rows[at + offset] ? link({ id: rows[at + offset].id, off: "" }, state) : null);
@@ -340,14 +358,14 @@ function showCase(state, cell, question, reference) {
   const other = reference && (data.cases[cells.indexOf(reference)] || {})[question];
   return h("section", {}, head, muted(values), entry.note && h("p", { class: "note" }, entry.note),
     entry.trace.length ? h("p", { class: "small" }, "Trace: ", entry.trace.join("; ")) : null,
-    showContexts(state, entry, answers, !reference), entry.rounds.map((calls, round) => showRound(calls, round, entry, answers, other)));
+    showContexts(state, entry, answers, !reference, data.questions[question][4]), entry.rounds.map((calls, round) => showRound(calls, round, entry, answers, other)));
 }
 
 // Requests of one round are served together. Long rounds are folded, unless a reply in them differs from the reference's.
 function showRound(calls, round, entry, answers, other) {
   const references = other ? other.rounds[round] || [] : [];
   const shown = calls.map((call, index) => showCall(call, answers, calls.length === 1, index, references[index]));
-  const title = `Round ${round + 1}: ${calls.length} ${calls.length === 1 ? "request" : "requests"}`;
+  const title = `Round ${round + 1}: ${count(calls.length, "request")}`;
   const differs = calls.some((call, index) => references[index] && formatResult(references[index]) !== formatResult(call));
   return h("details", { class: "round", open: calls.length < 6 || round === entry.rounds.length - 1 || differs }, h("summary", {}, h("b", {}, title)), shown);
 }
@@ -362,7 +380,7 @@ function markAnswers(text, answers) {
   return text.split(new RegExp(`(${found.join("|")})`, "i")).map((part, index) => (index % 2 ? h("mark", {}, part) : part));
 }
 
-function showContexts(state, entry, answers, canSwitch) {
+function showContexts(state, entry, answers, canSwitch, isAnnotated) {
   if (!entry.contexts.length) return null;
   const off = new Set((state.off || "").split(",").filter(Boolean).map(Number));
   const tally = entry.tally && canSwitch ? entry.tally : null;
@@ -375,10 +393,11 @@ function showContexts(state, entry, answers, canSwitch) {
       if (!changed.delete(index)) changed.add(index);
       go({ off: [...changed].sort((x, y) => x - y).join(",") });
     } });
-    return h("details", {}, h("summary", {}, toggle, ` [${index + 1}] ${title} `, muted(facts), isGold ? h("span", { class: "tag good" }, "gold") : null,
-      hasAnswer ? h("span", { class: "tag good" }, "has answer") : null), h("pre", {}, markAnswers(text, answers)));
+    return h("details", {}, h("summary", {}, toggle, ` [${index + 1}] ${title} `, muted(facts), isGold ? h("span", { class: "tag good", title: isAnnotated ? "named by the data set" : "the first stored context that contains an accepted answer as text" },
+      isAnnotated ? "gold" : "gold by its text") : null,
+      hasAnswer ? h("span", { class: "tag good", title: "contains an accepted answer as text" }, "has answer") : null), h("pre", {}, markAnswers(text, answers)));
   });
-  return h("div", {}, h("h3", {}, `${entry.contexts.length} contexts, in prompt order`), items, tally && showTally(tally, off));
+  return h("div", {}, h("h3", {}, `${count(entry.contexts.length, "context")}, in prompt order`), items, tally && showTally(tally, off));
 }
 
 // The answer that follows from the ballots of the passages that are left, as winnow.strategies computes it.
@@ -403,7 +422,8 @@ function showTally(tally, off) {
   const { results, winners } = recount(tally, off);
   const text = !winners.length ? "unknown" : winners.length > 1 && tally.draws ? `a draw between ${winners.map((winner) => winner.text).join(", ")}` : winners[0].text;
   const unit = tally.rule === "votes" ? "votes" : "log-probability";
-  return h("div", { class: "note", id: "tally", "data-answer": text }, off.size ? `Without ${off.size} of the passages: ` : "With all passages: ", h("b", {}, text),
+  const tie = winners.length > 1 && !tally.draws ? ` (a tie of ${winners.length}: the answer of the passage with the better rank)` : "";
+  return h("div", { class: "note", id: "tally", "data-answer": text }, off.size ? `Without ${off.size} of the passages: ` : "With all passages: ", h("b", {}, text), tie,
     muted(` — ${[...results].sort((x, y) => y.total - x.total).map((result) => `${result.text} ${result.total.toFixed(2)}`).join("; ") || "every answer is unknown"} (${unit}; no model is asked)`));
 }
 
@@ -427,12 +447,12 @@ function showCall(call, answers, open, index, other) {
   const changed = other && (formatCall(other) !== text || formatResult(other) !== reply);
   return h("details", { open: open || changed }, h("summary", {}, `${index + 1}. ${call.kind}, ${call.role}: `, h("b", {}, reply.length > 90 ? reply.slice(0, 89) + "…" : reply), " ", muted(facts),
     other ? h("span", { class: "tag " + (changed ? "warn" : "good") }, changed ? "differs" : "the same") : null),
-    h("pre", {}, other ? showDifference(formatCall(other), text) : markAnswers(text, answers)),
-    h("pre", {}, other ? showDifference(formatResult(other), reply) : markAnswers(reply, answers)));
+    h("pre", {}, other ? showDifference(formatCall(other), text, answers) : markAnswers(text, answers)),
+    h("pre", {}, other ? showDifference(formatResult(other), reply, answers) : markAnswers(reply, answers)));
 }
 
 // Lines of the second text; those that only it has are marked as added, and those that only the first has as removed.
-function showDifference(first, second) {
+function showDifference(first, second, answers) {
   const [a, b] = [first.split("\n"), second.split("\n")];
   if (a.length * b.length > 4e6) return [second];
   const common = Array.from({ length: a.length + 1 }, () => new Uint32Array(b.length + 1));
@@ -441,8 +461,8 @@ function showDifference(first, second) {
   const lines = [];
   let i = 0, j = 0;
   while (i < a.length || j < b.length) {
-    if (i < a.length && j < b.length && a[i] === b[j]) lines.push(b[j++] + "\n"), i++;
-    else if (j < b.length && (i === a.length || common[i][j + 1] >= common[i + 1][j])) lines.push(h("span", { class: "added" }, "+ " + b[j++] + "\n"));
+    if (i < a.length && j < b.length && a[i] === b[j]) lines.push(markAnswers(b[j++] + "\n", answers)), i++;
+    else if (j < b.length && (i === a.length || common[i][j + 1] >= common[i + 1][j])) lines.push(h("span", { class: "added" }, "+ ", markAnswers(b[j++] + "\n", answers)));
     else lines.push(h("span", { class: "removed" }, "− " + a[i++] + "\n"));
   }
   return lines;
@@ -469,9 +489,12 @@ function listPairs(first, second, state) {
   return second ? groupPairs(first, second)[state.group || "second"] : listRows(first, state);
 }
 
+const findGroup = (first, second, question) =>
+  Object.entries(groupPairs(first, second)).find(([, rows]) => rows.some((row) => row.question === question))?.[0];
+
 function showCompare(state) {
-  const first = findCell(state.a) || cells[0];
-  const second = findCell(state.b) || cells[Math.min(1, cells.length - 1)];
+  const first = findCell(state.a) || rankCells()[0];
+  const second = findCell(state.b) || rankCells().find((cell) => cell !== first) || first;
   const controls = h("div", { class: "controls" }, select("A", cellOptions(), first.name, (value) => go({ a: value, b: second.name })),
     select("B", cellOptions(), second.name, (value) => go({ a: first.name, b: value })));
   if (first.selection !== second.selection)
@@ -480,15 +503,15 @@ function showCompare(state) {
   const [won, lost] = [groups.first.length, groups.second.length];
   const total = Object.values(groups).reduce((sum, group) => sum + group.length, 0);
   const p = testMcNemar(won, lost);
-  const chosen = state.group || "second";
+  const chosen = state.group || (won > lost ? "first" : "second");
   const rows = groups[chosen];
   const most = Number(state.more) || ROWS;
   return [controls,
-    h("p", {}, `Exact match on ${total} common questions: A − B = ${total ? ((100 * (won - lost)) / total).toFixed(1) : "–"} points, McNemar's exact test p = ${formatP(p)}`,
-      p < 0.05 ? ", significant if it is the only comparison that you make." : ", not significant."),
+    h("p", {}, `Exact match on ${total} common questions: A − B = ${total ? formatSigned((100 * (won - lost)) / total) : "–"} points, McNemar's exact test ${formatP(p)}`,
+      p < 0.05 ? ". The test is of these two cells alone; Findings has those that are corrected for the number of comparisons." : ", not significant."),
     h("div", { class: "flow" }, Object.entries(GROUPS).map(([name, title]) => h("a", { href: link({ view: "compare", a: first.name, b: second.name, group: name }), "aria-current": name === chosen ? "true" : null },
       h("b", {}, groups[name].length), title))),
-    h("h2", {}, `${GROUPS[chosen]}: ${rows.length} questions`),
+    h("h2", {}, `${GROUPS[chosen]}: ${count(rows.length, "question")}`),
     table(["id", "question", "accepted", "A", "B"], rows.slice(0, most).map((row) => [
       h("a", { href: link({ view: "questions", a: first.name, b: second.name, group: chosen, id: row.id }) }, row.id), row.text, row.accepted.slice(0, 4).join("; "),
       h("td", {}, data.answers[first.answers[row.index]], outcomeTag(first.outcomes[row.index])),

@@ -76,7 +76,13 @@ class BrowserPage:
                 {"name": m.name, "title": m.heading, "unit": m.unit, "digits": m.digits} for m in self.cells[0].metrics
             ],
             "questions": [
-                [q.question_id, q.text, list(q.answers), [normalise(answer) for answer in q.answers]]
+                [
+                    q.question_id,
+                    q.text,
+                    list(q.answers),
+                    [normalise(answer) for answer in q.answers],
+                    int(bool(q.gold_passage_ids)),
+                ]
                 for q in questions.values()
             ],
             "answers": answers.texts,
