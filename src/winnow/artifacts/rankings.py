@@ -1,15 +1,16 @@
 """Reading of stored rankings: the retrieved passages of each question, their texts and their log-odds of relevance."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import overload
+from typing import Any, overload
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from winnow.artifacts import contracts, parquet
+from winnow.artifacts.columns import GroupedRows, MappedPassages, find_first_missing, read_passages_by_id
 from winnow.errors import ArtifactError
 from winnow.records import Passage, Question
 
@@ -59,14 +60,20 @@ class Rankings:
         passages: Retrieved and gold passages by passage id.
         log_odds: Log-odds of relevance by question id and passage id; empty if no relevance artifact was read.
         pool: Passages that were retrieved for any question of the artifact.
+        built: Contexts that were built last, which the next cells use (see `winnow.contexts.build`).
 
     """
 
     folder: Path
     hits: Mapping[str, Sequence[RankedHit]]
     passages: Mapping[str, Passage]
-    log_odds: Mapping[tuple[str, str], float]
+    log_odds: Mapping[str, Mapping[str, float]]
     pool: Sequence[Passage] = ()
+    built: dict[object, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def get_passages(self, ids: Sequence[str]) -> Mapping[str, Passage]:
+        """Return a mapping that has the passages with these ids, which it reads at once if they are in a file."""
+        return self.passages.get_many(ids) if isinstance(self.passages, MappedPassages) else self.passages
 
     def count_short_rankings(self, k: int) -> int:
         """Count the questions with fewer than k retrieved passages.
@@ -75,7 +82,8 @@ class Rankings:
             ArtifactError: If every question has fewer.
 
         """
-        lengths = [len(hits) for hits in self.hits.values() if len(hits) < k]
+        all_lengths = self.hits.lengths if isinstance(self.hits, GroupedRows) else [len(hits) for hits in self.hits.values()]
+        lengths = [length for length in all_lengths if length < k]
         if lengths and len(lengths) == len(self.hits):
             raise ArtifactError(
                 f"k={k} is larger than what was retrieved for any question: {self.folder} has at most {max(lengths)} contexts "
@@ -98,52 +106,58 @@ def read_rankings(folder: Path, questions: Collection[Question], relevance: Path
     """
     ids = [question.question_id for question in questions]
     table = parquet.read(folder / "contexts.parquet", contracts.RETRIEVAL, filters=pc.field("question_id").isin(ids))
-    hits: dict[str, list[RankedHit]] = {}
-    for row in table.to_pylist():
-        hit = RankedHit(row["passage_id"], row["rank"], row["score"], row["has_answer"])
-        hits.setdefault(row["question_id"], []).append(hit)
-    for ranking in hits.values():
-        ranking.sort(key=lambda hit: hit.rank)
-    passages = _read_passages(folder, hits, questions)
-    return Rankings(folder, hits, passages, _read_log_odds(relevance, ids) if relevance else {}, PassagePool(folder))
+    hits = GroupedRows(table, "question_id", ids, _build_hits)
+    gold = {passage_id for question in questions for passage_id in question.gold_passage_ids}
+    used = pc.unique(pa.chunked_array([*table["passage_id"].chunks, pa.array(sorted(gold), pa.string())], pa.string()))
+    passages = read_passages_by_id(folder / "passages.parquet", used)
+    _check(folder, questions, table, hits, passages)
+    log_odds = _read_log_odds(relevance, ids) if relevance else {}
+    return Rankings(folder, hits, passages, log_odds, PassagePool(folder))
 
 
-def _read_passages(
-    folder: Path, hits: Mapping[str, Sequence[RankedHit]], questions: Collection[Question]
-) -> dict[str, Passage]:
-    """Read the retrieved and the gold passages, and check that none is missing."""
-    used: set[str] = {hit.passage_id for ranking in hits.values() for hit in ranking}
-    used |= {passage_id for question in questions for passage_id in question.gold_passage_ids}
-    is_used = pc.field("passage_id").isin(pa.array(sorted(used), pa.string()))
-    rows = parquet.read(folder / "passages.parquet", contracts.CORPUS, filters=is_used)
-    passages = {row["passage_id"]: Passage(**row) for row in rows.to_pylist()}
-    for question in questions:
-        if question.question_id not in hits:
-            raise ArtifactError(
-                f"{folder}/contexts.parquet contains no context for question {question.question_id!r} "
-                f"({question.text!r}). Run `python -m flows.retrieve` again with the same dataset."
-            )
-        for hit in hits[question.question_id]:
-            if hit.passage_id not in passages:
-                raise ArtifactError(
-                    f"{folder}/contexts.parquet, question {question.question_id!r}, rank {hit.rank}: the passage "
-                    f"{hit.passage_id!r} is not in passages.parquet. Run `python -m flows.retrieve` again."
-                )
-        for passage_id in question.gold_passage_ids:
-            if passage_id not in passages:
-                raise ArtifactError(
-                    f"{folder}/passages.parquet lacks the gold passage {passage_id!r} of question {question.question_id!r}. "
-                    "The corpus and the questions do not belong together. Use the corpus that the dataset names."
-                )
-    return passages
+def _build_hits(columns: Mapping[str, Sequence[Any]]) -> list[RankedHit]:
+    names = ("passage_id", "rank", "score", "has_answer")
+    return [RankedHit(*row) for row in zip(*(columns[name] for name in names), strict=True)]
 
 
-def _read_log_odds(path: Path, ids: Collection[str]) -> dict[tuple[str, str], float]:
+def _check(
+    folder: Path, questions: Collection[Question], table: pa.Table, hits: Mapping[str, Any], passages: Mapping[str, Passage]
+) -> None:
+    """Raise ArtifactError if a question has no hits, or if a retrieved or gold passage is missing."""
+    unranked = next((question for question in questions if question.question_id not in hits), None)
+    if unranked is not None:
+        raise ArtifactError(
+            f"{folder}/contexts.parquet contains no context for question {unranked.question_id!r} "
+            f"({unranked.text!r}). Run `python -m flows.retrieve` again with the same dataset."
+        )
+    known = passages.ids if isinstance(passages, MappedPassages) else pa.chunked_array([pa.array(passages, pa.string())])
+    index = find_first_missing(table["passage_id"], known)
+    if index is not None:
+        row = table.slice(index, 1).to_pylist()[0]
+        raise ArtifactError(
+            f"{folder}/contexts.parquet, question {row['question_id']!r}, rank {row['rank']}: the passage "
+            f"{row['passage_id']!r} is not in passages.parquet. Run `python -m flows.retrieve` again."
+        )
+    gold = [(passage_id, question) for question in questions for passage_id in question.gold_passage_ids]
+    index = find_first_missing(pa.chunked_array([pa.array([entry[0] for entry in gold], pa.string())]), known)
+    if index is not None:
+        passage_id, question = gold[index]
+        raise ArtifactError(
+            f"{folder}/passages.parquet lacks the gold passage {passage_id!r} of question {question.question_id!r}. "
+            "The corpus and the questions do not belong together. Use the corpus that the dataset names."
+        )
+
+
+def _read_log_odds(path: Path, ids: Sequence[str]) -> Mapping[str, Mapping[str, float]]:
     """Read the log-odds of the questions with these ids, by question id and passage id."""
-    table = parquet.read(path, contracts.RELEVANCE, filters=pc.field("question_id").isin(list(ids)))
-    log_odds = {(row["question_id"], row["passage_id"]): row["log_odds"] for row in table.to_pylist()}
-    scored = {question_id for question_id, _ in log_odds}
-    missing = next((question_id for question_id in ids if question_id not in scored), None)
+    table = parquet.read(path, contracts.RELEVANCE, filters=pc.field("question_id").isin(ids))
+    log_odds = GroupedRows(
+        table.select(["question_id", "passage_id", "log_odds"]),
+        "question_id",
+        ids,
+        lambda columns: dict(zip(columns["passage_id"], columns["log_odds"], strict=True)),
+    )
+    missing = next((question_id for question_id in ids if question_id not in log_odds), None)
     if missing is not None:
         raise ArtifactError(
             f"{path} contains no log-odds for question {missing!r}. Run `python -m flows.score` with the same settings, and "

@@ -9,6 +9,8 @@ from winnow.metrics.ranking import has_answers
 from winnow.records import Context, Passage, Question
 
 RankBy = Literal["retriever", "estimator"]
+_KEPT_QUESTIONS = 256
+"""Number of questions whose contexts are kept, because the next cells of a sweep place the same ones."""
 
 
 def build_ranked_contexts(rankings: Rankings, question: Question, rank_by: RankBy = "retriever") -> tuple[Context, ...]:
@@ -20,14 +22,20 @@ def build_ranked_contexts(rankings: Rankings, question: Question, rank_by: RankB
         rank_by: Order of the contexts (see `build_contexts`).
 
     """
+    key = (question.question_id, rank_by)
+    if key not in rankings.built:
+        if len(rankings.built) >= _KEPT_QUESTIONS:
+            del rankings.built[next(iter(rankings.built))]
+        rankings.built[key] = _build_ranked_contexts(rankings, question, rank_by)
+    contexts: tuple[Context, ...] = rankings.built[key]
+    return contexts
+
+
+def _build_ranked_contexts(rankings: Rankings, question: Question, rank_by: RankBy) -> tuple[Context, ...]:
     hits = rankings.hits[question.question_id]
-    passage_ids = {hit.passage_id for hit in hits} | set(question.gold_passage_ids)
-    log_odds = {
-        passage_id: rankings.log_odds[question.question_id, passage_id]
-        for passage_id in passage_ids
-        if (question.question_id, passage_id) in rankings.log_odds
-    }
-    return build_contexts(question, hits, rankings.passages, log_odds, rank_by)
+    log_odds = rankings.log_odds.get(question.question_id, {})
+    passages = rankings.get_passages([*(hit.passage_id for hit in hits), *question.gold_passage_ids])
+    return build_contexts(question, hits, passages, log_odds, rank_by)
 
 
 def build_contexts(
