@@ -5,10 +5,12 @@ rankings of a second retriever or a fine-tuned teacher, is run by its own comman
 
 python -m flows.pipeline experiment=quick_start
 python -m flows.pipeline corpus=plain_text corpus.parser.path=texts dataset=jsonl dataset.parser.path=qa.jsonl reader=smollm2
+python -m flows.pipeline pipeline.goal=retrieve retriever=dense
 """
 
 import importlib
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from omegaconf import DictConfig
@@ -21,16 +23,21 @@ from flows.acquire import acquire
 from winnow.errors import MissingArtifactError
 
 _GOALS = ("sweep", "report", "browse")
-"""The stages whose results are wanted; the others are run when one of these lacks their artifact."""
+"""The stages whose results are wanted by default; the others are run when one of these lacks their artifact."""
+_GOALS_WITHOUT_READER = ("corpus", "index", "questions", "retrieve")
 
 
 def pipeline(configs: Sequence[DictConfig]) -> Summary:
-    """Run the sweep, its report and the page of its questions, and before them each stage whose artifact is missing."""
-    for cfg in configs:
+    """Run the stage that is the goal, by default the page of questions, and before it each stage whose artifact is missing."""
+    goal = str(configs[0].pipeline.goal)
+    for cfg in configs if goal not in _GOALS_WITHOUT_READER else ():
         check_training_split(cfg, cfg.reader)
     acquire(configs).show()
     stages_run = ["acquire"]
     pinned = [use_recorded_commits(cfg) for cfg in configs]  # with the commits and checksums that `acquire` recorded
+    if goal != _GOALS[-1]:
+        summary = _run_stage(goal, pinned, stages_run)
+        return replace(summary, note=f"Stages run: {', '.join(stages_run)}\n{summary.note}".strip())
     _, report, page = (_run_stage(stage, pinned, stages_run) for stage in _GOALS)
     if configs[0].tracking.traces:
         _run_stage("traces", pinned, stages_run)

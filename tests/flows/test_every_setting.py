@@ -26,6 +26,7 @@ NO_RESULT = {
     "evaluate_evaluator": "a page over stored estimates",
     "evaluator": "judges whose verdicts have keys of their own",
     "export": "a copy of rankings, which have keys of their own",
+    "pipeline": "which stages are run, not what they compute",
     "export_maps": "a copy of maps, which have keys of their own",
     "facts": "has an artifact and a key of its own",
     "grid": "expands into cells, each with its own key",
