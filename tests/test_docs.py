@@ -17,6 +17,7 @@ from flows._overrides import check_overrides
 from flows._schema import check_settings
 
 ROOT = Path(__file__).parents[1]
+TUTORIAL = ("2_your_data", "3_your_reader", "4_your_strategy", "5_your_table")
 PAGES = ["../README.md", *sorted(str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md"))]
 PROGRAMS = ("python", "make", "dvc", "winnow", "mlflow", "prefect", "torchrun", "mkdir", "cp", "git")
 """What the blocks call; each prints its words instead of running."""
@@ -25,6 +26,8 @@ RECORD = "\n".join(
 )
 WRITTEN_BY_A_PAGE = ("strategy=concatenation,second_opinion", "experiment=mine/table1")
 """Choices that a page of the tutorial creates before it uses them."""
+RUN_BY_TESTS = ("dvc.md", "mlflow.md", "prefect.md", *(f"tutorial/{name}.md" for name in TUTORIAL))
+"""Pages whose blocks are run as they stand, but for those that say why not."""
 WITHOUT_SETTINGS = ("compose", "demo", "gc", "ui")
 """Flows that take no settings."""
 
@@ -92,6 +95,17 @@ def test_the_commands_of_a_page_take_the_settings_that_they_name(page: str, tmp_
                 assert all((ROOT / file).is_file() for file in files if file.startswith("studies"))
             case _:
                 assert command[0] in PROGRAMS
+
+
+def test_a_block_of_commands_is_run_or_says_why_not() -> None:
+    """Blocks that no test runs have a comment with the reason, and tests that it names exist."""
+    for page in PAGES:
+        reasons = re.findall(r"<!-- not run: ([^>]+) -->\n```sh", (ROOT / "docs" / page).read_text())
+        if page in RUN_BY_TESTS:
+            continue
+        assert len(reasons) == len(read_blocks(page)), page
+        named = [name for reason in reasons for name in re.findall(r"tests/[\w/]+(?:\.py)?", reason)]
+        assert [name for name in named if not (ROOT / name).exists()] == []
 
 
 @pytest.mark.slow

@@ -60,3 +60,25 @@ def test_dense_refuses_bad_factories(tmp_path: Path, encoder: SentenceEncoder) -
         Dense(encoder, "IVF64,Flat").build(source, tmp_path / "2")
     with pytest.raises(ConfigError, match="corpus is empty"):
         Dense(encoder).build(lambda: iter(()), tmp_path / "3")
+
+
+def test_gpus(
+    tmp_path: Path, encoder: SentenceEncoder, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without a GPU the setting is refused; a kind of index that GPUs lack stays on the CPU, and says so."""
+    faiss = pytest.importorskip("faiss")
+    monkeypatch.setattr(faiss, "get_num_gpus", lambda: 0)
+    with pytest.raises(ConfigError, match="gpu=true, but FAISS sees no GPU"):
+        Dense(encoder, gpu=True).build(source, tmp_path / "none")
+
+    def refuse(index: object) -> object:
+        raise RuntimeError("Error in cloner\nGpuIndexHNSW is not implemented")
+
+    monkeypatch.setattr(faiss, "get_num_gpus", lambda: 1)
+    monkeypatch.setattr(faiss, "index_cpu_to_all_gpus", refuse)
+    dense = Dense(encoder, "HNSW16", gpu=True)
+    dense.build(source, tmp_path / "hnsw")
+    hits = dense.open(tmp_path / "hnsw").search(QUESTIONS, 4)
+    assert "FAISS cannot search IndexHNSWFlat on a GPU; it stays on the CPU (GpuIndexHNSW is not implemented)." in caplog.text
+    plain = Dense(encoder, "HNSW16")
+    assert hits == plain.open(tmp_path / "hnsw").search(QUESTIONS, 4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from winnow.modeling.sentence_encoder import SentenceEncoder
 from winnow.protocols import PassageSource, Searcher
 from winnow.records import Hit, Question
 from winnow.retrievers.vector_blocks import SelectBlock, VectorBlocks, read_passage_ids, sample_vectors, select_all
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,7 @@ class Dense:
         index = self._train_index(sample_vectors(blocks, self.max_training_vectors, seed=0))
         for block in blocks:
             index.add(np.load(block, mmap_mode="r").astype(np.float32))
-        if self.gpu:
+        if _is_on_gpu(index):
             index = faiss.index_gpu_to_cpu(index)
         with atomic_write(folder / "index.faiss") as partial:
             faiss.write_index(index, str(partial))
@@ -73,7 +76,7 @@ class Dense:
 
         index = faiss.read_index(str(folder / "index.faiss"), faiss.IO_FLAG_MMAP)
         if self.gpu:
-            index = faiss.index_cpu_to_all_gpus(index)
+            index = _move_to_gpus(index)
         self._set_search_parameters(index)
         passage_ids = json.loads((folder / "passage_ids.json").read_text())
         return _DenseSearcher(self.encoder, index, passage_ids)
@@ -90,7 +93,7 @@ class Dense:
                 "Try Flat, HNSW32 or IVF4096,PQ64."
             ) from error
         if self.gpu:
-            index = faiss.index_cpu_to_all_gpus(index)
+            index = _move_to_gpus(index)
         try:
             index.train(sample)
         except RuntimeError as error:
@@ -107,6 +110,32 @@ class Dense:
             inner_index.nprobe = self.nprobe
         if hasattr(inner_index, "hnsw"):
             inner_index.hnsw.efSearch = self.ef_search
+
+
+def _move_to_gpus(index: Any) -> Any:
+    """Return the index on all GPUs, or as it is, with a warning, if FAISS has no version of its kind for GPUs.
+
+    Raises:
+        ConfigError: If this FAISS sees no GPU.
+
+    """
+    import faiss
+
+    if not faiss.get_num_gpus():
+        raise ConfigError(
+            "retriever.engine.gpu=true, but FAISS sees no GPU. Install faiss-gpu (`make .venv/installed-gpu`) on a machine "
+            "with one, or remove the setting."
+        )
+    try:
+        return faiss.index_cpu_to_all_gpus(index)
+    except RuntimeError as error:
+        kind = type(faiss.downcast_index(index)).__name__
+        _log.warning("FAISS cannot search %s on a GPU; it stays on the CPU (%s).", kind, str(error).splitlines()[-1])
+        return index
+
+
+def _is_on_gpu(index: Any) -> bool:
+    return type(index).__name__.startswith(("Gpu", "IndexReplicas", "IndexShards"))
 
 
 @dataclass(frozen=True, slots=True)
