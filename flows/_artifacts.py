@@ -125,6 +125,9 @@ class Project:
             "min_answer_chars": label.min_answer_chars,
             "required": sorted(label.required),
         }
+        _, searched = divide_search_settings(label.retriever)
+        if searched:
+            inputs["search"] = searched
         return self.resolve_artifact("questions", "questions", cfg.name, inputs)
 
     @property

@@ -13,7 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 from flows import _models
 from flows._artifacts import Project
 from flows._build import build
-from flows._identity import import_component_class
+from flows._identity import divide_search_settings, import_component_class
 from flows._ledger import open_ledger
 from flows._prefect import run_in_blocks
 from flows._searched import resolve_searched_project
@@ -86,7 +86,9 @@ def resolve_search_spec(project: Project) -> EngineSpec:
         return EngineSpec("search", identity, lambda check: _open_web_search(search.engine, identity, check=check))
     searched = resolve_searched_project(project)
     index, corpus = searched.resolve_index(), searched.corpus
-    identity = f"{search.name}@{compute_key(index.identity, settings)}"
+    _, searched_with = divide_search_settings(searched.cfg.retriever.engine)
+    key = compute_key(index.identity, settings, *([searched_with] if searched_with else []))
+    identity = f"{search.name}@{key}"
     return EngineSpec("search", identity, lambda _: _open_local_search(searched, index.require, corpus.require, identity))
 
 

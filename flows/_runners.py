@@ -95,8 +95,8 @@ def _run_by_prefect(cfg: DictConfig, commands: Sequence[list[str]], logs: Sequen
     from prefect.states import Cancelling
 
     stage = str(cfg.shards.stage)
-    runs = {index: _start_flow_run(stage, words) for index, words in enumerate(commands)}
-    starts, ended, is_told = dict.fromkeys(runs, 1), dict[int, Any](), False
+    runs, ended, is_told = dict[int, Any](), dict[int, Any](), False
+    starts = dict.fromkeys(range(len(commands)), 1)
     deadline = time.monotonic() + _PATIENCE_SECONDS
     with get_client(sync_client=True) as client:
 
@@ -116,6 +116,8 @@ def _run_by_prefect(cfg: DictConfig, commands: Sequence[list[str]], logs: Sequen
             return len(ended)
 
         try:
+            for index, words in enumerate(commands):
+                runs[index] = _start_flow_run(stage, words)
             _wait(len(runs), count_ended)
         except BaseException:
             for index in [index for index in runs if index not in ended]:

@@ -9,9 +9,12 @@ from omegaconf import DictConfig
 from flows._cells import resolve_cells
 from flows._engines import describe_usage, iter_outcomes, open_engines
 from flows._ledger import open_ledger
-from flows._shards import compute_digest, divide_limits, find_unfinished, finish, hold, is_finished
+from flows._shards import compute_digest, divide_limits, find_finished, finish, get_folder, hold, is_finished
 from flows._summary import Summary
 from winnow.driver import RunStats
+from winnow.ledger.sqlite import SqliteStore
+from winnow.ledger.stores import is_server
+from winnow.ledger.tools import merge_ledger
 from winnow.sweeps.run import LoadedCell, group_by_engines, iter_jobs, load_cells
 from winnow.sweeps.shards import Shard
 
@@ -53,17 +56,32 @@ def run_sweep_shard(configs: Sequence[DictConfig], shard: Shard) -> Summary:
     return run_shard(configs[0], shard, "sweep", [cell.spec.key for cell in cells], make_calls)
 
 
-def describe_missing_shards(cfg: DictConfig, cells: Sequence[LoadedCell]) -> str:
-    """Name the shards whose calls this process makes because they were not run, or return ""."""
-    missing = find_unfinished(cfg, "sweep", compute_digest([cell.spec.key for cell in cells]))
-    if not missing:
+def merge_finished_shards(cfg: DictConfig, stage: str, keys: Sequence[str]) -> str:
+    """Add the calls of shards that were run for these artifacts to the ledger, so that only missing ones are made.
+
+    Args:
+        cfg: Settings.
+        stage: Name of the stage.
+        keys: Keys of the artifacts that the stage is about to write.
+
+    Returns:
+        Sentence that names the shards that are missing, or "" if there is none or no shard was run.
+
+    """
+    finished = find_finished(cfg, stage, compute_digest(keys))
+    if not finished or is_server(str(cfg.paths.ledger)):
         return ""
-    ids = {question.question_id for cell in cells for question in cell.questions}
-    count = sum(any(shard.contains(question_id) for shard in missing) for question_id in ids)
-    names = ", ".join(f"{shard.number}/{shard.count}" for shard in missing)
+    with SqliteStore(str(cfg.paths.ledger).removeprefix("sqlite:///")) as ledger:
+        for shard in finished:
+            merge_ledger(ledger, shard.find_ledger(get_folder(cfg)))
+    counts = collections.Counter(shard.count for shard in finished)
+    if any(number == count for count, number in counts.items()):
+        return ""
+    count = counts.most_common(1)[0][0]
+    names = ", ".join(f"{n}/{count}" for n in range(1, count + 1) if Shard(n, count) not in finished)
     return (
-        f"These shards were not finished: {names}. The calls of their {count} questions are made here; to run them elsewhere, "
-        f"stop, and run `python -m flows.sweep ... shard={missing[0].number}/{missing[0].count}`, then merge the ledgers."
+        f"These shards were not finished: {names}. Their calls are made here; to run them elsewhere, stop, and run "
+        f"`python -m flows.{stage} ... shard={names.partition(',')[0]}` there."
     )
 
 

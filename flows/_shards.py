@@ -90,26 +90,30 @@ def compute_digest(keys: Sequence[str]) -> str:
 def is_finished(cfg: DictConfig, shard: Shard, stage: str, digest: str) -> bool:
     """Return whether a shard is finished, and its ledger is still there."""
     has_ledger = is_server(str(cfg.paths.ledger)) or shard.find_ledger(get_folder(cfg)).is_file()
-    return _find_marker(cfg, shard, stage, digest).is_file() and has_ledger
+    marker = _find_marker(cfg, shard, stage, digest)
+    return has_ledger and marker.is_file() and json.loads(marker.read_text()).get("ledger") == _name_ledger(cfg)
 
 
 def finish(cfg: DictConfig, shard: Shard, stage: str, digest: str) -> None:
     """Record that a shard is finished, and with which words of the command line."""
     marker = _find_marker(cfg, shard, stage, digest)
     words = [word for word in sys.argv[1:] if not word.startswith("shard=")]
-    write_texts(marker.parent, {marker.name: json.dumps({"finished": time.time(), "words": words}, indent=1) + "\n"})
+    write_texts(
+        marker.parent,
+        {marker.name: json.dumps({"finished": time.time(), "ledger": _name_ledger(cfg), "words": words}, indent=1) + "\n"},
+    )
 
 
-def find_unfinished(cfg: DictConfig, stage: str, digest: str) -> list[Shard]:
-    """Return the shards that are missing although others of the same settings are finished."""
+def find_finished(cfg: DictConfig, stage: str, digest: str) -> list[Shard]:
+    """Return the finished shards of these settings, whatever their number."""
     names = [file.stem.removeprefix(f"{stage}-{digest}-") for file in get_folder(cfg).glob(f"{stage}-{digest}-*-of-*.json")]
     shards = [Shard.parse(name.replace("-of-", "/")) for name in names]
-    counts = {shard.count for shard in shards}
-    complete = any(sum(shard.count == count for shard in shards) == count for count in counts)
-    if complete or not shards:
-        return []
-    count = max(counts, key=lambda count: sum(shard.count == count for shard in shards))
-    return [shard for number in range(1, count + 1) if (shard := Shard(number, count)) not in shards]
+    return sorted((s for s in shards if is_finished(cfg, s, stage, digest)), key=lambda shard: (shard.count, shard.number))
+
+
+def _name_ledger(cfg: DictConfig) -> str:
+    """Return where a shard's calls are: in the database of all shards, or in a file of its own."""
+    return str(cfg.paths.ledger) if is_server(str(cfg.paths.ledger)) else "sqlite"
 
 
 def describe_other_settings(cfg: DictConfig, shard: Shard, stage: str) -> str | None:

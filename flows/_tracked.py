@@ -18,7 +18,7 @@ from winnow.artifacts.provenance import MANIFEST, check_content, read_content_di
 from winnow.assets import RECORD_NAME, is_unchanged_asset
 from winnow.errors import ArtifactError, ConfigError
 from winnow.ledger import tools
-from winnow.ledger.stores import open_store
+from winnow.ledger.stores import is_server, open_store
 
 TRACKED = Path("tracked")
 """Folder of the tracked artifacts."""
@@ -76,7 +76,7 @@ def restore_artifacts(ledger: str) -> None:
         return
     with (TRACKED / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        has_ledger = Path(ledger.removeprefix("sqlite:///")).is_file()
+        has_ledger = is_server(ledger) or Path(ledger.removeprefix("sqlite:///")).is_file()
         for source in _find_tracked_artifacts():
             folder = Path(*source.parts[2:])
             if (source / CALLS).is_file() and not (has_ledger and folder.exists()):

@@ -72,11 +72,11 @@ def _build_cases(
 
 def _describe_selection(configs: Sequence[DictConfig]) -> list[str]:
     """Say if the closed-book filter left out questions, because no closed-book answer can be right then."""
-    if not any(cfg.sweep.closed_book_filter for cfg in configs):
+    if not all(cfg.sweep.closed_book_filter for cfg in configs):
         return []
     return [
-        "Questions that the reader answers right without passages were left out (sweep.closed_book_filter), so that a "
-        "closed-book cell is at 0 by construction."
+        "Questions to which the reader's answer without passages is an exact match were left out (sweep.closed_book_filter), "
+        "so that its closed-book cell has no exact match."
     ]
 
 

@@ -19,7 +19,7 @@ from flows._engines import build_dry_run_rows, describe_usage, iter_outcomes, op
 from flows._entry import make_main
 from flows._ledger import open_ledger
 from flows._metrics import build_cell_rows, compute_metrics_digest, read_results
-from flows._shard_calls import describe_missing_shards, run_sweep_shard
+from flows._shard_calls import merge_finished_shards, run_sweep_shard
 from flows._shards import get_shard
 from flows._summary import Summary
 from flows._track import log_cell, open_trackers, save_view
@@ -54,7 +54,7 @@ def sweep(configs: Sequence[DictConfig]) -> Summary:
         ]
         return Summary("Dry run: no call was made", rows, "\n".join(notes))
     print_equivalent_cell(configs)
-    if any(unfinished) and (warning := describe_missing_shards(configs[0], cells)):
+    if any(unfinished) and (warning := merge_finished_shards(configs[0], "sweep", [cell.spec.key for cell in cells])):
         print(warning)
     notes = [_run_cells(configs[0], group) for group in unfinished if group]
     results = read_results(configs[0], specs)

@@ -17,7 +17,7 @@ from winnow.ledger.postgres import PostgresStore
 from winnow.ledger.sqlite import SqliteStore
 from winnow.ledger.stores import is_server, open_store
 
-_FOR_DATABASES = ("export", "import", "merge")
+_FOR_DATABASES = ("export", "import", "merge", "prune")
 """Commands that take the URL of a database too."""
 
 
@@ -94,7 +94,7 @@ def _run_command(options: argparse.Namespace) -> str:
     """Run the command that was chosen and return its output."""
     if options.command in _FOR_DATABASES and is_server(options.ledger):
         with open_store(options.ledger) as database:
-            return _copy_calls(options, database)
+            return _change_or_copy_calls(options, database)
     path = Path(options.ledger)
     if options.command != "import" and not path.is_file():
         raise LedgerError(f"There is no ledger at {path}. The sweeps of a project write to data/ledger.sqlite.")
@@ -109,18 +109,18 @@ def _run_command(options: argparse.Namespace) -> str:
                     for summary in tools.summarize_calls(ledger)
                 ]
                 return "\n".join([*lines, f"{len(ledger)} calls in all"])
-            case "prune":
-                conditions = {name: getattr(options, name) for name in ("before", "failed", "empty")}
-                engines = [options.engine] if options.engine is not None else []
-                return f"{tools.prune_calls(ledger, engines=engines, **conditions)} calls deleted"
             case "check":
                 return _check_ledger(ledger)
             case _:
-                return _copy_calls(options, ledger)
+                return _change_or_copy_calls(options, ledger)
 
 
-def _copy_calls(options: argparse.Namespace, ledger: SqliteStore | PostgresStore) -> str:
-    """Run a command that copies calls from or to a ledger, and return its output."""
+def _change_or_copy_calls(options: argparse.Namespace, ledger: SqliteStore | PostgresStore) -> str:
+    """Run a command that deletes calls, or copies them from or to a ledger, and return its output."""
+    if options.command == "prune":
+        conditions = {name: getattr(options, name) for name in ("before", "failed", "empty")}
+        engines = [options.engine] if options.engine is not None else []
+        return f"{tools.prune_calls(ledger, engines=engines, **conditions)} calls deleted"
     if options.command == "export":
         return f"{tools.export_calls(ledger, options.file)} calls written to {options.file}"
     if options.command == "import":

@@ -11,6 +11,7 @@ import pytest
 
 from winnow.artifacts import provenance
 from winnow.artifacts.provenance import (
+    CONTENT_DIGEST,
     check_content,
     compute_key,
     describe_files,
@@ -142,7 +143,7 @@ def test_a_library_that_is_not_installed_has_no_version(monkeypatch: pytest.Monk
         return "1"
 
     monkeypatch.setattr(provenance, "version", version)
-    assert list(get_installed_versions()) == ["winnow", "transformers", "bm25s", "faiss-cpu", "numpy"]
+    assert list(get_installed_versions()) == ["winnow", "transformers", "bm25s", "faiss-cpu", "tantivy", "numpy"]
 
 
 def test_the_revision_is_that_of_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,3 +177,19 @@ def test_a_manifest_needs_a_megabyte(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("winnow.artifacts.files.shutil.disk_usage", lambda _: SimpleNamespace(free=2**20 - 1))
     with pytest.raises(DiskFullError):
         write_manifest(tmp_path, key="k", settings={}, rows=0)
+
+
+def test_a_folder_may_state_the_digest_of_its_content(tmp_path: Path) -> None:
+    """Its other files may have any names; files elsewhere count as they are."""
+
+    def digest(name: str, stated: str, other: str) -> str:
+        folder = tmp_path / name
+        (folder / "index/deep").mkdir(parents=True)
+        (folder / "index/deep" / f"{name}.bin").write_text(name)
+        (folder / "index" / CONTENT_DIGEST).write_text(stated)
+        (folder / "other.txt").write_text(other)
+        write_manifest(folder, key="k", settings={}, rows=1)
+        return read_content_digest(folder)
+
+    assert digest("a", "x", "y") == digest("b", "x", "y")
+    assert len({digest("c", "x", "y"), digest("d", "z", "y"), digest("e", "x", "z")}) == 3

@@ -15,8 +15,8 @@ from test_joint import FROZEN
 
 from flows._artifacts import Project
 from flows._conf import compose
-from flows._engines import resolve_engine_spec
-from flows._shards import divide_limits
+from flows._engines import resolve_engine_spec, resolve_search_spec
+from flows._shards import divide_limits, find_finished, finish, is_finished
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.tables import read_predictions
 from winnow.ledger.sqlite import SqliteStore
@@ -106,13 +106,17 @@ def test_shards_of_what_comes_before_the_sweep(prepared: Run, world: Path, tmp_p
     assert "0 calls merged" not in output
     refused = prepared("train_joint", "joint=crag_evaluator", "shard=1/2", check=False).stderr
     assert "joint=crag_evaluator has no teacher" in refused
+    output = prepared(
+        "shards", *frozen, "shards.stage=score", "score.limit=1", "shards.count=5"
+    ).stdout  # most have no question
+    assert "5 shards," in output
     output = prepared("shards", *frozen, "shards.stage=score").stdout
     assert "2 shards," in output
     assert "0 calls merged" not in output
 
 
 @pytest.mark.slow
-def test_shards_that_were_run_by_hand(prepared: Run) -> None:
+def test_shards_that_were_run_by_hand(prepared: Run, tmp_path: Path) -> None:
     """A missing one is named, as is one with other settings; a run that does not wait for it says what it does."""
     prepared("sweep", *WORDS, "shard=1/2")
     other = ("grid={strategy:[post_fusion],k:[1]}", *WORDS[1:])
@@ -121,8 +125,12 @@ def test_shards_that_were_run_by_hand(prepared: Run) -> None:
     assert "Shard 2 of 2 is not finished with these settings. It was last run with other settings:" in refused
     assert other[0] in refused
     assert "shard=2/2` and copy data/shards/ledger-2-of-2.sqlite" in refused
+    made = _count_calls(tmp_path / "data/shards/ledger-1-of-2.sqlite")
     output = prepared("sweep", *WORDS).stdout
-    assert re.search(r"These shards were not finished: 2/2. The calls of their [1-9] questions are made here", output)
+    assert "These shards were not finished: 2/2. Their calls are made here" in output
+    from_ledger = re.search(r"(\d+) from the ledger", output)
+    assert from_ledger
+    assert int(from_ledger[1]) >= made, "those of the finished shard are merged first"
     prepared("sweep", *other, "shard=1/2")
     assert "2 shards," in prepared("shards", *other, "shards.runner=merge").stdout
     assert "not finished" not in prepared("sweep", *other).stdout
@@ -144,6 +152,32 @@ def test_a_killed_shard_goes_on(prepared: Run, world: Path, tmp_path: Path) -> N
     broken = prepared("shards", "grid={k:[99]}", *WORDS[1:], check=False)
     assert "2 of 2 shards failed (1-of-2, 2-of-2). The log of the first" in broken.stderr
     assert "Lower k, or raise depth." in broken.stderr
+
+
+def test_a_finished_shard_is_that_of_its_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shard whose calls are in a file is not finished for a database, nor for another one."""
+    monkeypatch.chdir(tmp_path)
+    shard, words = Shard(1, 2), ["paths.ledger=postgresql://one/x"]
+    finish(compose(words), shard, "sweep", "digest")
+    assert is_finished(compose(words), shard, "sweep", "digest")
+    assert find_finished(compose(words), "sweep", "digest") == [shard]
+    shard.find_ledger(tmp_path / "data/shards").touch()
+    for others in (["paths.ledger=postgresql://two/x"], []):
+        assert not is_finished(compose(others), shard, "sweep", "digest")
+    assert not is_finished(compose(words), shard, "sweep", "another")
+
+
+def test_what_only_a_search_uses_names_labels_and_local_searches() -> None:
+    """The index is shared, but the labels and the pages that it gives with another nprobe are others."""
+    label = (
+        "answerable.retriever={_target_: winnow.retrievers.dense_on_disk.DenseOnDisk, encoder: ${encoder.model}, nprobe: %d}"
+    )
+    one, other = (Project(compose([label % nprobe])) for nprobe in (64, 1))
+    assert one.resolve_index(one.cfg.answerable.retriever).key == other.resolve_index(other.cfg.answerable.retriever).key
+    assert one.questions.key != other.questions.key
+    words = ["search=second_half", "retriever=dense_on_disk"]
+    engines = [resolve_search_spec(Project(compose([*words, f"retriever.engine.nprobe={nprobe}"]))).key for nprobe in (64, 1)]
+    assert engines[0] != engines[1]
 
 
 def test_budgets_and_rates_are_divided() -> None:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from postgres_server import PostgresServer
 from winnow.cli import main
 from winnow.errors import ConfigError, LedgerError
 from winnow.keys import compute_request_key
+from winnow.ledger import postgres, tools
 from winnow.ledger.postgres import PostgresStore
 from winnow.ledger.sqlite import SqliteStore
 from winnow.ledger.stores import open_store
@@ -105,6 +107,7 @@ def test_a_killed_worker_loses_its_claims(url: str) -> None:
         with psycopg.connect(url, autocommit=True) as db:
             db.execute("INSERT INTO claims VALUES ('\\x61', 'elsewhere:1:1:0', 0), ('\\x62', 'elsewhere:1:1:0', 1e12)")
         assert ledger.claim([b"a", b"b"]) == {b"a"}
+        assert ledger.owner.count("/") == 2
         with psycopg.connect(url, autocommit=True) as db:
             db.execute("UPDATE claims SET expires = 0")
         ledger.put("m", [])
@@ -176,6 +179,33 @@ def test_a_restart_is_waited_for(server: PostgresServer, url: str, caplog: pytes
             server.start()
         ledger.put("m", [row("c")])
         assert len(ledger) == 3
+
+
+def test_claims_are_renewed_while_a_call_takes_long(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without any access to the store, as while a batch of an API is in work; a closed store renews nothing."""
+    monkeypatch.setattr(postgres, "_RENEWAL_SECONDS", 0.1)
+    with PostgresStore(url) as ledger:
+        ledger.claim([b"a"])
+        with psycopg.connect(url, autocommit=True) as db:
+            db.execute("UPDATE claims SET expires = 0, owner = owner")
+            deadline = time.monotonic() + 20
+            while db.execute("SELECT expires FROM claims").fetchone() == (0.0,) and time.monotonic() < deadline:
+                time.sleep(0.05)
+            assert db.execute("SELECT expires FROM claims").fetchone() != (0.0,)
+
+
+def test_calls_are_pruned(url: str) -> None:
+    """By engine, age, failure and emptiness, as in a file."""
+    with PostgresStore(url) as ledger:
+        ledger.put("m", [row("kept"), row("blank", Generation(" \n\t")), row("failed", Failed("no"))])
+        ledger.put("n", [row("other")])
+        assert tools.prune_calls(ledger, failed=True) == 1
+        assert tools.prune_calls(ledger, empty=True) == 1
+        assert tools.prune_calls(ledger, engines=["n"], before=0.0) == 0
+        assert tools.prune_calls(ledger, engines=["n"]) == 1
+        assert list(ledger.get([row("kept")[0], row("other")[0]])) == [row("kept")[0]]
+        with pytest.raises(LedgerError, match="Specify at least one"):
+            tools.prune_calls(ledger)
 
 
 def test_addresses_that_cannot_be_used(url: str) -> None:

@@ -76,6 +76,7 @@ def test_gpus(
 
     monkeypatch.setattr(faiss, "get_num_gpus", lambda: 1)
     monkeypatch.setattr(faiss, "index_cpu_to_all_gpus", refuse)
+    monkeypatch.setattr(faiss, "index_gpu_to_cpu", lambda index: index, raising=False)
     dense = Dense(encoder, "HNSW16", gpu=True)
     dense.build(source, tmp_path / "hnsw")
     hits = dense.open(tmp_path / "hnsw").search(QUESTIONS, 4)

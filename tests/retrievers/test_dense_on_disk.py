@@ -1,5 +1,6 @@
 """Dense retrieval from an index on the disk, and the blocks of vectors that several processes make."""
 
+import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from winnow.artifacts.provenance import compute_file_digest
 from winnow.errors import ArtifactError, ConfigError
 from winnow.modeling.sentence_encoder import SentenceEncoder
 from winnow.records import Passage
@@ -95,10 +97,12 @@ def test_shards_make_blocks_and_the_build_joins_them(tmp_path: Path) -> None:
     retriever.build(source, tmp_path / "whole")
     found, expected = (retriever.open(tmp_path / name).search(QUESTIONS, 10) for name in ("shards", "whole"))
     assert found == expected
+    digests = [compute_file_digest(tmp_path / name / "index.faiss") for name in ("shards", "whole")]
+    assert digests[0] == digests[1], "it does not name its folder"
 
 
 def test_an_interrupted_build_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed while the blocks are added, the next build trains nothing again."""
+    """Killed while the blocks are added, the next build trains nothing again, unless its blocks were encoded again."""
     retriever = DenseOnDisk(RandomVectors(), lists=8, codes="SQ8", nprobe=8, block_size=500)
     written: list[str] = []
     write = DenseOnDisk._write_index
@@ -114,6 +118,13 @@ def test_an_interrupted_build_goes_on(tmp_path: Path, monkeypatch: pytest.Monkey
         retriever.build(source, tmp_path)
     assert written == ["trained.faiss", "00000.faiss", "00001.faiss"]
     monkeypatch.setattr(DenseOnDisk, "_write_index", write)
+    shutil.copytree(tmp_path, tmp_path / "again")
+    shutil.rmtree(tmp_path / "again/vectors")
+    other = DenseOnDisk(RandomVectors(seed=3), lists=8, codes="SQ8", nprobe=8, block_size=500)
+    other.build(source, tmp_path / "again")
+    assert [hits[0].passage_id for hits in other.open(tmp_path / "again").search(QUESTIONS, 1)] == [
+        f"p{q.text}" for q in QUESTIONS
+    ]
     monkeypatch.setattr(DenseOnDisk, "_train", lambda *_: pytest.fail("trained again"))
     retriever.build(source, tmp_path)
     assert len(retriever.open(tmp_path).search(QUESTIONS, 10)[-1]) == 10

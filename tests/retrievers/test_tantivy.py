@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from winnow.artifacts.provenance import read_content_digest, write_manifest
 from winnow.errors import ConfigError
 from winnow.records import Passage
 from winnow.retrievers.bm25 import BM25
@@ -62,6 +64,18 @@ def test_many_parts_and_ties(tmp_path: Path) -> None:
     assert len({hit.passage_id for hit in rankings[0]}) == 3000
     order = [(-hit.score, int(hit.passage_id[1:])) for hit in rankings[0]]
     assert order == sorted(order)
+
+
+def test_the_content_is_that_of_the_texts(tmp_path: Path) -> None:
+    """Two builds of a corpus have equal digests although Tantivy's files have other names; another text has another."""
+
+    def digest(name: str, corpus: list[Passage]) -> str:
+        Tantivy().build(lambda: iter(corpus), tmp_path / name)
+        write_manifest(tmp_path / name, key="k", settings={}, rows=0)
+        return read_content_digest(tmp_path / name)
+
+    changed = [*PASSAGES[:-1], replace(PASSAGES[-1], text="other words")]
+    assert digest("a", PASSAGES) == digest("b", PASSAGES) != digest("c", changed)
 
 
 def test_bad_input(tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ FileRecord = Mapping[str, Any]
 """Size, modification time and SHA-256 of a file."""
 MANIFEST = "manifest.json"
 """File name of the manifest."""
+CONTENT_DIGEST = "content.sha256"
+"""Name of a file that stands for its folder in the content digest, because a library names its other files at random."""
 _RUN_RECORDS = (MANIFEST, "training.json")
 """Names of files that are not part of an artifact's content, because they record details of the run such as its duration."""
 
@@ -139,7 +141,13 @@ def is_unchanged(file: Path, record: FileRecord) -> bool:
 
 
 def _compute_content_digest(files: Mapping[str, FileRecord]) -> str:
-    return compute_key({name: record["sha256"] for name, record in files.items()})
+    stated = {str(Path(name).parent) for name in files if Path(name).name == CONTENT_DIGEST}
+    counted = {
+        name: record["sha256"]
+        for name, record in files.items()
+        if Path(name).name == CONTENT_DIGEST or stated.isdisjoint(map(str, Path(name).parents))
+    }
+    return compute_key(counted)
 
 
 def compute_key(*parts: Any) -> str:
@@ -162,7 +170,7 @@ def _compute_digest(path: str, size_bytes: int, mtime_ns: int) -> str:  # noqa: 
 def get_installed_versions() -> dict[str, str]:
     """Return the installed versions of the packages that can affect results."""
     installed = {}
-    for name in ("winnow", "torch", "transformers", "bm25s", "faiss-cpu", "numpy"):
+    for name in ("winnow", "torch", "transformers", "bm25s", "faiss-cpu", "tantivy", "numpy"):
         try:
             installed[name] = version(name)
         except PackageNotFoundError:

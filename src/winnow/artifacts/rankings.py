@@ -105,7 +105,7 @@ def read_rankings(folder: Path, questions: Collection[Question], relevance: Path
 
     """
     ids = [question.question_id for question in questions]
-    table = parquet.read(folder / "contexts.parquet", contracts.RETRIEVAL, filters=pc.field("question_id").isin(ids))
+    table = parquet.read(folder / "contexts.parquet", contracts.RETRIEVAL, filters=_select(ids))
     hits = GroupedRows(table, "question_id", ids, _build_hits)
     gold = {passage_id for question in questions for passage_id in question.gold_passage_ids}
     used = pc.unique(pa.chunked_array([*table["passage_id"].chunks, pa.array(sorted(gold), pa.string())], pa.string()))
@@ -113,6 +113,10 @@ def read_rankings(folder: Path, questions: Collection[Question], relevance: Path
     _check(folder, questions, table, hits, passages)
     log_odds = _read_log_odds(relevance, ids) if relevance else {}
     return Rankings(folder, hits, passages, log_odds, PassagePool(folder))
+
+
+def _select(ids: Sequence[str]) -> pc.Expression:
+    return pc.field("question_id").isin(pa.array(ids, pa.string()))
 
 
 def _build_hits(columns: Mapping[str, Sequence[Any]]) -> list[RankedHit]:
@@ -150,7 +154,7 @@ def _check(
 
 def _read_log_odds(path: Path, ids: Sequence[str]) -> Mapping[str, Mapping[str, float]]:
     """Read the log-odds of the questions with these ids, by question id and passage id."""
-    table = parquet.read(path, contracts.RELEVANCE, filters=pc.field("question_id").isin(ids))
+    table = parquet.read(path, contracts.RELEVANCE, filters=_select(ids))
     log_odds = GroupedRows(
         table.select(["question_id", "passage_id", "log_odds"]),
         "question_id",

@@ -3,6 +3,9 @@
 import itertools
 import os
 import socket
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
 
 from winnow.artifacts.owners import read_start_time
 
@@ -12,9 +15,16 @@ _OWNER_NUMBERS = itertools.count()
 """Distinguishes the stores that one process opens."""
 
 
-def make_owner() -> str:
-    """Return a name under which a store claims calls, made of the host, the process and the number of the store."""
-    return f"{socket.gethostname()}:{os.getpid()}:{read_start_time(os.getpid())}:{next(_OWNER_NUMBERS)}"
+def make_owner(*, is_shared: bool = False) -> str:
+    """Return a name under which a store claims calls, made of the host, the process and the number of the store.
+
+    Args:
+        is_shared: Whether other machines use the store, so that the host is named by its boot and by the space of its process
+            ids: containers may have equal names.
+
+    """
+    host = socket.gethostname() + (_name_process_space() if is_shared else "")
+    return f"{host}:{os.getpid()}:{read_start_time(os.getpid())}:{next(_OWNER_NUMBERS)}"
 
 
 def has_lapsed(owner: str, expires: float, now: float) -> bool:
@@ -30,7 +40,16 @@ def has_lapsed(owner: str, expires: float, now: float) -> bool:
     """
     try:
         host, pid, start, _ = owner.rsplit(":", 3)
-        can_check_process = host == socket.gethostname() and bool(start)
-        return read_start_time(int(pid)) != start if can_check_process else expires < now
+        is_here = host in (socket.gethostname(), socket.gethostname() + _name_process_space())
+        return read_start_time(int(pid)) != start if is_here and start else expires < now
     except ValueError:
         return True
+
+
+@cache
+def _name_process_space() -> str:
+    """Return a name of the space of process ids in which this process lives: the boot of the machine and the namespace."""
+    parts = []
+    with suppress(OSError):
+        parts = [Path("/proc/sys/kernel/random/boot_id").read_text().strip(), os.readlink("/proc/self/ns/pid")]
+    return "".join(f"/{''.join(filter(str.isalnum, part))}" for part in parts)

@@ -8,13 +8,15 @@ kept.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
+from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_delay, wait_exponential_jitter
 
+from winnow.artifacts.parquet import batched
 from winnow.errors import ConfigError, LedgerError
 from winnow.ledger.claims import LEASE_SECONDS, has_lapsed, make_owner
 from winnow.ledger.rows import COLUMNS, compute_checksum, encode_result, read_result
@@ -26,6 +28,11 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 T = TypeVar("T")
+_PRUNE = r"""
+DELETE FROM calls WHERE (cardinality(%s::text[]) = 0 OR engine = ANY(%s)) AND (%s::float8 IS NULL OR created < %s)
+AND (NOT %s OR value LIKE '{"failed":%%') AND (NOT %s OR value ~ '^\{"text":"( |\\[tnr])*",')
+"""
+_HAS_TABLES = "SELECT to_regclass('calls_by_engine') IS NOT NULL"
 _TABLES = """
 CREATE TABLE IF NOT EXISTS calls (
     key bytea PRIMARY KEY, kind text NOT NULL, engine text NOT NULL, value text NOT NULL, seconds double precision NOT NULL,
@@ -36,12 +43,29 @@ CREATE INDEX IF NOT EXISTS calls_by_engine ON calls (engine);
 """
 _NOW = "extract(epoch FROM clock_timestamp())::float8"
 """The time of the database, because the clocks of workers differ."""
+_RENEW = f"UPDATE claims SET expires = {_NOW} + %s WHERE owner = %s"  # noqa: S608 (constants)
 _CLAIM = f"""
 INSERT INTO claims SELECT key, %(owner)s, {_NOW} + %(lease)s FROM unnest(%(keys)s::bytea[]) AS key
 WHERE NOT EXISTS (SELECT 1 FROM calls WHERE calls.key = key.key) ORDER BY key
 ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, expires = excluded.expires
 WHERE claims.owner = excluded.owner OR claims.expires < {_NOW} RETURNING key
 """  # noqa: S608 (constants)
+_CONNECTION = {
+    "autocommit": True, "prepare_threshold": None,  # poolers of connections may not know prepared statements
+    "connect_timeout": 10, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000,
+}  # fmt: skip
+"""Options of a connection, by which a server that vanished is noticed within a minute or two."""
+_REFUSALS = (
+    "does not exist",
+    "authentication failed",
+    "no password supplied",
+    "could not translate",
+    "not known",
+    "no pg_hba",
+)
+"""Parts of messages on which waiting has no effect."""
+_RENEWAL_SECONDS = 60.0
+_ROWS_AT_ONCE = 5000
 _LOCK = 2_026_112_507
 """Number of the advisory lock under which the tables are made."""
 _log = logging.getLogger(__name__)
@@ -70,21 +94,34 @@ class PostgresStore:
                 "paths.ledger contains a password, which would be stored with the settings. Remove it from the URL, and set "
                 "the environment variable PGPASSWORD, or write it to ~/.pgpass."
             )
-        self.url, self.patience, self.owner = url, patience, make_owner()
+        self.url, self.patience, self.owner = url, patience, make_owner(is_shared=True)
         self._connection: Connection[Any] | None = None
+        self._is_closing = threading.Event()
 
     def __enter__(self) -> PostgresStore:
-        """Connect to the database, and create its tables if they do not exist."""
+        """Connect to the database, create its tables if they do not exist, and begin to renew this owner's claims."""
 
         def create(db: Connection[Any]) -> None:
             db.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
             db.execute(_TABLES)
 
-        self._repeat(create, patience=0.0)
+        if not self._fetch(_HAS_TABLES)[0][0]:  # creating what exists would wait for the writes of others
+            self._repeat(create)
+        self._is_closing.clear()
+        threading.Thread(target=self._renew_claims, daemon=True).start()
         return self
+
+    def _renew_claims(self) -> None:
+        """Renew the claims while this process lives, because a call may take longer than a lease, in a batch for example."""
+        import psycopg
+
+        while not self._is_closing.wait(_RENEWAL_SECONDS):
+            with suppress(psycopg.Error), psycopg.connect(self.url, **_CONNECTION) as db:  # type: ignore[arg-type]
+                db.execute(_RENEW, (LEASE_SECONDS, self.owner))
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         """Release this process's claims and close the connection."""
+        self._is_closing.set()
         if self._connection is not None and not self._connection.closed:
             with suppress(Exception):  # claims expire by themselves once this process has ended
                 with self._connection.transaction():
@@ -136,7 +173,7 @@ class PostgresStore:
                     encoded,
                 )
             db.execute("DELETE FROM claims WHERE key = ANY(%s)", ([row[0] for row in encoded],))
-            db.execute(f"UPDATE claims SET expires = {_NOW} + %s WHERE owner = %s", (LEASE_SECONDS, self.owner))  # noqa: S608 (constants)
+            db.execute(_RENEW, (LEASE_SECONDS, self.owner))
 
         self._repeat(store)
         if errors:
@@ -197,13 +234,19 @@ class PostgresStore:
     def insert_missing(self, rows: Iterable[Sequence[Any]]) -> int:
         """Insert rows with the columns of `winnow.ledger.rows.COLUMNS` whose keys are missing; return their number."""
         before = len(self)
+        for batch in batched(rows, _ROWS_AT_ONCE):
 
-        def insert(db: Connection[Any]) -> None:
-            with db.cursor() as cursor:
-                cursor.executemany("INSERT INTO calls VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING", rows)
+            def insert(db: Connection[Any], batch: Sequence[Any] = batch) -> None:
+                with db.cursor() as cursor:
+                    cursor.executemany("INSERT INTO calls VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING", batch)
 
-        self._repeat(insert, patience=0.0)  # the rows can be read only once
+            self._repeat(insert)
         return len(self) - before
+
+    def prune(self, engines: Sequence[str], before: float | None, *, failed: bool, empty: bool) -> int:
+        """Delete the calls that match all given conditions (see `winnow.ledger.tools.prune_calls`); return their number."""
+        conditions = (list(engines), list(engines), before, before, failed, empty)
+        return self._repeat(lambda db: db.execute(_PRUNE, conditions).rowcount)
 
     def iter_rows(self) -> Iterator[Sequence[Any]]:
         """Yield the rows of all calls, ordered by key, with the columns of `winnow.ledger.rows.COLUMNS`."""
@@ -218,7 +261,7 @@ class PostgresStore:
     def _fetch(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         return self._repeat(lambda db: db.execute(query, values).fetchall())
 
-    def _repeat(self, operation: Callable[[Connection[Any]], T], patience: float | None = None) -> T:
+    def _repeat(self, operation: Callable[[Connection[Any]], T]) -> T:
         """Run an operation in a transaction, and repeat it while the database does not answer.
 
         Raises:
@@ -229,7 +272,7 @@ class PostgresStore:
 
         def run() -> T:
             if self._connection is None or self._connection.closed:
-                self._connection = psycopg.connect(self.url, autocommit=True, connect_timeout=10)
+                self._connection = psycopg.connect(self.url, **_CONNECTION)  # type: ignore[arg-type]
             with self._connection.transaction():
                 return operation(self._connection)
 
@@ -237,11 +280,10 @@ class PostgresStore:
             if state.attempt_number == 1:
                 _log.warning("The database %s does not answer. Waiting for it.", self.url)
 
-        seconds = self.patience if patience is None else patience
         retrying = Retrying(
-            retry=retry_if_exception_type(psycopg.OperationalError),  # lost connections, deadlocks, shutdowns
+            retry=retry_if_exception(_is_worth_waiting),
             wait=wait_exponential_jitter(initial=0.2, max=10.0),
-            stop=stop_after_delay(seconds),
+            stop=stop_after_delay(self.patience),
             before_sleep=warn,
             reraise=True,
         )
@@ -252,3 +294,10 @@ class PostgresStore:
                 f"The ledger {self.url} cannot be used ({str(error).strip()}). Finished calls are kept; start the database, "
                 "or correct paths.ledger, PGUSER and PGPASSWORD, and run the same command again."
             ) from error
+
+
+def _is_worth_waiting(error: BaseException) -> bool:
+    """Return whether an error may pass: a lost connection, a shutdown or a deadlock, but no refusal."""
+    import psycopg
+
+    return isinstance(error, psycopg.OperationalError) and not any(text in str(error) for text in _REFUSALS)

@@ -77,7 +77,7 @@ def summarize_calls(ledger: SqliteStore, *, before: float | None = None) -> list
 
 
 def prune_calls(
-    ledger: SqliteStore,
+    ledger: SqliteStore | PostgresStore,
     *,
     engines: Sequence[str] = (),
     before: float | None = None,
@@ -101,6 +101,8 @@ def prune_calls(
         raise LedgerError(
             "Specify at least one of --engine, --before, --failed and --empty: prune would otherwise delete every call."
         )
+    if isinstance(ledger, PostgresStore):
+        return ledger.prune(engines, before, failed=failed, empty=empty)
     with ledger.transaction() as db:
         count = db.execute(
             "DELETE FROM calls WHERE (?1 = '[]' OR engine IN (SELECT value FROM json_each(?1))) "  # noqa: S608 (constants)

@@ -58,8 +58,8 @@ class Dense:
         index = self._train_index(sample_vectors(blocks, self.max_training_vectors, seed=0))
         for block in blocks:
             index.add(np.load(block, mmap_mode="r").astype(np.float32))
-        if _is_on_gpu(index):
-            index = faiss.index_gpu_to_cpu(index)
+        if self.gpu:
+            index = faiss.index_gpu_to_cpu(index)  # a copy if it stayed on the CPU
         with atomic_write(folder / "index.faiss") as partial:
             faiss.write_index(index, str(partial))
         passage_ids = [passage_id for ids in read_passage_ids(blocks) for passage_id in ids]
@@ -132,10 +132,6 @@ def _move_to_gpus(index: Any) -> Any:
         kind = type(faiss.downcast_index(index)).__name__
         _log.warning("FAISS cannot search %s on a GPU; it stays on the CPU (%s).", kind, str(error).splitlines()[-1])
         return index
-
-
-def _is_on_gpu(index: Any) -> bool:
-    return type(index).__name__.startswith(("Gpu", "IndexReplicas", "IndexShards"))
 
 
 @dataclass(frozen=True, slots=True)

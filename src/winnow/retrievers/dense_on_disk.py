@@ -71,7 +71,10 @@ class DenseOnDisk:
 
         blocks = self.build_blocks(passages, folder)
         trained, parts = folder / "trained.faiss", folder / "parts"
+        if trained.is_file() and any(block.stat().st_mtime_ns > trained.stat().st_mtime_ns for block in blocks):
+            trained.unlink()  # of an interrupted build whose blocks were encoded again since
         if not trained.is_file():
+            shutil.rmtree(parts, ignore_errors=True)
             sample = sample_vectors(blocks, self.max_training_vectors, self.seed)
             total = sum(len(np.load(block, mmap_mode="r")) for block in blocks)
             self._write_index(self._train(sample, self.lists or _choose_number_of_lists(total, len(sample))), trained)
@@ -86,7 +89,10 @@ class DenseOnDisk:
                 self._write_index(part, files[-1])
             first += len(vectors)
         index = faiss.read_index(str(trained))
-        merge_ondisk(index, [str(file) for file in files], str(folder / "lists.ivfdata"))
+        lists = folder / "lists.ivfdata"
+        merge_ondisk(index, [str(file) for file in files], str(lists))
+        stored: Any = faiss.downcast_InvertedLists(faiss.extract_index_ivf(index).invlists)  # type: ignore[arg-type]
+        stored.filename = lists.name  # the index is then the same in every folder
         self._write_index(index, folder / "index.faiss")
         write_passage_ids(folder / "passage_ids.arrow", read_passage_ids(blocks))
         shutil.rmtree(parts)

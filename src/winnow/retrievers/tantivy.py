@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from winnow.artifacts.files import atomic_write
 from winnow.artifacts.parquet import batched
+from winnow.artifacts.provenance import CONTENT_DIGEST
 from winnow.errors import ConfigError
 from winnow.protocols import PassageSource, Searcher
 from winnow.records import Hit, Question
@@ -42,33 +44,41 @@ class Tantivy:
     writer_megabytes: int = 128
 
     def build(self, passages: PassageSource, folder: Path) -> None:
-        """Index the corpus, in one thread, so that the parts of the index are the same each time."""
+        """Index the corpus in one thread. A digest of the texts stands for Tantivy's files, whose names are random."""
         index_folder = folder / "index"
         with atomic_write(index_folder) as partial:
             shutil.rmtree(partial, ignore_errors=True)
             partial.mkdir(parents=True)
             index = self._open_index(partial)
             writer = index.writer(heap_size=self.writer_megabytes * 2**20, num_threads=1)
-            count = write_passage_ids(partial / "passage_ids.arrow", self._add(writer, passages))
+            digest = hashlib.sha256()
+            count = write_passage_ids(partial / "passage_ids.arrow", self._add(writer, passages, digest))
             if count == 0:
                 raise ConfigError("The corpus is empty, so that no index can be built. Choose a corpus with passages.")
             writer.commit()
             writer.wait_merging_threads()
+            (partial / CONTENT_DIGEST).write_text(digest.hexdigest() + "\n")
+            for lock in partial.glob(".tantivy-*.lock"):
+                lock.unlink()
 
     def open(self, folder: Path) -> Searcher:
         """Open the index as memory maps."""
         index = self._open_index(folder / "index")
         return _TantivySearcher(index, self._build_analyzer(), PassageIds(folder / "index" / "passage_ids.arrow"))
 
-    def _add(self, writer: tantivy.IndexWriter, passages: PassageSource) -> Iterator[list[str]]:
-        """Add all passages, and yield their ids in batches."""
+    def _add(self, writer: tantivy.IndexWriter, passages: PassageSource, digest: hashlib._Hash) -> Iterator[list[str]]:
+        """Add all passages, to the digest too, and yield their ids in batches."""
         import tantivy
 
         row = 0
         for batch in batched(passages(), _PASSAGES_AT_ONCE):
             for passage in batch:
                 document = tantivy.Document()
-                document.add_text("text", f"{passage.title} {passage.text}")
+                text = f"{passage.title} {passage.text}"
+                digest.update(
+                    f"{len(passage.passage_id)}:{passage.passage_id}{len(text)}:{text}".encode("utf-8", "surrogatepass")
+                )
+                document.add_text("text", text)
                 document.add_unsigned("row", row)
                 writer.add_document(document)
                 row += 1

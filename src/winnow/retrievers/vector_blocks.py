@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,8 +20,8 @@ from winnow.records import Passage
 
 _PROBE = Passage("probe", "Winnowing", "Winnowing separates the grain from the chaff by letting the wind blow through it.")
 """A passage whose vector tells encoders apart."""
-_MIN_COSINE = 0.99
-"""Similarity from which on two vectors of the probe are those of one encoder, on whatever device and in whatever precision."""
+_MAX_DISTANCE = 0.1
+"""Relative distance up to which two vectors of the probe are those of one encoder, on other devices or in other precision."""
 SelectBlock = Callable[[int], bool]
 """A function that returns whether a process encodes the block of this number."""
 
@@ -34,9 +35,9 @@ def select_all(number: int) -> bool:  # noqa: ARG001 (a SelectBlock)
 class VectorBlocks:
     """The folder of the vectors of an index.
 
-    A block is a file of vectors and a label, a file with the ids of its passages and the vector of one fixed passage, by which
-    blocks of different encoders are told apart. Blocks that are there are not encoded again, so that an interrupted build
-    resumes after the last complete block.
+    A block is a file of vectors and a label, a file with the ids of its passages, a digest of their texts, and the vector of
+    one fixed passage, by which blocks of different encoders are told apart. Blocks that are there are not encoded again, so
+    that an interrupted build resumes after the last complete block.
 
     Args:
         encoder: Encoder of the passages.
@@ -81,12 +82,12 @@ class VectorBlocks:
             return False
         label = json.loads(label_file.read_text())
         found = np.asarray(label["probe"], dtype=np.float32)
-        is_same = found.shape == probe.shape and found @ probe >= _MIN_COSINE * np.linalg.norm(found) * np.linalg.norm(probe)
-        if is_same and label["passage_ids"] == [passage.passage_id for passage in passages]:
+        is_same = found.shape == probe.shape and np.linalg.norm(found - probe) <= _MAX_DISTANCE * np.linalg.norm(probe)
+        if is_same and label["texts"] == _compute_text_digest(passages):
             return True
         raise ArtifactError(
             f"{file} holds vectors of {'other passages' if is_same else 'another encoder'}. Blocks can be joined only if all "
-            f"were made with the same corpus, encoder and size of blocks. Delete {self.folder} to encode them again."
+            f"were made with the same corpus, encoder and size of blocks. Delete {self.folder.parent} to build the index anew."
         )
 
     def _encode_block(self, file: Path, passages: Sequence[Passage], probe: NDArray[np.float32]) -> None:
@@ -94,9 +95,15 @@ class VectorBlocks:
         vectors = self.encoder.encode_passages(passages)
         with atomic_write(file, required_bytes=2 * vectors.nbytes) as partial, partial.open("wb") as stream:
             np.save(stream, vectors.astype(np.float16))
-        label = {"probe": probe.tolist(), "passage_ids": [passage.passage_id for passage in passages]}
+        ids = [passage.passage_id for passage in passages]
+        label = {"probe": probe.tolist(), "texts": _compute_text_digest(passages), "passage_ids": ids}
         with atomic_write(file.with_suffix(".json"), required_bytes=2**20) as partial:
             partial.write_text(json.dumps(label))
+
+
+def _compute_text_digest(passages: Sequence[Passage]) -> str:
+    texts = (f"{len(part)}:{part}" for p in passages for part in (p.passage_id, p.title, p.text))
+    return hashlib.sha256("".join(texts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def read_passage_ids(files: Sequence[Path]) -> Iterator[list[str]]:

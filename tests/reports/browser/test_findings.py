@@ -112,7 +112,7 @@ def test_the_limits_of_the_best_cell() -> None:
     first, second, limit, answerable, *_ = _texts(LOW, best, CLOSE)
     assert "of post_fusion k=5 retrieved" in first
     assert "significantly above 1" in second
-    assert limit.startswith("That cell puts the gold passage into the prompt even where it was not retrieved.")
+    assert limit.startswith("That cell puts the gold passage into the prompt even where it is not among the first k.")
     assert "The highest EM of a cell that does not is 72.5 [57.2, 83.9], of pf_concat k=5 retrieved." in limit
     assert answerable.startswith("1 of 2 questions have no stored context that holds an answer. On the other 1, post_fusion")
     assert "has 100.0 [" in answerable

@@ -63,7 +63,7 @@ def _describe_best(cells: Sequence[CellResult], best: int, names: Sequence[str],
     """Name the cell with the highest first metric, and compare it with all others that answer the same questions."""
     cell, metric = cells[best], cells[0].metrics[0]
     value = cell.format_metric(metric.name, seed)
-    equal = [names[index] for index, other in enumerate(cells) if index != best and other.answers == cell.answers]
+    equal = [names[n] for n, other in enumerate(cells) if n != best and _is_equal(cell, other, metric)]
     tied = f" {_join(equal)} gave the same answers." if equal else ""
     yield Finding(
         f"The highest {metric.heading} is {value}, of {names[best]} ({len(cell.samples)} questions, 95 % interval).{tied}",
@@ -72,7 +72,7 @@ def _describe_best(cells: Sequence[CellResult], best: int, names: Sequence[str],
     others = [
         index
         for index, other in enumerate(cells)
-        if index != best and can_compare(cell, other) and other.answers != cell.answers
+        if index != best and can_compare(cell, other) and not _is_equal(cell, other, metric)
     ]
     comparisons = [(index, compare_cells(cell, cells[index], metric.name, seed)) for index in others]
     compared = [(index, comparison) for index, comparison in comparisons if comparison is not None]
@@ -95,12 +95,18 @@ def _describe_best(cells: Sequence[CellResult], best: int, names: Sequence[str],
         yield Finding(f"It is significantly above all {len(compared)} other cells ({test}).", (best,), True)
 
 
+def _is_equal(first: CellResult, second: CellResult, metric: Metric) -> bool:
+    """Return whether two cells gave the same answers, with the same values of the metric."""
+    return first.answers == second.answers and first.get_values(metric.name) == second.get_values(metric.name)
+
+
 def _describe_limits(cells: Sequence[CellResult], best: int, names: Sequence[str], seed: int) -> Iterator[Finding]:
     """Say what bounds the metric: gold passages that were put into prompts, and questions without a stored answer."""
     cell, metric = cells[best], cells[0].metrics[0]
     if _inserts_gold(cell):
-        retrieved = _find_highest(cells, [n for n, other in enumerate(cells) if not _inserts_gold(other)], metric, seed)
-        text = "That cell puts the gold passage into the prompt even where it was not retrieved."
+        others = [n for n, other in enumerate(cells) if not _inserts_gold(other) and can_compare(cell, other)]
+        retrieved = _find_highest(cells, others, metric, seed)
+        text = "That cell puts the gold passage into the prompt even where it is not among the first k."
         if retrieved is None:
             yield Finding(text, (best,))
         else:
