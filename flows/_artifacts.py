@@ -126,8 +126,7 @@ class Project:
             "required": sorted(label.required),
         }
         _, searched = divide_search_settings(label.retriever)
-        if searched:
-            inputs["search"] = searched
+        inputs |= {"search": searched} if searched else {}
         return self.resolve_artifact("questions", "questions", cfg.name, inputs)
 
     @property
@@ -141,8 +140,7 @@ class Project:
         name = f"{self.cfg.dataset.name}-{index.folder.name.partition('-')[0]}"
         inputs = {"index": index.identity, "questions": self.questions.identity, "depth": self.cfg.depth}
         _, searched = divide_search_settings(self.cfg.retriever.engine if retriever is None else retriever)
-        if searched:
-            inputs["search"] = searched
+        inputs |= {"search": searched} if searched else {}
         return self.resolve_artifact("retrieve", "retrieval", name, inputs)
 
     @cached_property

@@ -38,8 +38,8 @@ def browse(configs: Sequence[DictConfig]) -> Summary:
     cases = _build_cases(cfg, specs, results, chosen, texts)
     seed = cfg.report.seed
     notes = [
-        *_describe_selection(configs),
         *_describe_cases(cases, len({s.question.question_id for r in results for s in r.samples}), len(chosen)),
+        *_describe_selection(configs),
         *build_reply_notes(results, seed),
         *build_incident_notes(results),
     ]

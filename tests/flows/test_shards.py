@@ -169,13 +169,13 @@ def test_a_finished_shard_is_that_of_its_ledger(tmp_path: Path, monkeypatch: pyt
 
 def test_what_only_a_search_uses_names_labels_and_local_searches() -> None:
     """The index is shared, but the labels and the pages that it gives with another nprobe are others."""
-    label = (
-        "answerable.retriever={_target_: winnow.retrievers.dense_on_disk.DenseOnDisk, encoder: ${encoder.model}, nprobe: %d}"
-    )
-    one, other = (Project(compose([label % nprobe])) for nprobe in (64, 1))
+    configs = [compose(["retriever=dense_on_disk", f"retriever.engine.nprobe={nprobe}"]) for nprobe in (64, 1)]
+    for cfg in configs:
+        cfg.answerable.retriever = cfg.retriever.engine
+    one, other = map(Project, configs)
     assert one.resolve_index(one.cfg.answerable.retriever).key == other.resolve_index(other.cfg.answerable.retriever).key
     assert one.questions.key != other.questions.key
-    words = ["search=second_half", "retriever=dense_on_disk"]
+    words = ["search=local", "retriever=dense_on_disk"]
     engines = [resolve_search_spec(Project(compose([*words, f"retriever.engine.nprobe={nprobe}"]))).key for nprobe in (64, 1)]
     assert engines[0] != engines[1]
 
