@@ -113,6 +113,11 @@ class Project:
         built, _ = divide_search_settings(node)
         return self.resolve_artifact("index", "index", name, {"corpus": self.corpus.identity, "retriever": built})
 
+    def _identify_search(self, retriever: DictConfig | None) -> dict[str, Any]:
+        """Return the inputs that name a search: its index, and the settings that only searches use, if there are any."""
+        _, searched = divide_search_settings(self.cfg.retriever.engine if retriever is None else retriever)
+        return {"index": self.resolve_index(retriever).identity, **({"search": searched} if searched else {})}
+
     @cached_property
     def questions(self) -> Artifact:
         """The questions with their splits and answerability labels."""
@@ -120,13 +125,11 @@ class Project:
         inputs = {
             "parser": cfg.parser,
             "split": cfg.split,
-            "index": self.resolve_index(label.retriever).identity,
+            **self._identify_search(label.retriever),
             "depth": label.depth,
             "min_answer_chars": label.min_answer_chars,
             "required": sorted(label.required),
         }
-        _, searched = divide_search_settings(label.retriever)
-        inputs |= {"search": searched} if searched else {}
         return self.resolve_artifact("questions", "questions", cfg.name, inputs)
 
     @property
@@ -136,11 +139,8 @@ class Project:
 
     def resolve_retrieval(self, retriever: DictConfig | None = None) -> Artifact:
         """Return the rankings of a retriever with the texts of their passages, by default of the configured retriever."""
-        index = self.resolve_index(retriever)
-        name = f"{self.cfg.dataset.name}-{index.folder.name.partition('-')[0]}"
-        inputs = {"index": index.identity, "questions": self.questions.identity, "depth": self.cfg.depth}
-        _, searched = divide_search_settings(self.cfg.retriever.engine if retriever is None else retriever)
-        inputs |= {"search": searched} if searched else {}
+        name = f"{self.cfg.dataset.name}-{self.resolve_index(retriever).folder.name.partition('-')[0]}"
+        inputs = {**self._identify_search(retriever), "questions": self.questions.identity, "depth": self.cfg.depth}
         return self.resolve_artifact("retrieve", "retrieval", name, inputs)
 
     @cached_property

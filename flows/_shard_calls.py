@@ -6,17 +6,18 @@ from dataclasses import replace
 
 from omegaconf import DictConfig
 
+from flows._artifacts import Artifact
 from flows._cells import resolve_cells
 from flows._engines import describe_usage, iter_outcomes, open_engines
 from flows._ledger import open_ledger
 from flows._shards import compute_digest, divide_limits, find_finished, finish, get_folder, hold, is_finished
 from flows._summary import Summary
 from winnow.driver import RunStats
-from winnow.ledger.sqlite import SqliteStore
-from winnow.ledger.stores import is_server
+from winnow.ledger.stores import is_server, open_store
 from winnow.ledger.tools import merge_ledger
 from winnow.sweeps.run import LoadedCell, group_by_engines, iter_jobs, load_cells
 from winnow.sweeps.shards import Shard
+from winnow.sweeps.spec import CellSpec
 
 
 def run_shard(cfg: DictConfig, shard: Shard, stage: str, keys: Sequence[str], make_calls: Callable[[], str]) -> Summary:
@@ -56,33 +57,36 @@ def run_sweep_shard(configs: Sequence[DictConfig], shard: Shard) -> Summary:
     return run_shard(configs[0], shard, "sweep", [cell.spec.key for cell in cells], make_calls)
 
 
-def merge_finished_shards(cfg: DictConfig, stage: str, keys: Sequence[str]) -> str:
-    """Add the calls of shards that were run for these artifacts to the ledger, so that only missing ones are made.
+def use_finished_shards(cfg: DictConfig, stage: str, artifacts: Sequence[Artifact | CellSpec]) -> None:
+    """Merge the calls of shards that were run for these artifacts, so that only missing ones are made; name missing shards.
 
     Args:
         cfg: Settings.
         stage: Name of the stage.
-        keys: Keys of the artifacts that the stage is about to write.
-
-    Returns:
-        Sentence that names the shards that are missing, or "" if there is none or no shard was run.
+        artifacts: Artifacts of the stage. If all are finished, nothing is merged.
 
     """
-    finished = find_finished(cfg, stage, compute_digest(keys))
-    if not finished or is_server(str(cfg.paths.ledger)):
-        return ""
-    with SqliteStore(str(cfg.paths.ledger).removeprefix("sqlite:///")) as ledger:
-        for shard in finished:
-            merge_ledger(ledger, shard.find_ledger(get_folder(cfg)))
+    if all(artifact.is_finished for artifact in artifacts) or is_server(str(cfg.paths.ledger)):
+        return
+    finished = find_finished(cfg, stage, compute_digest([artifact.key for artifact in artifacts]))
+    if not finished:
+        return
+    merge_shards(cfg, finished)
     counts = collections.Counter(shard.count for shard in finished)
     if any(number == count for count, number in counts.items()):
-        return ""
+        return
     count = counts.most_common(1)[0][0]
-    names = ", ".join(f"{n}/{count}" for n in range(1, count + 1) if Shard(n, count) not in finished)
-    return (
-        f"These shards were not finished: {names}. Their calls are made here; to run them elsewhere, stop, and run "
-        f"`python -m flows.{stage} ... shard={names.partition(',')[0]}` there."
+    missing = [f"{number}/{count}" for number in range(1, count + 1) if Shard(number, count) not in finished]
+    print(
+        f"These shards were not finished: {', '.join(missing)}. Their calls are made here; to run them elsewhere, stop, and "
+        f"run `python -m flows.{stage} ... shard={missing[0]}` there."
     )
+
+
+def merge_shards(cfg: DictConfig, shards: Sequence[Shard]) -> int:
+    """Add the calls of the shards' ledgers to the ledger of the settings, and return the number of added calls."""
+    with open_store(str(cfg.paths.ledger)) as ledger:
+        return sum(merge_ledger(ledger, shard.find_ledger(get_folder(cfg))) for shard in shards)
 
 
 def _make_calls(cfg: DictConfig, cells: Sequence[LoadedCell]) -> str:

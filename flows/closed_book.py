@@ -16,7 +16,7 @@ from flows._cells import resolve_closed_book_artifact
 from flows._elsewhere import print_equivalent
 from flows._engines import build_dry_run_rows, collect_results, resolve_engine_spec
 from flows._entry import make_main
-from flows._shard_calls import merge_finished_shards, run_shard
+from flows._shard_calls import run_shard, use_finished_shards
 from flows._shards import divide_limits, get_shard
 from flows._summary import Summary
 from flows._track import track
@@ -36,10 +36,9 @@ def closed_book(configs: Sequence[DictConfig]) -> Summary:
         return Summary("Dry run: no call was made", rows)
     if shard := get_shard(configs[0]):
         return _run_shard(divide_limits(configs, shard), shard)
-    if warning := merge_finished_shards(
-        configs[0], "closed_book", [resolve_closed_book_artifact(project).key for project in map(Project, configs)]
-    ):
-        print(warning)
+    use_finished_shards(
+        configs[0], "closed_book", [resolve_closed_book_artifact(project) for project in map(Project, configs)]
+    )
     rows, folders = [], []
     for project in map(Project, configs):
         artifact = resolve_closed_book_artifact(project)

@@ -19,7 +19,7 @@ from flows._elsewhere import print_equivalent
 from flows._engines import compute_estimator_identity, iter_outcomes, open_estimator
 from flows._entry import make_main
 from flows._ledger import open_ledger
-from flows._shard_calls import merge_finished_shards, run_shard
+from flows._shard_calls import run_shard, use_finished_shards
 from flows._shards import get_shard
 from flows._summary import Summary
 from flows._track import track
@@ -45,10 +45,7 @@ def score(configs: Sequence[DictConfig]) -> Summary:
     """Score the contexts of each job, and compare the ranking of the estimator with that of the retriever."""
     if shard := get_shard(configs[0]):
         return _run_shard(configs, shard)
-    if warning := merge_finished_shards(
-        configs[0], "score", [_models.resolve_relevance(project).key for project in map(Project, configs)]
-    ):
-        print(warning)
+    use_finished_shards(configs[0], "score", [_models.resolve_relevance(project) for project in map(Project, configs)])
     rows: list[dict[str, Any]] = []
     folders, note = [], ""
     for cfg in configs:

@@ -22,12 +22,11 @@ from flows._cells import resolve_cells, resolve_closed_book_artifact
 from flows._entry import make_main
 from flows._models import resolve_joint_models, resolve_relevance
 from flows._runners import RUNNERS
+from flows._shard_calls import merge_shards
 from flows._shards import compute_digest, describe_other_settings, get_folder, is_finished
 from flows._summary import Summary
 from winnow.errors import ConfigError, WinnowError
-from winnow.ledger.sqlite import SqliteStore
 from winnow.ledger.stores import is_server
-from winnow.ledger.tools import merge_ledger
 from winnow.sweeps.shards import Shard
 
 _LOG_LINES = 15
@@ -57,7 +56,7 @@ def shards(configs: Sequence[DictConfig]) -> Summary:
         merged = f"{len(parts)} shards."
     else:
         _check_finished(configs, parts)
-        merged = f"{len(parts)} shards, {_merge(cfg, parts)} calls merged into {cfg.paths.ledger}."
+        merged = f"{len(parts)} shards, {merge_shards(cfg, parts)} calls merged into {cfg.paths.ledger}."
     summary = run_stage(configs)
     return Summary(summary.title, summary.rows, f"{merged}\n{summary.note}", summary.artifacts)
 
@@ -93,13 +92,6 @@ def _resolve_keys(stage: str, configs: Sequence[DictConfig]) -> list[str]:
         "score": resolve_relevance, "closed_book": resolve_closed_book_artifact, "train_joint": resolve_joint_models
     }[stage]  # fmt: skip
     return [resolve(Project(cfg)).key for cfg in configs]
-
-
-def _merge(cfg: DictConfig, parts: Sequence[Shard]) -> int:
-    """Add the calls of the shards' ledgers to the ledger of the settings, and return the number of added calls."""
-    path = str(cfg.paths.ledger).removeprefix("sqlite:///")
-    with SqliteStore(path) as ledger:
-        return sum(merge_ledger(ledger, shard.find_ledger(get_folder(cfg))) for shard in parts)
 
 
 main = make_main(shards, grid=True, seeds="each")

@@ -19,7 +19,7 @@ from flows._engines import build_dry_run_rows, describe_usage, iter_outcomes, op
 from flows._entry import make_main
 from flows._ledger import open_ledger
 from flows._metrics import build_cell_rows, compute_metrics_digest, read_results
-from flows._shard_calls import merge_finished_shards, run_sweep_shard
+from flows._shard_calls import run_sweep_shard, use_finished_shards
 from flows._shards import get_shard
 from flows._summary import Summary
 from flows._track import log_cell, open_trackers, save_view
@@ -54,8 +54,7 @@ def sweep(configs: Sequence[DictConfig]) -> Summary:
         ]
         return Summary("Dry run: no call was made", rows, "\n".join(notes))
     print_equivalent_cell(configs)
-    if any(unfinished) and (warning := merge_finished_shards(configs[0], "sweep", [cell.spec.key for cell in cells])):
-        print(warning)
+    use_finished_shards(configs[0], "sweep", [cell.spec for cell in cells])
     notes = [_run_cells(configs[0], group) for group in unfinished if group]
     results = read_results(configs[0], specs)
     _log_to_mlflow(configs[0], cells, results)

@@ -24,7 +24,7 @@ from flows._elsewhere import print_equivalent
 from flows._engines import collect_results, resolve_reader_spec
 from flows._entry import make_main
 from flows._prompts import open_prompt
-from flows._shard_calls import merge_finished_shards, run_shard
+from flows._shard_calls import run_shard, use_finished_shards
 from flows._shards import divide_limits, get_shard
 from flows._summary import Summary, progress
 from flows._track import discard_metrics, track
@@ -42,10 +42,9 @@ def train_joint(configs: Sequence[DictConfig]) -> Summary:
     """Train the models of each job, and show the best epoch's metrics on the development questions."""
     if shard := get_shard(configs[0]):
         return _run_shard(divide_limits(configs, shard), shard)
-    if warning := merge_finished_shards(
-        configs[0], "train_joint", [_models.resolve_joint_models(project).key for project in map(Project, configs)]
-    ):
-        print(warning)
+    use_finished_shards(
+        configs[0], "train_joint", [_models.resolve_joint_models(project) for project in map(Project, configs)]
+    )
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
     folders = []

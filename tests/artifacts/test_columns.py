@@ -32,7 +32,6 @@ def test_passages_by_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: 
 def test_passages_whose_hashes_are_equal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each id finds its own passage."""
     monkeypatch.setattr(columns, "_MAX_IN_MEMORY", 0)
-    monkeypatch.setattr(columns, "_KEPT_PASSAGES", 3)
     monkeypatch.setattr(columns, "hash", lambda _: 7, raising=False)
     path = tmp_path / "passages.parquet"
     parquet.write(path, contracts.CORPUS, build_passage_rows(PASSAGES))
@@ -53,9 +52,8 @@ def test_no_passages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "rows", [[("b", 1, "x"), ("b", 2, "y"), ("a", 1, "z")], [("a", 1, "z"), ("b", 2, "y"), ("b", 1, "x")]]
 )
-def test_rows_by_group(monkeypatch: pytest.MonkeyPatch, rows: list[tuple[str, int, str]]) -> None:
-    """In the wanted order, by rank within a group, without other ids; groups that were dropped are built again."""
-    monkeypatch.setattr(columns, "_KEPT_GROUPS", 1)
+def test_rows_by_group(rows: list[tuple[str, int, str]]) -> None:
+    """In the wanted order, by rank within a group, without other ids; each time it is asked for."""
     rows = [*rows, ("other", 1, "w")]
     table = pa.table(
         {name: list(values) for name, values in zip(("id", "rank", "value"), zip(*rows, strict=True), strict=True)}

@@ -79,7 +79,7 @@ def test_the_content_is_that_of_the_texts(tmp_path: Path) -> None:
 
 
 def test_bad_input(tmp_path: Path) -> None:
-    """An empty corpus and an unknown language leave no index behind; a broken build is begun anew."""
+    """An empty corpus and an unknown language leave no index behind; a broken build begins again."""
     with pytest.raises(ConfigError, match="corpus is empty"):
         Tantivy().build(lambda: iter(()), tmp_path)
     with pytest.raises(ConfigError, match="language='klingon' is not supported by Tantivy"):

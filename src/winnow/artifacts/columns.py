@@ -18,17 +18,10 @@ from winnow.records import Passage
 T = TypeVar("T")
 _MAX_IN_MEMORY = 300_000
 """Number of passages above which their texts are kept in a memory-mapped file."""
-_KEPT_PASSAGES = 20_000
-"""Number of passages that are kept after their use."""
-_KEPT_GROUPS = 256
-"""Number of groups of rows that are kept after their use, because other cells use the same question next."""
 
 
 class GroupedRows(Mapping[str, T]):
-    """Adjacent rows of a table by the id that they share, such as the hits of a question.
-
-    The groups that were used last are kept.
-    """
+    """Adjacent rows of a table by the id that they share, such as the hits of a question."""
 
     def __init__(self, table: pa.Table, key: str, order: Sequence[str], build: Callable[[dict[str, list[Any]]], T]) -> None:
         """Sort the table.
@@ -53,15 +46,10 @@ class GroupedRows(Mapping[str, T]):
         self._slices = {
             order[group]: (int(end - count), int(count)) for group, count, end in zip(groups, counts, ends, strict=True)
         }
-        self._kept: dict[str, T] = {}
 
     def __getitem__(self, name: str) -> T:
         """Build the group of an id."""
-        if name not in self._kept:
-            if len(self._kept) >= _KEPT_GROUPS:
-                del self._kept[next(iter(self._kept))]
-            self._kept[name] = self._build(self._table.slice(*self._slices[name]).to_pydict())
-        return self._kept[name]
+        return self._build(self._table.slice(*self._slices[name]).to_pydict())
 
     def __contains__(self, name: object) -> bool:
         """Return whether an id has rows, without building its group."""
@@ -94,7 +82,7 @@ def read_passages_by_id(path: Path, ids: pa.Array) -> Mapping[str, Passage]:
 
 
 class MappedPassages(Mapping[str, Passage]):
-    """Passages in memory-mapped batches, which are found by hashes of their ids. Those that were used last are kept."""
+    """Passages in memory-mapped batches, which are found by hashes of their ids."""
 
     def __init__(self, batches: Sequence[pa.RecordBatch]) -> None:
         """Compute the hashes of all ids."""
@@ -103,23 +91,15 @@ class MappedPassages(Mapping[str, Passage]):
         hashes = np.concatenate([_hash_ids(columns[0].to_pylist()) for columns in self._columns] or [_hash_ids([])])
         self._rows = np.argsort(hashes, kind="stable")
         self._hashes = hashes[self._rows]
-        self._kept: dict[str, Passage] = {}
 
     def __getitem__(self, passage_id: str) -> Passage:
         """Read one passage."""
         return self.get_many([passage_id])[passage_id]
 
-    def get_many(self, ids: Sequence[str]) -> Mapping[str, Passage]:
+    def get_many(self, ids: Sequence[str]) -> dict[str, Passage]:
         """Read several passages; raise KeyError if one is missing."""
-        missing = [passage_id for passage_id in ids if passage_id not in self._kept]
-        if missing:
-            if len(self._kept) + len(missing) > _KEPT_PASSAGES:
-                self._kept.clear()
-                missing = list(ids)
-            positions = np.searchsorted(self._hashes, _hash_ids(missing))
-            for passage_id, position in zip(missing, positions.tolist(), strict=True):
-                self._kept[passage_id] = self._read(passage_id, position)
-        return self._kept
+        positions = np.searchsorted(self._hashes, _hash_ids(ids)).tolist()
+        return {passage_id: self._read(passage_id, position) for passage_id, position in zip(ids, positions, strict=True)}
 
     def _read(self, passage_id: str, position: int) -> Passage:
         """Read the passage with an id from the rows whose hashes are that of the id, of which the first is given."""

@@ -19,7 +19,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_de
 from winnow.artifacts.parquet import batched
 from winnow.errors import ConfigError, LedgerError
 from winnow.ledger.claims import LEASE_SECONDS, has_lapsed, make_owner
-from winnow.ledger.rows import COLUMNS, compute_checksum, encode_result, read_result
+from winnow.ledger.rows import COLUMNS, encode_rows, read_result
 from winnow.records import Request, Result
 
 if TYPE_CHECKING:
@@ -156,14 +156,7 @@ class PostgresStore:
             LedgerError: If a result contains NaN. The other results are stored first.
 
         """
-        encoded, errors = [], dict[bytes, LedgerError]()
-        for key, request, result, seconds in rows:
-            try:
-                value = encode_result(result)
-            except LedgerError as error:
-                errors[key] = error
-                continue
-            encoded.append((key, type(request).__name__, engine, value, seconds, compute_checksum(key, value.encode())))
+        encoded, errors = encode_rows(engine, rows)
         encoded.sort()
 
         def store(db: Connection[Any]) -> None:

@@ -7,14 +7,14 @@ import json
 import math
 import sqlite3
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
 import orjson
 
 from winnow.errors import LedgerError
-from winnow.records import Failed, Generation, Pages, Passage, Result, Score, Snapshot, Usage
+from winnow.records import Failed, Generation, Pages, Passage, Request, Result, Score, Snapshot, Usage
 
 MIGRATIONS = (
     """
@@ -140,6 +140,30 @@ def encode_result(result: Result) -> str:
                 f"A call's result contains NaN and was not stored: {text[:200]}. Check the model that computed it."
             ) from None
     return text
+
+
+def encode_rows(
+    engine: str, rows: Iterable[tuple[bytes, Request, Result, float]]
+) -> tuple[list[tuple[bytes, str, str, str, float, int]], dict[bytes, LedgerError]]:
+    """Encode the results of an engine for storage.
+
+    Args:
+        engine: Identity of the engine that computed the results.
+        rows: Tuples of key, request, result and engine time in seconds.
+
+    Returns:
+        Tuples of key, kind of request, engine, value, seconds and checksum, and the errors of results that cannot be stored.
+
+    """
+    encoded, errors = [], dict[bytes, LedgerError]()
+    for key, request, result, seconds in rows:
+        try:
+            value = encode_result(result)
+        except LedgerError as error:
+            errors[key] = error
+        else:
+            encoded.append((key, type(request).__name__, engine, value, seconds, compute_checksum(key, value.encode())))
+    return encoded, errors
 
 
 def _parse_json(text: str) -> Mapping[str, Any]:

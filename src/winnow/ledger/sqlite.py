@@ -26,9 +26,8 @@ from winnow.ledger.recovery import is_intact, recover
 from winnow.ledger.rows import (
     COLUMNS,
     RESULT_COLUMNS,
-    compute_checksum,
     decode_text,
-    encode_result,
+    encode_rows,
     migrate,
     read_result,
 )
@@ -243,17 +242,8 @@ class SqliteStore:
 
         """
         now = time.time()
-        rows_to_insert = []
-        errors: dict[bytes, LedgerError] = {}
-        for key, request, result, seconds in rows:
-            try:
-                value = encode_result(result)
-            except LedgerError as error:
-                errors[key] = error
-                continue
-            rows_to_insert.append(
-                (key, type(request).__name__, engine, value, seconds, now, compute_checksum(key, value.encode()))
-            )
+        encoded, errors = encode_rows(engine, rows)
+        rows_to_insert = [(*row, now, checksum) for *row, checksum in encoded]
         with self.transaction() as db:
             db.executemany("INSERT OR IGNORE INTO calls VALUES (?,?,?,?,?,?,?)", rows_to_insert)
             db.executemany("DELETE FROM claims WHERE key = ?", [(row[0],) for row in rows_to_insert])

@@ -87,7 +87,7 @@ class VectorBlocks:
             return True
         raise ArtifactError(
             f"{file} holds vectors of {'other passages' if is_same else 'another encoder'}. Blocks can be joined only if all "
-            f"were made with the same corpus, encoder and size of blocks. Delete {self.folder.parent} to build the index anew."
+            f"were made with the same corpus, encoder and size of blocks. Delete {self.folder.parent} to rebuild the index."
         )
 
     def _encode_block(self, file: Path, passages: Sequence[Passage], probe: NDArray[np.float32]) -> None:
