@@ -86,7 +86,7 @@ def build_cell_rows(results: Sequence[CellResult]) -> list[dict[str, str]]:
     for result in results:
         labels = result.labels
         row = {"strategy": labels.strategy, "k": str(labels.k), "gold": labels.gold}
-        row |= {name: getattr(labels, name) for name in ("setting", "seed", "code")} | {"n": str(len(result.samples))}
+        row |= {name: getattr(labels, name) for name in ("setting", "seed", "code")} | {"n": str(result.num_questions)}
         headlines = [metric for metric in result.metrics if metric.headline or metric is result.metrics[0]]
         for number, metric in enumerate(headlines):
             interval = result.compute_interval(metric.name, 0)

@@ -126,9 +126,9 @@ def _compute_metrics(cell: LoadedCell, result: CellResult) -> dict[str, float]:
     return {
         **{name: interval.mean for name, interval in defined.items()},
         **{f"{name}_{bound}": getattr(interval, bound) for name, interval in defined.items() for bound in ("low", "high")},
-        "questions": float(len(result.samples)),
+        "questions": float(result.num_questions),
         "num_short_rankings": float(cell.num_short_rankings),
-        "truncated_passages": float(sum(sample.prediction.truncated_passages for sample in result.samples)),
+        "truncated_passages": float(sum(result.columns.truncated)),
     }
 
 

@@ -7,7 +7,7 @@ python -m flows.acquire corpus=psgs_w100 dataset=dpr_results dry_run=true     # 
 """
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,9 @@ from flows._summary import Summary, progress
 from winnow.assets import Asset, fetch_asset, is_present, read_recorded_sha256
 
 
-def acquire(configs: Sequence[DictConfig]) -> Summary:
-    """Download every asset of the settings that is missing."""
-    assets = {asset.path: asset for cfg in configs for asset in iter_assets(use_recorded_commits(cfg))}
+def acquire(configs: Sequence[DictConfig], groups: Collection[str] = ()) -> Summary:
+    """Download every asset of the settings that is missing, or only those of some groups of settings."""
+    assets = {asset.path: asset for cfg in configs for asset in iter_assets(use_recorded_commits(cfg), groups)}
     if configs[0].dry_run:
         return _dry_run(list(assets.values()))
     downloads = Path(configs[0].paths.downloads)
@@ -62,10 +62,10 @@ def _format_gigabytes(num_bytes: int) -> str:
     return f"{num_bytes / 1e9:.1f} GB"
 
 
-def iter_assets(cfg: DictConfig) -> Iterator[Asset]:
-    """Yield the assets that the groups use; an asset whose files are all replaced by other paths is not needed."""
-    for node in cfg.values():
-        if isinstance(node, DictConfig) and "asset" in node:
+def iter_assets(cfg: DictConfig, groups: Collection[str] = ()) -> Iterator[Asset]:
+    """Yield the assets of all groups or of some; an asset whose files are all replaced by other paths is not needed."""
+    for name, node in cfg.items():
+        if isinstance(node, DictConfig) and "asset" in node and (not groups or name in groups):
             plain: Any = OmegaConf.to_container(node, resolve=True)
             asset = Asset(**plain.pop("asset"))
             if any(Path(text).is_relative_to(asset.path) for text in _iter_strings(plain)):

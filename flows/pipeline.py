@@ -25,14 +25,17 @@ from winnow.errors import MissingArtifactError
 _GOALS = ("sweep", "report", "browse")
 """The stages whose results are wanted by default; the others are run when one of these lacks their artifact."""
 _GOALS_WITHOUT_READER = ("corpus", "index", "questions", "retrieve")
+_GROUPS_WITHOUT_READER = ("corpus", "dataset", "retriever", "encoder", "search")
+"""The groups of settings whose assets these goals need."""
 
 
 def pipeline(configs: Sequence[DictConfig]) -> Summary:
     """Run the stage that is the goal, by default the page of questions, and before it each stage whose artifact is missing."""
     goal = str(configs[0].pipeline.goal)
-    for cfg in configs if goal not in _GOALS_WITHOUT_READER else ():
+    uses_reader = goal not in _GOALS_WITHOUT_READER
+    for cfg in configs if uses_reader else ():
         check_training_split(cfg, cfg.reader)
-    acquire(configs).show()
+    acquire(configs, () if uses_reader else _GROUPS_WITHOUT_READER).show()
     stages_run = ["acquire"]
     pinned = [use_recorded_commits(cfg) for cfg in configs]  # with the commits and checksums that `acquire` recorded
     if goal != _GOALS[-1]:

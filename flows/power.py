@@ -23,7 +23,7 @@ def power(configs: Sequence[DictConfig]) -> Summary:
     cfg, specs = configs[0], resolve_cells(configs)
     require_finished(specs)
     results = read_results(cfg, specs)
-    sizes = sorted(set(cfg.power.sizes or choose_sizes(max(len(result.samples) for result in results))))
+    sizes = sorted(set(cfg.power.sizes or choose_sizes(max(result.num_questions for result in results))))
     provenance = describe_provenance(cfg, specs)
     page = build_power_report(
         f"Winnow: power of {cfg.sweep.name}", results, provenance, cfg.report.seed, sizes, list(cfg.power.effects)

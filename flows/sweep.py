@@ -105,7 +105,7 @@ def _log_to_mlflow(cfg: DictConfig, cells: Sequence[LoadedCell], results: Sequen
 
 def _describe_passages(cells: Sequence[LoadedCell], results: Sequence[CellResult]) -> str:
     """Say how many passages did not fit into prompts and how many rankings are shorter than k, or return "" if none."""
-    dropped = sum(sample.prediction.truncated_passages for result in results for sample in result.samples)
+    dropped = sum(sum(result.columns.truncated) for result in results)
     short = sum(cell.num_short_rankings for cell in cells)
     notes = [f"{dropped} passages did not fit into prompts."] if dropped else []
     return " ".join([*notes, f"{short} times fewer than k passages were retrieved."] if short else notes)

@@ -83,6 +83,14 @@ def test_a_file_of_one_s_own_takes_the_place_of_the_download() -> None:
     assert list(iter_assets(compose([*words("http://127.0.0.1:1"), "dataset.parser.path=/data/mine.json"]))) == []
 
 
+def test_a_goal_without_a_reader_fetches_none() -> None:
+    """flows.pipeline asks only for the assets of the groups that its goal needs."""
+    cfg = compose(["reader=smollm2", "reader@joint.teacher.reader=openai", "joint.teacher.reader.base=x"])
+    every, needed = ({asset.path for asset in iter_assets(cfg, groups)} for groups in ((), ("corpus", "dataset", "encoder")))
+    assert every - needed == {"assets/smollm2"}
+    assert len(needed) == 3
+
+
 def test_every_file_of_the_papers_has_an_address() -> None:
     """Full-size experiments and data sets name what `acquire` fetches, with a size and a rule for the checksum."""
     full = [

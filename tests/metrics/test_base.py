@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pytest
 
-from winnow.metrics.base import MeanMetric, Metric, RatioMetric, Sample, aggregate, evaluate
+from winnow.errors import InputError
+from winnow.metrics.base import MeanMetric, Metric, RatioMetric, Rows, Sample, aggregate, compute_all_values, evaluate
 from winnow.testing import make_sample
 
 
@@ -35,18 +37,18 @@ ANSWERS = _samples(*("a" * (n * n % 13) + "xyz" * (n * 7 % 5) + "b" for n in ran
 def test_a_share_is_in_percent_and_a_number_in_its_digits() -> None:
     """Both bounds too; one decimal unless the component says otherwise, and a ratio with its counts."""
     number = _Length("length", "letters", "number")
-    interval = number.aggregate([{"length": 2.0}, {"length": 2.0}])
+    interval = number.aggregate({"length": np.array([2.0, 2.0])})
     assert number.format(interval) == "2.0 [2.0, 2.0]"
     assert replace(number, digits=0).format(interval) == "2 [2, 2]"
     share = _Length("length", "letters")
-    assert share.format(share.aggregate([{"length": 1.0}])) == "100.0 [20.7, 100.0]"
+    assert share.format(share.aggregate({"length": np.array([1.0])})) == "100.0 [20.7, 100.0]"
     assert _Vowels("v", "v").format(evaluate([_Vowels("v", "v")], _samples("aab"))["v"]).endswith("(2/3)")
 
 
 def test_a_number_of_0_or_1_is_no_share() -> None:
     """Calls per question that are all 1 are exactly 1; a share of 1 of 1 may be 20 %."""
-    rows = [{"length": 1.0}]
-    number, share = (_Length("length", "x", unit).aggregate(rows) for unit in ("number", "percent"))  # type: ignore[arg-type]
+    columns = {"length": np.array([1.0])}
+    number, share = (_Length("length", "x", unit).aggregate(columns) for unit in ("number", "percent"))  # type: ignore[arg-type]
     assert (number.low, number.high) == (1.0, 1.0)
     assert (share.low, share.high) == (pytest.approx(0.2065, abs=1e-4), 1.0)
 
@@ -63,20 +65,21 @@ def test_undefined_questions_are_left_out_of_a_mean_but_not_of_a_ratio() -> None
     length, vowels = _Length("length", "letters", "number"), _Vowels("v", "v")
     rows = [length.compute_row(one) for one in _samples("ab", "", "abcd")]
     assert rows == [{"length": 2.0}, None, {"length": 4.0}]
-    assert (aggregate(length, rows).mean, aggregate(length, rows).n) == (3.0, 2)
+    assert (aggregate(length, Rows.collect(rows)).mean, aggregate(length, Rows.collect(rows)).n) == (3.0, 2)
     assert vowels.compute_row(_samples("")[0]) == {"part": 0.0, "whole": 0.0}
 
 
 @pytest.mark.parametrize("metric", [_Length("length", "letters", "number"), _Vowels("v", "v")])
 def test_a_seed_repeats_an_interval_and_0_is_the_default(metric: Metric) -> None:
     """Of single metrics and of `evaluate` alike."""
-    rows = [row for one in ANSWERS if (row := metric.compute_row(one)) is not None]
-    default = metric.aggregate(rows)
-    assert default == metric.aggregate(rows, 0) == aggregate(metric, rows) == evaluate([metric], ANSWERS)[metric.name]
-    others = [metric.aggregate(rows, 7), aggregate(metric, rows, 7), evaluate([metric], ANSWERS, 7)[metric.name]]
+    rows = Rows.collect(metric.compute_row(one) for one in ANSWERS)
+    columns = rows.columns
+    default = metric.aggregate(columns)
+    assert default == metric.aggregate(columns, 0) == aggregate(metric, rows) == evaluate([metric], ANSWERS)[metric.name]
+    others = [metric.aggregate(columns, 7), aggregate(metric, rows, 7), evaluate([metric], ANSWERS, 7)[metric.name]]
     assert others == [others[0]] * 3
     assert (others[0].mean, others[0].low != default.low or others[0].high != default.high) == (default.mean, True)
-    assert metric.aggregate(rows, 1) != default != metric.aggregate(rows, 2**32 - 1)
+    assert metric.aggregate(columns, 1) != default != metric.aggregate(columns, 2**32 - 1)
 
 
 def test_metrics_are_components_that_do_not_change() -> None:
@@ -86,3 +89,33 @@ def test_metrics_are_components_that_do_not_change() -> None:
     for base in (Metric, MeanMetric, RatioMetric):
         with pytest.raises(TypeError, match="abstract"):
             base("name", "title")  # type: ignore[abstract]
+
+
+def test_rows_are_columns_of_the_defined_questions() -> None:
+    """Selected in any order, with repetitions; a metric that is undefined for all of the selected has no columns."""
+    metric = _Vowels("v", "v")
+    rows = Rows.collect([{"part": 1.0, "whole": 2.0}, None, {"part": 0.0, "whole": 0.0}, {"part": 3.0, "whole": 3.0}])
+    assert rows.is_defined.tolist() == [True, False, True, True]
+    assert rows.columns["part"].tolist() == [1.0, 0.0, 3.0]
+    assert str(compute_all_values(metric, rows).tolist()) == "[0.5, nan, nan, 1.0]"
+    chosen = rows.select(np.array([3, 1, 0, 3]))
+    assert str(compute_all_values(metric, chosen).tolist()) == "[1.0, nan, 0.5, 1.0]"
+    assert aggregate(metric, chosen).counts == (7.0, 8.0)
+    empty = rows.select(np.array([1]))
+    assert (empty.columns, aggregate(metric, empty).n) == ({}, 0)
+    assert np.isnan(compute_all_values(metric, empty)).all()
+    assert aggregate(metric, Rows.collect([])).n == 0
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([{"a": 1.0}, {"a": float("nan")}], "'a' has the value NaN"),
+        ([{"a": 1.0, "b": 1.0}, {"a": 2.0}], "'b' has 1 values for 2 rows"),
+        ([{"a": 1.0}, None, {"b": 2.0}], "'a' has 1 values for 2 rows"),
+    ],
+)
+def test_rows_that_would_shift_a_column_are_refused(rows: list[dict[str, float] | None], message: str) -> None:
+    """A value may be missing only with its whole row."""
+    with pytest.raises(InputError, match=message):
+        Rows.collect(rows)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from winnow.errors import ConfigError
-from winnow.metrics.base import Sample, aggregate, evaluate
+from winnow.metrics.base import Rows, Sample, aggregate, evaluate
 from winnow.metrics.breakdowns import RelevantPosition
 from winnow.metrics.citation import (
     Citation,
@@ -132,10 +132,10 @@ def test_the_interval_of_f1_of_means_covers() -> None:
     """In 95 % of 300 samples of 60 questions, about, the interval contains the value of the population."""
     metric, rng = CitationF1OfMeans("a", "a"), np.random.default_rng(0)
     population = [{"precision": p, "recall": r} for p, r in ((1.0, 1.0), (0.5, 1.0), (0.0, 0.0), (1.0, 0.5))]
-    truth = metric.aggregate(population).mean
+    truth = aggregate(metric, Rows.collect(population)).mean
     covered = []
     for _ in range(300):
-        interval = aggregate(metric, [population[n] for n in rng.integers(0, 4, 60)])
+        interval = aggregate(metric, Rows.collect(population[n] for n in rng.integers(0, 4, 60)))
         covered.append(interval.low <= truth <= interval.high)
     assert 0.90 <= np.mean(covered) <= 0.99
 

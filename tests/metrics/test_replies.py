@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from winnow.metrics.base import evaluate
 from winnow.metrics.replies import CutReplies, EmptyReplies, LongAnswers, Refusals
 from winnow.records import RoleUsage
 from winnow.testing import make_sample
@@ -27,7 +28,7 @@ def test_cut_replies_are_counted_by_role() -> None:
     assert CutReplies("cut", "cut", role="judge").compute_terms(used) == (0.0, 1.0)
     metric = CutReplies("cut", "cut", role="verifier")
     assert metric.compute_value(metric.compute_row(used)) is None
-    assert metric.aggregate([metric.compute_row(used)]).n == 0
+    assert evaluate([metric], [used])["cut"].n == 0
 
 
 def test_long_answers_count_every_candidate() -> None:

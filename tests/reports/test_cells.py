@@ -1,14 +1,26 @@
 """Cells: labels, rows and what a subset keeps."""
 
+from dataclasses import replace
+
+import pytest
+
+from winnow.metrics.base import RatioMetric, Sample
 from winnow.metrics.intervals import UNDEFINED
-from winnow.reports.cells import TableView
+from winnow.reports.cells import (
+    CellResult,
+    TableView,
+    can_compare,
+    compare_cells,
+    get_common_values,
+    have_equal_answers,
+)
 from winnow.testing import make_cell_result
 
 
 def test_a_subset_keeps_labels_and_metrics() -> None:
     """Samples are selected together with their rows, judged ones and groups included."""
     cell = make_cell_result("s", 5, "g", [1.0, 0.0, 1.0])
-    part = cell.filter_samples(lambda sample: sample.prediction.provenance == "distant")
+    part = cell.select_questions({"q1"})
     assert (part.labels, len(part.samples)) == (cell.labels, 1)
     assert part.get_values("em") == {"q1": 0.0}
     assert cell.format_metric("em", 0).startswith("66.7")
@@ -24,3 +36,74 @@ def test_columns_that_are_equal_in_all_rows_are_named_instead() -> None:
     assert TableView("t", "c", ["a", "b"], [["1", "2"]]).drop_constant_columns().columns == ["a", "b"]
     same = TableView("t", "c", ["a", "b"], [["1", "2"], ["1", "2"]])
     assert same.drop_constant_columns() is same
+
+
+def _reorder(cell: CellResult, order: list[int]) -> CellResult:
+    """Return a cell with the same answers to the same questions in another order."""
+    return replace(cell, samples=[cell.samples[index] for index in order])
+
+
+def test_what_is_kept_of_samples_is_selected_with_them() -> None:
+    """Every column, judged rows and groups; a selection can be selected from, and reads its samples from the whole."""
+    whole = replace(
+        make_cell_result("s", 5, "g", [1.0, 0.0, 1.0, 1.0]),
+        judged={"judged": [{"judged": 1.0}, None, {"judged": 0.0}, {"judged": 0.5}]},
+        groups=["a", "b", "a", "b"],
+    )
+    part = whole.select_group("b")
+    assert part.columns.question_ids == ("q1", "q3")
+    assert part.columns.answers == ("unknown", "x")
+    assert part.columns.provenances == ("distant", "distant")
+    assert part.columns.rows["judged"].is_defined.tolist() == [False, True]
+    assert part.columns.rows["judged"].columns["judged"].tolist() == [0.5]
+    assert part.compute_values("tokens_in").tolist() == [101.0, 103.0]
+    assert [sample.question.question_id for sample in part.samples] == ["q1", "q3"]
+    assert (part.groups, part.num_questions) == (["b", "b"], 2)
+    last = part.select_questions({"q3", "q9"})
+    assert last.get_values("em") == {"q3": 1.0}
+    assert [sample.question.question_id for sample in last.samples[:]] == ["q3"]
+    assert last.samples[0] is whole.samples[3]
+    assert whole.get_values("em") == {"q0": 1.0, "q1": 0.0, "q2": 1.0, "q3": 1.0}
+    with pytest.raises(AssertionError, match="other samples"):
+        replace(part, samples=whole.samples).compute_interval("em", 0)
+
+
+def test_cells_are_paired_by_question_whatever_their_order() -> None:
+    """Values, answers and tests are those of the same questions; a question of one cell alone does not count."""
+    first = make_cell_result("a", 5, "g", [1.0, 1.0, 0.0, 0.0, 1.0])
+    second = make_cell_result("b", 5, "g", [1.0, 0.0, 0.0, 1.0, 0.0])
+    order = [3, 0, 4, 2, 1]
+    shuffled = _reorder(second, order)
+    assert compare_cells(first, shuffled, "em", 0) == compare_cells(first, second, "em", 0)
+    assert have_equal_answers(second, shuffled)
+    assert not have_equal_answers(first, second)
+    assert not have_equal_answers(first, shuffled)
+    assert not have_equal_answers(second, second.select_questions({"q1"}))
+    values = get_common_values(first, shuffled.select_questions({"q1", "q4"}), "em", 0)
+    assert values is not None
+    assert [one.tolist() for one in values] == [[1.0, 1.0], [0.0, 0.0]]
+    assert get_common_values(first.select_questions({"q0"}), second.select_questions({"q1"}), "em", 0) is None
+    assert can_compare(first, shuffled)
+    assert not can_compare(first.select_questions({"q0"}), second.select_questions({"q1"}))
+    assert not can_compare(first.select_questions(()), first.select_questions(()))
+    assert not can_compare(first, replace(second, labels=replace(second.labels, questions="other")))
+
+
+class _WordsPerToken(RatioMetric):
+    """A ratio that is undefined for every second question."""
+
+    def compute_terms(self, sample: Sample) -> tuple[float, float]:
+        number = int(sample.question.question_id[1:])
+        return float(number), float(number % 2)
+
+
+def test_questions_without_a_value_in_one_cell_are_left_out_of_both() -> None:
+    """Whether the order of the questions is the same or not."""
+    first = replace(make_cell_result("a", 5, "g", [1.0] * 6), metrics=[_WordsPerToken("r", "r")])
+    second = _reorder(first, [5, 4, 3, 2, 1, 0])
+    for other in (first, second):
+        values = get_common_values(first, other, "r", 0)
+        assert values is not None
+        assert [one.tolist() for one in values] == [[1.0, 3.0, 5.0]] * 2
+    assert str(first.compute_values("r").tolist()) == "[nan, 1.0, nan, 3.0, nan, 5.0]"
+    assert first.get_values("r") == {"q1": 1.0, "q3": 3.0, "q5": 5.0}

@@ -2,11 +2,12 @@
 
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from winnow.artifacts import contracts, parquet
 from winnow.errors import ArtifactError
@@ -120,14 +121,18 @@ def build_prediction_row(prediction: Prediction) -> dict[str, Any]:
 
 def read_predictions(path: Path) -> list[Prediction]:
     """Read the predictions of a cell (one setting of a sweep), in the order of its questions."""
-    list_columns = ("candidates", "trace", "passage_ids", "used_ids")
-    return [
-        Prediction(
-            **{
-                **row,
-                **{name: tuple(row[name]) for name in list_columns},
-                "usage": tuple(RoleUsage(**role_usage) for role_usage in row["usage"]),
-            }
-        )
-        for row in parquet.read(path, contracts.PREDICTIONS).to_pylist()
-    ]
+    return list(convert_predictions(read_prediction_table(path)))
+
+
+def read_prediction_table(path: Path) -> pa.Table:
+    """Read the predictions of a cell as a table, of which `convert_predictions` converts rows."""
+    return parquet.read(path, contracts.PREDICTIONS).select([field.name for field in fields(Prediction)])
+
+
+def convert_predictions(rows: pa.Table | pa.RecordBatch) -> Iterator[Prediction]:
+    """Yield the predictions of rows of `read_prediction_table`."""
+    columns = rows.to_pydict()
+    for name in ("candidates", "trace", "passage_ids", "used_ids"):
+        columns[name] = map(tuple, columns[name])
+    columns["usage"] = (tuple(RoleUsage(**usage) for usage in usages) for usages in columns["usage"])
+    return map(Prediction, *columns.values())

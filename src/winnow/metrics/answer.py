@@ -16,7 +16,7 @@ A dialect is the set of rules of one implementation:
 import re
 import string
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Literal, get_args
 
@@ -43,11 +43,16 @@ def normalise(text: str, dialect: Dialect = "squad") -> str:
 
 def exact_match(prediction: str, answers: Sequence[str], dialect: Dialect = "squad") -> float:
     """Return 1.0 if the normalised prediction equals a normalised answer, else 0.0. For `crag`, return `accuracy` instead."""
+    return float(has_exact_match([prediction], answers, dialect))
+
+
+def has_exact_match(predictions: Iterable[str], answers: Sequence[str], dialect: Dialect = "squad") -> bool:
+    """Return whether any of several predictions is an exact match."""
     _validate(answers, dialect)
     if dialect == "crag":
-        return accuracy(prediction, answers, dialect)
-    normalised_prediction = normalise(prediction, dialect)
-    return float(normalised_prediction in _normalise_answers(answers, dialect))
+        return any(accuracy(prediction, answers, dialect) for prediction in predictions)
+    normalised_answers = _normalise_answers(answers, dialect)
+    return any(normalise(prediction, dialect) in normalised_answers for prediction in predictions)
 
 
 def f1_score(prediction: str, answers: Sequence[str], dialect: Dialect = "squad") -> float:
@@ -84,7 +89,11 @@ def _token_f1(prediction: str, answer: str, dialect: Dialect) -> float:
         return 0.0
     if not prediction or not answer:
         return float(dialect == "squad_v2" and prediction == answer)
+    if prediction == answer:
+        return 1.0
     prediction_tokens, answer_tokens = prediction.split(), answer.split()
+    if set(prediction_tokens).isdisjoint(answer_tokens):
+        return 0.0
     overlap = sum((Counter(prediction_tokens) & Counter(answer_tokens)).values())
     return 2 * overlap / (len(prediction_tokens) + len(answer_tokens))
 

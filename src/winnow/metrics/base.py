@@ -5,12 +5,15 @@ require new predictions. In training, the same metric computes the reward of a s
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
+from winnow.errors import InputError
 from winnow.metrics.intervals import (
     UNDEFINED,
     Interval,
@@ -28,6 +31,73 @@ Unit = Literal["percent", "number"]
 
 Row = Mapping[str, float]
 """Values that a metric computes for one question, by column name."""
+
+Columns = Mapping[str, NDArray[np.float64]]
+"""Rows of several questions as one vector per column."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of one metric for the questions of a cell, as columns.
+
+    Attributes:
+        is_defined: (questions,) Whether the metric is defined for each question.
+        columns: Values of the questions for which it is defined, by column name; empty if there are none.
+
+    """
+
+    is_defined: NDArray[np.bool_]
+    columns: Columns
+
+    @classmethod
+    def collect(cls, rows: Iterable[Row | None]) -> "Rows":
+        """Convert rows, which are None where the metric is undefined."""
+        builder = RowsBuilder()
+        for row in rows:
+            builder.add(row)
+        return builder.build()
+
+    def select(self, indices: NDArray[np.int64]) -> "Rows":
+        """Return the rows of the questions with these indices."""
+        positions = np.cumsum(self.is_defined) - 1
+        is_defined = self.is_defined[indices]
+        chosen = positions[indices[is_defined]]
+        columns = {name: values[chosen] for name, values in self.columns.items()} if len(chosen) else {}
+        return Rows(is_defined, columns)
+
+
+class RowsBuilder:
+    """Collects the rows of one metric, one question after another."""
+
+    def __init__(self) -> None:
+        """Begin without rows."""
+        self._is_defined: list[bool] = []
+        self._columns: dict[str, array[float]] = {}
+
+    def add(self, row: Row | None) -> None:
+        """Add the row of the next question, which is None if the metric is undefined for it."""
+        self._is_defined.append(row is not None)
+        if row is not None:
+            for name, value in row.items():
+                if name not in self._columns:
+                    self._columns[name] = array("d")
+                self._columns[name].append(value)
+
+    def build(self) -> Rows:
+        """Return the rows as columns.
+
+        Raises:
+            InputError: If a value is NaN, or if the rows do not have the same columns.
+
+        """
+        num_defined = sum(self._is_defined)
+        columns = {name: np.array(values, dtype=np.float64) for name, values in self._columns.items()}
+        for name, values in columns.items():
+            if len(values) != num_defined:
+                raise InputError(f"Column {name!r} has {len(values)} values for {num_defined} rows. Every row needs one.")
+            if np.isnan(values).any():
+                raise InputError(f"Column {name!r} has the value NaN. Return None for a question without a value.")
+        return Rows(np.array(self._is_defined, dtype=np.bool_), columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,21 +154,23 @@ class Metric(ABC):
         """Compute the values of one question, or return None if the metric is undefined for it."""
 
     @abstractmethod
-    def aggregate(self, rows: Sequence[Row], seed: int = 0) -> Interval:
-        """Aggregate the rows into one value with its 95 % interval.
+    def aggregate(self, columns: Columns, seed: int = 0) -> Interval:
+        """Aggregate the questions into one value with its 95 % interval, which may be undefined.
 
         Args:
-            rows: Rows of the questions for which the metric is defined.
+            columns: Columns of the questions for which the metric is defined, of which there is at least one.
             seed: Seed of the bootstrap.
-
-        Returns:
-            The value and its interval, or `build_undefined_interval()` if there are no rows.
 
         """
 
+    def compute_values(self, columns: Columns) -> NDArray[np.float64]:
+        """Return the value that paired comparisons and rewards use for each question, which is NaN where it is undefined."""
+        return columns[self.name]
+
     def compute_value(self, row: Row) -> float | None:
-        """Return the value that rewards and paired comparisons use for one question, or None if it is undefined."""
-        return row[self.name]
+        """Return the value of `compute_values` for one question, or None if it is undefined."""
+        value = float(self.compute_values({name: np.array([number], np.float64) for name, number in row.items()})[0])
+        return None if np.isnan(value) else value
 
     def compute_reward(self, sample: Sample) -> float:
         """Compute the value of one sample as a reward, which is 0 if the metric is undefined."""
@@ -132,11 +204,9 @@ class MeanMetric(Metric):
         score = self.score(sample)
         return None if score is None else {self.name: float(score)}
 
-    def aggregate(self, rows: Sequence[Row], seed: int = 0) -> Interval:
+    def aggregate(self, columns: Columns, seed: int = 0) -> Interval:
         """Compute the mean score with its 95 % interval."""
-        values = np.array([row[self.name] for row in rows], dtype=np.float64)
-        is_share = self.unit == "percent"
-        return compute_mean_interval(values, is_share=is_share, seed=seed) if len(values) else build_undefined_interval()
+        return compute_mean_interval(columns[self.name], is_share=self.unit == "percent", seed=seed)
 
 
 @dataclass(frozen=True)
@@ -155,17 +225,15 @@ class RatioMetric(Metric):
         part, whole = self.compute_terms(sample)
         return {"part": part, "whole": whole}
 
-    def compute_value(self, row: Row) -> float | None:
-        """Return the ratio of one question, or None if the question adds nothing to the denominator."""
-        return row["part"] / row["whole"] if row["whole"] else None
+    def compute_values(self, columns: Columns) -> NDArray[np.float64]:
+        """Return the ratio of each question, which is NaN if the question adds nothing to the denominator."""
+        part, whole = columns["part"], columns["whole"]
+        ratios: NDArray[np.float64] = np.divide(part, whole, out=np.full(len(part), np.nan), where=whole != 0)
+        return ratios
 
-    def aggregate(self, rows: Sequence[Row], seed: int = 0) -> Interval:
+    def aggregate(self, columns: Columns, seed: int = 0) -> Interval:
         """Compute the ratio of both sums with its 95 % interval."""
-        if not rows:
-            return build_undefined_interval()
-        numerators = [row["part"] for row in rows]
-        denominators = [row["whole"] for row in rows]
-        return compute_ratio_interval(numerators, denominators, seed=seed)
+        return compute_ratio_interval(columns["part"], columns["whole"], seed=seed)
 
 
 @dataclass(frozen=True)
@@ -191,18 +259,23 @@ class JudgedMetric(MeanMetric):
         )
 
 
-def compute_rows(metrics: Sequence[Metric], samples: Sequence[Sample]) -> dict[str, list[Row | None]]:
-    """Compute one row per sample for each metric, keyed by metric name. Judged metrics are omitted."""
-    return {
-        metric.name: [metric.compute_row(sample) for sample in samples]
-        for metric in metrics
-        if not isinstance(metric, JudgedMetric)
-    }
+def compute_rows(metrics: Sequence[Metric], samples: Sequence[Sample]) -> dict[str, Rows]:
+    """Compute the rows of each metric, keyed by metric name. Judged metrics are omitted."""
+    computed = [metric for metric in metrics if not isinstance(metric, JudgedMetric)]
+    return {metric.name: Rows.collect(metric.compute_row(sample) for sample in samples) for metric in computed}
 
 
-def aggregate(metric: Metric, rows: Sequence[Row | None], seed: int = 0) -> Interval:
-    """Aggregate a metric over the questions for which it is defined, that is, whose row is not None."""
-    return metric.aggregate([row for row in rows if row is not None], seed)
+def compute_all_values(metric: Metric, rows: Rows) -> NDArray[np.float64]:
+    """Return the value of each question (see `Metric.compute_values`), which is NaN where the metric is undefined."""
+    values = np.full(len(rows.is_defined), np.nan)
+    if rows.columns:
+        values[rows.is_defined] = metric.compute_values(rows.columns)
+    return values
+
+
+def aggregate(metric: Metric, rows: Rows, seed: int = 0) -> Interval:
+    """Aggregate a metric over the questions for which it is defined; the result is undefined if there are none."""
+    return metric.aggregate(rows.columns, seed) if rows.columns else build_undefined_interval()
 
 
 def evaluate(metrics: Sequence[Metric], samples: Sequence[Sample], seed: int = 0) -> dict[str, Interval]:

@@ -18,10 +18,11 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from winnow.errors import ConfigError
-from winnow.metrics.base import Input, MeanMetric, Metric, RatioMetric, Row, Sample
-from winnow.metrics.intervals import Interval, build_undefined_interval, compute_bounds
+from winnow.metrics.base import Columns, Input, MeanMetric, Metric, RatioMetric, Row, Sample
+from winnow.metrics.intervals import Interval, compute_bounds, resample_joint_means
 from winnow.records import Context, Question
 
 Dialect = Literal["rage", "paper", "strict"]
@@ -156,6 +157,13 @@ def _compute_f1(precision: float, recall: float) -> float:
     return 2 * precision * recall / total if total else 0.0
 
 
+def _compute_f1s(precisions: NDArray[np.float64], recalls: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Compute the F1 of each pair of precision and recall, which is 0 if both are."""
+    totals = precisions + recalls
+    scores: NDArray[np.float64] = np.divide(2 * precisions * recalls, totals, out=np.zeros_like(totals), where=totals > 0)
+    return scores
+
+
 def _list_relevance(sample: Sample) -> list[bool]:
     """Return whether each passage of the final prompt is relevant, in prompt order."""
     marks = mark_relevant(sample.question, sample.contexts)
@@ -240,23 +248,16 @@ class CitationF1OfMeans(Metric):
         scores = _score(sample, self.dialect)
         return None if scores is None else {"precision": scores.precision, "recall": scores.recall}
 
-    def compute_value(self, row: Row) -> float:
-        """Return the F1 of one question."""
-        return _compute_f1(row["precision"], row["recall"])
+    def compute_values(self, columns: Columns) -> NDArray[np.float64]:
+        """Return the F1 of each question."""
+        return _compute_f1s(columns["precision"], columns["recall"])
 
-    def aggregate(self, rows: Sequence[Row], seed: int = 0) -> Interval:
+    def aggregate(self, columns: Columns, seed: int = 0) -> Interval:
         """Compute the F1 of the means with its bootstrap interval over questions."""
-        if not rows:
-            return build_undefined_interval()
-        values = np.array([[row["precision"], row["recall"]] for row in rows])
-        num_rows = len(rows)
-        weights = np.random.default_rng(seed).multinomial(num_rows, np.full(num_rows, 1 / num_rows), 2000)
-        means = weights @ values / num_rows
-        totals = means.sum(axis=1)
-        resampled = np.divide(2 * means.prod(axis=1), totals, out=np.zeros_like(totals), where=totals > 0)
-        low, high = compute_bounds(resampled)
-        precision, recall = values.mean(axis=0)
-        return Interval(float(_compute_f1(precision, recall)), low, high, num_rows)
+        terms = np.stack([columns["precision"], columns["recall"]])
+        low, high = compute_bounds(_compute_f1s(*resample_joint_means(terms, seed)))
+        precision, recall = terms.mean(axis=1)
+        return Interval(float(_compute_f1(precision, recall)), low, high, terms.shape[1])
 
 
 @dataclass(frozen=True)

@@ -117,10 +117,7 @@ def _bootstrap_ratio_bounds(terms: NDArray[np.float64], seed: int, resamples: in
         resamples: Number of bootstrap resamples.
 
     """
-    num_questions = terms.shape[1]
-    probabilities = np.full(num_questions, 1 / num_questions)
-    weights = np.random.default_rng(seed).multinomial(num_questions, probabilities, resamples)
-    numerators, denominators = terms @ weights.T
+    numerators, denominators = resample_joint_means(terms, seed, resamples)
     is_defined = denominators > 0
     return compute_bounds(numerators[is_defined] / denominators[is_defined])
 
@@ -186,3 +183,34 @@ def resample_means(data: NDArray[np.float64], seed: int, resamples: int) -> NDAr
         for start in range(0, resamples, chunk_size)
     ]
     return np.concatenate(means)
+
+
+def resample_joint_means(terms: NDArray[np.float64], seed: int, resamples: int = 2000) -> NDArray[np.float64]:
+    """Compute the means of two values per question in bootstrap resamples of the questions.
+
+    Questions with the same pair of values are drawn together, because there are few different pairs of counts. For more than
+    20,000 different pairs, the means are drawn from their normal distribution, as in `resample_means`.
+
+    Args:
+        terms: (2, questions) Values of each question.
+        seed: Seed of the bootstrap.
+        resamples: Number of bootstrap resamples.
+
+    Returns:
+        (2, resamples) Means of both values in each resample.
+
+    """
+    rng = np.random.default_rng(seed)
+    num_questions = terms.shape[1]
+    pairs, counts = np.unique(terms, axis=1, return_counts=True)
+    if len(counts) > _MAX_RESAMPLED:
+        covariance = np.cov(terms, bias=True) / num_questions
+        draws: NDArray[np.float64] = rng.multivariate_normal(terms.mean(axis=1), covariance, resamples, method="eigh").T
+        return draws
+    chunk_size = max(1, _MAX_CHUNK_VALUES // len(counts))
+    sums = [
+        pairs @ rng.multinomial(num_questions, counts / num_questions, min(chunk_size, resamples - start)).T
+        for start in range(0, resamples, chunk_size)
+    ]
+    means: NDArray[np.float64] = np.concatenate(sums, axis=1) / num_questions
+    return means

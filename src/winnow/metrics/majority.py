@@ -4,12 +4,11 @@ Candidates are the answers from which a strategy chooses the final answer, for i
 question are its pool.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from winnow.metrics.answer import exact_match
-from winnow.metrics.base import MeanMetric, RatioMetric, Row, Sample
+from winnow.metrics.answer import exact_match, has_exact_match
+from winnow.metrics.base import Columns, MeanMetric, RatioMetric, Row, Sample
 from winnow.metrics.intervals import Interval, build_undefined_interval
 
 
@@ -31,10 +30,9 @@ class NotMajority(MeanMetric):
         row = super().compute_row(sample)
         return None if row is None else {**row, "candidates": float(len(sample.prediction.candidates))}
 
-    def aggregate(self, rows: Sequence[Row], seed: int = 0) -> Interval:
+    def aggregate(self, columns: Columns, seed: int = 0) -> Interval:
         """Compute the share with its 95 % interval, which is undefined if no question has candidates."""
-        has_candidates = any(row["candidates"] for row in rows)
-        return super().aggregate(rows, seed) if has_candidates else build_undefined_interval()
+        return super().aggregate(columns, seed) if columns["candidates"].any() else build_undefined_interval()
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,7 @@ class NotMajorityOfPools(RatioMetric):
 
 
 def _has_correct_candidate(sample: Sample) -> bool:
-    return any(exact_match(candidate, sample.question.answers) for candidate in sample.prediction.candidates)
+    return has_exact_match(sample.prediction.candidates, sample.question.answers)
 
 
 def _is_correct(sample: Sample) -> bool:

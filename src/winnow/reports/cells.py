@@ -4,14 +4,77 @@ A cell is one setting of a sweep: a strategy, a number of contexts k and a place
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import overload
 
-from winnow.metrics.base import Metric, Row, Sample, aggregate, compute_rows
+import numpy as np
+from numpy.typing import NDArray
+
+from winnow.metrics.base import JudgedMetric, Metric, Row, Rows, RowsBuilder, Sample, aggregate, compute_all_values
 from winnow.metrics.comparisons import Comparison, compare
 from winnow.metrics.intervals import UNDEFINED, Interval
+from winnow.records import Provenance
 from winnow.sweeps.labels import CellLabels
+
+
+@dataclass(frozen=True, slots=True)
+class CellColumns:
+    """What reports need of the samples of a cell, as columns with one entry per sample.
+
+    Attributes:
+        question_ids: Ids of the questions.
+        answers: Predicted answers.
+        provenances: How the gold passage of each question was determined.
+        traces: Records of what the strategy did.
+        truncated: Numbers of passages that did not fit into prompts.
+        rows: Rows of each metric by metric name.
+
+    """
+
+    question_ids: tuple[str, ...]
+    answers: tuple[str, ...]
+    provenances: tuple[Provenance, ...]
+    traces: tuple[Sequence[str], ...]
+    truncated: tuple[int, ...]
+    rows: Mapping[str, Rows]
+
+    def select(self, indices: Sequence[int]) -> "CellColumns":
+        """Return the entries of the samples with these indices."""
+        numbers = np.array(indices, dtype=np.int64)
+        return CellColumns(
+            tuple(self.question_ids[index] for index in indices),
+            tuple(self.answers[index] for index in indices),
+            tuple(self.provenances[index] for index in indices),
+            tuple(self.traces[index] for index in indices),
+            tuple(self.truncated[index] for index in indices),
+            {name: rows.select(numbers) for name, rows in self.rows.items()},
+        )
+
+
+def collect_columns(
+    samples: Sequence[Sample], metrics: Sequence[Metric], judged: Mapping[str, Sequence[Row | None]]
+) -> CellColumns:
+    """Compute the metrics of all samples, and collect what reports need besides them.
+
+    Args:
+        samples: Samples of the cell, each of which is used once.
+        metrics: Metrics of the cell.
+        judged: Rows of the judged metrics, by metric name.
+
+    """
+    builders = [(metric, RowsBuilder()) for metric in metrics if not isinstance(metric, JudgedMetric)]
+    entries = []
+    for sample in samples:
+        one = sample.prediction
+        entries.append((sample.question.question_id, one.answer, one.provenance, one.trace, one.truncated_passages))
+        for metric, builder in builders:
+            builder.add(metric.compute_row(sample))
+    rows = {metric.name: builder.build() for metric, builder in builders}
+    rows |= {name: Rows.collect(judged_rows) for name, judged_rows in judged.items()}
+    question_ids, answers, provenances, traces, truncated = zip(*entries, strict=True) if entries else ((),) * 5
+    return CellColumns(question_ids, answers, provenances, traces, truncated, rows)
 
 
 @dataclass(frozen=True)
@@ -20,11 +83,13 @@ class CellResult:
 
     Attributes:
         labels: Labels that identify the cell.
-        samples: Questions of the cell with their predictions.
+        samples: Questions of the cell with their predictions. Tables are built from `columns`; what needs a whole sample reads
+            it from here.
         metrics: Metrics that are columns of the tables. Comparisons use the first one.
         judged: Rows of the metrics that a model computes, by metric name, with one row per sample.
         hidden: Metrics that are not columns of the tables, but that a plot or a comparison with a paper needs.
         groups: Group of each sample in the breakdown, such as its answer type. It is empty if there is no breakdown.
+        known: Columns of these samples and metrics, if they were computed already.
 
     """
 
@@ -34,11 +99,20 @@ class CellResult:
     judged: Mapping[str, Sequence[Row | None]] = field(default_factory=dict)
     hidden: Sequence[Metric] = ()
     groups: Sequence[str] = ()
+    known: CellColumns | None = field(default=None, repr=False, compare=False)
 
     @cached_property
-    def rows(self) -> Mapping[str, Sequence[Row | None]]:
-        """Return the rows of each metric by metric name, with one row per sample."""
-        return {**compute_rows([*self.metrics, *self.hidden], self.samples), **self.judged}
+    def columns(self) -> CellColumns:
+        """Return the metrics and what else reports need of the samples, which are computed once."""
+        if self.known is None:
+            return collect_columns(self.samples, [*self.metrics, *self.hidden], self.judged)
+        assert len(self.known.question_ids) == len(self.samples), "The columns are those of other samples."
+        return self.known
+
+    @property
+    def num_questions(self) -> int:
+        """Return the number of questions."""
+        return len(self.columns.question_ids)
 
     def find_metric(self, name: str) -> Metric | None:
         """Return the metric with this name, or None if the cell does not have it."""
@@ -55,7 +129,7 @@ class CellResult:
         if (name, seed) not in self._intervals:
             metric = self.find_metric(name)
             assert metric is not None, name
-            self._intervals[name, seed] = aggregate(metric, self.rows[name], seed)
+            self._intervals[name, seed] = aggregate(metric, self.columns.rows[name], seed)
         return self._intervals[name, seed]
 
     @cached_property
@@ -70,34 +144,61 @@ class CellResult:
     @cached_property
     def answers(self) -> Mapping[str, str]:
         """Return the predicted answers by question id."""
-        return {sample.question.question_id: sample.prediction.answer for sample in self.samples}
+        return dict(zip(self.columns.question_ids, self.columns.answers, strict=True))
+
+    def compute_values(self, name: str) -> NDArray[np.float64]:
+        """Return the value of a metric for each question, which is NaN where it is undefined. The result is cached."""
+        if name not in self._values:
+            metric = self.find_metric(name)
+            assert metric is not None, name
+            self._values[name] = compute_all_values(metric, self.columns.rows[name])
+        return self._values[name]
+
+    @cached_property
+    def _values(self) -> dict[str, NDArray[np.float64]]:
+        return {}
 
     def get_values(self, name: str) -> dict[str, float]:
         """Return the values of a metric by question id, without the questions for which it is undefined."""
-        metric = self.find_metric(name)
-        assert metric is not None, name
-        pairs = zip(self.samples, self.rows[name], strict=True)
-        return {
-            sample.question.question_id: value
-            for sample, row in pairs
-            if row is not None and (value := metric.compute_value(row)) is not None
-        }
+        values = self.compute_values(name)
+        pairs = zip(self.columns.question_ids, values.tolist(), (~np.isnan(values)).tolist(), strict=True)
+        return {question_id: value for question_id, value, is_defined in pairs if is_defined}
 
-    def filter_samples(self, keep: Callable[[Sample], bool]) -> "CellResult":
-        """Return a copy of the cell with only the samples for which `keep` returns True."""
-        return self._select([index for index, sample in enumerate(self.samples) if keep(sample)])
+    def select_questions(self, question_ids: Collection[str]) -> "CellResult":
+        """Return a copy of the cell with only the questions that have one of these ids."""
+        return self._select([index for index, name in enumerate(self.columns.question_ids) if name in question_ids])
 
     def select_group(self, name: str) -> "CellResult":
-        """Return a copy of the cell with only the samples of one group."""
+        """Return a copy of the cell with only the questions of one group."""
         return self._select([index for index, group in enumerate(self.groups) if group == name])
 
     def _select(self, indices: Sequence[int]) -> "CellResult":
         return replace(
             self,
-            samples=[self.samples[index] for index in indices],
+            samples=_Selection(self.samples, indices),
             judged={name: [rows[index] for index in indices] for name, rows in self.judged.items()},
             groups=[self.groups[index] for index in indices] if self.groups else (),
+            known=self.columns.select(indices),
         )
+
+
+class _Selection(Sequence[Sample]):
+    """Some of the samples of a cell, which are read when they are used."""
+
+    def __init__(self, samples: Sequence[Sample], indices: Sequence[int]) -> None:
+        self._samples, self._indices = samples, indices
+
+    def __len__(self) -> int:
+        return len(self._indices)
+
+    @overload
+    def __getitem__(self, index: int) -> Sample: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Sample]: ...
+    def __getitem__(self, index: int | slice) -> Sample | Sequence[Sample]:
+        if isinstance(index, slice):
+            return _Selection(self._samples, self._indices[index])
+        return self._samples[self._indices[index]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +274,7 @@ def build_breakdown_table(cells: Sequence[CellResult], title: str, seed: int) ->
     rows = [
         [
             *_label_values(cell, cells),
-            *(f"{group.format_metric(metric.name, seed)} ({len(group.samples)})" for group in cell_groups),
+            *(f"{group.format_metric(metric.name, seed)} ({group.num_questions})" for group in cell_groups),
         ]
         for cell, cell_groups in zip(cells, groups, strict=True)
     ]
@@ -211,7 +312,18 @@ def get_unit_scale(metric: Metric) -> float:
 
 def can_compare(first: CellResult, second: CellResult) -> bool:
     """Return whether two cells have the same selection of questions and at least one question in common."""
-    return first.labels.questions == second.labels.questions and not first.answers.keys().isdisjoint(second.answers)
+    if first.labels.questions != second.labels.questions:
+        return False
+    if first.columns.question_ids == second.columns.question_ids:
+        return bool(first.columns.question_ids)
+    return not first.answers.keys().isdisjoint(second.answers)
+
+
+def have_equal_answers(first: CellResult, second: CellResult) -> bool:
+    """Return whether two cells answer the same questions, and each of them alike."""
+    if first.columns.question_ids == second.columns.question_ids:
+        return first.columns.answers == second.columns.answers
+    return first.answers == second.answers
 
 
 def compare_cells(first: CellResult, second: CellResult, metric: str, seed: int) -> Comparison | None:
@@ -227,7 +339,7 @@ def compare_cells(first: CellResult, second: CellResult, metric: str, seed: int)
 
 def get_common_values(
     first: CellResult, second: CellResult, metric: str, seed: int
-) -> tuple[Sequence[float], Sequence[float]] | None:
+) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
     """Return the values of a metric on the questions for which it is defined in both cells.
 
     Returns:
@@ -236,10 +348,12 @@ def get_common_values(
     """
     if not (first.compute_interval(metric, seed).n and second.compute_interval(metric, seed).n):
         return None
-    first_values, second_values = first.get_values(metric), second.get_values(metric)
-    common_ids = [question_id for question_id in first_values if question_id in second_values]
+    if first.columns.question_ids == second.columns.question_ids:
+        first_values, second_values = first.compute_values(metric), second.compute_values(metric)
+        is_common = ~(np.isnan(first_values) | np.isnan(second_values))
+        return (first_values[is_common], second_values[is_common]) if is_common.any() else None
+    first_by_id, second_by_id = first.get_values(metric), second.get_values(metric)
+    common_ids = [question_id for question_id in first_by_id if question_id in second_by_id]
     if not common_ids:
         return None
-    return [first_values[question_id] for question_id in common_ids], [
-        second_values[question_id] for question_id in common_ids
-    ]
+    return np.array([first_by_id[name] for name in common_ids]), np.array([second_by_id[name] for name in common_ids])

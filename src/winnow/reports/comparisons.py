@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from winnow.metrics.base import MeanMetric, Metric
 from winnow.metrics.comparisons import Comparison, adjust_p_values, format_p
-from winnow.reports.cells import CellResult, TableView, can_compare, compare_cells, get_unit_scale
+from winnow.reports.cells import CellResult, TableView, can_compare, compare_cells, get_unit_scale, have_equal_answers
 from winnow.sweeps.labels import CellLabels
 
 SIGNIFICANCE_LEVEL = 0.05
@@ -130,7 +130,7 @@ def _compare_factor(factor: Factor, cells: Sequence[CellResult], seed: int) -> F
     compared: list[tuple[CellResult, CellResult, Comparison]] = []
     identical: list[str] = []
     for first, second in _iterate_pairs(factor, cells):
-        if first.answers == second.answers:
+        if have_equal_answers(first, second):
             names = f"{factor.format_value(first.labels)} = {factor.format_value(second.labels)}"
             identical.append(f"{names} ({factor.format_shared(first.labels)})")
         elif (comparison := compare_cells(first, second, cells[0].metrics[0].name, seed)) is not None:

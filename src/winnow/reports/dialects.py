@@ -1,6 +1,9 @@
 """The questions on which two rules of the same metric differ, such as exact match as in SQuAD and as in CRAG's code."""
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Sequence
+
+import numpy as np
 
 from winnow.metrics.base import Metric
 from winnow.reports.cells import CellResult, TableView
@@ -23,29 +26,31 @@ def build_dialect_tables(cells: Sequence[CellResult]) -> list[TableView]:
     tables = []
     for title, metrics in groups.items():
         if len(metrics) > 1:
-            rows = [row for cell in cells for row in _list_differences(cell, metrics)]
-            if rows:
-                shown = f"The first {MAX_ROWS} of {len(rows)}" if len(rows) > MAX_ROWS else str(len(rows))
-                total = sum(len(cell.samples) for cell in cells)
+            differing = [(cell, index) for cell in cells for index in _find_differences(cell, metrics)]
+            if differing:
+                shown = f"The first {MAX_ROWS} of {len(differing)}" if len(differing) > MAX_ROWS else str(len(differing))
+                rows = [_build_row(cell, index, metrics) for cell, index in differing[:MAX_ROWS]]
+                total = sum(cell.num_questions for cell in cells)
                 caption = f"{shown} of {total} answers in all cells have another value by another rule."
                 columns = ["strategy", "k", "gold", "question", "reply", "accepted", *(metric.heading for metric in metrics)]
-                tables.append(TableView(f"Answers on which the rules of {title} differ", caption, columns, rows[:MAX_ROWS]))
+                tables.append(TableView(f"Answers on which the rules of {title} differ", caption, columns, rows))
     return tables
 
 
-def _list_differences(cell: CellResult, metrics: Sequence[Metric]) -> Iterator[list[str]]:
-    """Yield a row for each question of a cell on which the metrics differ."""
-    labels = cell.labels
-    for index, sample in enumerate(cell.samples):
-        rows = [cell.rows[metric.name][index] for metric in metrics]
-        values = [None if row is None else metric.compute_value(row) for metric, row in zip(metrics, rows, strict=True)]
-        defined = {value for value in values if value is not None}
-        if len(defined) > 1:
-            texts = (sample.prediction.reply or sample.prediction.answer, "; ".join(sample.question.answers))
-            numbers = [
-                "" if value is None else metric.format_value(value) for metric, value in zip(metrics, values, strict=True)
-            ]
-            yield [labels.line, str(labels.k), labels.gold, sample.question.question_id, *map(_shorten, texts), *numbers]
+def _find_differences(cell: CellResult, metrics: Sequence[Metric]) -> list[int]:
+    """Return the indices of the samples of a cell for which metrics have different values."""
+    values = np.stack([cell.compute_values(metric.name) for metric in metrics])
+    indices: list[int] = np.flatnonzero(np.fmax.reduce(values) > np.fmin.reduce(values)).tolist()
+    return indices
+
+
+def _build_row(cell: CellResult, index: int, metrics: Sequence[Metric]) -> list[str]:
+    """Build the row of one sample."""
+    labels, sample = cell.labels, cell.samples[index]
+    texts = (sample.prediction.reply or sample.prediction.answer, "; ".join(sample.question.answers))
+    values = [float(cell.compute_values(metric.name)[index]) for metric in metrics]
+    numbers = ["" if math.isnan(value) else metric.format_value(value) for metric, value in zip(metrics, values, strict=True)]
+    return [labels.line, str(labels.k), labels.gold, sample.question.question_id, *map(_shorten, texts), *numbers]
 
 
 def _shorten(text: str) -> str:

@@ -45,9 +45,9 @@ def build_incident_notes(cells: Sequence[CellResult]) -> list[str]:
     """Return one note for each kind of incident that the traces record, with the number of questions in each cell."""
     notes = []
     for name, text in INCIDENTS.items():
-        counts = [(cell, sum(any(text in entry for entry in s.prediction.trace) for s in cell.samples)) for cell in cells]
+        counts = [(cell, sum(any(text in entry for entry in trace) for trace in cell.columns.traces)) for cell in cells]
         affected = [
-            f"{cell.labels.line} {cell.labels.gold}: {count} of {len(cell.samples)}" for cell, count in counts if count
+            f"{cell.labels.line} {cell.labels.gold}: {count} of {cell.num_questions}" for cell, count in counts if count
         ]
         if affected:
             notes.append(f"Questions with {name}: {'; '.join(affected)}.")

@@ -1,10 +1,9 @@
 """The report of a sweep or of an estimator, which is rendered as a self-contained HTML page or as Markdown."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from winnow.metrics.base import Sample
 from winnow.reports.cells import CellResult, TableView, build_breakdown_table, build_matrix_table, build_metrics_table
 from winnow.reports.comparisons import build_comparison_tables
 from winnow.reports.dialects import build_dialect_tables
@@ -95,8 +94,8 @@ def build_report(
         browser: Name of the file beside the report in which single questions can be looked up.
 
     """
-    num_questions = len(cells[0].samples)
-    gold_cells = [cell.filter_samples(_has_gold) for cell in _copy_provenance(cells)]
+    num_questions = cells[0].num_questions
+    gold_cells = _select_gold_questions(cells)
     tables = [build_matrix_table(cells, seed)] if len(cells) > 1 else []
     tables += build_comparison_tables(cells, seed)
     if breakdown:
@@ -105,8 +104,7 @@ def build_report(
         f"{num_questions} questions. The 95 % intervals are Wilson's for shares, and bootstrap intervals for means and ratios."
     )
     tables.append(build_metrics_table("All questions", caption, cells, seed))
-    if gold_cells and gold_cells[0].samples:
-        num_gold = len(gold_cells[0].samples)
+    if gold_cells and (num_gold := gold_cells[0].num_questions):
         caption = (
             f"{num_gold} of {num_questions} questions have an annotated gold passage or an answer in the retrieved passages."
         )
@@ -150,27 +148,20 @@ def _draw_plots(cells: Sequence[CellResult], gold_cells: Sequence[CellResult], s
     return [*plots, plot_tokens_by_strategy(cells, seed)] if "tokens" in available else plots
 
 
-def _has_gold(sample: Sample) -> bool:
-    """Return whether the question of a sample has a gold passage."""
-    return sample.prediction.provenance != "none"
+def _select_gold_questions(cells: Sequence[CellResult]) -> list[CellResult]:
+    """Return the cells with only the questions that have a gold passage. The result is empty if all cells are closed-book.
 
-
-def _copy_provenance(cells: Sequence[CellResult]) -> list[CellResult]:
-    """Return the cells with the gold provenance of each question copied from the cells with passages to the closed-book cells.
-
-    The provenance says how the gold passage of a question was determined. Closed-book cells do not have it, because they have
-    no passages. The result is empty if all cells are closed-book.
+    Closed-book cells have no passages, so that the cells with passages say which of their questions have a gold passage.
     """
-    provenances = {
-        sample.question.question_id: sample.prediction.provenance for cell in cells if cell.labels.k for sample in cell.samples
-    }
-    if not provenances:
+    found = [(cell, {*_iterate_gold_questions(cell)}) for cell in cells if cell.labels.k]
+    if not found:
         return []
+    by_cell = {id(cell): question_ids for cell, question_ids in found}
+    all_ids = set().union(*by_cell.values())
+    return [cell.select_questions(by_cell.get(id(cell), all_ids)) for cell in cells]
 
-    def add_provenance(sample: Sample) -> Sample:
-        provenance = provenances.get(sample.question.question_id, "none")
-        return replace(sample, prediction=replace(sample.prediction, provenance=provenance))
 
-    return [
-        cell if cell.labels.k else replace(cell, samples=[add_provenance(sample) for sample in cell.samples]) for cell in cells
-    ]
+def _iterate_gold_questions(cell: CellResult) -> Iterator[str]:
+    for question_id, provenance in zip(cell.columns.question_ids, cell.columns.provenances, strict=True):
+        if provenance != "none":
+            yield question_id

@@ -60,7 +60,7 @@ def _build_values_table(part: PaperPart, cells: Sequence[CellResult], seed: int)
     if part.flags:
         notes += f" The source disagrees with itself: {'; '.join(part.flags)}."
     caption = (
-        f"{len(cells[0].samples)} questions. Our values have 95 % intervals and are from our data and reader. {notes}".strip()
+        f"{cells[0].num_questions} questions. Our values have 95 % intervals and are from our data and reader. {notes}".strip()
     )
     return TableView(f"Beside the paper: {part.source}", caption, columns, rows)
 

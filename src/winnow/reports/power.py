@@ -3,6 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from winnow.metrics.comparisons import compute_questions_needed
 from winnow.metrics.power import PowerPoint, compute_power, find_size
 from winnow.reports.cells import CellResult, TableView, get_common_values, get_unit_scale
@@ -45,7 +48,7 @@ def build_power_report(
     entries = []
     for pair in pairs:
         differences = _get_differences(pair, metric.name, seed)
-        if any(differences):
+        if differences.any():
             entries.append((pair, differences, compute_power(differences, sizes, seed=seed)))
     entries.sort(key=lambda entry: -abs(entry[0].comparison.difference))
     notes = (
@@ -62,12 +65,12 @@ def build_power_report(
     return Report(title, notes, tables, [_plot(entries)], provenance)
 
 
-Entry = tuple[Pair, Sequence[float], Sequence[PowerPoint]]
+Entry = tuple[Pair, NDArray[np.float64], Sequence[PowerPoint]]
 
 
-def _get_differences(pair: Pair, metric: str, seed: int) -> list[float]:
+def _get_differences(pair: Pair, metric: str, seed: int) -> NDArray[np.float64]:
     values = get_common_values(pair.first, pair.second, metric, seed)
-    return [] if values is None else [first - second for first, second in zip(*values, strict=True)]
+    return np.empty(0) if values is None else values[0] - values[1]
 
 
 def _build_sizes_table(entries: Sequence[Entry], scale: float) -> TableView:

@@ -35,7 +35,7 @@ def build_seeds_table(cells: Sequence[CellResult], seed: int) -> TableView | Non
     for group in groups:
         labels = replace(group[0].labels, seed="")
         seeds = ", ".join(cell.labels.seed for cell in group)
-        row = [labels.line, str(labels.k), labels.gold, seeds, str(len(group[0].samples))]
+        row = [labels.line, str(labels.k), labels.gold, seeds, str(group[0].num_questions)]
         for metric in metrics:
             intervals = [cell.compute_interval(metric.name, seed) for cell in group]
             values = get_unit_scale(metric) * np.array([interval.mean for interval in intervals if interval.n])
@@ -54,8 +54,8 @@ def _select_common_questions(cells: Sequence[CellResult]) -> list[CellResult]:
 
     The questions can differ because the closed-book filter depends on the trained reader.
     """
-    common_ids = set.intersection(*({sample.question.question_id for sample in cell.samples} for cell in cells))
-    return [cell.filter_samples(lambda sample: sample.question.question_id in common_ids) for cell in cells]
+    common_ids = set.intersection(*(set(cell.columns.question_ids) for cell in cells))
+    return [cell.select_questions(common_ids) for cell in cells]
 
 
 def _format_spread(values: np.ndarray) -> str:

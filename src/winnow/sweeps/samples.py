@@ -3,25 +3,31 @@
 A sample is the input of a metric for one question: the question, its prediction and, if the metric needs them, its contexts.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
+
+import pyarrow as pa
 
 from winnow.artifacts.provenance import check_content
 from winnow.artifacts.rankings import Rankings, read_rankings
-from winnow.artifacts.tables import read_predictions, read_questions
+from winnow.artifacts.tables import convert_predictions, read_prediction_table, read_questions
 from winnow.contexts.build import build_ranked_contexts
 from winnow.driver import Job
 from winnow.errors import ArtifactError
 from winnow.metrics.base import Input, JudgedMetric, Metric, Row, Sample
-from winnow.records import Context, Outcome, Question
+from winnow.prices import Price
+from winnow.records import Context, Outcome, Prediction, Question, Role
 from winnow.sweeps.spec import CellSpec
+
+_BLOCK = 1000
+"""Number of samples that are built at once."""
 
 
 @dataclass
 class SampleReader:
-    """Reads the samples of finished cells. Cells with the same questions and rankings share what is read of these.
+    """Reads the samples of finished cells. Cells share the questions and rankings that they have in common.
 
     Attributes:
         inputs: Additional inputs that metrics or breakdowns need, "contexts" or "ranking".
@@ -29,21 +35,21 @@ class SampleReader:
     """
 
     inputs: Collection[Input] = ()
+    _questions: dict[object, Mapping[str, Question]] = field(default_factory=dict, repr=False)
     _rankings: dict[object, Rankings] = field(default_factory=dict, repr=False)
     _ranked: dict[object, Mapping[str, Sequence[Context]]] = field(default_factory=dict, repr=False)
 
-    def read(self, spec: CellSpec) -> list[Sample]:
-        """Read the samples of a cell in the order of its predictions.
+    def read(self, spec: CellSpec) -> Sequence[Sample]:
+        """Read the samples of a cell in the order of its predictions. Each is built when it is used.
 
         Raises:
             ArtifactError: If the predictions were changed after they were written, or if they answer an unknown question.
 
         """
         check_content(spec.folder)
-        predictions = read_predictions(spec.predictions)
-        stored_questions = read_questions(spec.questions.path, [spec.questions.split])
-        questions = {question.question_id: question for question in stored_questions}
-        question_ids = [prediction.question_id for prediction in predictions]
+        predictions = read_prediction_table(spec.predictions)
+        questions = self._read_questions(spec)
+        question_ids = predictions["question_id"].to_pylist()
         unknown_id = next((question_id for question_id in question_ids if question_id not in questions), None)
         if unknown_id is not None:
             raise ArtifactError(
@@ -53,16 +59,15 @@ class SampleReader:
         answered = [questions[question_id] for question_id in question_ids]
         contexts = self._place_contexts(spec, answered) if "contexts" in self.inputs and spec.labels.k else {}
         ranked = self._read_ranked_contexts(spec, answered) if "ranking" in self.inputs else {}
-        return [
-            Sample(
-                question,
-                prediction,
-                contexts.get(question.question_id, ()),
-                spec.prices,
-                ranked.get(question.question_id, ()),
-            )
-            for question, prediction in zip(answered, predictions, strict=True)
-        ]
+        return StoredSamples(answered, predictions, spec.prices, contexts, ranked)
+
+    def _read_questions(self, spec: CellSpec) -> Mapping[str, Question]:
+        """Read the questions of a cell's split by id, once for all cells with the same."""
+        key = (spec.questions.path, spec.questions.split)
+        if key not in self._questions:
+            questions = read_questions(spec.questions.path, [spec.questions.split])
+            self._questions[key] = {question.question_id: question for question in questions}
+        return self._questions[key]
 
     def _read_rankings(self, spec: CellSpec, questions: Sequence[Question], relevance: Path | None) -> Rankings:
         """Read the rankings of a cell, once for all cells with the same."""
@@ -83,6 +88,57 @@ class SampleReader:
         """Build the contexts that the cell placed in the prompt of each question, by question id."""
         rankings = self._read_rankings(spec, questions, spec.relevance)
         return {question.question_id: spec.place(question, rankings).contexts for question in questions}
+
+
+class StoredSamples(Sequence[Sample]):
+    """The samples of a cell, whose predictions stay in a table and become objects when they are used."""
+
+    def __init__(
+        self,
+        questions: Sequence[Question],
+        predictions: pa.Table,
+        prices: Mapping[Role, Price],
+        contexts: Mapping[str, Sequence[Context]],
+        ranked: Mapping[str, Sequence[Context]],
+    ) -> None:
+        """Keep the inputs; `contexts` and `ranked` are by question id, and empty if no metric needs them."""
+        self._questions, self._prices, self._contexts, self._ranked = questions, prices, contexts, ranked
+        self._predictions = predictions.combine_chunks()
+        self._block: tuple[int, list[Sample]] = (-1, [])
+
+    def __len__(self) -> int:
+        """Return the number of samples."""
+        return len(self._questions)
+
+    @overload
+    def __getitem__(self, index: int) -> Sample: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Sample]: ...
+    def __getitem__(self, index: int | slice) -> Sample | Sequence[Sample]:
+        """Return one sample or a list of samples."""
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        number = range(len(self))[index]
+        return self._read_block(number // _BLOCK)[number % _BLOCK]
+
+    def __iter__(self) -> Iterator[Sample]:
+        """Yield the samples, of which only a block is in memory at once."""
+        for number in range(0, len(self), _BLOCK):
+            yield from self._read_block(number // _BLOCK)
+
+    def _read_block(self, block: int) -> list[Sample]:
+        """Build the samples of a block. The last block is kept, so that a cell that has only one is built once."""
+        if self._block[0] != block:
+            questions = self._questions[block * _BLOCK : (block + 1) * _BLOCK]
+            predictions = convert_predictions(self._predictions.slice(block * _BLOCK, _BLOCK))
+            self._block = (block, [self._build(*pair) for pair in zip(questions, predictions, strict=True)])
+        return self._block[1]
+
+    def _build(self, question: Question, prediction: Prediction) -> Sample:
+        question_id = question.question_id
+        return Sample(
+            question, prediction, self._contexts.get(question_id, ()), self._prices, self._ranked.get(question_id, ())
+        )
 
 
 def build_judge_jobs(metrics: Iterable[Metric], samples: Mapping[str, Sequence[Sample]]) -> list[Job[float | None]]:

@@ -8,7 +8,14 @@ import numpy as np
 from winnow.metrics.base import Metric
 from winnow.metrics.comparisons import adjust_p_values, compute_questions_needed, format_p
 from winnow.metrics.intervals import UNDEFINED, is_binary
-from winnow.reports.cells import CellResult, can_compare, compare_cells, get_common_values, get_unit_scale
+from winnow.reports.cells import (
+    CellResult,
+    can_compare,
+    compare_cells,
+    get_common_values,
+    get_unit_scale,
+    have_equal_answers,
+)
 from winnow.reports.comparisons import SIGNIFICANCE_LEVEL, FactorComparisons, Pair, compare_by_factor
 
 _MOST_PAIRS = 4
@@ -66,7 +73,7 @@ def _describe_best(cells: Sequence[CellResult], best: int, names: Sequence[str],
     equal = [names[n] for n, other in enumerate(cells) if n != best and _is_equal(cell, other, metric)]
     tied = f" {_join(equal)} gave the same answers." if equal else ""
     yield Finding(
-        f"The highest {metric.heading} is {value}, of {names[best]} ({len(cell.samples)} questions, 95 % interval).{tied}",
+        f"The highest {metric.heading} is {value}, of {names[best]} ({cell.num_questions} questions, 95 % interval).{tied}",
         (best,),
     )
     others = [
@@ -97,7 +104,7 @@ def _describe_best(cells: Sequence[CellResult], best: int, names: Sequence[str],
 
 def _is_equal(first: CellResult, second: CellResult, metric: Metric) -> bool:
     """Return whether two cells gave the same answers, with the same values of the metric."""
-    return first.answers == second.answers and first.get_values(metric.name) == second.get_values(metric.name)
+    return have_equal_answers(first, second) and first.get_values(metric.name) == second.get_values(metric.name)
 
 
 def _describe_limits(cells: Sequence[CellResult], best: int, names: Sequence[str], seed: int) -> Iterator[Finding]:
@@ -119,12 +126,10 @@ def _describe_limits(cells: Sequence[CellResult], best: int, names: Sequence[str
     if ranked and len(answerable) < len(ranked):
         text = f"{len(ranked) - len(answerable)} of {len(ranked)} questions have no stored context that holds an answer."
         if answerable:
-            value = cell.filter_samples(lambda sample: sample.question.question_id in answerable).format_metric(
-                metric.name, seed
-            )
+            value = cell.select_questions(answerable).format_metric(metric.name, seed)
             text += f" On the other {len(answerable)}, {names[best]} has {value}."
         yield Finding(text, (best,))
-    distant = sum(sample.prediction.provenance == "distant" for sample in cell.samples)
+    distant = sum(provenance == "distant" for provenance in cell.columns.provenances)
     if distant:
         yield Finding(
             f"The gold passages of {distant} questions are the first stored contexts that contain an accepted answer as text, "
@@ -139,8 +144,8 @@ def _inserts_gold(cell: CellResult) -> bool:
 
 
 def _name_test(cells: Sequence[CellResult], metric: Metric) -> str:
-    values = [value for cell in cells for value in cell.get_values(metric.name).values()]
-    return "McNemar's exact test" if is_binary(np.asarray(values)) else "paired permutation test"
+    values = np.concatenate([cell.compute_values(metric.name) for cell in cells])
+    return "McNemar's exact test" if is_binary(values[~np.isnan(values)]) else "paired permutation test"
 
 
 def _join(names: Sequence[str]) -> str:
@@ -182,13 +187,16 @@ def _group_equal(pairs: Sequence[Pair]) -> list[tuple[Pair, list[Pair]]]:
     """Group pairs whose cells gave the same answers, such as placements that are one at k = 1, by the first of each."""
     groups: list[tuple[Pair, list[Pair]]] = []
     for pair in pairs:
-        answers = (pair.first.answers, pair.second.answers)
-        equal = next((group for first, group in groups if (first.first.answers, first.second.answers) == answers), None)
+        equal = next((group for first, group in groups if _have_equal_answers(first, pair)), None)
         if equal is None:
             groups.append((pair, []))
         else:
             equal.append(pair)
     return groups
+
+
+def _have_equal_answers(first: Pair, second: Pair) -> bool:
+    return have_equal_answers(first.first, second.first) and have_equal_answers(first.second, second.second)
 
 
 def _format_pair(pair: Pair, metric: Metric) -> str:
@@ -212,8 +220,7 @@ def _format_needed(pair: Pair, metric: Metric, seed: int) -> str:
     values = get_common_values(pair.first, pair.second, metric.name, seed)
     if values is None:
         return ""
-    differences = [first - second for first, second in zip(*values, strict=True)]
-    needed = compute_questions_needed(differences, pair.comparison.difference)
+    needed = compute_questions_needed(values[0] - values[1], pair.comparison.difference)
     return f"If the true difference is as large, a single test shows it with {needed:,} questions (80 % power)."
 
 

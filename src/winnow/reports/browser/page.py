@@ -2,6 +2,7 @@
 
 import base64
 import gzip
+import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -105,18 +106,15 @@ class BrowserPage:
                 key: [_round(value.mean), _round(value.low), _round(value.high), value.n] if value.n else None
                 for key, value in intervals.items()
             },
-            "questions": [numbers[sample.question.question_id] for sample in cell.samples],
-            "answers": [answers.add(sample.prediction.answer) for sample in cell.samples],
+            "questions": [numbers[question_id] for question_id in cell.columns.question_ids],
+            "answers": [answers.add(answer) for answer in cell.columns.answers],
             "outcomes": classify_all(cell.samples),
             "positions": [sample.prediction.gold_position for sample in cell.samples],
             "values": {metric.name: self._list_values(cell, metric.name) for metric in cell.metrics},
         }
 
     def _list_values(self, cell: CellResult, name: str) -> list[float | None]:
-        metric = cell.find_metric(name)
-        assert metric is not None
-        values = [None if row is None else metric.compute_value(row) for row in cell.rows[name]]
-        return [None if value is None else _round(value) for value in values]
+        return [None if math.isnan(value) else _round(value) for value in cell.compute_values(name).tolist()]
 
 
 def _round(value: float) -> float:
