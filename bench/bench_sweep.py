@@ -27,10 +27,10 @@ from winnow.contexts.placement import Placement
 from winnow.contexts.weighting import ContextWeighting
 from winnow.driver import Driver
 from winnow.ledger.sqlite import SqliteStore
-from winnow.metrics.base import collect_inputs
 from winnow.protocols import build_engine_map
 from winnow.records import Answer, Decoding, Outcome, Passage, Prediction, Question, RoleUsage
 from winnow.reports.cells import CellResult
+from winnow.reports.columns import collect_in_processes, has_many_predictions
 from winnow.reports.page import build_report
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.post_fusion import PostFusion
@@ -133,12 +133,13 @@ def report(folder: Path, _: str) -> None:
     cfg = compose([])
     metrics = build_metrics(cfg)
     started = time.perf_counter()
-    reader = SampleReader(collect_inputs(metrics))
-    cells = []
-    for number in range(CELLS):
-        labels = CellLabels(f"strategy {number}", K, "retrieved")
-        cells.append(CellResult(labels, reader.read(make_spec(folder, f"report-{number}", labels)), metrics))
-        assert cells[-1].num_questions == QUESTIONS
+    specs = [
+        make_spec(folder, f"report-{number}", CellLabels(f"strategy {number}", K, "retrieved")) for number in range(CELLS)
+    ]
+    columns = collect_in_processes(specs, metrics, lambda: None) if has_many_predictions(specs, metrics) else {}
+    reader = SampleReader()
+    cells = [CellResult(spec.labels, reader.read(spec), metrics, known=columns.get(spec.key)) for spec in specs]
+    assert [cell.num_questions for cell in cells] == [QUESTIONS] * CELLS
     computed = time.perf_counter()
     page = build_report("Winnow", cells, {}, 0)
     texts = page.render_html() + page.render_markdown()
@@ -151,8 +152,9 @@ def report(folder: Path, _: str) -> None:
 
 
 def describe_memory() -> str:
-    """Return the peak memory of this process in words."""
-    return f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GB"
+    """Return the peak memory of this process in words, and that of the largest process that it started."""
+    own, other = (resource.getrusage(of).ru_maxrss / 2**20 for of in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return f"peak memory {own:.2f} GB" + (f", of each process that it started {other:.2f} GB" if other else "")
 
 
 STEPS = {"first run": sweep, "replay": sweep, "report": report}

@@ -14,12 +14,14 @@ from flows._conf import compose, list_options
 from flows._engines import iter_outcomes, open_engines, resolve_engine_spec
 from flows._identity import PinnedAssets
 from flows._ledger import open_ledger
+from flows._summary import progress
 from winnow.artifacts.provenance import compute_key, describe_code, read_manifest
 from winnow.errors import ConfigError, suggest_name
 from winnow.metrics.base import Input, JudgedMetric, Metric, Row, Sample, collect_inputs
 from winnow.metrics.breakdowns import Breakdown
 from winnow.metrics.intervals import UNDEFINED
 from winnow.reports.cells import CellResult
+from winnow.reports.columns import CellColumns, collect_in_processes, has_many_predictions
 from winnow.sweeps.samples import SampleReader, build_judge_jobs, collect_judged_rows
 from winnow.sweeps.spec import CellSpec, EngineSpec
 
@@ -58,6 +60,10 @@ def read_results(
     metrics, breakdown = build_metrics(cfg), build_breakdown(cfg)
     extra = [build_named_metric(name) for name in hidden if name not in {metric.name for metric in metrics}]
     components = [*metrics, *extra, *([breakdown] if breakdown else [])]
+    columns: Mapping[str, CellColumns] = {}
+    if has_many_predictions(specs, [*metrics, *extra]):
+        with progress("computing metrics", len(specs)) as advance:
+            columns = collect_in_processes(specs, [*metrics, *extra], advance)
     reader = SampleReader(collect_inputs(components) | set(inputs))
     samples = {spec.key: reader.read(spec) for spec in specs}
     judged = _judge(cfg, metrics, samples)
@@ -71,6 +77,7 @@ def read_results(
             judged.get(spec.key, {}),
             extra,
             breakdown.assign_groups(samples[spec.key]) if breakdown else (),
+            columns.get(spec.key),
         )
         for spec, code_version in zip(specs, code_versions, strict=True)
     ]

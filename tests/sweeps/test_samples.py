@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from winnow.artifacts import contracts, parquet
-from winnow.artifacts.tables import build_prediction_row, read_prediction_table
+from winnow.artifacts.tables import build_prediction_row
 from winnow.metrics.base import Sample
 from winnow.prices import Price
 from winnow.records import Prediction, RoleUsage
@@ -37,7 +37,7 @@ def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StoredSamples:
     path = tmp_path / "predictions.parquet"
     parquet.write(path, contracts.PREDICTIONS, [build_prediction_row(sample.prediction) for sample in EXPECTED], group=4)
     contexts = {sample.question.question_id: sample.contexts for sample in EXPECTED if sample.contexts}
-    return StoredSamples([sample.question for sample in EXPECTED], read_prediction_table(path), PRICES, contexts, {})
+    return StoredSamples([sample.question for sample in EXPECTED], path, PRICES, contexts, {})
 
 
 def test_stored_samples_are_what_was_written(stored: Sequence[Sample]) -> None:

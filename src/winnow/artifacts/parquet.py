@@ -170,6 +170,12 @@ def is_complete(path: Path) -> bool:
     return True
 
 
+def count_rows(path: Path) -> int:
+    """Return the number of rows of a file, which are not read."""
+    count: int = pq.read_metadata(path).num_rows
+    return count
+
+
 def check_unique(path: Path, contract: Contract) -> None:
     """Check that the ids of an artifact are unique, and delete the file if they are not.
 

@@ -12,69 +12,11 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from winnow.metrics.base import JudgedMetric, Metric, Row, Rows, RowsBuilder, Sample, aggregate, compute_all_values
+from winnow.metrics.base import Metric, Row, Rows, Sample, aggregate, compute_all_values
 from winnow.metrics.comparisons import Comparison, compare
 from winnow.metrics.intervals import UNDEFINED, Interval
-from winnow.records import Provenance
+from winnow.reports.columns import CellColumns, collect_columns
 from winnow.sweeps.labels import CellLabels
-
-
-@dataclass(frozen=True, slots=True)
-class CellColumns:
-    """What reports need of the samples of a cell, as columns with one entry per sample.
-
-    Attributes:
-        question_ids: Ids of the questions.
-        answers: Predicted answers.
-        provenances: How the gold passage of each question was determined.
-        traces: Records of what the strategy did.
-        truncated: Numbers of passages that did not fit into prompts.
-        rows: Rows of each metric by metric name.
-
-    """
-
-    question_ids: tuple[str, ...]
-    answers: tuple[str, ...]
-    provenances: tuple[Provenance, ...]
-    traces: tuple[Sequence[str], ...]
-    truncated: tuple[int, ...]
-    rows: Mapping[str, Rows]
-
-    def select(self, indices: Sequence[int]) -> "CellColumns":
-        """Return the entries of the samples with these indices."""
-        numbers = np.array(indices, dtype=np.int64)
-        return CellColumns(
-            tuple(self.question_ids[index] for index in indices),
-            tuple(self.answers[index] for index in indices),
-            tuple(self.provenances[index] for index in indices),
-            tuple(self.traces[index] for index in indices),
-            tuple(self.truncated[index] for index in indices),
-            {name: rows.select(numbers) for name, rows in self.rows.items()},
-        )
-
-
-def collect_columns(
-    samples: Sequence[Sample], metrics: Sequence[Metric], judged: Mapping[str, Sequence[Row | None]]
-) -> CellColumns:
-    """Compute the metrics of all samples, and collect what reports need besides them.
-
-    Args:
-        samples: Samples of the cell, each of which is used once.
-        metrics: Metrics of the cell.
-        judged: Rows of the judged metrics, by metric name.
-
-    """
-    builders = [(metric, RowsBuilder()) for metric in metrics if not isinstance(metric, JudgedMetric)]
-    entries = []
-    for sample in samples:
-        one = sample.prediction
-        entries.append((sample.question.question_id, one.answer, one.provenance, one.trace, one.truncated_passages))
-        for metric, builder in builders:
-            builder.add(metric.compute_row(sample))
-    rows = {metric.name: builder.build() for metric, builder in builders}
-    rows |= {name: Rows.collect(judged_rows) for name, judged_rows in judged.items()}
-    question_ids, answers, provenances, traces, truncated = zip(*entries, strict=True) if entries else ((),) * 5
-    return CellColumns(question_ids, answers, provenances, traces, truncated, rows)
 
 
 @dataclass(frozen=True)
@@ -89,7 +31,7 @@ class CellResult:
         judged: Rows of the metrics that a model computes, by metric name, with one row per sample.
         hidden: Metrics that are not columns of the tables, but that a plot or a comparison with a paper needs.
         groups: Group of each sample in the breakdown, such as its answer type. It is empty if there is no breakdown.
-        known: Columns of these samples and metrics, if they were computed already.
+        known: Columns of these samples and metrics, without the judged ones, if they were computed already.
 
     """
 
@@ -104,10 +46,10 @@ class CellResult:
     @cached_property
     def columns(self) -> CellColumns:
         """Return the metrics and what else reports need of the samples, which are computed once."""
-        if self.known is None:
-            return collect_columns(self.samples, [*self.metrics, *self.hidden], self.judged)
-        assert len(self.known.question_ids) == len(self.samples), "The columns are those of other samples."
-        return self.known
+        columns = self.known or collect_columns(self.samples, [*self.metrics, *self.hidden])
+        assert len(columns.question_ids) == len(self.samples), "The columns are those of other samples."
+        judged = {name: Rows.collect(rows) for name, rows in self.judged.items()}
+        return replace(columns, rows={**columns.rows, **judged})
 
     @property
     def num_questions(self) -> int:

@@ -182,6 +182,8 @@ def _build_factor_table(comparisons: FactorComparisons, metric: Metric) -> Table
         caption += (
             f" A - B is the mean difference of the questions' own {metric.heading}, for questions with a value in both cells."
         )
+    if not pairs:
+        caption = "No two cells that differ in this alone have different answers."
     if comparisons.identical:
         caption += f" Identical answers, which are not compared: {'; '.join(comparisons.identical)}."
     columns = ["A", "B", "at", f"{metric.heading}: A - B", "p", "p (Holm)", "questions", "detectable"]

@@ -5,11 +5,13 @@ A sample is the input of a metric for one question: the question, its prediction
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, overload
 
 import pyarrow as pa
 
+from winnow.artifacts import contracts, parquet
 from winnow.artifacts.provenance import check_content
 from winnow.artifacts.rankings import Rankings, read_rankings
 from winnow.artifacts.tables import convert_predictions, read_prediction_table, read_questions
@@ -47,9 +49,9 @@ class SampleReader:
 
         """
         check_content(spec.folder)
-        predictions = read_prediction_table(spec.predictions)
         questions = self._read_questions(spec)
-        question_ids = predictions["question_id"].to_pylist()
+        ids = parquet.read(spec.predictions, contracts.PREDICTIONS, columns=["question_id"])
+        question_ids = ids["question_id"].to_pylist()
         unknown_id = next((question_id for question_id in question_ids if question_id not in questions), None)
         if unknown_id is not None:
             raise ArtifactError(
@@ -59,7 +61,7 @@ class SampleReader:
         answered = [questions[question_id] for question_id in question_ids]
         contexts = self._place_contexts(spec, answered) if "contexts" in self.inputs and spec.labels.k else {}
         ranked = self._read_ranked_contexts(spec, answered) if "ranking" in self.inputs else {}
-        return StoredSamples(answered, predictions, spec.prices, contexts, ranked)
+        return StoredSamples(answered, spec.predictions, spec.prices, contexts, ranked)
 
     def _read_questions(self, spec: CellSpec) -> Mapping[str, Question]:
         """Read the questions of a cell's split by id, once for all cells with the same."""
@@ -91,20 +93,33 @@ class SampleReader:
 
 
 class StoredSamples(Sequence[Sample]):
-    """The samples of a cell, whose predictions stay in a table and become objects when they are used."""
+    """The samples of a cell, whose predictions are read from their file and become objects when they are used."""
 
     def __init__(
         self,
         questions: Sequence[Question],
-        predictions: pa.Table,
+        predictions: Path,
         prices: Mapping[Role, Price],
         contexts: Mapping[str, Sequence[Context]],
         ranked: Mapping[str, Sequence[Context]],
     ) -> None:
-        """Keep the inputs; `contexts` and `ranked` are by question id, and empty if no metric needs them."""
+        """Keep the inputs.
+
+        Args:
+            questions: Questions in the order of the predictions.
+            predictions: File of the predictions.
+            prices: Prices by role.
+            contexts: Placed contexts by question id, or empty if no metric needs them.
+            ranked: All stored contexts by question id, or empty if no metric needs them.
+
+        """
         self._questions, self._prices, self._contexts, self._ranked = questions, prices, contexts, ranked
-        self._predictions = predictions.combine_chunks()
+        self._path = predictions
         self._block: tuple[int, list[Sample]] = (-1, [])
+
+    @cached_property
+    def _predictions(self) -> pa.Table:
+        return read_prediction_table(self._path).combine_chunks()
 
     def __len__(self) -> int:
         """Return the number of samples."""

@@ -1,0 +1,129 @@
+"""The columns of a cell: its metrics, and what else reports need of its samples, without the samples themselves.
+
+A cell is one setting of a sweep.
+"""
+
+import multiprocessing
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from winnow.artifacts.parquet import count_rows
+from winnow.metrics.base import JudgedMetric, Metric, Rows, RowsBuilder, Sample, collect_inputs
+from winnow.records import Provenance
+from winnow.sweeps.samples import SampleReader
+from winnow.sweeps.spec import CellSpec
+
+_FEWEST = 200_000
+"""Number of predictions from which on several processes read them."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellColumns:
+    """What reports need of the samples of a cell, as columns with one entry per sample.
+
+    Attributes:
+        question_ids: Ids of the questions.
+        answers: Predicted answers.
+        provenances: How the gold passage of each question was determined.
+        traces: Records of what the strategy did.
+        truncated: Numbers of passages that did not fit into prompts.
+        rows: Rows of each metric by metric name.
+
+    """
+
+    question_ids: tuple[str, ...]
+    answers: tuple[str, ...]
+    provenances: tuple[Provenance, ...]
+    traces: tuple[Sequence[str], ...]
+    truncated: tuple[int, ...]
+    rows: Mapping[str, Rows]
+
+    def select(self, indices: Sequence[int]) -> "CellColumns":
+        """Return the entries of the samples with these indices."""
+        numbers = np.array(indices, dtype=np.int64)
+        return CellColumns(
+            tuple(self.question_ids[index] for index in indices),
+            tuple(self.answers[index] for index in indices),
+            tuple(self.provenances[index] for index in indices),
+            tuple(self.traces[index] for index in indices),
+            tuple(self.truncated[index] for index in indices),
+            {name: rows.select(numbers) for name, rows in self.rows.items()},
+        )
+
+
+def collect_columns(samples: Sequence[Sample], metrics: Sequence[Metric]) -> CellColumns:
+    """Compute the metrics of all samples but the judged ones, and collect what else reports need.
+
+    Args:
+        samples: Samples of the cell, each of which is used once.
+        metrics: Metrics of the cell.
+
+    """
+    builders = [(metric, RowsBuilder()) for metric in metrics if not isinstance(metric, JudgedMetric)]
+    entries = []
+    for sample in samples:
+        one = sample.prediction
+        entries.append((sample.question.question_id, one.answer, one.provenance, one.trace, one.truncated_passages))
+        for metric, builder in builders:
+            builder.add(metric.compute_row(sample))
+    rows = {metric.name: builder.build() for metric, builder in builders}
+    question_ids, answers, provenances, traces, truncated = zip(*entries, strict=True) if entries else ((),) * 5
+    return CellColumns(question_ids, answers, provenances, traces, truncated, rows)
+
+
+def has_many_predictions(specs: Sequence[CellSpec], metrics: Sequence[Metric], fewest: int = _FEWEST) -> bool:
+    """Return whether `collect_in_processes` takes less time than reading one cell after another in this process.
+
+    It does not for metrics that need the contexts of questions, which each process would read and keep.
+    """
+    if len(specs) < 2 or os.cpu_count() == 1 or collect_inputs(metrics) - {"prediction"}:
+        return False
+    return sum(count_rows(spec.predictions) for spec in specs) >= fewest
+
+
+def collect_in_processes(
+    specs: Sequence[CellSpec], metrics: Sequence[Metric], advance: Callable[[], object]
+) -> dict[str, CellColumns]:
+    """Collect the columns of cells in as many processes as the machine has cores, and return them by the key of the cell.
+
+    Args:
+        specs: Specifications of finished cells.
+        metrics: Metrics of the cells.
+        advance: Function that is called after each cell.
+
+    """
+    by_key = {spec.key: spec for spec in specs}
+    context = multiprocessing.get_context("spawn")  # a fork would copy the locks of other threads
+    with ProcessPoolExecutor(min(len(by_key), os.cpu_count() or 1), context, _start_process, (metrics,)) as pool:
+        found = {}
+        for key, columns in zip(by_key, pool.map(_collect_in_process, map(_make_portable, by_key.values())), strict=True):
+            found[key] = columns
+            advance()
+    return found
+
+
+_process: dict[str, Any] = {}
+"""The metrics and the reader of samples of a process of `collect_in_processes`, which keeps the questions between cells."""
+
+
+def _start_process(metrics: Sequence[Metric]) -> None:
+    _process.update(metrics=metrics, reader=SampleReader())
+
+
+def _collect_in_process(spec: CellSpec) -> CellColumns:
+    return collect_columns(_process["reader"].read(spec), _process["metrics"])
+
+
+def _make_portable(spec: CellSpec) -> CellSpec:
+    """Return a specification without the functions that open engines, which another process cannot receive."""
+    engines = tuple(replace(engine, open=_refuse) for engine in spec.engines)
+    return replace(spec, strategy=_refuse, engines=engines, config={})
+
+
+def _refuse(*_: object) -> Any:
+    raise AssertionError("A process that computes metrics opens no engine.")
