@@ -1,5 +1,7 @@
 """Citation scores against numbers worked out by hand, and against replies that no prompt asked for."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -20,6 +22,7 @@ from winnow.metrics.citation import (
     score_citations,
 )
 from winnow.records import Context, Passage, Prediction, Question
+from winnow.testing import make_context, make_question
 
 DIALECTS: tuple[Dialect, ...] = ("rage", "paper", "strict")
 
@@ -205,3 +208,15 @@ def test_unknown_settings() -> None:
     ):
         with pytest.raises(ConfigError, match="nope"):
             call()
+
+
+def test_citations_are_of_the_passages_that_the_prompt_showed() -> None:
+    """[1] is the first passage of the prompt, whatever else was retrieved; without a relevant one there is nothing to cite."""
+    prediction = Prediction("q", "Emma", False, reply="Emma [1]. Really [2].", used_ids=("p3", "p1"))
+    contexts = [make_context(1, "a"), make_context(3, "b", has_answer=True), make_context(4, "c", has_answer=True)]
+    shown = Sample(make_question(answers=("Austen",)), prediction, contexts)
+    values = {of: Citation("c", "c", of=of).score(shown) for of in ("precision", "recall", "f1")}  # type: ignore[arg-type]
+    assert values == {"precision": 0.5, "recall": 1.0, "f1": pytest.approx(2 / 3)}
+    assert Citation("c", "c").score(replace(shown, contexts=contexts[:1])) is None
+    with pytest.raises(ConfigError, match=r"precision, recall, f1, .* received 'auc'"):
+        Citation("c", "c", of="auc")  # type: ignore[arg-type]

@@ -1,0 +1,44 @@
+"""Exact match, F1 and accuracy as metrics."""
+
+import pytest
+
+from winnow.errors import ConfigError
+from winnow.metrics.citation import Citation
+from winnow.metrics.correctness import F1, Accuracy, ExactMatch
+from winnow.metrics.majority import NotMajority, NotMajorityOfPools
+from winnow.reports.cells import CellResult, build_metrics_table
+from winnow.sweeps.labels import CellLabels
+from winnow.testing import make_sample
+
+NM, POOLS = NotMajority("nm", "%NM"), NotMajorityOfPools("nm_pool", "%NM of pools")
+TWO = ("Jane Austen", "Austen")
+
+
+def test_correctness_in_its_dialect_against_every_answer() -> None:
+    """The second accepted answer counts; CRAG's containment is raw."""
+    one = make_sample("the austen", 0, TWO)
+    assert (ExactMatch("em", "EM").score(one), F1("f1", "F1").score(one), Accuracy("a", "A").score(one)) == (1.0, 1.0, 1.0)
+    assert Accuracy("a", "A", dialect="crag").score(one) == 0.0
+
+
+def test_headings_name_any_dialect_but_squads() -> None:
+    """So that two columns of one metric can be told apart."""
+    dialects = ("squad", "squad_v2", "fid", "flashrag", "crag")
+    headings = [ExactMatch("em", "EM", dialect=dialect).heading for dialect in dialects]  # type: ignore[arg-type]
+    assert headings == ["EM", "EM (squad_v2)", "EM (fid)", "EM (flashrag)", "EM (crag)"]
+    assert F1("f1", "F1", dialect="crag").heading == "F1 (crag)"
+    assert Citation("c", "citation F1").heading == "citation F1 (rage)"
+    cell = CellResult(
+        CellLabels("s", 5, "g"),
+        [make_sample("Emma", 0, TWO)],
+        [ExactMatch("em", "EM"), ExactMatch("em_fid", "EM", dialect="fid")],
+    )
+    assert build_metrics_table("t", "c", [cell], 0).columns[-2:] == ["EM", "EM (fid)"]
+    with pytest.raises(ConfigError, match="one of squad, squad_v2, fid, flashrag, crag; received 'nltk'"):
+        ExactMatch("em", "EM", dialect="nltk")  # type: ignore[arg-type]
+
+
+def test_a_metric_is_a_reward() -> None:
+    """The same object scores one reply in training; undefined is 0."""
+    assert ExactMatch("em", "EM").compute_reward(make_sample("Austen", 0, TWO)) == 1.0
+    assert POOLS.compute_reward(make_sample("Emma", 0, TWO)) == 0.0
