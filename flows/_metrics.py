@@ -62,7 +62,7 @@ def read_results(
     components = [*metrics, *extra, *([breakdown] if breakdown else [])]
     columns: Mapping[str, CellColumns] = {}
     if has_many_predictions(specs, [*metrics, *extra]):
-        with progress("computing metrics", len(specs)) as advance:
+        with progress("computing metrics", len({spec.key for spec in specs})) as advance:
             columns = collect_in_processes(specs, [*metrics, *extra], advance)
     reader = SampleReader(collect_inputs(components) | set(inputs))
     samples = {spec.key: reader.read(spec) for spec in specs}

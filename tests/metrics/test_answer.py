@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from winnow.errors import ConfigError, InputError
-from winnow.metrics.answer import accuracy, exact_match, f1_score, normalise
+from winnow.metrics.answer import accuracy, exact_match, f1_score, has_exact_match, normalise
 
 
 @pytest.mark.parametrize(
@@ -86,3 +86,20 @@ def test_em_implies_f1_and_accuracy(prediction: str, answers: list[str]) -> None
     assert all(0 <= value <= 1 for value in values)
     if values[0]:
         assert values[1:] == (float(bool(normalise(prediction))), 1.0)
+
+
+def test_the_order_of_letters_and_tokens() -> None:
+    """Words of the same letters are other words; the same words in another order are no exact match, but share all tokens."""
+    assert f1_score("listen", ["silent"]) == 0.0
+    assert f1_score("no on", ["on no"]) == 1.0
+    assert exact_match("no on", ["on no"]) == 0.0
+    assert f1_score("a b b c", ["b b d"]) == pytest.approx(2 * 2 / (3 + 3))
+
+
+def test_any_of_several_predictions() -> None:
+    """None of no predictions matches; each is compared by the rules of the dialect."""
+    assert not has_exact_match([], ["Austen"])
+    assert has_exact_match(["Emma", "the austen."], ["Jane Austen", "Austen"])
+    assert not has_exact_match(["Emma", "Austens"], ["Austen"])
+    assert has_exact_match(["by Austen"], ["Austen"], "crag")
+    assert not has_exact_match(["by austen"], ["Austen"], "crag")

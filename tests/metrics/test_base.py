@@ -119,3 +119,18 @@ def test_rows_that_would_shift_a_column_are_refused(rows: list[dict[str, float] 
     """A value may be missing only with its whole row."""
     with pytest.raises(InputError, match=message):
         Rows.collect(rows)
+
+
+def test_a_score_that_is_nan_is_an_error() -> None:
+    """Also as a reward, where 0 would teach something."""
+
+    @dataclass(frozen=True)
+    class Nan(MeanMetric):
+        def score(self, sample: Sample) -> float:
+            return float(sample.prediction.answer)
+
+    assert Nan("n", "n").compute_reward(_samples("0.5")[0]) == 0.5
+    with pytest.raises(InputError, match=r"'n' computed the row \{'n': nan\}"):
+        Nan("n", "n").compute_reward(_samples("nan")[0])
+    with pytest.raises(InputError, match="NaN"):
+        evaluate([Nan("n", "n")], _samples("0.5", "nan"))

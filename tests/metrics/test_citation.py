@@ -220,3 +220,14 @@ def test_citations_are_of_the_passages_that_the_prompt_showed() -> None:
     assert Citation("c", "c").score(replace(shown, contexts=contexts[:1])) is None
     with pytest.raises(ConfigError, match=r"precision, recall, f1, .* received 'auc'"):
         Citation("c", "c", of="auc")  # type: ignore[arg-type]
+
+
+def test_the_own_f1_of_questions() -> None:
+    """0 if precision and recall are; the interval of means is that of the questions, not of their order."""
+    metric = CitationF1OfMeans("a", "a")
+    columns = {"precision": np.array([0.0, 1.0, 0.5]), "recall": np.array([0.0, 0.5, 0.5])}
+    assert metric.compute_values(columns).tolist() == [0.0, pytest.approx(2 / 3), 0.5]
+    assert metric.compute_value({"precision": 0.0, "recall": 0.0}) == 0.0
+    assert metric.aggregate({name: values[::-1] for name, values in columns.items()}) == metric.aggregate(columns)
+    zero = metric.aggregate({"precision": np.zeros(5), "recall": np.zeros(5)})
+    assert (zero.mean, zero.low, zero.high, zero.n) == (0.0, 0.0, 0.0, 5)

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from winnow.errors import InputError
-from winnow.metrics.intervals import UNDEFINED, build_undefined_interval, compute_mean_interval, compute_ratio_interval
+from winnow.metrics.intervals import (
+    UNDEFINED,
+    build_undefined_interval,
+    compute_mean_interval,
+    compute_ratio_interval,
+    resample_joint_sums,
+)
 
 
 def test_a_share_has_wilsons_interval() -> None:
@@ -107,3 +113,40 @@ def test_many_questions_have_the_interval_of_a_bootstrap() -> None:
     interval = compute_mean_interval(values, is_share=False)
     assert [interval.low, interval.high] == pytest.approx(expected, abs=0.1 * (expected[1] - expected[0]))
     assert interval == compute_mean_interval(values, is_share=False)
+
+
+@pytest.mark.parametrize(("parts", "wholes"), [([0, 1, 1, 1], [0, 5, 5, 5]), ([1, 2, 3, 1, 2], [3, 6, 9, 3, 6])])
+def test_a_ratio_that_no_resample_changes_has_wilsons_interval(parts: list[int], wholes: list[int]) -> None:
+    """The same ratio in every question, with other amounts: rounding must not hide that the bootstrap has no width."""
+    for times in (1, 3, 40):
+        result = compute_ratio_interval(parts * times, wholes * times)
+        assert result.mean == pytest.approx(sum(parts) / sum(wholes))
+        assert result.low < result.mean - 0.02 < result.mean + 0.02 < result.high
+
+
+def test_equal_questions_are_resampled_together() -> None:
+    """However many there are: the sums of whole numbers are whole, with the mean and covariance of the bootstrap."""
+    rng = np.random.default_rng(0)
+    wholes = rng.integers(0, 4, 30_000)
+    terms = np.stack([rng.binomial(wholes, 0.3), wholes]).astype(np.float64)
+    sums = resample_joint_sums(terms, 0, 4000)
+    assert sums.shape == (2, 4000)
+    assert (sums == np.round(sums)).all()
+    assert sums.mean(axis=1) == pytest.approx(terms.sum(axis=1), rel=0.002)
+    assert np.cov(sums) == pytest.approx(np.cov(terms) * 30_000, rel=0.1)
+    assert (resample_joint_sums(terms, 0) == resample_joint_sums(terms, 0)).all()
+    assert (resample_joint_sums(terms, 0) != resample_joint_sums(terms, 1)).any()
+
+
+@pytest.mark.parametrize("num_questions", [19_000, 21_000])
+def test_many_different_questions_have_the_interval_of_the_delta_method(num_questions: int) -> None:
+    """Numerator and denominator vary together, so that the ratio hardly does: exact resamples and normal draws agree."""
+    rng = np.random.default_rng(1)
+    wholes = rng.uniform(1, 9, num_questions)
+    parts = 0.5 * wholes + rng.normal(0, 0.2, num_questions)
+    result = compute_ratio_interval(parts, wholes)
+    residuals = parts - result.mean * wholes
+    error = residuals.std() / wholes.mean() / np.sqrt(num_questions)
+    assert (result.high - result.low) / 2 == pytest.approx(1.96 * error, rel=0.08)
+    sums = resample_joint_sums(np.stack([parts, wholes]), 0)
+    assert (len(np.unique(sums[1])) > 1900, sums[1].mean()) == (True, pytest.approx(wholes.sum(), rel=0.002))

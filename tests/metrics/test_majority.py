@@ -31,3 +31,13 @@ def test_undefined_is_no_number() -> None:
     intervals = evaluate([NM, POOLS, money], alone)
     assert [intervals[name].n for name in ("nm", "nm_pool", "money")] == [0, 0, 0]
     assert [metric.format(intervals[metric.name]) for metric in (NM, POOLS, money)] == [UNDEFINED] * 3
+
+
+def test_a_question_without_candidates_counts_among_all() -> None:
+    """%NM is of all questions as soon as one has candidates; one without accepted answers and candidates is no error."""
+    missed = make_sample("Emma", 0, TWO, candidates=("austen",))
+    alone = make_sample("Emma", 1, TWO)
+    intervals = evaluate([NM, POOLS], [missed, alone])
+    assert (intervals["nm"].mean, intervals["nm"].n) == (0.5, 2)
+    assert intervals["nm_pool"].counts == (1.0, 1.0)
+    assert NM.score(make_sample("Emma", 2, ())) == 0.0

@@ -6,6 +6,7 @@ import pytest
 
 from winnow.metrics.base import RatioMetric, Sample
 from winnow.metrics.intervals import UNDEFINED
+from winnow.metrics.judged import JudgedAccuracy
 from winnow.reports.cells import (
     CellResult,
     TableView,
@@ -50,7 +51,12 @@ def test_what_is_kept_of_samples_is_selected_with_them() -> None:
         judged={"judged": [{"judged": 1.0}, None, {"judged": 0.0}, {"judged": 0.5}]},
         groups=["a", "b", "a", "b"],
     )
+    for index, sample in enumerate(whole.samples):
+        object.__setattr__(sample.prediction, "trace", (f"t{index}",))
+        object.__setattr__(sample.prediction, "truncated_passages", index)
     part = whole.select_group("b")
+    assert part.columns.traces == (("t1",), ("t3",))
+    assert part.columns.truncated == (1, 3)
     assert part.columns.question_ids == ("q1", "q3")
     assert part.columns.answers == ("unknown", "x")
     assert part.columns.provenances == ("distant", "distant")
@@ -107,3 +113,21 @@ def test_questions_without_a_value_in_one_cell_are_left_out_of_both() -> None:
         assert [one.tolist() for one in values] == [[1.0, 3.0, 5.0]] * 2
     assert str(first.compute_values("r").tolist()) == "[nan, 1.0, nan, 3.0, nan, 5.0]"
     assert first.get_values("r") == {"q1": 1.0, "q3": 3.0, "q5": 5.0}
+
+
+def test_a_value_that_is_undefined_in_one_cell_alone_leaves_the_question_out() -> None:
+    """In cells with the same order of questions, and where nothing is left."""
+    first, second = (
+        replace(
+            make_cell_result("a", 5, "g", [1.0] * 3),
+            metrics=[JudgedAccuracy("j", "j", template="{question} {answers} {answer}")],
+            judged={"j": rows},
+        )
+        for rows in ([{"j": 1.0}, None, {"j": 0.0}], [None, {"j": 1.0}, {"j": 1.0}])
+    )
+    values = get_common_values(first, second, "j", 0)
+    assert values is not None
+    assert [one.tolist() for one in values] == [[0.0], [1.0]]
+    only = replace(second, judged={"j": [None, {"j": 1.0}, None]})
+    assert get_common_values(first, only, "j", 0) is None
+    assert compare_cells(first, only, "j", 0) is None

@@ -1,5 +1,6 @@
 """The columns of cells, collected here and in other processes."""
 
+import os
 import random
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,8 +16,11 @@ from winnow.contexts.distractors import Distractors
 from winnow.contexts.placement import Placement
 from winnow.contexts.weighting import ContextWeighting
 from winnow.errors import ArtifactError
+from winnow.metrics.base import Sample
 from winnow.metrics.citation import Citation
+from winnow.metrics.correctness import ExactMatch
 from winnow.metrics.cost import Cost
+from winnow.metrics.judged import JudgedAccuracy
 from winnow.prices import Price
 from winnow.records import Question
 from winnow.reports.cells import CellResult
@@ -102,11 +106,51 @@ def test_an_error_in_a_process_ends_the_collection(specs: Sequence[CellSpec]) ->
 
 def test_processes_are_for_many_predictions(specs: Sequence[CellSpec], monkeypatch: pytest.MonkeyPatch) -> None:
     """60 are few; metrics of contexts are computed here, and one cell or core is no reason for processes."""
-    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    monkeypatch.setattr("winnow.reports.columns._count_cores", lambda: 4)
     assert not has_many_predictions(specs, METRIC_LIST)
     assert has_many_predictions(specs, METRIC_LIST, fewest=60)
     assert not has_many_predictions(specs, METRIC_LIST, fewest=61)
     assert not has_many_predictions(specs, [*METRIC_LIST, Citation("c", "c")], fewest=1)
     assert not has_many_predictions(specs[:1], METRIC_LIST, fewest=1)
-    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    monkeypatch.setattr("winnow.reports.columns._count_cores", lambda: 1)
     assert not has_many_predictions(specs, METRIC_LIST, fewest=1)
+
+
+def test_a_killed_process_leaves_its_cells_to_the_caller(specs: Sequence[CellSpec]) -> None:
+    """What is missing is computed where it is needed."""
+    assert set(collect_in_processes(specs, [_Killed("em", "EM")], lambda: None)) < {spec.key for spec in specs}
+
+
+def test_judged_metrics_are_left_to_the_judge(specs: Sequence[CellSpec]) -> None:
+    """They have no rows before their calls are made."""
+    columns = collect_columns(
+        SampleReader().read(specs[0]),
+        [*METRIC_LIST, JudgedAccuracy("judged", "judged", template="{question} {answers} {answer}")],
+    )
+    assert columns.rows.keys() == {metric.name for metric in METRIC_LIST}
+
+
+def test_questions_are_those_of_the_file_and_split(specs: Sequence[CellSpec], tmp_path: Path) -> None:
+    """One reader keeps both apart; an answer to an unknown question is refused, and so is a file that changes meanwhile."""
+    reader = SampleReader()
+    other = [Question(f"q{n}", "Other?", ("z",), split="dev" if n else "test") for n in range(22)]
+    parquet.write(tmp_path / "other.parquet", contracts.QUESTIONS, build_question_rows(other))
+    assert reader.read(specs[0])[0].question.text == "Question 0?"
+    with pytest.raises(ArtifactError, match=r"answers question 'q1', which .*other.parquet lacks"):
+        reader.read(replace(specs[0], questions=QuestionSelection(tmp_path / "other.parquet", "test")))
+    with pytest.raises(ArtifactError, match=r"answers question 'q0', which .*other.parquet lacks"):
+        reader.read(replace(specs[0], questions=QuestionSelection(tmp_path / "other.parquet", "dev")))
+    samples = reader.read(replace(specs[1], questions=QuestionSelection(tmp_path / "other.parquet", "dev"), key="x"))
+    assert samples[0].question.text == "Other?"
+    assert reader.read(specs[1])[0].question.text == "Question 1?"
+    shifted = reader.read(specs[1])
+    specs[2].predictions.replace(specs[1].predictions)
+    with pytest.raises(ArtifactError, match="was changed while it was read"):
+        list(shifted)
+
+
+class _Killed(ExactMatch):
+    """A metric whose process ends."""
+
+    def score(self, sample: Sample) -> float:
+        os._exit(9)

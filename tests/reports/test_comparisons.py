@@ -64,3 +64,14 @@ def test_cells_of_other_questions_are_not_compared() -> None:
     first, second = make_cell_result("a", 5, "g", [1.0, 0.0]), make_cell_result("b", 5, "g", [0.0, 1.0])
     moved = replace(second, labels=replace(second.labels, questions="other"))
     assert build_comparison_tables([first, moved], 0) == []
+
+
+def test_a_table_without_a_pair_says_why() -> None:
+    """Cells of equal answers are no tests, and no share of them is significant."""
+    cells = [make_cell_result("a", k, "g", [1.0, 0.0]) for k in (1, 5)]
+    (table,) = build_comparison_tables(cells, 0)
+    assert table.rows == []
+    assert table.caption == (
+        "No two cells that differ in this alone have different answers. Identical answers, which are not compared: k 5 = k 1 "
+        "(a, g)."
+    )

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from winnow.metrics.base import Sample
 from winnow.metrics.correctness import F1, ExactMatch
 from winnow.reports.cells import CellResult
 from winnow.reports.dialects import MAX_ROWS, build_dialect_tables
@@ -36,3 +37,24 @@ def test_no_difference_is_no_table_and_many_are_cut() -> None:
     assert len(table.rows) == MAX_ROWS
     assert table.caption.startswith(f"The first {MAX_ROWS} of {MAX_ROWS + 7} of {MAX_ROWS + 7} answers")
     assert table.rows[0][4].endswith("x…")
+
+
+def test_a_rule_that_leaves_an_answer_undefined_does_not_differ() -> None:
+    """Of three rules, two defined ones differ; the undefined one is shown as empty."""
+    samples = [make_sample(answer, number, ("x",)) for number, answer in enumerate(("x", "in x"))]
+    metrics = [
+        ExactMatch("em", "EM"),
+        ExactMatch("em_crag", "EM", dialect="crag"),
+        _Undefined("em_none", "EM"),
+    ]
+    cell = replace(make_cell_result("s", 5, "retrieved", [1.0]), samples=samples, metrics=metrics)
+    (table,) = build_dialect_tables([cell])
+    assert [row[3:4] + row[6:] for row in table.rows] == [["q1", "0.0", "100.0", ""]]
+    assert build_dialect_tables([replace(cell, metrics=[metrics[0], metrics[2]])]) == []
+
+
+class _Undefined(ExactMatch):
+    """A rule that has no value."""
+
+    def score(self, sample: Sample) -> float | None:  # type: ignore[override]
+        return None

@@ -34,6 +34,7 @@ def test_incidents_of_the_traces_are_counted_by_cell() -> None:
     """A question with two incidents of a kind counts once; cells without any are not named."""
     traces = [("action: correct",), ("search failed: x", "internal: 1 of 3 strips, none passed the filter"),
               ("search: no result",), ("search failed: y", "search failed: z")]  # fmt: skip
+    traces = [traces[1], traces[0], *traces[2:]]
     samples = [make_sample("x", n) for n in range(4)]
     samples = [replace(s, prediction=replace(s.prediction, trace=trace)) for s, trace in zip(samples, traces, strict=True)]
     affected = CellResult(CellLabels("crag", 5, "retrieved"), samples, METRICS)

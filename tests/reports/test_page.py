@@ -137,3 +137,29 @@ def test_a_browser_shows_it_without_errors_or_network(tmp_path: Path) -> None:
     assert "CONSOLE" not in done.stderr
     urls = {e.get("params", {}).get("url", "") for e in json.loads(net.read_text())["events"] if e.get("params")}
     assert {url for url in urls if url.startswith("http") and "google" not in url} == set()
+
+
+def test_closed_book_questions_have_the_gold_passages_of_their_selection() -> None:
+    """Any cell with passages and the same questions says so; a question of another data set with the same id does not."""
+
+    def build(strategy: str, k: int, gold: set[int], questions: str) -> CellResult:
+        cell = make_cell_result(strategy, k, "g", [0.0, 1.0, 1.0, 0.0])
+        samples = [
+            replace(sample, prediction=replace(sample.prediction, provenance="distant" if n in gold else "none"))
+            for n, sample in enumerate(cell.samples)
+        ]
+        return _labelled(replace(cell, samples=samples), questions=questions)
+
+    cells = [
+        build("closed_book", 0, set(), "nq"),
+        build("concatenation", 5, {0, 1}, "nq"),
+        build("post_fusion", 5, {1, 2}, "nq"),
+        build("closed_book", 0, set(), "other"),
+        build("concatenation", 5, {3}, "other"),
+    ]
+    (gold,) = [table for table in build_report("t", cells, {}, 0).tables if table.title == "Questions with a gold passage"]
+    assert gold.caption.startswith("3 of 4 questions")
+    column = gold.columns.index("EM")
+    assert [row[column].split()[0] for row in gold.rows] == ["66.7", "50.0", "100.0", "0.0", "0.0"]
+    titles = [table.title for table in build_report("t", cells[:1], {}, 0).tables]
+    assert "Questions with a gold passage" not in titles

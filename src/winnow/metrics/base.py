@@ -168,7 +168,14 @@ class Metric(ABC):
         return columns[self.name]
 
     def compute_value(self, row: Row) -> float | None:
-        """Return the value of `compute_values` for one question, or None if it is undefined."""
+        """Return the value of `compute_values` for one question, or None if it is undefined.
+
+        Raises:
+            InputError: If a value of the row is NaN.
+
+        """
+        if any(np.isnan(number) for number in row.values()):
+            raise InputError(f"Metric {self.name!r} computed the row {dict(row)}. Return None for a question without a value.")
         value = float(self.compute_values({name: np.array([number], np.float64) for name, number in row.items()})[0])
         return None if np.isnan(value) else value
 

@@ -103,7 +103,7 @@ def compute_ratio_interval(
     num_counted = int((terms[1] > 0).sum())
     is_share = is_binary(terms.ravel()) and bool((terms[0] <= terms[1]).all())
     low, high = (math.nan, math.nan) if is_share else _bootstrap_ratio_bounds(terms, seed, resamples)
-    if is_share or (low == high and numerator <= denominator):
+    if is_share or (math.isclose(low, high, rel_tol=1e-9) and numerator <= denominator):
         low, high = _compute_wilson_bounds(numerator / denominator, num_counted)
     return Interval(numerator / denominator, low, high, num_counted, (numerator, denominator))
 
@@ -117,7 +117,7 @@ def _bootstrap_ratio_bounds(terms: NDArray[np.float64], seed: int, resamples: in
         resamples: Number of bootstrap resamples.
 
     """
-    numerators, denominators = resample_joint_means(terms, seed, resamples)
+    numerators, denominators = resample_joint_sums(terms, seed, resamples)
     is_defined = denominators > 0
     return compute_bounds(numerators[is_defined] / denominators[is_defined])
 
@@ -185,11 +185,11 @@ def resample_means(data: NDArray[np.float64], seed: int, resamples: int) -> NDAr
     return np.concatenate(means)
 
 
-def resample_joint_means(terms: NDArray[np.float64], seed: int, resamples: int = 2000) -> NDArray[np.float64]:
-    """Compute the means of two values per question in bootstrap resamples of the questions.
+def resample_joint_sums(terms: NDArray[np.float64], seed: int, resamples: int = 2000) -> NDArray[np.float64]:
+    """Compute the sums of two values per question in bootstrap resamples of the questions.
 
     Questions with the same pair of values are drawn together, because there are few different pairs of counts. For more than
-    20,000 different pairs, the means are drawn from their normal distribution, as in `resample_means`.
+    20,000 different pairs, the sums are drawn from their normal distribution, as in `resample_means`.
 
     Args:
         terms: (2, questions) Values of each question.
@@ -197,20 +197,20 @@ def resample_joint_means(terms: NDArray[np.float64], seed: int, resamples: int =
         resamples: Number of bootstrap resamples.
 
     Returns:
-        (2, resamples) Means of both values in each resample.
+        (2, resamples) Sums of both values in each resample. Sums of whole numbers are exact.
 
     """
     rng = np.random.default_rng(seed)
     num_questions = terms.shape[1]
     pairs, counts = np.unique(terms, axis=1, return_counts=True)
     if len(counts) > _MAX_RESAMPLED:
-        covariance = np.cov(terms, bias=True) / num_questions
-        draws: NDArray[np.float64] = rng.multivariate_normal(terms.mean(axis=1), covariance, resamples, method="eigh").T
+        covariance = np.cov(terms, bias=True) * num_questions
+        draws: NDArray[np.float64] = rng.multivariate_normal(terms.sum(axis=1), covariance, resamples, method="eigh").T
         return draws
     chunk_size = max(1, _MAX_CHUNK_VALUES // len(counts))
-    sums = [
+    chunks = [
         pairs @ rng.multinomial(num_questions, counts / num_questions, min(chunk_size, resamples - start)).T
         for start in range(0, resamples, chunk_size)
     ]
-    means: NDArray[np.float64] = np.concatenate(sums, axis=1) / num_questions
-    return means
+    sums: NDArray[np.float64] = np.concatenate(chunks, axis=1)
+    return sums

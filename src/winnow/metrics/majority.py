@@ -49,7 +49,8 @@ class NotMajorityOfPools(RatioMetric):
 
 
 def _has_correct_candidate(sample: Sample) -> bool:
-    return has_exact_match(sample.prediction.candidates, sample.question.answers)
+    candidates = sample.prediction.candidates
+    return bool(candidates) and has_exact_match(candidates, sample.question.answers)
 
 
 def _is_correct(sample: Sample) -> bool:

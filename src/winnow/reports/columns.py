@@ -5,8 +5,11 @@ A cell is one setting of a sweep.
 
 import multiprocessing
 import os
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +23,8 @@ from winnow.sweeps.spec import CellSpec
 
 _FEWEST = 200_000
 """Number of predictions from which on several processes read them."""
+_MOST_PROCESSES = 8
+"""Maximum number of processes, each of which keeps the questions in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +86,7 @@ def has_many_predictions(specs: Sequence[CellSpec], metrics: Sequence[Metric], f
 
     It does not for metrics that need the contexts of questions, which each process would read and keep.
     """
-    if len(specs) < 2 or os.cpu_count() == 1 or collect_inputs(metrics) - {"prediction"}:
+    if len(specs) < 2 or _count_cores() == 1 or collect_inputs(metrics) - {"prediction"}:
         return False
     return sum(count_rows(spec.predictions) for spec in specs) >= fewest
 
@@ -89,22 +94,34 @@ def has_many_predictions(specs: Sequence[CellSpec], metrics: Sequence[Metric], f
 def collect_in_processes(
     specs: Sequence[CellSpec], metrics: Sequence[Metric], advance: Callable[[], object]
 ) -> dict[str, CellColumns]:
-    """Collect the columns of cells in as many processes as the machine has cores, and return them by the key of the cell.
+    """Collect the columns of cells in as many processes as this one may use cores, at most eight.
 
     Args:
         specs: Specifications of finished cells.
         metrics: Metrics of the cells.
         advance: Function that is called after each cell.
 
+    Returns:
+        Columns by the key of the cell. If a process is killed, for want of memory for example, cells are missing.
+
     """
     by_key = {spec.key: spec for spec in specs}
+    num_processes = min(len(by_key), _count_cores(), _MOST_PROCESSES)
     context = multiprocessing.get_context("spawn")  # a fork would copy the locks of other threads
-    with ProcessPoolExecutor(min(len(by_key), os.cpu_count() or 1), context, _start_process, (metrics,)) as pool:
-        found = {}
+    found: dict[str, CellColumns] = {}
+    with (
+        suppress(BrokenProcessPool),
+        ProcessPoolExecutor(num_processes, context, _start_process, (metrics,)) as pool,
+    ):
         for key, columns in zip(by_key, pool.map(_collect_in_process, map(_make_portable, by_key.values())), strict=True):
             found[key] = columns
             advance()
     return found
+
+
+def _count_cores() -> int:
+    """Return the number of cores that this process may use, which a container or a scheduler may limit."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 _process: dict[str, Any] = {}
@@ -112,6 +129,7 @@ _process: dict[str, Any] = {}
 
 
 def _start_process(metrics: Sequence[Metric]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the first one ends the others
     _process.update(metrics=metrics, reader=SampleReader())
 
 

@@ -151,14 +151,19 @@ def _draw_plots(cells: Sequence[CellResult], gold_cells: Sequence[CellResult], s
 def _select_gold_questions(cells: Sequence[CellResult]) -> list[CellResult]:
     """Return the cells with only the questions that have a gold passage. The result is empty if all cells are closed-book.
 
-    Closed-book cells have no passages, so that the cells with passages say which of their questions have a gold passage.
+    Closed-book cells have no passages, so that the cells with passages and the same selection of questions say which of their
+    questions have a gold passage.
     """
-    found = [(cell, {*_iterate_gold_questions(cell)}) for cell in cells if cell.labels.k]
-    if not found:
+    gold = [set(_iterate_gold_questions(cell)) if cell.labels.k else set() for cell in cells]
+    if not any(cell.labels.k for cell in cells):
         return []
-    by_cell = {id(cell): question_ids for cell, question_ids in found}
-    all_ids = set().union(*by_cell.values())
-    return [cell.select_questions(by_cell.get(id(cell), all_ids)) for cell in cells]
+    by_selection: dict[str, set[str]] = {}
+    for cell, question_ids in zip(cells, gold, strict=True):
+        by_selection.setdefault(cell.labels.questions, set()).update(question_ids)
+    return [
+        cell.select_questions(question_ids if cell.labels.k else by_selection[cell.labels.questions])
+        for cell, question_ids in zip(cells, gold, strict=True)
+    ]
 
 
 def _iterate_gold_questions(cell: CellResult) -> Iterator[str]:

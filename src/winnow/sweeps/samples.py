@@ -146,11 +146,15 @@ class StoredSamples(Sequence[Sample]):
         if self._block[0] != block:
             questions = self._questions[block * _BLOCK : (block + 1) * _BLOCK]
             predictions = convert_predictions(self._predictions.slice(block * _BLOCK, _BLOCK))
-            self._block = (block, [self._build(*pair) for pair in zip(questions, predictions, strict=True)])
+            samples = [self._build(*pair) for pair in zip(questions, predictions, strict=True)]
+            self._block = (block, samples)
+            return samples
         return self._block[1]
 
     def _build(self, question: Question, prediction: Prediction) -> Sample:
         question_id = question.question_id
+        if prediction.question_id != question_id:
+            raise ArtifactError(f"{self._path} was changed while it was read. Repeat the command.")
         return Sample(
             question, prediction, self._contexts.get(question_id, ()), self._prices, self._ranked.get(question_id, ())
         )

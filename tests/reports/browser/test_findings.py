@@ -130,3 +130,25 @@ def test_the_same_answers_count_once() -> None:
     assert "above all 1 other cells" in texts[1]
     (placement,) = [text for text in texts if text.startswith("gold_first against retrieved")]
     assert placement.endswith("The same answers: gold_last against retrieved (concatenation, k 1).")
+
+
+def test_pairs_are_merged_only_if_both_cells_answer_alike() -> None:
+    """The better cell is the same at both placements, and so is the worse one in the first report only."""
+    best = [make_cell_result("post_fusion", 5, gold, [1.0] * 30) for gold in ("a", "b")]
+    same = [make_cell_result("concatenation", 5, gold, [float(n < 4) for n in range(30)]) for gold in ("a", "b")]
+    other = make_cell_result("concatenation", 5, "b", [float(n > 25) for n in range(30)])
+
+    def count(*cells: CellResult) -> tuple[int, int]:
+        texts = _texts(*cells)
+        named = [text for text in texts if text.startswith("concatenation against post_fusion")]
+        return len(named), sum("The same answers" in text for text in named)
+
+    assert count(*best, *same) == (1, 1)
+    assert count(*best, same[0], other) == (2, 0)
+
+
+def test_only_distant_gold_passages_are_said_to_be_text_alone() -> None:
+    """Every second question of a cell has a distant one; annotated ones need no such sentence."""
+    assert any("The gold passages of 20 questions" in text for text in _texts(HIGH))
+    annotated = [replace(sample, prediction=replace(sample.prediction, provenance="annotated")) for sample in HIGH.samples]
+    assert not any("The gold passages of" in text for text in _texts(replace(HIGH, samples=annotated)))

@@ -235,3 +235,24 @@ def test_questions_with_prompts_are_chosen_by_what_they_show() -> None:
 def test_the_page_is_repeatable() -> None:
     """Equal inputs give equal bytes, so that a report does not change without a reason."""
     assert build_page().render() == build_page().render()
+
+
+def test_every_value_stands_by_its_question() -> None:
+    """Answers, values, positions and outcomes of a cell are in the order of its questions; undefined values are null."""
+    data = build_page([CELLS[0], replace(CELLS[1], samples=CELLS[1].samples[::-1])])._build_data()
+    assert [question[0] for question in data["questions"]] == [f"q{n}" for n in range(6)]
+    for cell, source in zip(data["cells"], CELLS, strict=False):
+        answers = {
+            data["questions"][n][0]: data["answers"][a] for n, a in zip(cell["questions"], cell["answers"], strict=True)
+        }
+        assert answers == {sample.question.question_id: sample.prediction.answer for sample in source.samples}
+        ems = {f"q{n}": value for n, value in zip(cell["questions"], cell["values"]["em"], strict=True)}
+        assert ems == source.get_values("em")
+        positions = {f"q{n}": value for n, value in zip(cell["questions"], cell["positions"], strict=True)}
+        assert positions == {sample.question.question_id: sample.prediction.gold_position for sample in source.samples}
+    assert data["cells"][1]["questions"] == [5, 4, 3, 2, 1, 0]
+    pools = {
+        f"q{n}": value for n, value in zip(data["cells"][0]["questions"], data["cells"][0]["values"]["nm_pool"], strict=True)
+    }
+    assert pools == {"q0": 0.0, "q1": 0.0, "q2": None, "q3": 0.0, "q4": None, "q5": 0.0}
+    json.dumps(data["cells"], allow_nan=False)
