@@ -39,7 +39,7 @@ def browse(configs: Sequence[DictConfig]) -> Summary:
     seed = cfg.report.seed
     notes = [
         *_describe_cases(cases, len({s.question.question_id for r in results for s in r.samples}), len(chosen)),
-        *_describe_selection(configs),
+        *_describe_selection(specs),
         *build_reply_notes(results, seed),
         *build_incident_notes(results),
     ]
@@ -70,12 +70,15 @@ def _build_cases(
     return cases
 
 
-def _describe_selection(configs: Sequence[DictConfig]) -> list[str]:
+def _describe_selection(specs: Sequence[CellSpec]) -> list[str]:
     """Say if the closed-book filter left out questions, because no closed-book answer can be right then."""
-    if not all(cfg.sweep.closed_book_filter for cfg in configs):
+    counts = [spec.questions.count_questions() for spec in specs]
+    removed = {count[0] - count[1] for count in counts if count is not None}
+    if None in counts or not any(removed):
         return []
+    number = f"{max(removed)} questions" if len(removed) == 1 else "Questions"
     return [
-        "Questions to which the reader's answer without passages is an exact match were left out (sweep.closed_book_filter), "
+        f"{number} to which the reader's answer without passages is an exact match were left out (sweep.closed_book_filter), "
         "so that its closed-book cell has no exact match."
     ]
 

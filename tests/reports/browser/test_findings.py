@@ -23,7 +23,7 @@ def test_the_best_cell_is_compared_with_all_others() -> None:
     texts = _texts(LOW, HIGH, CLOSE)
     assert texts[0].startswith("The highest EM is 75.0 [59.8, 85.8], of post_fusion k=5 retrieved (40 questions")
     assert "significantly above 1 of the 2 other cells" in texts[1]
-    assert "not above pf_concat k=5 retrieved;" in texts[1]
+    assert "not significantly above pf_concat k=5 retrieved;" in texts[1]
 
 
 def test_significant_differences_come_with_their_tests() -> None:
@@ -76,7 +76,7 @@ def test_the_cells_of_a_finding_are_those_of_the_sentence() -> None:
             first, second = (cells[index].labels.strategy for index in finding.cells)
             assert f"{first} against {second}" in finding.text
     marked = {finding.text.split(" ")[0] for finding in findings if finding.significant}
-    assert marked == {"2", "post_fusion", "pf_concat"}
+    assert marked == {"It", "2", "post_fusion", "pf_concat"}
 
 
 def test_nothing_is_claimed_without_a_test() -> None:

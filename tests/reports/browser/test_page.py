@@ -35,7 +35,7 @@ def _at_positions(cell: CellResult, positions: Sequence[int]) -> CellResult:
 
 CELLS = [
     _at_positions(make_cell_result("post_fusion", 5, "retrieved", [1, 1, 0, 1, 0, 1]), [1, 1, 1, 2, 0, 2]),
-    make_cell_result("concatenation", 5, "gold_first", [1, 0, 0, 0, 1, 0]),
+    _at_positions(make_cell_result("concatenation", 5, "gold_first", [1, 0, 0, 0, 1, 0]), [1, 1, 3, 0, 1, 3]),
     make_cell_result("closed_book", 0, "none", [0, 0, 0, 0, 0, 1]),
 ]
 BALLOTS = [Ballot(1, "austen", "Austen", 1.0), Ballot(0, "bronte", "Bronte", 1.0), Ballot(2, "bronte", "Bronte", 1.0)]
@@ -109,14 +109,39 @@ def test_findings_come_first(page: Open) -> None:
 
 @needs_chromium
 def test_the_matrix_shows_any_metric(page: Open) -> None:
-    """A square per cell with its interval and a link; the second one has the positions of the gold passage."""
+    """A square per cell with its interval and a link; the second one has the positions to which the gold passage was moved."""
     text = _read_text(page(view="matrix"))
     assert "66.7 30.0–90.3" in text
     assert "k=5, retrieved" in text
-    assert "post_fusion, k=5 66.7 n=3 100.0 n=2" in text
+    assert "strategy 1 3 concatenation, k=5 66.7 n=3 0.0 n=2 Questions with a gold passage" in text
     tokens = _read_text(page(view="matrix", metric="tokens"))
     assert "tokens by strategy, k and placement" in tokens
     assert "104.5" in tokens
+
+
+@needs_chromium
+def test_positions_count_a_question_once(tmp_path: Path) -> None:
+    """At k = 1, two placements are the same; what retrieval placed is left out, also if nothing else is there."""
+    cells = [
+        _at_positions(make_cell_result("post_fusion", 1, "retrieved", [1, 1, 1, 1]), [1, 1, 1, 1]),
+        _at_positions(make_cell_result("post_fusion", 1, "gold_first", [1, 0, 0, 0]), [1, 1, 0, 1]),
+        _at_positions(make_cell_result("post_fusion", 1, "gold_last", [1, 0, 0, 1]), [1, 1, 0, 1]),
+    ]
+    (tmp_path / "page.html").write_text(build_page(cells).render(), encoding="utf-8")
+    assert "post_fusion, k=1 50.0 n=3" in _read_text(open_page(tmp_path / "page.html", view="matrix"))
+    (tmp_path / "page.html").write_text(build_page([cells[0], CELLS[2]]).render(), encoding="utf-8")
+    assert "position in the prompt" not in _read_text(open_page(tmp_path / "page.html", view="matrix"))
+
+
+@needs_chromium
+def test_the_first_comparison_is_of_cells_that_differ(tmp_path: Path) -> None:
+    """The best cell is not compared with its twin, unless nothing else is there."""
+    twins = [make_cell_result("post_fusion", 1, gold, [1, 1, 0]) for gold in ("gold_first", "gold_last")]
+    other = make_cell_result("concatenation", 1, "gold_first", [1, 0, 0])
+    file = tmp_path / "page.html"
+    for cells, won in (([*twins, other], "+33.3"), (twins, "±0.0")):
+        file.write_text(build_page(cells).render(), encoding="utf-8")
+        assert f"A − B = {won} points" in _read_text(open_page(file, view="compare"))
 
 
 @needs_chromium

@@ -94,9 +94,11 @@ def _describe_best(cells: Sequence[CellResult], best: int, names: Sequence[str],
     test = f"{_name_test(cells, metric)}, Holm's correction"
     if close:
         yield Finding(
-            f"It is significantly above {len(compared) - len(close)} of the {len(compared)} other cells ({test}). It is not "
-            f"above {_join([names[index] for index in close])}; and it was selected as the highest, which favours it.",
+            f"It is significantly above {len(compared) - len(close)} of the {len(compared)} other cells ({test}), but not "
+            f"significantly above {_join([names[index] for index in close])}; and it was selected as the highest, which "
+            "favours it.",
             (best, close[0]),
+            len(close) < len(compared),
         )
     else:
         yield Finding(f"It is significantly above all {len(compared)} other cells ({test}).", (best,), True)
@@ -161,14 +163,17 @@ def _describe_factor(
         return
     significant = [pair for pair in pairs if pair.adjusted_p_value < SIGNIFICANCE_LEVEL]
     title, test = comparisons.factor.title, _name_test([cell for p in pairs for cell in (p.first, p.second)], metric)
+    distinct = _group_equal(sorted(significant, key=lambda pair: -abs(pair.comparison.difference)))
     if significant:
+        repeated = len(significant) - len(distinct)
+        same = f"; {repeated} of them compare{'s' if repeated == 1 else ''} the same answers as another" if repeated else ""
         yield Finding(
-            f"{len(significant)} of {len(pairs)} differences between {title} are significant ({test}, Holm's correction).",
+            f"{len(significant)} of {len(pairs)} differences between {title} are significant ({test}, Holm's "
+            f"correction){same}.",
             significant=True,
         )
     else:
         yield Finding(f"None of {len(pairs)} differences between {title} is significant ({test}, Holm's correction).")
-    distinct = _group_equal(sorted(significant, key=lambda pair: -abs(pair.comparison.difference)))
     for pair, equal in distinct[:_MOST_PAIRS]:
         same = f" The same answers: {'; '.join('{} against {} ({})'.format(*p.names) for p in equal)}." if equal else ""
         yield Finding(_format_pair(pair, metric) + same, _find_cells(pair, positions), True)

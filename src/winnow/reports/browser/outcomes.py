@@ -27,7 +27,9 @@ class Outcome:
 
 
 OUTCOMES = (
-    Outcome("not_retrieved", "not retrieved", "No stored context of this question holds an accepted answer."),
+    Outcome(
+        "not_retrieved", "not retrieved", "The answer is wrong, and no stored context of this question holds an accepted one."
+    ),
     Outcome("beyond_k", "beyond k", "A stored context holds an accepted answer, but none of those in the prompt does."),
     Outcome(
         "prompt_cut", "prompt cut", "An accepted answer was among the contexts, but passages were dropped from the prompt."
@@ -40,7 +42,11 @@ OUTCOMES = (
         "candidate not chosen",
         "An accepted answer was among the candidates, but the vote, or the reader in the last round, chose another.",
     ),
-    Outcome("in_substance", "right in substance", "The answer shares at least half of its words (F1) with an accepted one."),
+    Outcome(
+        "in_substance",
+        "right in substance",
+        "The answer is no accepted one, but shares words with one: its F1 is at least 0.5.",
+    ),
     Outcome("closed_book_unknown", "unknown, no passages", 'Without passages, the answer was "unknown".'),
     Outcome("closed_book_wrong", "wrong, no passages", "Without passages, another answer was given."),
     Outcome("no_answers", "no accepted answer", "The data set has no accepted answer for this question."),

@@ -175,7 +175,7 @@ function showMatrix(state) {
     controlsOfMatrix(metric),
     h("h2", {}, `${metric.title} by strategy, k and placement`),
     table(["strategy", ...columns.map((column) => `k=${column.k}, ${column.gold}`)], rows, { class: "heat" }),
-    muted(`Each square opens its questions; small numbers are 95 % intervals. Colours go from ${formatValue(metric, scale[0])} (light) to ${formatValue(metric, scale[1])}.`), showPositions(metric),
+    muted(`Each square opens its questions; small numbers are 95 % intervals. Colours go from ${formatValue(metric, scale[0])} (weakest) to ${formatValue(metric, scale[1])} (strongest).`), showPositions(metric),
   ];
 }
 
@@ -186,7 +186,7 @@ function showPositions(metric) {
   const groups = new Map();
   let most = 0;
   for (const cell of cells) {
-    if (!cell.k) continue;
+    if (!cell.k || cell.gold === "retrieved") continue;
     const values = cell.values[metric.name];
     values.forEach((value, index) => {
       const position = cell.positions[index];
@@ -194,21 +194,22 @@ function showPositions(metric) {
       most = Math.max(most, position);
       const key = `${cell.strategy}|${cell.k}`;
       if (!groups.has(key)) groups.set(key, { strategy: cell.strategy, k: cell.k, sums: {} });
-      const sums = groups.get(key).sums;
-      (sums[position] ||= [0, 0])[0] += value;
-      sums[position][1] += 1;
+      const sums = (groups.get(key).sums[position] ||= new Map());  // of a question, whose placements may be the same at this k
+      const [sum, n] = sums.get(cell.questions[index]) || [0, 0];
+      sums.set(cell.questions[index], [sum + value, n + 1]);
     });
   }
   if (!most) return null;
-  const all = [...groups.values()].flatMap((group) => Object.values(group.sums).map(([sum, n]) => sum / n));
+  const average = (sums) => [...sums.values()].reduce((total, [sum, n]) => total + sum / n, 0) / sums.size;
+  const all = [...groups.values()].flatMap((group) => Object.values(group.sums).map(average));
   const scale = [Math.min(...all), Math.max(...all)];
-  const positions = Array.from({ length: most }, (_, index) => index + 1);
+  const positions = Array.from({ length: most }, (_, index) => index + 1).filter((position) => [...groups.values()].some((group) => group.sums[position]));
   const rows = [...groups.values()].map((group) => [h("th", { scope: "row" }, `${group.strategy}, k=${group.k}`), ...positions.map((position) => {
     const entry = group.sums[position];
-    return entry ? heatCell(metric, entry[0] / entry[1], scale, `${entry[1]} answers`, null, `n=${entry[1]}`) : heatCell(metric, null);
+    return entry ? heatCell(metric, average(entry), scale, count(entry.size, "question"), null, `n=${entry.size}`) : heatCell(metric, null);
   })]);
   return [h("h2", {}, `${metric.title} by the gold passage's position in the prompt`),
-    table(["strategy", ...positions.map(String)], rows, { class: "heat" }), muted("All placements together; questions without a gold passage in the prompt are left out.")];
+    table(["strategy", ...positions.map(String)], rows, { class: "heat" }), muted("Questions with a gold passage in the prompt, in the placements that move it. The placement “retrieved” is left out, because there an early position means that the question is an easy one to retrieve for.")];
 }
 
 // ---------------------------------------------------------------- outcomes
@@ -494,7 +495,8 @@ const findGroup = (first, second, question) =>
 
 function showCompare(state) {
   const first = findCell(state.a) || rankCells()[0];
-  const second = findCell(state.b) || rankCells().find((cell) => cell !== first) || first;
+  const others = rankCells().filter((cell) => cell !== first && cell.selection === first.selection);
+  const second = findCell(state.b) || others.find((cell) => String(cell.answers) !== String(first.answers)) || others[0] || first;
   const controls = h("div", { class: "controls" }, select("A", cellOptions(), first.name, (value) => go({ a: value, b: second.name })),
     select("B", cellOptions(), second.name, (value) => go({ a: first.name, b: value })));
   if (first.selection !== second.selection)
@@ -508,7 +510,7 @@ function showCompare(state) {
   const most = Number(state.more) || ROWS;
   return [controls,
     h("p", {}, `Exact match on ${total} common questions: A − B = ${total ? formatSigned((100 * (won - lost)) / total) : "–"} points, McNemar's exact test ${formatP(p)}`,
-      p < 0.05 ? ". The test is of these two cells alone; Findings has those that are corrected for the number of comparisons." : ", not significant."),
+      p < 0.05 ? ". This test is of these two cells alone, and not corrected for the number of pairs that you look at." : ", not significant."),
     h("div", { class: "flow" }, Object.entries(GROUPS).map(([name, title]) => h("a", { href: link({ view: "compare", a: first.name, b: second.name, group: name }), "aria-current": name === chosen ? "true" : null },
       h("b", {}, groups[name].length), title))),
     h("h2", {}, `${GROUPS[chosen]}: ${count(rows.length, "question")}`),
