@@ -1,12 +1,19 @@
 """BM25."""
 
+import os
+import random
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import bm25s
 import pytest
+import Stemmer
 
 from winnow.errors import ConfigError
 from winnow.records import Passage
+from winnow.retrievers import bm25 as bm25_module
 from winnow.retrievers.bm25 import BM25
 from winnow.testing import PASSAGES, make_question
 
@@ -30,3 +37,46 @@ def test_bm25_stems_and_ranks(tmp_path: Path) -> None:
     assert len(BM25().open(tmp_path).search(QUESTIONS, 1)[0]) == 1
     with pytest.raises(ConfigError, match="0 <= b <= 1"):
         BM25(b=2)
+
+
+@pytest.mark.parametrize("block", [1, 3, 1000])
+def test_blocks_make_the_index_of_all_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    """Whatever their size, a passage has the score that bm25s computes from all texts at once; an empty one has none."""
+    monkeypatch.setattr(bm25_module, "_BLOCK", block)
+    rng = random.Random(0)
+    words = ["river", "rivers", "flows", "dog", "dogs", "bark", "Zürich", "the", "of", "town", "towns"]
+    passages = [
+        Passage(f"p{n}", rng.choice(["", "River", "Dogs"]), " ".join(rng.choices(words, k=rng.randrange(12))))
+        for n in range(40)
+    ]
+    passages.append(Passage("empty", "", ""))
+    BM25().build(lambda: iter(passages), tmp_path)
+    questions = [make_question(text, question_id=text) for text in ("rivers of Zürich", "barking dogs", "towns", "the")]
+    found = BM25().open(tmp_path).search(questions, 50)
+    stemmer = Stemmer.Stemmer("english")
+    texts = [f"{passage.title} {passage.text}" for passage in passages]
+    index = bm25s.BM25(k1=1.5, b=0.75)
+    index.index(bm25s.tokenize(texts, stopwords="english", stemmer=stemmer, show_progress=False), show_progress=False)
+    for question, hits in zip(questions, found, strict=True):
+        (terms,) = bm25s.tokenize([question.text], stopwords="english", stemmer=stemmer, return_ids=False, show_progress=False)
+        expected = index.get_scores(terms) if terms else [0.0] * len(texts)
+        assert {hit.passage_id: hit.score for hit in hits} == {
+            passage.passage_id: pytest.approx(score, rel=1e-6)
+            for passage, score in zip(passages, expected, strict=True)
+            if score > 0
+        }
+
+
+def test_equal_corpora_have_equal_indexes(tmp_path: Path) -> None:
+    """The order of the vocabulary does not depend on the hashes of strings, which differ between processes."""
+    program = (
+        "import sys; from pathlib import Path; from winnow.retrievers.bm25 import BM25; from winnow.testing import PASSAGES; "
+        "BM25().build(lambda: iter(PASSAGES), Path(sys.argv[1]))"
+    )
+    for seed in ("1", "2"):
+        environment = os.environ | {"PYTHONHASHSEED": seed}
+        subprocess.run([sys.executable, "-c", program, str(tmp_path / seed)], check=True, env=environment)
+    files = sorted(file.name for file in (tmp_path / "1").iterdir())
+    assert len(files) > 3
+    for name in files:
+        assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes(), name

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, overload
 
 import numpy as np
 
+from winnow.artifacts.parquet import batched
 from winnow.errors import ConfigError
 from winnow.protocols import PassageSource, Searcher
 from winnow.records import Hit, Question
+
+_BLOCK = 20_000
+"""Number of passages whose texts are in memory at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +43,19 @@ class BM25:
             raise ConfigError(f"BM25 needs k1 > 0 and 0 <= b <= 1; received k1={self.k1}, b={self.b}.")
 
     def build(self, passages: PassageSource, folder: Path) -> None:
-        """Index the corpus. During indexing, bm25s keeps all texts and tokens in memory, about 2 kB per passage."""
+        """Index the corpus, of which a block of texts and the numbers of all tokens are in memory.
+
+        The scores of all tokens are in memory too, about 16 bytes for each different token of a passage.
+        """
         import bm25s
 
         passage_ids: list[str] = []
-
-        def read_texts() -> Iterator[str]:
-            for passage in passages():
-                passage_ids.append(passage.passage_id)
-                yield f"{passage.title} {passage.text}"
-
-        tokens = self._tokenise(list(read_texts()))
+        tokens = _TokenNumbers()
+        for block in batched(passages(), _BLOCK):
+            passage_ids += [passage.passage_id for passage in block]
+            tokens.add(self._tokenise([f"{passage.title} {passage.text}" for passage in block]))
         index = bm25s.BM25(k1=self.k1, b=self.b)
-        index.index(tokens, show_progress=False)
+        index.index(bm25s.tokenization.Tokenized(tokens, tokens.vocabulary), show_progress=False)
         folder.mkdir(parents=True, exist_ok=True)
         index.save(str(folder), show_progress=False)
         (folder / "passage_ids.json").write_text(json.dumps(passage_ids))
@@ -92,3 +97,39 @@ class _BM25Searcher:
             ]
             for question_rows, question_scores in zip(np.asarray(rows).tolist(), np.asarray(scores), strict=True)
         ]
+
+
+class _TokenNumbers(Sequence[list[int]]):
+    """The numbers of the tokens of each passage, which are kept in one array. bm25s has a list of numbers per passage.
+
+    Attributes:
+        vocabulary: Number of each token.
+
+    """
+
+    def __init__(self) -> None:
+        self.vocabulary: dict[str, int] = {}
+        self._numbers = array("i")
+        self._ends = array("q", [0])
+
+    def add(self, tokens: Any) -> None:
+        """Add the passages of a block in the representation of bm25s, whose numbers are those of the block's vocabulary."""
+        for token in sorted(tokens.vocab):
+            self.vocabulary.setdefault(token, len(self.vocabulary))
+        numbers = {number: self.vocabulary[token] for token, number in tokens.vocab.items()}
+        for passage_tokens in tokens.ids:
+            self._numbers.extend(map(numbers.__getitem__, passage_tokens))
+            self._ends.append(len(self._numbers))
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> list[int]: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[list[int]]: ...
+    def __getitem__(self, index: int | slice) -> list[int] | list[list[int]]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        number = range(len(self))[index]
+        return self._numbers[self._ends[number] : self._ends[number + 1]].tolist()
