@@ -131,8 +131,12 @@ def read_prediction_table(path: Path) -> pa.Table:
 
 def convert_predictions(rows: pa.Table | pa.RecordBatch) -> Iterator[Prediction]:
     """Yield the predictions of rows of `read_prediction_table`."""
-    columns = rows.to_pydict()
+    columns = rows.drop_columns(["usage"]).to_pydict()
     for name in ("candidates", "trace", "passage_ids", "used_ids"):
         columns[name] = map(tuple, columns[name])
-    columns["usage"] = (tuple(RoleUsage(**usage) for usage in usages) for usages in columns["usage"])
+    usage = rows["usage"].combine_chunks() if isinstance(rows, pa.Table) else rows["usage"]
+    parts = usage.flatten().flatten()
+    entries = list(map(RoleUsage, *(part.to_pylist() for part in parts))) if len(parts[0]) else []
+    ends = np.cumsum(usage.value_lengths().to_numpy(zero_copy_only=False)).tolist()
+    columns["usage"] = (tuple(entries[start:end]) for start, end in zip([0, *ends], ends, strict=False))
     return map(Prediction, *columns.values())

@@ -28,6 +28,7 @@ UNKNOWN = "unknown"
 """Answer that prompts ask the model to give when it does not know."""
 
 Dialect = Literal["squad", "squad_v2", "fid", "flashrag", "crag"]
+_DIALECTS = frozenset(get_args(Dialect))
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _FID_ARTICLES = regex.compile(r"\b(a|an|the)\b")
 _DROP_PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -43,7 +44,10 @@ def normalise(text: str, dialect: Dialect = "squad") -> str:
 
 def exact_match(prediction: str, answers: Sequence[str], dialect: Dialect = "squad") -> float:
     """Return 1.0 if the normalised prediction equals a normalised answer, else 0.0. For `crag`, return `accuracy` instead."""
-    return float(has_exact_match([prediction], answers, dialect))
+    _validate(answers, dialect)
+    if dialect == "crag":
+        return accuracy(prediction, answers, dialect)
+    return float(normalise(prediction, dialect) in _normalise_answers(tuple(answers), dialect))
 
 
 def has_exact_match(predictions: Iterable[str], answers: Sequence[str], dialect: Dialect = "squad") -> bool:
@@ -51,7 +55,7 @@ def has_exact_match(predictions: Iterable[str], answers: Sequence[str], dialect:
     _validate(answers, dialect)
     if dialect == "crag":
         return any(accuracy(prediction, answers, dialect) for prediction in predictions)
-    normalised_answers = _normalise_answers(answers, dialect)
+    normalised_answers = _normalise_answers(tuple(answers), dialect)
     return any(normalise(prediction, dialect) in normalised_answers for prediction in predictions)
 
 
@@ -59,7 +63,7 @@ def f1_score(prediction: str, answers: Sequence[str], dialect: Dialect = "squad"
     """Compute the token F1 (0 to 1) of the prediction against each answer, and return the highest."""
     _validate(answers, dialect)
     normalised_prediction = normalise(prediction, dialect)
-    return max(_token_f1(normalised_prediction, answer, dialect) for answer in _normalise_answers(answers, dialect))
+    return max(_token_f1(normalised_prediction, answer, dialect) for answer in _normalise_answers(tuple(answers), dialect))
 
 
 def accuracy(prediction: str, answers: Sequence[str], dialect: Dialect = "squad") -> float:
@@ -72,15 +76,16 @@ def accuracy(prediction: str, answers: Sequence[str], dialect: Dialect = "squad"
     if dialect == "crag":
         return float(any(answer in prediction for answer in answers))
     normalised_prediction = normalise(prediction, dialect)
-    return float(any(answer in normalised_prediction for answer in _normalise_answers(answers, dialect)))
+    return float(any(answer in normalised_prediction for answer in _normalise_answers(tuple(answers), dialect)))
 
 
-def _normalise_answers(answers: Sequence[str], dialect: Dialect) -> list[str]:
+@lru_cache(maxsize=100_000)
+def _normalise_answers(answers: tuple[str, ...], dialect: Dialect) -> tuple[str, ...]:
     """Normalise the answers. For `squad_v2`, drop empty ones, but return one empty answer if all of them are empty."""
-    normalised = [normalise(answer, dialect) for answer in answers]
+    normalised = tuple(normalise(answer, dialect) for answer in answers)
     if dialect != "squad_v2":
         return normalised
-    return [answer for answer in normalised if answer] or [""]
+    return tuple(answer for answer in normalised if answer) or ("",)
 
 
 def _token_f1(prediction: str, answer: str, dialect: Dialect) -> float:
@@ -100,7 +105,7 @@ def _token_f1(prediction: str, answer: str, dialect: Dialect) -> float:
 
 def _validate(answers: Sequence[str], dialect: str) -> None:
     """Raise ConfigError if the dialect is unknown, or InputError if the answers are not a non-empty list."""
-    if dialect not in get_args(Dialect):
+    if dialect not in _DIALECTS:
         raise ConfigError(f"dialect must be one of {', '.join(get_args(Dialect))}; received {dialect!r}.")
     if isinstance(answers, str):
         raise InputError(f"answers must be a list of strings; received the string {answers!r}. Wrap it in a list.")

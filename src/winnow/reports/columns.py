@@ -3,6 +3,7 @@
 A cell is one setting of a sweep.
 """
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -129,6 +130,7 @@ _process: dict[str, Any] = {}
 
 
 def _start_process(metrics: Sequence[Metric]) -> None:
+    gc.disable()  # records form no cycles, and looking for some among so many takes almost half of the time
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the first one ends the others
     _process.update(metrics=metrics, reader=SampleReader())
 

@@ -45,7 +45,7 @@ class BM25:
     def build(self, passages: PassageSource, folder: Path) -> None:
         """Index the corpus, of which a block of texts and the numbers of all tokens are in memory.
 
-        The scores of all tokens are in memory too, about 16 bytes for each different token of a passage.
+        The scores of all tokens are in memory too. Altogether, a passage of 100 words takes about 3 kB while it is indexed.
         """
         import bm25s
 
