@@ -49,6 +49,30 @@ def test_money_bounds(tmp_path: Path) -> None:
         assert estimate.money == (pytest.approx(low / 1e6), pytest.approx((high + 10 * 4 * 16) / 1e6))
 
 
+@pytest.mark.parametrize("most", [0, 1, 20_000])
+def test_results_that_are_read_again_count_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """However few results are kept, plans receive those of the ledger, and a call of several plans is one call."""
+    monkeypatch.setattr("winnow.dry_run._MAX_RECENT", most)
+    reader = ScriptedReader(lambda prompt: "unknown" if "<t1>" in prompt else "b")
+
+    def more_jobs() -> list[Job[Answer]]:
+        plans = [(number, strategy) for number in range(3) for strategy in (Concatenation, ConcatPF)]
+        return [
+            Job((number, strategy), strategy(PROMPT, Decoding()).plan(make_question(f"Q{number}?"), CONTEXTS))
+            for number, strategy in [*plans, *plans]
+        ]
+
+    with SqliteStore(tmp_path / "l.sqlite") as ledger:
+        before = estimate_cost(more_jobs, build_engine_map(reader), ledger)["reader"]
+        assert (before.requests, before.stored, before.missing) == ((12, 30), (0, 0), (3, 12))
+        driver = Driver(build_engine_map(reader), ledger)
+        list(driver.run(more_jobs()))
+        after = estimate_cost(more_jobs, build_engine_map(reader), ledger)["reader"]
+    assert driver.stats.executed == 12
+    assert (after.requests, after.stored, after.missing) == ((30, 30), (12, 12), (0, 0))
+    assert after.tokens == (0, 0)
+
+
 def test_after_the_run_nothing_is_missing(tmp_path: Path) -> None:
     """What the ledger holds is used, so that the bounds close."""
     with SqliteStore(tmp_path / "l.sqlite") as ledger:

@@ -5,6 +5,8 @@ The dry run therefore runs all plans several times. It uses the results in the l
 time another placeholder in place of the replies that are missing. This gives bounds on the number of calls.
 """
 
+import itertools
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +21,8 @@ from winnow.records import Generate, Generation, Likelihood, Pages, Request, Res
 from winnow.strategies.self_rag.reflection import RETRIEVE
 
 _CHARACTERS_PER_TOKEN = 4
+_MAX_RECENT = 20_000
+"""Number of results that are kept for other plans that request them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,27 +74,50 @@ class CostEstimate:
     is_open: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call that some run of the plans makes: its key, its role, and the tokens that it may take."""
+
+    key: bytes
+    role: Role
+    usage: Usage
+
+
 @dataclass(slots=True)
 class _SimulatedRun:
     """One run of all plans with a placeholder for missing replies.
 
     Attributes:
-        requests: Number of requests by role, for each plan.
-        stored: Role and result of the distinct calls that the ledger contains, by key.
-        missing: Role, placeholder and maximum usage of the distinct calls that the ledger lacks, by key.
+        calls: Calls of all runs, which share them to save memory, by key.
+        requests: Number of requests by role, for each plan. Plans with equal numbers share them.
+        stored: Keys of the distinct calls that the ledger contains.
+        missing: Number of each distinct call that the ledger lacks, by key.
+        recent: Results from the ledger that were read last, because other cells request them too.
         open_roles: Roles of requests that depend on replies which are not known yet.
 
     """
 
-    requests: list[dict[Role, int]] = field(default_factory=list)
-    stored: dict[bytes, tuple[Role, Result]] = field(default_factory=dict)
-    missing: dict[bytes, tuple[Role, Result, Usage]] = field(default_factory=dict)
+    calls: dict[bytes, _Call]
+    requests: list[Mapping[Role, int]] = field(default_factory=list)
+    stored: set[bytes] = field(default_factory=set)
+    missing: dict[bytes, int] = field(default_factory=dict)
+    recent: dict[bytes, Result] = field(default_factory=dict)
     open_roles: set[Role] = field(default_factory=set)
+
+    def read(self, ledger: CallStore, keys: Sequence[bytes]) -> dict[bytes, Result]:
+        """Return the stored results of calls, from the ledger if they were not read a short time ago."""
+        unread = [key for key in keys if key not in self.recent and key not in self.missing]
+        self.recent.update(ledger.get(unread))
+        found = {key: self.recent[key] for key in keys if key in self.recent}
+        if len(self.recent) > _MAX_RECENT:
+            for key in list(itertools.islice(self.recent, len(self.recent) - _MAX_RECENT)):
+                del self.recent[key]
+        return found
 
     def leave_out(self, keys: Set[bytes]) -> None:
         """Remove calls that were counted elsewhere. Requests stay, because they count what would be called without sharing."""
-        self.stored = {key: call for key, call in self.stored.items() if key not in keys}
-        self.missing = {key: call for key, call in self.missing.items() if key not in keys}
+        self.stored -= keys
+        self.missing = {key: number for key, number in self.missing.items() if key not in keys}
 
 
 def estimate_cost(
@@ -117,13 +144,14 @@ def estimate_cost(
         ConfigError: If a plan makes a request that no engine serves.
 
     """
-    runs = [_simulate(jobs(), engines, ledger, placeholder) for placeholder in _PLACEHOLDERS]
+    calls: dict[bytes, _Call] = {}
+    runs = [_simulate(jobs(), engines, ledger, placeholder, calls) for placeholder in _PLACEHOLDERS]
     earlier = set() if counted is None else set(counted)
     roles = dict.fromkeys(role for run in runs for requests in run.requests for role in requests)
     by_role = {role: engine for (_, role), engine in engines.items()}
     roles = roles or dict.fromkeys(by_role)
     if counted is not None:
-        counted |= set.intersection(*(run.stored.keys() | run.missing.keys() for run in runs))
+        counted |= set.intersection(*(run.stored | run.missing.keys() for run in runs))
     for run in runs:
         run.leave_out(earlier)
     return {role: _compute_bounds(role, runs, (prices or {}).get(role, Price()), by_role[role], ledger) for role in roles}
@@ -134,12 +162,12 @@ def _compute_bounds(
 ) -> CostEstimate:
     """Combine the simulated runs to the bounds of one role."""
     counts = list(zip(*([plan.get(role, 0) for plan in run.requests] for run in runs), strict=True))
-    stored = [sum(call_role == role for call_role, _ in run.stored.values()) for run in runs]
-    missing = [{key: usage for key, (call_role, _, usage) in run.missing.items() if call_role == role} for run in runs]
-    certain = set.intersection(*(set(keys) for keys in missing))
-    possible = {key: usage for keys in missing for key, usage in keys.items()}
-    tokens = [sum(possible[key].tokens_in for key in keys) for keys in (certain, possible)]
-    max_reply_tokens = sum(usage.tokens_out for usage in possible.values())
+    calls = runs[0].calls
+    stored = [sum(calls[key].role == role for key in run.stored) for run in runs]
+    missing = [{key for key in run.missing if calls[key].role == role} for run in runs]
+    certain, possible = set.intersection(*missing), set.union(*missing)
+    tokens = [sum(calls[key].usage.tokens_in for key in keys) for keys in (certain, possible)]
+    max_reply_tokens = sum(calls[key].usage.tokens_out for key in possible)
     mean_seconds = ledger.compute_mean_seconds(get_ledger_identity(engine))
     return CostEstimate(
         requests=(sum(map(min, counts)), sum(map(max, counts))),
@@ -152,11 +180,14 @@ def _compute_bounds(
     )
 
 
-def _simulate(jobs: Iterable[Job[Any]], engines: Engines, ledger: CallStore, placeholder: _Placeholder) -> _SimulatedRun:
+def _simulate(
+    jobs: Iterable[Job[Any]], engines: Engines, ledger: CallStore, placeholder: _Placeholder, calls: dict[bytes, _Call]
+) -> _SimulatedRun:
     """Run all plans with stored results, and with the placeholder for missing replies."""
-    run = _SimulatedRun()
+    run = _SimulatedRun(calls)
+    patterns: dict[frozenset[tuple[Role, int]], Mapping[Role, int]] = {}
     for job in jobs:
-        run.requests.append({})
+        counts: Counter[Role] = Counter()
         depends_on_placeholders = False
         results: Sequence[Any] | None = None
         while True:
@@ -166,8 +197,10 @@ def _simulate(jobs: Iterable[Job[Any]], engines: Engines, ledger: CallStore, pla
                 break
             if depends_on_placeholders:
                 run.open_roles |= {request.role for request in requests}
+            counts.update(request.role for request in requests)
             results, is_guessed = _answer_requests(requests, engines, ledger, placeholder, run)
             depends_on_placeholders |= is_guessed
+        run.requests.append(patterns.setdefault(frozenset(counts.items()), dict(counts)))
     return run
 
 
@@ -176,19 +209,21 @@ def _answer_requests(
 ) -> tuple[list[Result], bool]:
     """Return the stored results of requests, with the placeholder for missing ones, and whether any is missing."""
     keys = [compute_request_key(get_ledger_identity(_find_engine(request, engines)), request) for request in requests]
-    counts = run.requests[-1]
-    for request in requests:
-        counts[request.role] = counts.get(request.role, 0) + 1
-    roles = dict(zip(keys, (request.role for request in requests), strict=True))
-    unseen = [key for key in roles if key not in run.stored and key not in run.missing]
-    run.stored.update({key: (roles[key], result) for key, result in ledger.get(unseen).items()})
+    found = run.read(ledger, list(dict.fromkeys(keys)))
+    results: list[Result] = []
     for key, request in zip(keys, requests, strict=True):
-        if key not in run.stored and key not in run.missing:
+        call = run.calls.get(key) or _Call(key, request.role, _compute_max_usage(request))
+        if key in found:
+            run.calls[key] = call
+            run.stored.add(call.key)
+            results.append(found[key])
+            continue
+        if key not in run.missing:
             _check_request(request, engines)
-            result = _build_placeholder(request, placeholder, number=len(run.missing))
-            run.missing[key] = (request.role, result, _compute_max_usage(request))
-    results = [run.stored[key][1] if key in run.stored else run.missing[key][1] for key in keys]
-    return results, any(key not in run.stored for key in keys)
+            run.calls[key] = call
+            run.missing[call.key] = len(run.missing)
+        results.append(_build_placeholder(request, placeholder, number=run.missing[key]))
+    return results, any(key not in found for key in keys)
 
 
 def _find_engine(request: Request, engines: Engines) -> Engine:

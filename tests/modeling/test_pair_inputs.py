@@ -37,6 +37,23 @@ def test_a_long_passage_is_cut_and_counted_and_a_long_question_refused() -> None
         tokens.encode("a b c d e", PASSAGE)
 
 
+def test_tokens_of_old_texts_are_forgotten() -> None:
+    """Beyond the number to keep, those that were not used for the longest time; those of the current pairs always stay."""
+    tokens = PairTokenizer(WORDS, PairTemplate("{question}", "{text}"), 64, max_texts=2)
+    texts = [Passage(letter, "", letter) for letter in "abcdef"]
+    for passage in (texts[0], texts[1], texts[0], texts[2]):  # b is the oldest when c comes
+        tokens.prepare([("who", passage)])
+    assert list(tokens._passages) == [texts[0], texts[2]]
+    pairs = [("who", passage) for passage in [texts[0], *texts[3:]]]
+    tokens.prepare(pairs)
+    assert [words(tokens.encode(*pair)) for pair in pairs] == ["who a", "who d", "who e", "who f"]
+    assert [tokens.get_second_start(*pair) for pair in pairs] == [1] * 4
+    assert len(tokens._passages) == 4
+    assert words(tokens.encode("wrote", texts[1])) == "wrote b"
+    assert list(tokens._passages) == [texts[5], texts[1]]
+    assert list(tokens._questions) == ["who", "wrote"]
+
+
 def test_templates_are_checked() -> None:
     """A template without its field is named."""
     with pytest.raises(ConfigError, match=r"template\.passage must have"):

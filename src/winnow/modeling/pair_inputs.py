@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from string import Formatter
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from winnow.errors import ConfigError
 
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from winnow.records import Passage
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,7 @@ class PairTokenizer:
         tail: Token ids after the passage.
         prepend_space: Whether to tokenise passages with a space before them. Byte-level tokenizers require it, because they
             distinguish "word" from " word".
+        max_texts: Number of questions, and of passages, whose tokens are kept, besides those that were prepared last.
 
     """
 
@@ -74,7 +79,8 @@ class PairTokenizer:
     middle: Sequence[int] = ()
     tail: Sequence[int] = ()
     prepend_space: bool = False
-    _truncated_pairs: set[tuple[str, Passage]] = field(default_factory=set, repr=False)
+    max_texts: int = 50_000
+    _truncated_pairs: set[int] = field(default_factory=set, repr=False)
     _questions: dict[str, list[int]] = field(default_factory=dict, repr=False)
     _passages: dict[Passage, list[int]] = field(default_factory=dict, repr=False)
 
@@ -84,14 +90,21 @@ class PairTokenizer:
         return len(self._truncated_pairs)
 
     def prepare(self, pairs: Sequence[tuple[str, Passage]]) -> None:
-        """Tokenise the questions and passages of these pairs that are new, in two calls of the tokenizer."""
-        questions = list(dict.fromkeys(question for question, _ in pairs if question not in self._questions))
-        passages = list(dict.fromkeys(passage for _, passage in pairs if passage not in self._passages))
+        """Tokenise the questions and passages of these pairs that are new, in two calls of the tokenizer.
+
+        The tokens of texts that were not used for the longest time are forgotten if there are too many.
+        """
+        used_questions = dict.fromkeys(question for question, _ in pairs)
+        used_passages = dict.fromkeys(passage for _, passage in pairs)
+        questions = [question for question in used_questions if question not in self._questions]
+        passages = [passage for passage in used_passages if passage not in self._passages]
         space = " " if self.prepend_space else ""
         passage_texts = [space + self.template.passage.format(title=passage.title, text=passage.text) for passage in passages]
         question_texts = [self.template.question.format(question=question) for question in questions]
         self._questions.update(zip(questions, self._tokenise(question_texts), strict=True))
         self._passages.update(zip(passages, self._tokenise(passage_texts), strict=True))
+        _forget_oldest(self._questions, used_questions, self.max_texts)
+        _forget_oldest(self._passages, used_passages, self.max_texts)
 
     def encode(self, question: str, passage: Passage) -> list[int]:
         """Tokenise a pair. The passage is truncated so that the pair has at most `max_length` tokens."""
@@ -105,7 +118,7 @@ class PairTokenizer:
                 "Raise max_length or shorten the template."
             )
         if len(passage_ids) > available:
-            self._truncated_pairs.add((question, passage))
+            self._truncated_pairs.add(hash((question, passage)))
         first, second = question_ids, passage_ids[:available]
         if self.template.passage_first:
             first, second = second, first
@@ -180,3 +193,11 @@ def group_by_token_budget(lengths: Sequence[int], budget: int) -> list[list[int]
         batches.append(batch[:equal_count] if 2 * equal_count * width > budget else batch)
         start += len(batches[-1])
     return batches
+
+
+def _forget_oldest(tokens: dict[T, list[int]], used: Collection[T], most: int) -> None:
+    """Move the used texts to the end, and remove the first ones beyond a number; the used ones stay."""
+    for text in used:
+        tokens[text] = tokens.pop(text)
+    for text in list(itertools.islice(tokens, max(0, len(tokens) - max(most, len(used))))):
+        del tokens[text]
