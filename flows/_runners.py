@@ -56,6 +56,40 @@ def _run_here(cfg: DictConfig, commands: Sequence[list[str]], logs: Sequence[Pat
 
 def _run_by_submitit(cfg: DictConfig, commands: Sequence[list[str]], logs: Sequence[Path]) -> list[int]:
     """Run all shards as an array of jobs."""
+    jobs = _submit_array(cfg, _open_executor(cfg, logs[0].parent), commands, logs)
+    try:
+        _wait(len(jobs), lambda: sum(job.done() for job in jobs))
+    except BaseException:
+        for job in jobs:
+            job.cancel()
+        raise
+    return [index for index, job in enumerate(jobs) if job.exception() is not None]
+
+
+def submit_with_merge(cfg: DictConfig, commands: Sequence[list[str]], logs: Sequence[Path], merge: Sequence[str]) -> list[str]:
+    """Submit all shards as a Slurm array, and after it a job that joins them, which runs if all of them have succeeded.
+
+    Args:
+        cfg: Settings.
+        commands: Words of each shard's command line.
+        logs: Files for the output of the shards; that of the last job is beside them.
+        merge: Words of the command line of flows.shards that joins them.
+
+    Returns:
+        Number of the array, and that of the last job.
+
+    """
+    executor = _open_executor(cfg, logs[0].parent)
+    number = str(_submit_array(cfg, executor, commands, logs)[0].job_id).partition("_")[0]
+    more = OmegaConf.to_container(cfg.shards.slurm, resolve=True).get("slurm_additional_parameters", {})  # type: ignore[union-attr]
+    executor.update_parameters(name="winnow-merge", slurm_additional_parameters={**more, "dependency": f"afterok:{number}"})
+    command = [sys.executable, "-m", "flows.shards", *merge]
+    last = executor.submit(run_command, command, str((logs[0].parent / "merge.log").absolute()), os.getcwd())
+    return [number, str(last.job_id)]
+
+
+def _open_executor(cfg: DictConfig, folder: Path) -> Any:
+    """Open submitit's executor with the parameters of the settings; `folder` is for what it writes."""
     try:
         import submitit
     except ImportError:
@@ -64,18 +98,18 @@ def _run_by_submitit(cfg: DictConfig, commands: Sequence[list[str]], logs: Seque
             "shards.runner=local."
         ) from None
     cluster = "local" if cfg.shards.runner == "submitit_local" else "slurm"
-    executor = submitit.AutoExecutor(folder=logs[0].parent / "submitit", cluster=cluster)
+    executor = submitit.AutoExecutor(folder=folder / "submitit", cluster=cluster)
     parameters: Any = OmegaConf.to_container(cfg.shards.slurm, resolve=True)
     executor.update_parameters(name=f"winnow-{cfg.shards.stage}", **parameters)
+    return executor
+
+
+def _submit_array(cfg: DictConfig, executor: Any, commands: Sequence[list[str]], logs: Sequence[Path]) -> list[Any]:
     complete = [_build_command(cfg, words) for words in commands]
-    jobs = executor.map_array(run_command, complete, [str(log.absolute()) for log in logs], [os.getcwd()] * len(commands))
-    try:
-        _wait(len(jobs), lambda: sum(job.done() for job in jobs))
-    except BaseException:
-        for job in jobs:
-            job.cancel()
-        raise
-    return [index for index, job in enumerate(jobs) if job.exception() is not None]
+    jobs: list[Any] = executor.map_array(
+        run_command, complete, [str(log.absolute()) for log in logs], [os.getcwd()] * len(commands)
+    )
+    return jobs
 
 
 def run_command(command: list[str], log: str, folder: str) -> None:

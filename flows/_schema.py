@@ -137,8 +137,9 @@ SETTINGS: Mapping[str, Any] = {
     "shards.count": _Count,
     "shards.stage": Literal["index", "retrieve", "score", "closed_book", "train_joint", "sweep"],
     "shards.runner": Literal["local", "slurm", "submitit_local", "prefect", "merge"],
+    "shards.wait": bool,
     "shards.gpus": list[_NonNegative],
-    "shards.slurm": dict[str, str | int | float | bool | list[str]],
+    "shards.slurm": dict[str, str | int | float | bool | list[str] | dict[str, str | int]],
     **{
         f"stage_versions.{stage}": _Count
         for stage in (

@@ -6,6 +6,7 @@ repeated by the same command; those that are finished are not. Indexes are divid
     python -m flows.shards experiment=quick_start shards.count=4                        # processes of this machine
     python -m flows.shards experiment=quick_start shards.count=2 'shards.gpus=[0,1]'    # each with a GPU of its own
     python -m flows.shards experiment=quick_start shards.count=64 shards.runner=slurm +shards.slurm.slurm_partition=gpu
+    python -m flows.shards experiment=quick_start shards.count=64 shards.runner=slurm shards.wait=false  # end once submitted
     python -m flows.shards experiment=quick_start shards.count=4 shards.runner=prefect  # flow runs of a Prefect work pool
     python -m flows.shards experiment=quick_start shards.count=4 shards.stage=closed_book
     python -m flows.shards experiment=quick_start shards.count=4 shards.runner=merge    # shards that were run by hand
@@ -14,6 +15,7 @@ repeated by the same command; those that are finished are not. Indexes are divid
 import importlib
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from omegaconf import DictConfig
 
@@ -21,7 +23,7 @@ from flows._artifacts import Project
 from flows._cells import resolve_cells, resolve_closed_book_artifact
 from flows._entry import make_main
 from flows._models import resolve_joint_models, resolve_relevance
-from flows._runners import RUNNERS
+from flows._runners import RUNNERS, submit_with_merge
 from flows._shard_calls import merge_shards
 from flows._shards import compute_digest, describe_other_settings, get_folder, is_finished
 from flows._summary import Summary
@@ -30,6 +32,8 @@ from winnow.ledger.stores import is_server
 from winnow.sweeps.shards import Shard
 
 _LOG_LINES = 15
+_PLACES = ("shards.runner", "shards.wait", "shards.gpus", "shards.slurm")
+"""Settings that say where shards run, which the joining of them does not need."""
 _STAGES_WITHOUT_CALLS = ("index", "retrieve")
 """Stages whose shards write parts of the artifact instead of calls."""
 
@@ -43,6 +47,8 @@ def shards(configs: Sequence[DictConfig]) -> Summary:
     commands = [_build_words(shard) for shard in parts]
     logs = [get_folder(cfg) / "logs" / f"{stage}-{shard.name}.log" for shard in parts]
     logs[0].parent.mkdir(parents=True, exist_ok=True)
+    if not cfg.shards.wait:
+        return _submit(cfg, commands, logs)
     failed = RUNNERS[cfg.shards.runner](cfg, commands, logs)
     if failed:
         names, log = ", ".join(parts[index].name for index in failed), logs[failed[0]]
@@ -59,6 +65,18 @@ def shards(configs: Sequence[DictConfig]) -> Summary:
         merged = f"{len(parts)} shards, {merge_shards(cfg, parts)} calls merged into {cfg.paths.ledger}."
     summary = run_stage(configs)
     return Summary(summary.title, summary.rows, f"{merged}\n{summary.note}", summary.artifacts)
+
+
+def _submit(cfg: DictConfig, commands: Sequence[list[str]], logs: Sequence[Path]) -> Summary:
+    """Submit all shards and the joining of them to Slurm, and do not wait for them."""
+    if cfg.shards.runner != "slurm":
+        raise ConfigError(
+            f"shards.wait=false needs shards.runner=slurm; received {cfg.shards.runner}. Run it in the background."
+        )
+    words = [word for word in sys.argv[1:] if not word.lstrip("+~").startswith(_PLACES)]
+    numbers = submit_with_merge(cfg, commands, logs, [*words, "shards.runner=merge"])
+    rows = [{"job": number, "": name} for number, name in zip(numbers, (f"{len(commands)} shards", "joins them"), strict=True)]
+    return Summary("Submitted to Slurm", rows, f"The output is in {logs[0].parent}; the last job writes merge.log.")
 
 
 def _build_words(shard: Shard) -> list[str]:

@@ -1,5 +1,6 @@
 """Shards give what one process gives: the same calls, once each, and the same predictions."""
 
+import os
 import re
 import shutil
 import signal
@@ -72,6 +73,57 @@ def test_shards_make_the_calls_of_one_process(prepared: Run, tmp_path: Path) -> 
     parts = [_count_calls(tmp_path / f"data/shards/ledger-{number}-of-3.sqlite") for number in (1, 2, 3)]
     assert sum(parts) == calls
     assert "3 shards, 0 calls merged" in prepared("shards", *WORDS, "shards.count=3", "shards.runner=submitit_local").stdout
+
+
+_SBATCH = """#!/bin/sh
+number=$(($(ls "$0".d | wc -l) + 1))
+cp "$1" "$0".d/$number
+echo "Submitted batch job $number"
+"""
+
+
+@pytest.mark.slow
+def test_a_slurm_array_is_followed_by_the_job_that_joins_it(prepared: Run, tmp_path: Path) -> None:
+    """Without waiting; the jobs, run as Slurm would, make the predictions of one process."""
+    programs = tmp_path / "bin"
+    (programs / "sbatch.d").mkdir(parents=True)
+    for name, text in (("sbatch", _SBATCH), ("srun", "#!/bin/sh\n")):
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+    words = (*WORDS, "shards.count=2", "shards.runner=slurm", "shards.wait=false")
+    refused = prepared("shards", *words, "shards.runner=local", check=False).stderr
+    assert "shards.wait=false needs shards.runner=slurm; received local" in refused
+    partition = "+shards.slurm.slurm_additional_parameters={account: lab}"
+    output = prepared("shards", *words, partition, PATH=path).stdout
+    assert re.search(r"1 +. 2 shards", output)
+    assert re.search(r"2 +. joins them", output)
+    array, last = ((programs / "sbatch.d" / number).read_text() for number in ("1", "2"))
+    assert "#SBATCH --array=0-1" in array
+    assert "#SBATCH --account=lab" in array
+    assert "dependency" not in array
+    assert "#SBATCH --dependency=afterok:1" in last
+    assert "#SBATCH --account=lab" in last
+    assert not (tmp_path / "data/predictions").exists()
+    folder = str(tmp_path / "data/shards/logs/submitit")
+    slurm = {"SUBMITIT_EXECUTOR": "slurm", "SLURM_NTASKS": "1", "SLURM_PROCID": "0"}
+    shard = {**slurm, "SLURM_JOB_ID": "7", "SLURM_ARRAY_JOB_ID": "1"}
+    for variables in (
+        {**shard, "SLURM_ARRAY_TASK_ID": "0"},
+        {**shard, "SLURM_ARRAY_TASK_ID": "1"},
+        {**slurm, "SLURM_JOB_ID": "2"},
+    ):
+        subprocess.run(
+            [sys.executable, "-m", "submitit.core._submit", folder], cwd=tmp_path, env=environment(**variables), check=True
+        )
+    log = (tmp_path / "data/shards/logs/merge.log").read_text()
+    assert re.search(r"2 shards, [1-9]\d* calls merged into data/ledger.sqlite", log)
+    assert "100 % cost nothing" in log
+    joined = _read(tmp_path)
+    shutil.rmtree(tmp_path / "data/predictions")
+    prepared("sweep", *WORDS)
+    assert joined == _read(tmp_path)
+    assert len(joined) == 4
 
 
 @pytest.mark.slow
