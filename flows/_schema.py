@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, get_args
 from annotated_types import Ge, Gt, Lt
 from hydra.utils import get_class
 from omegaconf import DictConfig, OmegaConf
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import AfterValidator, ConfigDict, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 from typing_extensions import TypedDict
 
@@ -24,6 +24,14 @@ _Count = Annotated[int, Ge(1)]
 _CountOrNull = _Count | None
 _NonNegative = Annotated[int, Ge(0)]
 _Positive = Annotated[float, Gt(0)]
+
+
+def _check_slurm_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Raise ValueError if a parameter other than slurm_additional_parameters is a mapping."""
+    for name, value in parameters.items():
+        if isinstance(value, dict) and name != "slurm_additional_parameters":
+            raise ValueError(f"a text, number or list for {name}")
+    return parameters
 
 
 class _Training(TypedDict):
@@ -139,7 +147,9 @@ SETTINGS: Mapping[str, Any] = {
     "shards.runner": Literal["local", "slurm", "submitit_local", "prefect", "merge"],
     "shards.wait": bool,
     "shards.gpus": list[_NonNegative],
-    "shards.slurm": dict[str, str | int | float | bool | list[str] | dict[str, str | int]],
+    "shards.slurm": Annotated[
+        dict[str, str | int | float | bool | list[str] | dict[str, str | int]], AfterValidator(_check_slurm_parameters)
+    ],
     **{
         f"stage_versions.{stage}": _Count
         for stage in (
@@ -303,4 +313,5 @@ def _describe_expected(annotation: Any, error: ValidationError) -> str:
     words = [option for option in (annotation, *get_args(annotation)) if getattr(option, "__origin__", None) is Literal]
     if words:
         return "one of " + ", ".join(str(word) for option in words for word in get_args(option))
-    return "; or ".join(dict.fromkeys(str(part["msg"]).removeprefix("Input should be ") for part in error.errors()))
+    messages = [str(part["msg"]).removeprefix("Input should be ").removeprefix("Value error, ") for part in error.errors()]
+    return "; or ".join(dict.fromkeys(messages))

@@ -119,3 +119,11 @@ def _is_of_a_component(plain: Any, key: str) -> bool:
 def test_the_keys_of_the_default_settings_are_those_that_hydra_composes() -> None:
     """They are read from the file, without Hydra."""
     assert set(_list_default_keys()) == {str(key) for key in compose([]) if key != "hydra"}
+
+
+def test_only_additional_parameters_of_slurm_are_a_mapping() -> None:
+    """They go to sbatch as they are (an account, a constraint); the message names another parameter that is one."""
+    words = ["+shards.slurm.slurm_partition=gpu", "+shards.slurm.slurm_additional_parameters={account: lab, nice: 5}"]
+    check_settings(compose(words))
+    with pytest.raises(ConfigError, match=r"shards.slurm=.*: expected a text, number or list for timeout_min\."):
+        check_settings(compose(["+shards.slurm.timeout_min={y: 1}"]))
