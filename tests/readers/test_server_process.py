@@ -161,7 +161,8 @@ def test_a_server_that_dies_costs_no_finished_call(start: ServerProcess, tmp_pat
 
 
 USER = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's background jobs ignore
 from winnow.readers.server_process import ServerProcess
 start = ServerProcess({command!r}, folder={folder!r}, timeout=60)
 print(start.use("m").require_address(), flush=True)
