@@ -1,6 +1,7 @@
 """Sizes of benchmarks, and the measurement of functions that take turns."""
 
 import os
+import resource
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,6 +10,11 @@ from typing import Any
 def scale(number: int, minimum: int = 1) -> int:
     """Return a number of items, multiplied by the environment variable WINNOW_BENCH_SIZE if that is set."""
     return max(minimum, round(number * float(os.environ.get("WINNOW_BENCH_SIZE", "1"))))
+
+
+def read_peak_gigabytes(of: int = resource.RUSAGE_SELF) -> float:
+    """Return the peak memory of this process, or of the largest one that it started (`resource.RUSAGE_CHILDREN`), in GB."""
+    return resource.getrusage(of).ru_maxrss / 2**20
 
 
 def take_turns(items: Sequence[Any], functions: Sequence[Callable[[Sequence[Any]], Any]]) -> list[tuple[list[Any], float]]:

@@ -5,7 +5,6 @@ A cell is one combination of a strategy, k and a placement of the contexts.
 python -m bench.bench_driver
 """
 
-import resource
 import subprocess
 import sys
 import tempfile
@@ -16,7 +15,7 @@ from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf
 
-from bench._measure import scale
+from bench._measure import read_peak_gigabytes, scale
 from flows._build import build
 from winnow.contexts.placement import Placement
 from winnow.driver import Driver, Job
@@ -129,10 +128,10 @@ def measure_memory(num_questions: int) -> None:
         num_plans = sum(
             1 for _ in Driver(build_engine_map(StatelessReader(batch_size=64)), ledger).run(iter_small_jobs(num_questions))
         )
-        peak_gigabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         seconds = time.perf_counter() - started
         print(
-            f"{num_questions} questions x 5 cells: {num_plans} plans in {seconds:.0f} s, peak memory {peak_gigabytes:.2f} GB"
+            f"{num_questions} questions x 5 cells: {num_plans} plans in {seconds:.0f} s, peak memory "
+            f"{read_peak_gigabytes():.2f} GB"
         )
 
 

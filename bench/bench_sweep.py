@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench._measure import scale
+from bench._measure import read_peak_gigabytes, scale
 from bench.bench_driver import PROMPT, StatelessReader
 from flows._conf import compose
 from flows._metrics import build_metrics
@@ -124,7 +124,7 @@ def sweep(folder: Path, label: str) -> None:
     stats = driver.stats
     print(
         f"{label} of {QUESTIONS} questions in 2 cells: {stats.requests} calls, {stats.executed} made, {seconds:.0f} s, "
-        f"{stats.requests / seconds:.0f} results/s, {describe_memory()}"
+        f"{stats.requests / seconds:.0f} results/s, peak memory {read_peak_gigabytes():.2f} GB"
     )
 
 
@@ -144,17 +144,13 @@ def report(folder: Path, _: str) -> None:
     page = build_report("Winnow", cells, {}, 0)
     texts = page.render_html() + page.render_markdown()
     seconds, metric_seconds = time.perf_counter() - started, computed - started
+    child_gigabytes = read_peak_gigabytes(resource.RUSAGE_CHILDREN)
     print(
         f"report of {CELLS} cells of {QUESTIONS} questions, {CELLS * (CELLS - 1) // 2} pairs, {len(metrics)} metrics: "
         f"{seconds:.0f} s ({metric_seconds:.0f} s for reading and metrics), "
-        f"{CELLS * QUESTIONS / seconds:.0f} results/s, {len(texts) / 1e6:.1f} MB, {describe_memory()}"
+        f"{CELLS * QUESTIONS / seconds:.0f} results/s, {len(texts) / 1e6:.1f} MB, peak memory "
+        f"{read_peak_gigabytes():.2f} GB, and at most {child_gigabytes:.2f} GB in each process that it started"
     )
-
-
-def describe_memory() -> str:
-    """Return the peak memory of this process in words, and that of the largest process that it started."""
-    own, other = (resource.getrusage(of).ru_maxrss / 2**20 for of in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return f"peak memory {own:.2f} GB" + (f", of each process that it started {other:.2f} GB" if other else "")
 
 
 STEPS = {"first run": sweep, "replay": sweep, "report": report}

@@ -212,15 +212,15 @@ def _answer_requests(
     found = run.read(ledger, list(dict.fromkeys(keys)))
     results: list[Result] = []
     for key, request in zip(keys, requests, strict=True):
-        call = run.calls.get(key) or _Call(key, request.role, _compute_max_usage(request))
+        call = run.calls.get(key)
+        if call is None:
+            call = run.calls[key] = _Call(key, request.role, _compute_max_usage(request))
         if key in found:
-            run.calls[key] = call
             run.stored.add(call.key)
             results.append(found[key])
             continue
         if key not in run.missing:
             _check_request(request, engines)
-            run.calls[key] = call
             run.missing[call.key] = len(run.missing)
         results.append(_build_placeholder(request, placeholder, number=run.missing[key]))
     return results, any(key not in found for key in keys)

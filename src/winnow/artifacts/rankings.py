@@ -4,13 +4,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.columns import GroupedRows, MappedPassages, find_first_missing, read_passages_by_id
+from winnow.artifacts.sequences import LazySequence
 from winnow.errors import ArtifactError
 from winnow.records import Passage, Question
 
@@ -26,7 +27,7 @@ class RankedHit:
 
 
 @dataclass
-class PassagePool(Sequence[Passage]):
+class PassagePool(LazySequence[Passage]):
     """All passages of a retrieval artifact in the order of their ids, which are read into memory when first used."""
 
     folder: Path
@@ -39,15 +40,9 @@ class PassagePool(Sequence[Passage]):
         """Return the number of passages."""
         return int(self._table.num_rows)
 
-    @overload
-    def __getitem__(self, index: int) -> Passage: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Passage]: ...
-    def __getitem__(self, index: int | slice) -> Passage | list[Passage]:
-        """Return one passage, or those of a slice."""
-        if isinstance(index, slice):
-            return [Passage(**row) for row in self._table.take(list(range(len(self)))[index]).to_pylist()]
-        return Passage(**self._table.slice(range(len(self))[index], 1).to_pylist()[0])
+    def read(self, index: int) -> Passage:
+        """Return the passage at an index."""
+        return Passage(**self._table.slice(index, 1).to_pylist()[0])
 
 
 @dataclass(frozen=True, slots=True)

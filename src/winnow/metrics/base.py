@@ -266,10 +266,13 @@ class JudgedMetric(MeanMetric):
         )
 
 
-def compute_rows(metrics: Sequence[Metric], samples: Sequence[Sample]) -> dict[str, Rows]:
-    """Compute the rows of each metric, keyed by metric name. Judged metrics are omitted."""
-    computed = [metric for metric in metrics if not isinstance(metric, JudgedMetric)]
-    return {metric.name: Rows.collect(metric.compute_row(sample) for sample in samples) for metric in computed}
+def compute_rows(metrics: Sequence[Metric], samples: Iterable[Sample]) -> dict[str, Rows]:
+    """Compute the rows of each metric in one pass over the samples, keyed by metric name. Judged metrics are omitted."""
+    builders = [(metric, RowsBuilder()) for metric in metrics if not isinstance(metric, JudgedMetric)]
+    for sample in samples:
+        for metric, builder in builders:
+            builder.add(metric.compute_row(sample))
+    return {metric.name: builder.build() for metric, builder in builders}
 
 
 def compute_all_values(metric: Metric, rows: Rows) -> NDArray[np.float64]:

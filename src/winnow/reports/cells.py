@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from winnow.artifacts.sequences import LazySequence
 from winnow.metrics.base import Metric, Row, Rows, Sample, aggregate, compute_all_values
 from winnow.metrics.comparisons import Comparison, compare
 from winnow.metrics.intervals import UNDEFINED, Interval
@@ -124,7 +124,7 @@ class CellResult:
         )
 
 
-class _Selection(Sequence[Sample]):
+class _Selection(LazySequence[Sample]):
     """Some of the samples of a cell, which are read when they are used."""
 
     def __init__(self, samples: Sequence[Sample], indices: Sequence[int]) -> None:
@@ -133,13 +133,7 @@ class _Selection(Sequence[Sample]):
     def __len__(self) -> int:
         return len(self._indices)
 
-    @overload
-    def __getitem__(self, index: int) -> Sample: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Sample]: ...
-    def __getitem__(self, index: int | slice) -> Sample | Sequence[Sample]:
-        if isinstance(index, slice):
-            return _Selection(self._samples, self._indices[index])
+    def read(self, index: int) -> Sample:
         return self._samples[self._indices[index]]
 
 

@@ -7,21 +7,22 @@ import gc
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from winnow.artifacts.parquet import count_rows
-from winnow.metrics.base import JudgedMetric, Metric, Rows, RowsBuilder, Sample, collect_inputs
+from winnow.metrics.base import Metric, Rows, Sample, collect_inputs, compute_rows
 from winnow.records import Provenance
 from winnow.sweeps.samples import SampleReader
 from winnow.sweeps.spec import CellSpec
 
+T = TypeVar("T")
 _FEWEST = 200_000
 """Number of predictions from which on several processes read them."""
 _MOST_PROCESSES = 8
@@ -51,13 +52,17 @@ class CellColumns:
 
     def select(self, indices: Sequence[int]) -> "CellColumns":
         """Return the entries of the samples with these indices."""
+
+        def pick(values: tuple[T, ...]) -> tuple[T, ...]:
+            return tuple(values[index] for index in indices)
+
         numbers = np.array(indices, dtype=np.int64)
         return CellColumns(
-            tuple(self.question_ids[index] for index in indices),
-            tuple(self.answers[index] for index in indices),
-            tuple(self.provenances[index] for index in indices),
-            tuple(self.traces[index] for index in indices),
-            tuple(self.truncated[index] for index in indices),
+            pick(self.question_ids),
+            pick(self.answers),
+            pick(self.provenances),
+            pick(self.traces),
+            pick(self.truncated),
             {name: rows.select(numbers) for name, rows in self.rows.items()},
         )
 
@@ -70,14 +75,15 @@ def collect_columns(samples: Sequence[Sample], metrics: Sequence[Metric]) -> Cel
         metrics: Metrics of the cell.
 
     """
-    builders = [(metric, RowsBuilder()) for metric in metrics if not isinstance(metric, JudgedMetric)]
     entries = []
-    for sample in samples:
-        one = sample.prediction
-        entries.append((sample.question.question_id, one.answer, one.provenance, one.trace, one.truncated_passages))
-        for metric, builder in builders:
-            builder.add(metric.compute_row(sample))
-    rows = {metric.name: builder.build() for metric, builder in builders}
+
+    def record() -> Iterator[Sample]:
+        for sample in samples:
+            one = sample.prediction
+            entries.append((sample.question.question_id, one.answer, one.provenance, one.trace, one.truncated_passages))
+            yield sample
+
+    rows = compute_rows(metrics, record())
     question_ids, answers, provenances, traces, truncated = zip(*entries, strict=True) if entries else ((),) * 5
     return CellColumns(question_ids, answers, provenances, traces, truncated, rows)
 

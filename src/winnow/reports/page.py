@@ -1,6 +1,6 @@
 """The report of a sweep or of an estimator, which is rendered as a self-contained HTML page or as Markdown."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -154,19 +154,15 @@ def _select_gold_questions(cells: Sequence[CellResult]) -> list[CellResult]:
     Closed-book cells have no passages, so that the cells with passages and the same selection of questions say which of their
     questions have a gold passage.
     """
-    gold = [set(_iterate_gold_questions(cell)) if cell.labels.k else set() for cell in cells]
     if not any(cell.labels.k for cell in cells):
         return []
+    gold: list[set[str]] = []
     by_selection: dict[str, set[str]] = {}
-    for cell, question_ids in zip(cells, gold, strict=True):
-        by_selection.setdefault(cell.labels.questions, set()).update(question_ids)
+    for cell in cells:
+        pairs = zip(cell.columns.question_ids, cell.columns.provenances, strict=True)
+        gold.append({question_id for question_id, provenance in pairs if cell.labels.k and provenance != "none"})
+        by_selection.setdefault(cell.labels.questions, set()).update(gold[-1])
     return [
         cell.select_questions(question_ids if cell.labels.k else by_selection[cell.labels.questions])
         for cell, question_ids in zip(cells, gold, strict=True)
     ]
-
-
-def _iterate_gold_questions(cell: CellResult) -> Iterator[str]:
-    for question_id, provenance in zip(cell.columns.question_ids, cell.columns.provenances, strict=True):
-        if provenance != "none":
-            yield question_id

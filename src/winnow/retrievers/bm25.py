@@ -7,11 +7,12 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, overload
+from typing import Any, ClassVar
 
 import numpy as np
 
 from winnow.artifacts.parquet import batched
+from winnow.artifacts.sequences import LazySequence
 from winnow.errors import ConfigError
 from winnow.protocols import PassageSource, Searcher
 from winnow.records import Hit, Question
@@ -99,7 +100,7 @@ class _BM25Searcher:
         ]
 
 
-class _TokenNumbers(Sequence[list[int]]):
+class _TokenNumbers(LazySequence[list[int]]):
     """The numbers of the tokens of each passage, which are kept in one array. bm25s has a list of numbers per passage.
 
     Attributes:
@@ -124,12 +125,5 @@ class _TokenNumbers(Sequence[list[int]]):
     def __len__(self) -> int:
         return len(self._ends) - 1
 
-    @overload
-    def __getitem__(self, index: int) -> list[int]: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[list[int]]: ...
-    def __getitem__(self, index: int | slice) -> list[int] | list[list[int]]:
-        if isinstance(index, slice):
-            return [self[number] for number in range(*index.indices(len(self)))]
-        number = range(len(self))[index]
-        return self._numbers[self._ends[number] : self._ends[number + 1]].tolist()
+    def read(self, index: int) -> list[int]:
+        return self._numbers[self._ends[index] : self._ends[index + 1]].tolist()

@@ -7,13 +7,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import pyarrow as pa
 
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.provenance import check_content
 from winnow.artifacts.rankings import Rankings, read_rankings
+from winnow.artifacts.sequences import LazySequence
 from winnow.artifacts.tables import convert_predictions, read_prediction_table, read_questions
 from winnow.contexts.build import build_ranked_contexts
 from winnow.driver import Job
@@ -92,7 +93,7 @@ class SampleReader:
         return {question.question_id: spec.place(question, rankings).contexts for question in questions}
 
 
-class StoredSamples(Sequence[Sample]):
+class StoredSamples(LazySequence[Sample]):
     """The samples of a cell, whose predictions are read from their file and become objects when they are used."""
 
     def __init__(
@@ -125,16 +126,9 @@ class StoredSamples(Sequence[Sample]):
         """Return the number of samples."""
         return len(self._questions)
 
-    @overload
-    def __getitem__(self, index: int) -> Sample: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Sample]: ...
-    def __getitem__(self, index: int | slice) -> Sample | Sequence[Sample]:
-        """Return one sample or a list of samples."""
-        if isinstance(index, slice):
-            return [self[number] for number in range(*index.indices(len(self)))]
-        number = range(len(self))[index]
-        return self._read_block(number // _BLOCK)[number % _BLOCK]
+    def read(self, index: int) -> Sample:
+        """Return the sample at an index."""
+        return self._read_block(index // _BLOCK)[index % _BLOCK]
 
     def __iter__(self) -> Iterator[Sample]:
         """Yield the samples, of which only a block is in memory at once."""
