@@ -1,10 +1,19 @@
-"""Sizes of benchmarks, and the measurement of functions that take turns."""
+"""Sizes of benchmarks, the measurement of functions that take turns, and the rate of a matrix product."""
 
 import os
 import resource
+import tempfile
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
+
+import torch
+
+from winnow.driver import Driver, Job
+from winnow.ledger.sqlite import SqliteStore
+from winnow.protocols import Engine, build_engine_map
+from winnow.records import Plan, Request, Result
 
 
 def scale(number: int, minimum: int = 1) -> int:
@@ -31,5 +40,43 @@ def take_turns(items: Sequence[Any], functions: Sequence[Callable[[Sequence[Any]
         for number, function in enumerate(functions):
             started = time.perf_counter()
             results[number] += list(function(half))
+            synchronise()
             seconds[number] += time.perf_counter() - started
     return [(result, len(items) / spent) for result, spent in zip(results, seconds, strict=True)]
+
+
+def synchronise() -> None:
+    """Wait until the GPU has finished its work, if there is one."""
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
+def measure_matmul_rate(dtype: str, device: str = "cpu") -> float:
+    """Return the floating-point operations per second of a large matrix product, the best of five."""
+    size = 8192 if device == "cuda" else 2048
+    matrix = torch.randn(size, size, device=device).to(getattr(torch, dtype))
+    times = []
+    for _ in range(6):
+        synchronise()
+        started = time.perf_counter()
+        matrix @ matrix
+        synchronise()
+        times.append(time.perf_counter() - started)
+    return 2 * size**3 / min(times[1:])
+
+
+def serve_with_driver(reader: Engine) -> Callable[[Sequence[Request]], list[Result]]:
+    """Return a function that serves requests through the driver and a new ledger, as a sweep does."""
+
+    def ask(request: Request) -> Plan[Result]:
+        (result,) = yield [request]
+        answer: Result = result
+        return answer
+
+    def serve(requests: Sequence[Request]) -> list[Result]:
+        with tempfile.TemporaryDirectory() as folder, SqliteStore(Path(folder) / "ledger.sqlite") as ledger:
+            driver = Driver(build_engine_map(reader), ledger)
+            outcomes = {outcome.tag: outcome.result for outcome in driver.run(Job(n, ask(r)) for n, r in enumerate(requests))}
+        return [outcomes[n] for n in range(len(requests))]
+
+    return serve

@@ -44,7 +44,7 @@ def format_difference(first: Sequence[str], second: Sequence[str]) -> str:
 
 def main() -> None:
     """Compare batched prompts with prompts that run alone, and two orders of the prompts with each other."""
-    requests = build_requests([1, 5])[:NUM_PROMPTS]
+    requests = build_requests([1, 5], NUM_PROMPTS)
     shuffled = random.Random(1).sample(requests, len(requests))
     for dtype in ("bfloat16", "float32"):
         alone, rate = generate_replies(requests, dtype, 1)

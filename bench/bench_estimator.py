@@ -23,7 +23,7 @@ import torch
 from numpy.typing import ArrayLike
 from scipy.stats import spearmanr
 
-from bench._measure import scale, take_turns
+from bench._measure import measure_matmul_rate, scale, take_turns
 from winnow.driver import Driver, Job
 from winnow.estimators.cross_encoder import CrossEncoder
 from winnow.estimators.engine import EstimatorEngine
@@ -40,7 +40,6 @@ from winnow.testing import make_question
 ROOT = Path(__file__).resolve().parent.parent
 MINILM = ROOT / "assets/minilm"
 SMALL = ScratchT5(512, 2048, 6, 8)
-NUM_QUESTIONS = int(sys.argv[1]) if len(sys.argv) > 1 else scale(50)
 CONTEXTS = scale(100, 4)
 WORDS = [f"word{n}" for n in range(30_000)]
 Pairs = list[tuple[str, Passage]]
@@ -67,14 +66,14 @@ def score_with_generate(estimator: T5Estimator, pairs: Sequence[tuple[str, Passa
             f"question: {query} title: {passage.title} context: {passage.text} {lm.tokenizer.eos_token}"
             for query, passage in pairs[start : start + CONTEXTS]
         ]
-        inputs = lm.tokenizer(texts, padding=True, return_tensors="pt")
+        inputs = lm.tokenizer(texts, padding=True, return_tensors="pt").to(lm.device)
         with torch.inference_mode():
             output = lm.model.generate(  # type: ignore[operator]
                 input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"], max_new_tokens=1,
                 output_scores=True, return_dict_in_generate=True,
             )  # fmt: skip
         logits = output.scores[0].float()
-        scores.append((logits[:, true] - logits[:, false]).numpy())
+        scores.append((logits[:, true] - logits[:, false]).cpu().numpy())
     return np.concatenate(scores)
 
 
@@ -88,17 +87,6 @@ def measure_rate(score_all: Callable[[], np.ndarray], num_pairs: int) -> tuple[n
 def compute_rank_correlation(left: ArrayLike, right: ArrayLike) -> float:
     """Compute Spearman's rank correlation."""
     return float(spearmanr(left, right).statistic)
-
-
-def measure_matmul_rate(dtype: torch.dtype) -> float:
-    """Return the GFLOP/s of a large matrix product, the best of five."""
-    matrix = torch.randn(2048, 2048).to(dtype)
-    times = []
-    for _ in range(6):
-        started = time.perf_counter()
-        matrix @ matrix
-        times.append(time.perf_counter() - started)
-    return 2 * 2048**3 / min(times[1:]) / 1e9
 
 
 def count_encoder_flops(lm: torch.nn.Module, tokens: int) -> float:
@@ -128,12 +116,12 @@ def measure_t5(folder: Path, name: str, size: ScratchT5, num_questions: int) -> 
     num_tokens = sum(len(base.tokens.encode(*pair)) for pair in pairs)
     print(f"{name}: generate, a batch a question, float32: {rate:.1f} pairs/s", flush=True)
     for (dtype, runtime), (own_scores, own_rate) in zip(choices, measured, strict=True):
-        flops = count_encoder_flops(base.lm.model.get_encoder(), num_tokens) * own_rate / len(pairs) / 1e9
+        flops = count_encoder_flops(base.lm.model.get_encoder(), num_tokens) * own_rate / len(pairs)
         print(
             f"{name}: ours by {runtime}, {dtype}: {own_rate:.1f} pairs/s: {own_rate / rate:.2f} x; largest difference "
             f"{np.abs(np.array(own_scores) - np.array(scores)).max():.1e}, rank correlation "
             f"{compute_rank_correlation(own_scores, scores):.5f}; "
-            f"{100 * flops / measure_matmul_rate(getattr(torch, dtype)):.0f} % of the matrix rate",
+            f"{100 * flops / measure_matmul_rate(dtype):.0f} % of the matrix rate",
             flush=True,
         )
 
@@ -232,15 +220,16 @@ def measure_rescoring(folder: Path, num_questions: int) -> None:
 
 def main() -> None:
     """Run the parts that the command line names, by default all."""
+    num_questions = int(sys.argv[1]) if len(sys.argv) > 1 else scale(50)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         parts = {
-            "t5_small": partial(measure_t5, folder, "T5-small's size", SMALL, NUM_QUESTIONS),
+            "t5_small": partial(measure_t5, folder, "T5-small's size", SMALL, num_questions),
             "t5_base": partial(
-                measure_t5, folder, "T5-base's size", ScratchT5(768, 3072, 12, 12), max(1, NUM_QUESTIONS // 10)
+                measure_t5, folder, "T5-base's size", ScratchT5(768, 3072, 12, 12), max(1, num_questions // 10)
             ),
             "cross_encoder": partial(measure_cross_encoder, folder, scale(1000, 8)),
-            "rescoring": partial(measure_rescoring, folder, NUM_QUESTIONS),
+            "rescoring": partial(measure_rescoring, folder, num_questions),
         }
         for part in sys.argv[2:] or parts:
             parts[part]()

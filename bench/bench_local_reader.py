@@ -24,11 +24,10 @@ from winnow.testing import make_context, make_question
 
 ROOT = Path(__file__).resolve().parent.parent
 MODEL = ROOT / "assets/smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
-NUM_PROMPTS = int(sys.argv[1]) if len(sys.argv) > 1 else scale(300, 4)
 DECODING = Decoding(16)
 
 
-def build_requests(ks: Sequence[int], num_prompts: int = NUM_PROMPTS) -> list[Generate]:
+def build_requests(ks: Sequence[int], num_prompts: int) -> list[Generate]:
     """Build requests from the quick start's questions in random order, each with its first k passages.
 
     The values of k are used in turn. Ends the program if the quick start has not been run.
@@ -70,7 +69,7 @@ def generate_padded(lm: LanguageModel, batch: Sequence[Generate]) -> list[str]:
         return_tensors="pt",
         padding=True,
         add_special_tokens=False,
-    )
+    ).to(lm.device)
     with torch.inference_mode():
         rows = lm.model.generate(  # type: ignore[operator]
             **inputs, max_new_tokens=16, do_sample=False, pad_token_id=lm.tokenizer.pad_token_id
@@ -118,11 +117,12 @@ def compare(
 
 def main() -> None:
     """Compare with one prompt at a time, and with batches of eight."""
-    single, mixed = build_requests([1]), build_requests([1, 5, 10])
+    num_prompts = int(sys.argv[1]) if len(sys.argv) > 1 else scale(300, 4)
+    single, mixed = build_requests([1], num_prompts), build_requests([1, 5, 10], num_prompts)
     native = resolve_dtype("auto", "cpu")
     for dtype in dict.fromkeys((native, "float32")):  # bfloat16 only if the processor supports it
-        compare(f"{NUM_PROMPTS} single-passage prompts, 16 new tokens, one at a time", make_baseline(1), single, dtype)
-    compare(f"{NUM_PROMPTS} prompts of k = 1, 5, 10, batches of 8 in file order", make_baseline(8), mixed, native)
+        compare(f"{num_prompts} single-passage prompts, 16 new tokens, one at a time", make_baseline(1), single, dtype)
+    compare(f"{num_prompts} prompts of k = 1, 5, 10, batches of 8 in file order", make_baseline(8), mixed, native)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ line starts another process that multiplies matrices on all cores, to see how mu
 
 import multiprocessing
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,19 +17,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from bench._measure import scale, take_turns
+from bench._measure import scale, serve_with_driver, take_turns
 from bench.bench_local_reader import MODEL, ROOT, build_requests
-from winnow.driver import Driver, Job
-from winnow.ledger.sqlite import SqliteStore
 from winnow.modeling.loading import resolve_dtype
 from winnow.modeling.openvino import PRECISION_HINTS, count_threads
 from winnow.modeling.openvino_export import convert_causal_lm
-from winnow.protocols import build_engine_map
 from winnow.readers.local import LocalReader
-from winnow.records import Generate, Generation, Likelihood, Plan, Request, Result, Score
+from winnow.records import Generate, Generation, Likelihood, Result, Score
 
 NUM_PROMPTS = int(sys.argv[1]) if len(sys.argv) > 1 else scale(300, 4)
-Serve = Callable[[Sequence[Request]], list[Result]]
 
 
 def find_model() -> str:
@@ -41,23 +36,6 @@ def find_model() -> str:
 def open_reader(runtime: str, dtype: str) -> LocalReader:
     """Open the reader with a runtime."""
     return LocalReader(find_model(), "smollm2", dtype, runtime=runtime, converted=str(ROOT / "assets/openvino"))
-
-
-def serve_with_driver(reader: LocalReader) -> Serve:
-    """Return a function that serves requests through the driver and a new ledger, as a sweep does."""
-
-    def ask(request: Request) -> Plan[Result]:
-        (result,) = yield [request]
-        answer: Result = result
-        return answer
-
-    def serve(requests: Sequence[Request]) -> list[Result]:
-        with tempfile.TemporaryDirectory() as folder, SqliteStore(Path(folder) / "ledger.sqlite") as ledger:
-            driver = Driver(build_engine_map(reader), ledger)
-            outcomes = {outcome.tag: outcome.result for outcome in driver.run(Job(n, ask(r)) for n, r in enumerate(requests))}
-        return [outcomes[n] for n in range(len(requests))]
-
-    return serve
 
 
 def serve_with_genai(reader: LocalReader, dtype: str) -> Callable[[Sequence[Generate]], list[str]]:

@@ -10,7 +10,33 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from winnow.protocols import Engine
-from winnow.records import NO_USAGE, Generation, Plan, Request, Result, Role, RoleUsage, Usage
+from winnow.records import Generation, Plan, Request, Result, Role, RoleUsage, Usage
+
+
+@dataclass(slots=True, eq=False)
+class RoleCounts:
+    """What a plan has used of one role so far: calls, tokens, time, and replies that were cut or empty (`RoleUsage`)."""
+
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    seconds: float = 0.0
+    cut: int = 0
+    empty: int = 0
+
+    def add(self, usage: Usage) -> None:
+        """Add the tokens and the time of a result."""
+        self.tokens_in += usage.tokens_in
+        self.tokens_out += usage.tokens_out
+        self.seconds += usage.seconds
+
+    def add_reply(self, reply: Generation) -> None:
+        """Add the tokens and the time of a reply, and count it if it ended at max_new_tokens or has no text."""
+        self.add(reply.usage)
+        if reply.finish == "length":
+            self.cut += 1
+        if not reply.text.strip():
+            self.empty += 1
 
 
 @dataclass(slots=True, eq=False)
@@ -22,10 +48,7 @@ class ActivePlan:
         plan: Generator that yields requests and receives their results.
         waiting: Number of requests of the current round that have no result yet.
         results: Results of the current round, in the order of its requests.
-        calls: Number of requests by role.
-        usage: Tokens and time by role.
-        cut: Number of replies that ended at max_new_tokens, by role.
-        empty: Number of replies without text, by role.
+        counts: Calls, tokens and time by role.
         dropped: Number of passages dropped from prompts to make them fit.
 
     """
@@ -34,23 +57,21 @@ class ActivePlan:
     plan: Plan[Any]
     waiting: int = 0
     results: list[Result | None] = field(default_factory=list)
-    calls: dict[Role, int] = field(default_factory=dict)
-    usage: dict[Role, Usage] = field(default_factory=dict)
-    cut: dict[Role, int] = field(default_factory=dict)
-    empty: dict[Role, int] = field(default_factory=dict)
+    counts: dict[Role, RoleCounts] = field(default_factory=dict)
     dropped: int = 0
 
-    def count_reply(self, role: Role, reply: Generation) -> None:
-        """Count a reply if it ended at max_new_tokens or has no text."""
-        if reply.finish == "length":
-            self.cut[role] = self.cut.get(role, 0) + 1
-        if not reply.text.strip():
-            self.empty[role] = self.empty.get(role, 0) + 1
+    def count_call(self, role: Role) -> None:
+        """Count a request of a role."""
+        if role not in self.counts:
+            self.counts[role] = RoleCounts()
+        self.counts[role].calls += 1
 
-    def build_role_usage(self, role: Role) -> RoleUsage:
-        """Return the calls, tokens and time that the plan has used of one role so far."""
-        usage, cut, empty = self.usage.get(role, NO_USAGE), self.cut.get(role, 0), self.empty.get(role, 0)
-        return RoleUsage(role, self.calls[role], usage.tokens_in, usage.tokens_out, usage.seconds, cut, empty)
+    def list_usage(self) -> tuple[RoleUsage, ...]:
+        """Return the calls, tokens and time that the plan has used so far, by role in the order of the first requests."""
+        return tuple(
+            RoleUsage(role, used.calls, used.tokens_in, used.tokens_out, used.seconds, used.cut, used.empty)
+            for role, used in self.counts.items()
+        )
 
 
 @dataclass(slots=True, eq=False)

@@ -40,6 +40,8 @@ from winnow.records import (
 
 MAX_ACTIVE = 2048
 """Default number of plans that are active at once."""
+_LOOK_UP_SIZE = 500
+"""Number of new requests after which they are looked up. Replaying is a quarter faster if they fit in the processor's cache."""
 _WAIT_SECONDS = 1.0
 """Time to wait for results if a single engine is busy."""
 _POLL_SECONDS = 0.05
@@ -110,6 +112,8 @@ class Driver:
         self.on_progress = on_progress or (lambda _: None)
         self.stats = RunStats()
         self._open_calls: dict[bytes, Call] = {}
+        self._keys: dict[int, bytes] = {}
+        """Keys of the open calls by the `id` of their requests, so that the key of a finished call is not computed again."""
         self._new_waiters: list[Waiter] = []
         self._queues = {id(engine): EngineQueue(engine, get_ledger_identity(engine)) for engine in engines.values()}
         self._queue_by_request = {kind_and_role: self._queues[id(engine)] for kind_and_role, engine in engines.items()}
@@ -125,7 +129,7 @@ class Driver:
     def _run(self, jobs: Iterator[Job[T]]) -> Iterator[Outcome[T]]:
         exhausted = False
         while True:
-            while not exhausted and self._active_count < self.max_active:
+            while not exhausted and self._active_count < self.max_active and len(self._new_waiters) < _LOOK_UP_SIZE:
                 job = next(jobs, None)
                 if job is None:
                     exhausted = True
@@ -158,13 +162,12 @@ class Driver:
                     break
                 results = []
         except StopIteration as stop:
-            usage = tuple(active.build_role_usage(role) for role in active.calls)
-            self._outcomes.append(Outcome(active.tag, stop.value, usage, active.dropped))
+            self._outcomes.append(Outcome(active.tag, stop.value, active.list_usage(), active.dropped))
             return
         active.results = [None] * len(requests)
         active.waiting = len(requests)
         for request in requests:
-            active.calls[request.role] = active.calls.get(request.role, 0) + 1
+            active.count_call(request.role)
         self.stats.requests += len(requests)
         self._new_waiters.extend(Waiter(active, slot, request) for slot, request in enumerate(requests))
 
@@ -195,6 +198,7 @@ class Driver:
         if not queue.engine.fits(request):
             self._drop_passage(waiter, f"{queue.engine.count_tokens(request)} tokens")
             return
+        self._keys[id(request)] = key
         self._open_calls[key] = call = Call(key, request, _count_characters(request), queue, [waiter])
         queue.add(call)
 
@@ -212,14 +216,13 @@ class Driver:
     def _deliver(self, waiter: Waiter, result: Result) -> None:
         """Give a result to the plan that waits for it, and resume the plan once it has all results of its round."""
         active = waiter.active
-        if isinstance(result, Generation | Score):
-            role = waiter.request.role
-            active.usage[role] = active.usage[role] + result.usage if role in active.usage else result.usage
-            if isinstance(result, Generation):
-                active.count_reply(role, result)
-        if isinstance(result, Generation) and waiter.dropped and isinstance(waiter.request, Generate):
-            active.dropped += waiter.dropped
-            result = replace(result, dropped=waiter.dropped, passages=waiter.request.passages)
+        if isinstance(result, Generation):
+            active.counts[waiter.request.role].add_reply(result)
+            if waiter.dropped and isinstance(waiter.request, Generate):
+                active.dropped += waiter.dropped
+                result = replace(result, dropped=waiter.dropped, passages=waiter.request.passages)
+        elif isinstance(result, Score):
+            active.counts[waiter.request.role].add(result.usage)
         elif isinstance(result, Failed) and isinstance(waiter.request, Generate | Estimate) and not waiter.request.may_fail:
             raise CallRefusedError(
                 f"A call of {active.tag} was refused in an earlier run or for another plan: {result.reason} "
@@ -291,14 +294,19 @@ class Driver:
         began = queue.since if queue.remote else start
         seconds_per_call, queue.since = (now - began) / len(results), now
         keyed = [
-            (compute_request_key(queue.identity, request), request, _add_time(result, seconds_per_call))
+            (
+                self._keys.get(id(request))
+                or compute_request_key(queue.identity, request),  # a batch may have former requests
+                request,
+                _add_time(result, seconds_per_call),
+            )
             for request, result in results
         ]
         rows = [(key, request, result, seconds_per_call) for key, request, result in keyed if not isinstance(result, TooLong)]
         self.ledger.put(queue.identity, rows)
         too_long: list[bytes] = []
         for key, _, result in keyed:
-            call = self._open_calls.pop(key, None)
+            call = self._close_call(key)
             if call is None:
                 continue
             call.queue.in_flight -= call.state is CallState.SUBMITTED
@@ -312,6 +320,13 @@ class Driver:
         if too_long:
             self.ledger.release(too_long)
         return True
+
+    def _close_call(self, key: bytes) -> Call | None:
+        """Remove a call from the open ones and return it, or None if it is not open."""
+        call = self._open_calls.pop(key, None)
+        if call is not None:
+            del self._keys[id(call.request)]
+        return call
 
     def _finish_call(self, call: Call, result: Result) -> None:
         """Count a call that this process made, and deliver its result."""
@@ -328,7 +343,7 @@ class Driver:
         for call in waiting:
             if call.key in stored:
                 call.state = CallState.DONE
-                del self._open_calls[call.key]
+                self._close_call(call.key)
                 self.stats.external += 1
                 self._deliver_to_all(call, stored[call.key])
         unfinished = [call for call in waiting if call.state is CallState.ELSEWHERE]

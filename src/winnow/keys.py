@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from functools import lru_cache
 
 from winnow.records import Decoding, Estimate, Generate, Likelihood, Message, Request, Search
 
@@ -16,28 +17,44 @@ def compute_request_key(engine: str, request: Request) -> bytes:
     """
     match request:
         case Generate():
-            parts = [*_list_message_texts(request.messages), _encode_decoding(request.decoding), str(request.sample)]
+            body = _encode_messages(request.messages) + _encode_decoding(request.decoding, request.sample)
             if request.token_logprobs:
-                parts += ["token_logprobs", *request.token_logprobs]
+                body += _encode("token_logprobs", *request.token_logprobs)
         case Likelihood():
-            parts = [*_list_message_texts(request.messages), request.continuation, str(request.include_eos), _WITH_USAGE]
+            body = _encode_messages(request.messages)
+            body += _encode(request.continuation, str(request.include_eos), _WITH_USAGE)
         case Estimate():
-            parts = [request.question, request.text, request.title]
+            body = _encode(request.question, request.text, request.title)
         case Search():
-            parts = [request.query, str(request.n)]
-    text = "".join([f"{len(part)}:{part}" for part in (engine, type(request).__name__, *parts)])
+            body = _encode(request.query, str(request.n))
+    text = _encode_engine(engine, type(request).__name__) + body
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
-def _list_message_texts(messages: Sequence[Message]) -> list[str]:
-    """Return the number of messages, followed by the role and the content of each."""
-    return [str(len(messages)), *[text for message in messages for text in (message.role, message.content)]]
+def _encode(*texts: str) -> str:
+    """Join texts, each preceded by its length."""
+    return "".join([f"{len(text)}:{text}" for text in texts])
 
 
-def _encode_decoding(decoding: Decoding) -> str:
-    """Encode the settings that determine the reply. Temperature, top-p and seed are omitted if decoding is greedy."""
+@lru_cache(maxsize=100)
+def _encode_engine(engine: str, kind: str) -> str:
+    """Encode the identity of an engine and the kind of a request."""
+    return _encode(engine, kind)
+
+
+def _encode_messages(messages: Sequence[Message]) -> str:
+    """Encode the number of messages, followed by the role and the content of each."""
+    encoded = _encode(str(len(messages)))
+    for message in messages:
+        encoded += f"{len(message.role)}:{message.role}{len(message.content)}:{message.content}"
+    return encoded
+
+
+def _encode_decoding(decoding: Decoding, sample: int) -> str:
+    """Encode the settings that determine a reply. Temperature, top-p and seed are omitted if decoding is greedy."""
     sampling = (decoding.temperature, decoding.top_p, decoding.seed) if decoding.temperature > 0 else ()
-    return repr((decoding.max_new_tokens, *sampling, *(("logprobs",) if decoding.logprobs else ())))
+    settings = (decoding.max_new_tokens, *sampling, *(("logprobs",) if decoding.logprobs else ()))
+    return _encode(repr(settings), str(sample))
 
 
 def derive_seed(request: Generate) -> int:

@@ -60,6 +60,16 @@ def test_characters_that_change_when_lowered_or_decomposed(text: str, answers: l
     assert has_answer(text, answers) == slow_has_answer(text, answers)
 
 
+@given(
+    st.lists(st.none() | st.text(alphabet="aAbB -\x1f\n\u212a\u0301", max_size=12), max_size=6),
+    st.lists(st.text(alphabet="ab A-\u212a\u0301", max_size=5), min_size=1, max_size=3),
+)
+def test_many_texts_are_searched_like_each_of_them(texts: list[str | None], answers: list[str]) -> None:
+    """Also texts that contain the separator, empty ones and missing ones."""
+    expected = [text is not None and slow_has_answer(text, answers) for text in texts]
+    assert has_answers(texts, answers) == expected
+
+
 def test_the_shortest_answer_that_a_passage_states() -> None:
     """So that a target can be read off it; the first where none is stated word by word."""
     answers = ("The Beatles", "Beatles", "Fab Four")

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from winnow.errors import ConfigError, ModelError, NoScoreError
 from winnow.modeling.loading import keep_freed_memory, resolve_dtype, resolve_runtime
+from winnow.modeling.memory_budget import MemoryBudget
 from winnow.modeling.pair_inputs import group_by_token_budget
 from winnow.modeling.pair_model import PairModel
 from winnow.modeling.tokens import get_single_token_id
@@ -56,7 +57,7 @@ class PairEstimator(PairModel):
     Subclasses implement `load`, `build_pair_tokenizer`, `collate`, `encode` and `compute_log_odds`.
 
     Args:
-        batch_tokens: Maximum number of padded tokens per batch.
+        batch_tokens: Maximum number of padded tokens per batch. It is lowered if a GPU has too little memory.
         runtime: "torch", "openvino" (CPU only) or "auto" (OpenVINO on a CPU if it is installed, except in float16).
         advance: Progress callback, which receives the number of pairs in each scored batch.
 
@@ -110,10 +111,15 @@ class PairEstimator(PairModel):
         rows = [self.tokens.encode(*pair) for pair in distinct_pairs]
         starts = [self.tokens.get_second_start(*pair) for pair in distinct_pairs]
         scores = np.zeros(len(rows), dtype=np.float32)
-        for indices in group_by_token_budget([len(row) for row in rows], self.batch_tokens):
+
+        def score_batch(indices: Sequence[int]) -> NDArray[np.float32]:
             with torch.inference_mode():
                 inputs = self.collate([rows[index] for index in indices], [starts[index] for index in indices])
-                scores[indices] = self._log_odds(inputs).float().cpu().numpy()
+                log_odds: NDArray[np.float32] = self._log_odds(inputs).float().cpu().numpy()
+            return log_odds
+
+        for indices in group_by_token_budget([len(row) for row in rows], self._budget.tokens):
+            scores[indices] = self._budget.run(score_batch, indices, lambda index: len(rows[index]))
             if self.advance:
                 self.advance(len(indices))
         if np.isnan(scores).any():
@@ -153,6 +159,11 @@ class PairEstimator(PairModel):
             encode, compute_log_odds = self._compiled
             return compute_log_odds(encode(*inputs), *inputs)
         return self.compute_log_odds(self.encode(*inputs), *inputs).log_odds
+
+    @cached_property
+    def _budget(self) -> MemoryBudget:
+        """The limit on padded tokens per batch, which is lowered if the GPU's memory does not suffice."""
+        return MemoryBudget(self.batch_tokens, "estimator.engine.batch_tokens")
 
     @cached_property
     def _uses_openvino(self) -> bool:

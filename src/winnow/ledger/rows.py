@@ -8,6 +8,7 @@ import math
 import sqlite3
 import zlib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -131,7 +132,10 @@ def encode_result(result: Result) -> str:
                 body["snapshots"] = [asdict(snapshot) for snapshot in result.snapshots]
         case Failed():
             body = {"failed": result.reason}
-    text = _ENCODER.encode(body)
+    if isinstance(result, Generation) and result.logprobs is None and result.token_logprobs is None:
+        with suppress(orjson.JSONEncodeError):  # a lone surrogate
+            return orjson.dumps(body).decode()
+    text = _ENCODER.encode(body)  # orjson writes infinite numbers and NaN as null
     if "NaN" in text:
         try:
             _parse_json(text)

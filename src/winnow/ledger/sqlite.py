@@ -13,10 +13,11 @@ import logging
 import os
 import sqlite3
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 
@@ -195,16 +196,12 @@ class SqliteStore:
         results: dict[bytes, Result] = {}
         damaged: list[bytes] = []
         try:
-            for start in range(0, len(keys), _KEYS_PER_QUERY):
-                chunk = keys[start : start + _KEYS_PER_QUERY]
-                placeholders = ",".join("?" * len(chunk))
-                query = f"SELECT {RESULT_COLUMNS} FROM calls WHERE key IN ({placeholders})"  # noqa: S608 (constants and "?")
-                for key, *row in self.connection.execute(query, chunk):
-                    result = read_result(*row)
-                    if result is None:
-                        damaged.append(key)
-                    else:
-                        results[key] = result
+            for key, *row in self._execute_in(f"SELECT {RESULT_COLUMNS} FROM calls", keys):  # noqa: S608 (constants)
+                result = read_result(*row)
+                if result is None:
+                    damaged.append(key)
+                else:
+                    results[key] = result
         except sqlite3.DatabaseError as error:
             raise LedgerError(
                 f"The ledger {self.path} is damaged ({error}). Run the command again, which recovers the file."
@@ -212,6 +209,12 @@ class SqliteStore:
         if damaged:
             self.set_aside(damaged)
         return results
+
+    def _execute_in(self, statement: str, keys: Sequence[bytes]) -> Iterator[tuple[Any, ...]]:
+        """Execute a statement for the rows with these keys, and yield the rows that it returns."""
+        for start in range(0, len(keys), _KEYS_PER_QUERY):
+            chunk = keys[start : start + _KEYS_PER_QUERY]
+            yield from self.connection.execute(f"{statement} WHERE key IN ({','.join('?' * len(chunk))})", chunk)
 
     def set_aside(self, keys: Sequence[bytes]) -> None:
         """Move damaged rows to the table `damaged`, so that their calls are made again, and log a warning."""
@@ -246,7 +249,7 @@ class SqliteStore:
         rows_to_insert = [(*row, now, checksum) for *row, checksum in encoded]
         with self.transaction() as db:
             db.executemany("INSERT OR IGNORE INTO calls VALUES (?,?,?,?,?,?,?)", rows_to_insert)
-            db.executemany("DELETE FROM claims WHERE key = ?", [(row[0],) for row in rows_to_insert])
+            deque(self._execute_in("DELETE FROM claims", [row[0] for row in encoded]), maxlen=0)
             db.execute("UPDATE claims SET expires = ? WHERE owner = ?", (now + LEASE_SECONDS, self.owner))
         if errors:
             self.release(list(errors))
@@ -255,15 +258,14 @@ class SqliteStore:
     def claim(self, keys: Sequence[bytes]) -> set[bytes]:
         """Claim the calls that are neither stored nor under a valid claim of another owner, and return their keys."""
         now = time.time()
-        claimed: set[bytes] = set()
         with self.transaction() as db:
-            for key in keys:
-                if db.execute("SELECT 1 FROM calls WHERE key = ?", (key,)).fetchone():
-                    continue
-                claim = db.execute("SELECT owner, expires FROM claims WHERE key = ?", (key,)).fetchone()
-                if claim is None or claim[0] == self.owner or has_lapsed(claim[0], claim[1], now):
-                    db.execute("INSERT OR REPLACE INTO claims VALUES (?,?,?)", (key, self.owner, now + LEASE_SECONDS))
-                    claimed.add(key)
+            held = {key for (key,) in self._execute_in("SELECT key FROM calls", keys)}
+            for key, owner, expires in self._execute_in("SELECT key, owner, expires FROM claims", keys):
+                if owner != self.owner and not has_lapsed(owner, expires, now):
+                    held.add(key)
+            claimed = set(keys) - held
+            claims = [(key, self.owner, now + LEASE_SECONDS) for key in claimed]
+            db.executemany("INSERT OR REPLACE INTO claims VALUES (?,?,?)", claims)
         return claimed
 
     def release(self, keys: Sequence[bytes]) -> None:

@@ -1,9 +1,11 @@
 """Search for accepted answers in the texts of passages, as in DPR and FiD."""
 
 import unicodedata
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 
 import regex
 
@@ -84,16 +86,37 @@ def has_answer(text: str | None, answers: Sequence[str]) -> bool:
 
 
 def has_answers(texts: Sequence[str | None], answers: Sequence[str]) -> list[bool]:
-    """Return for each text whether it contains any of the answers, by the rules of `has_answer`."""
+    """Return for each text whether it contains any of the answers, by the rules of `has_answer`.
+
+    The longest word of an answer is searched for in all texts at once, because most answers occur in none or few of them.
+    """
     prepared = [_prepare_answer(answer) for answer in answers]
     if not all(answer.token_string for answer in prepared):
         return [text is not None for text in texts]
-    return [text is not None and _contains_any(text, prepared) for text in texts]
+    present = ["" if text is None else text for text in texts]
+    lowered = [text.lower() for text in present]
+    joined, starts = _SEPARATOR.join(lowered), list(accumulate((len(text) + 1 for text in lowered), initial=0))
+    flags = [False] * len(present)
+    for answer in prepared:
+        for index in _find_texts(answer.ascii_words[0], joined, starts) if answer.ascii_words else range(len(present)):
+            flags[index] = flags[index] or answer.occurs_in(present[index], lowered[index])
+    return flags
 
 
-def _contains_any(text: str, answers: Sequence[_PreparedAnswer]) -> bool:
-    lowered = text.lower()
-    return any(answer.occurs_in(text, lowered) for answer in answers)
+def _find_texts(word: str, joined: str, starts: Sequence[int]) -> Iterator[int]:
+    """Yield the index of each text that contains a word.
+
+    Args:
+        word: Letters and digits.
+        joined: Texts, joined by separators.
+        starts: Position of each text in `joined`, followed by that of the end.
+
+    """
+    position = joined.find(word)
+    while position >= 0:
+        index = bisect_right(starts, position) - 1
+        yield index
+        position = joined.find(word, starts[index + 1])
 
 
 def find_shortest_answer(text: str, answers: Sequence[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from winnow.errors import ConfigError
 from winnow.modeling.loading import POOLER_WEIGHTS, build_hub_arguments, check_model, pick_device, pick_dtype, resolve_dtype
+from winnow.modeling.memory_budget import MemoryBudget
 from winnow.modeling.pair_inputs import group_by_token_budget
 from winnow.modeling.weights import load_pretrained, load_tokenizer_or_config
 from winnow.records import Passage
@@ -37,7 +39,7 @@ class SentenceEncoder:
         max_length: Maximum number of tokens of a text. Longer texts are truncated, and counted in `truncated`.
         dtype: "float32", "bfloat16", "float16" or "auto" (bfloat16 if the hardware supports it).
         device: "auto", "cpu" or "cuda".
-        batch_tokens: Maximum number of padded tokens per batch.
+        batch_tokens: Maximum number of padded tokens per batch. It is lowered if a GPU has too little memory.
         truncated: Number of texts truncated so far.
 
     """
@@ -94,7 +96,8 @@ class SentenceEncoder:
         self.truncated += sum(len(ids) > self.max_length for ids in tokens)
         lengths = [min(len(ids), self.max_length) for ids in tokens]
         vectors = np.zeros((len(texts), model.config.hidden_size), dtype=np.float32)
-        for batch in group_by_token_budget(lengths, self.batch_tokens):
+
+        def encode_batch(batch: Sequence[int]) -> NDArray[np.float32]:
             inputs = tokenizer(
                 [texts[index] for index in batch],
                 padding=True,
@@ -104,10 +107,19 @@ class SentenceEncoder:
             ).to(device)
             with torch.inference_mode():
                 output = model(**inputs)
-            vectors[batch] = self._pool(output, inputs["attention_mask"]).cpu().numpy()
+            pooled: NDArray[np.float32] = self._pool(output, inputs["attention_mask"]).cpu().numpy()
+            return pooled
+
+        for batch in group_by_token_budget(lengths, self._budget.tokens):
+            vectors[batch] = self._budget.run(encode_batch, batch, lambda index: lengths[index])
             if advance:
                 advance(len(batch))
         return vectors
+
+    @cached_property
+    def _budget(self) -> MemoryBudget:
+        """The limit on padded tokens per batch, which is lowered if the GPU's memory does not suffice."""
+        return MemoryBudget(self.batch_tokens, "encoder.model.batch_tokens")
 
     def _pool(self, output: Any, mask: torch.Tensor) -> torch.Tensor:
         """Pool token vectors (batch, tokens, dimensions) to text vectors (batch, dimensions)."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import insort
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar
 
 from winnow.errors import ConfigError
 from winnow.modeling.loading import LanguageModel, check_model, compute_weights_digest, keep_freed_memory, resolve_dtype
+from winnow.modeling.memory_budget import MemoryBudget
 from winnow.records import Generate, Generation, Likelihood, Request, Result, Score
 
 _TOKENS_PER_MESSAGE = 64
@@ -49,7 +51,7 @@ class LocalEngine(ABC):
         device: "auto", "cpu" or "cuda".
         quantize: "none", or "4bit" for 4-bit weights (bitsandbytes, CUDA only).
         context_length: Maximum number of tokens of prompt and reply together; None means the model's own limit.
-        batch_tokens: Maximum number of padded prompt tokens per batch.
+        batch_tokens: Maximum number of padded prompt tokens per batch. It is lowered if a GPU has too little memory.
         batch_size: Maximum number of prompts per batch.
         capacity: Maximum number of requests in the queue.
         deterministic: Whether to run every prompt in a batch of its own and without a shared prefix. This is slower, but a
@@ -120,6 +122,11 @@ class LocalEngine(ABC):
             self._lm = self.load()
         return self._lm
 
+    @cached_property
+    def _budget(self) -> MemoryBudget:
+        """The limit on padded tokens per batch, which is lowered if the GPU's memory does not suffice."""
+        return MemoryBudget(self.batch_tokens, "reader.engine.batch_tokens")
+
     @property
     def token_limit(self) -> int:
         """Return the maximum number of tokens of prompt and reply together."""
@@ -172,11 +179,13 @@ class LocalEngine(ABC):
         batch_key = max(self._pending, key=lambda group_key: self._pending[group_key][-1].length)
         items = self._pending[batch_key]
         longest_length = max(1, items[-1].length)
-        row_count = 1 if self.deterministic else min(self.batch_size, max(1, self.batch_tokens // longest_length))
+        row_count = 1 if self.deterministic else min(self.batch_size, max(1, self._budget.tokens // longest_length))
         batch, self._pending[batch_key] = items[-row_count:], items[:-row_count]
         if not self._pending[batch_key]:
             del self._pending[batch_key]
-        results: Sequence[Result] = self.generate(batch) if isinstance(batch[0].request, Generate) else self.score(batch)
+        compute: Callable[[Sequence[TokenisedRequest]], Sequence[Result]]
+        compute = self.generate if isinstance(batch[0].request, Generate) else self.score
+        results: list[Result] = self._budget.run(compute, batch, lambda item: item.length)
         return [(item.request, result) for item, result in zip(batch, results, strict=True)]
 
     def tokenise_target(self, request: Likelihood) -> list[int]:

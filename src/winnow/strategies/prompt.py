@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from string import Formatter
 from typing import ClassVar
 
@@ -80,8 +81,13 @@ class Prompt:
         passages = self.format_passages([context.passage for context in contexts])
         template = self.with_candidates if candidates else self.with_contexts if contexts else self.without_contexts
         demonstrations = self._format_demonstrations(question) if contexts and self.shots else ""
-        fields = {"question": question.text, "contexts": passages, "candidates": "; ".join(candidates)}
-        user_message = Message("user", template.format(**fields, demonstrations=demonstrations).strip())
+        fields = {
+            "question": question.text,
+            "contexts": passages,
+            "candidates": "; ".join(candidates),
+            "demonstrations": demonstrations,
+        }
+        user_message = Message("user", template.format_map(fields).strip())
         messages = (Message("system", self.system), user_message) if self.system else (user_message,)
         if contexts and self.reply_start:
             messages = (*messages, Message("assistant", self.reply_start.format(contexts=passages)))
@@ -89,7 +95,7 @@ class Prompt:
 
     def format_passages(self, passages: Sequence[Passage]) -> str:
         """Return the texts of passages as a prompt shows them, one below the other."""
-        without_title = _TITLE.sub("", self.passage)
+        without_title = _remove_title(self.passage)
         texts = [
             (self.passage if passage.title else without_title).format(number=number, title=passage.title, text=passage.text)
             for number, passage in enumerate(passages, start=1)
@@ -117,6 +123,12 @@ class Prompt:
         return "\n".join(texts).strip()
 
 
+@lru_cache(maxsize=100)
+def _remove_title(template: str) -> str:
+    """Remove an unlabelled title from the template of a passage."""
+    return _TITLE.sub("", template)
+
+
 def build_request(
     prompt: Prompt, question: Question, contexts: Sequence[Context], decoding: Decoding, candidates: Sequence[str] = ()
 ) -> Generate:
@@ -135,7 +147,7 @@ def build_request(
     return Generate(
         prompt.render(question, contexts, candidates),
         decoding,
-        passages=tuple(context.passage for context in contexts),
+        passages=tuple([context.passage for context in contexts]),
         shorter=_create_shortener(prompt, question, contexts, decoding, candidates),
     )
 

@@ -4,6 +4,7 @@ The Post-Fusion paper specifies rules for neither. The rules implemented here ar
 """
 
 import re
+from functools import lru_cache
 
 from winnow.metrics.answer import UNKNOWN, normalise
 from winnow.strategies.refusals import is_refusal
@@ -17,6 +18,7 @@ _HEADING = re.compile(r"#+\s*(?:question|context):", re.IGNORECASE)
 _DEMONSTRATION = re.compile(r"(?:question|context):", re.IGNORECASE)
 
 
+@lru_cache(maxsize=10_000)
 def extract_answer(reply: str) -> str:
     """Extract the answer from a reply: the first line that is not blank, after the last "Answer:" if there is one.
 
@@ -57,6 +59,7 @@ def _extract_answer_line(text: str) -> str:
     return next((line.strip() for line in lines if line.strip()), "")
 
 
+@lru_cache(maxsize=10_000)
 def is_unknown(answer: str) -> bool:
     """Return whether an answer is empty or means that the answer is not known."""
     if not answer.strip() or normalise(answer) == UNKNOWN or _UNKNOWN_WITH_COMMENT.match(answer):

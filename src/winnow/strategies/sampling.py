@@ -47,6 +47,6 @@ def request_replies(requests: Sequence[Generate], extract: Callable[[str], str] 
     for request, count in zip(requests, sample_counts, strict=True):
         samples = [next(generations) for _ in range(count)]
         used = samples[0].passages if samples[0].dropped else request.passages
-        texts = tuple(sample.text for sample in samples)
-        replies_by_prompt.append(PromptReplies(tuple(extract(text) for text in texts), texts, used))
+        texts = tuple([sample.text for sample in samples])
+        replies_by_prompt.append(PromptReplies(tuple(map(extract, texts)), texts, used))
     return replies_by_prompt

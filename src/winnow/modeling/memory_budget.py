@@ -1,0 +1,68 @@
+"""A limit on the padded tokens of a batch, which is lowered when a GPU has too little memory for one."""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from winnow.errors import ModelError
+
+T = TypeVar("T")
+R = TypeVar("R")
+_log = logging.getLogger(__name__)
+
+
+class MemoryBudget:
+    """Runs batches, and splits those that need more memory than the GPU has, so that a run goes on with smaller ones.
+
+    Args:
+        tokens: Maximum number of padded tokens per batch to begin with.
+        setting: Name of the setting of this number, for messages ("reader.engine.batch_tokens").
+
+    """
+
+    def __init__(self, tokens: int, setting: str) -> None:
+        """Store the limit."""
+        self.tokens, self.setting = tokens, setting
+
+    def run(self, compute: Callable[[Sequence[T]], Iterable[R]], batch: Sequence[T], length: Callable[[T], int]) -> list[R]:
+        """Compute the results of a batch. If it does not fit into the GPU's memory, its halves are computed one by one.
+
+        Args:
+            compute: Function that computes the results of a batch of any size, in the order of its items.
+            batch: Items.
+            length: Function that returns the number of tokens of an item.
+
+        Raises:
+            ModelError: If the GPU has too little memory for a single item.
+
+        """
+        import torch
+
+        if not batch:
+            return []
+        padded = len(batch) * max(map(length, batch))
+        if padded <= self.tokens or len(batch) == 1:
+            try:
+                return list(compute(batch))
+            except torch.OutOfMemoryError as error:
+                reason = " ".join(str(error).split())[:200]
+            if len(batch) == 1:
+                raise ModelError(
+                    f"The GPU has too little memory for a single input of {padded} tokens ({reason}). Use a smaller model, "
+                    "another precision (dtype, quantize) or a GPU with more memory, or end other programs that use it."
+                )
+            self._lower(padded // 2, reason)
+        middle = len(batch) // 2
+        return self.run(compute, batch[:middle], length) + self.run(compute, batch[middle:], length)
+
+    def _lower(self, tokens: int, reason: str) -> None:
+        """Lower the limit, and release the memory that the failed batch left in torch's cache."""
+        import torch
+
+        self.tokens = min(self.tokens, tokens)
+        torch.cuda.empty_cache()
+        _log.warning(
+            "The GPU has too little memory for a batch of %d tokens (%s). From now on, batches have at most %d; set %s=%d to "
+            "begin with that.",
+            *(2 * tokens, reason, self.tokens, self.setting, self.tokens),
+        )

@@ -1,0 +1,97 @@
+"""Batches that do not fit into a GPU's memory are split, and later ones are smaller."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from winnow.errors import ModelError
+from winnow.estimators.cross_encoder import CrossEncoder
+from winnow.modeling.memory_budget import MemoryBudget
+from winnow.readers.local import LocalReader
+from winnow.records import Decoding, Generate, Likelihood, Message, Passage, Request
+from winnow.testing import make_tiny_causal_lm, make_tiny_encoder
+
+
+class SmallGpu:
+    """A computation that squares numbers, and whose memory holds batches of at most `most` padded tokens."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.batches: list[Sequence[int]] = []
+
+    def compute(self, batch: Sequence[int]) -> list[int]:
+        self.batches.append(batch)
+        if len(batch) * max(batch) > self.most:
+            raise torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate 2 GiB")
+        return [number * number for number in batch]
+
+
+def test_a_batch_that_does_not_fit_is_split(caplog: pytest.LogCaptureFixture) -> None:
+    """The results are those of the whole batch, in its order, and the message names the setting."""
+    gpu, budget = SmallGpu(40), MemoryBudget(1000, "reader.engine.batch_tokens")
+    assert budget.run(gpu.compute, [9, 8, 7, 6, 5, 4, 3, 2], lambda number: number) == [81, 64, 49, 36, 25, 16, 9, 4]
+    assert [len(batch) for batch in gpu.batches] == [8, 4, 4]
+    assert budget.tokens == 36
+    assert "batch of 72 tokens (CUDA out of memory. Tried to allocate 2 GiB)" in caplog.text
+    assert "reader.engine.batch_tokens=36" in caplog.text
+
+
+def test_later_batches_are_split_before_they_fail() -> None:
+    """The limit that was found stays; it never rises again."""
+    gpu, budget = SmallGpu(40), MemoryBudget(1000, "x")
+    budget.run(gpu.compute, [9] * 8, lambda number: number)
+    gpu.batches.clear()
+    assert budget.run(gpu.compute, [9] * 8, lambda number: number) == [81] * 8
+    assert [len(batch) for batch in gpu.batches] == [4, 4]
+    assert budget.run(gpu.compute, [], lambda number: number) == []
+
+
+def test_a_single_input_that_does_not_fit_ends_the_run() -> None:
+    """Smaller batches cannot help."""
+    gpu, budget = SmallGpu(40), MemoryBudget(1000, "x")
+    with pytest.raises(ModelError, match="single input of 50 tokens .CUDA out of memory"):
+        budget.run(gpu.compute, [1, 50], lambda number: number)
+    with pytest.raises(ZeroDivisionError):  # other errors are not caught
+        budget.run(lambda batch: [1 // 0], [1, 2], lambda number: number)
+
+
+@pytest.fixture
+def one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GPU whose memory holds one prompt, pair or text at a time."""
+
+    def limit(owner: type, name: str) -> None:
+        original = getattr(owner, name)
+
+        def check(self: object, batch: Sequence[object], *rest: object) -> object:
+            if len(batch) > 1:
+                raise torch.OutOfMemoryError("CUDA out of memory")
+            return original(self, batch, *rest)
+
+        monkeypatch.setattr(owner, name, check)
+
+    limit(LocalReader, "generate")
+    limit(LocalReader, "score")
+    limit(CrossEncoder, "collate")
+
+
+@pytest.mark.usefixtures("one_at_a_time")
+def test_readers_and_estimators_go_on_with_smaller_batches(tmp_path: Path) -> None:
+    """Each prompt gets its own reply, each continuation its likelihood, and each pair its score."""
+    texts = [f"the sea number {number} is wide" for number in range(5)]
+    reader = LocalReader(str(make_tiny_causal_lm(tmp_path / "lm", texts)), "tiny", "float32")
+    requests: list[Request] = [Generate((Message("user", text),), Decoding(4)) for text in texts]
+    requests += [Likelihood((Message("user", text),), "wide") for text in texts]
+    reader.submit(requests)
+    finished: list[Request] = []
+    while results := reader.collect(0.0):
+        finished += [request for request, _ in results]
+    assert len(finished) == len(requests)
+    assert set(map(id, finished)) == set(map(id, requests))
+
+    estimator = CrossEncoder(str(make_tiny_encoder(tmp_path / "bert", texts * 20)), dtype="float32")
+    pairs = [("what is wide", Passage(str(number), "", text)) for number, text in enumerate(texts)]
+    assert np.array_equal(estimator.score(pairs), [estimator.score([pair])[0] for pair in pairs])
+    assert estimator._budget.tokens < estimator.batch_tokens
