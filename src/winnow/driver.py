@@ -41,7 +41,7 @@ from winnow.records import (
 MAX_ACTIVE = 2048
 """Default number of plans that are active at once."""
 _LOOK_UP_SIZE = 500
-"""Number of new requests after which they are looked up. Replaying is a quarter faster if they fit in the processor's cache."""
+"""Number of new requests after which they are looked up. Replaying is faster if they fit in the processor's cache."""
 _WAIT_SECONDS = 1.0
 """Time to wait for results if a single engine is busy."""
 _POLL_SECONDS = 0.05

@@ -53,7 +53,8 @@ def test_with_all_layers_apart_each_text_is_read_alone(attention: str, tmp_path:
     for question, passage in PAIRS:
         ids = estimator.tokens.encode(question, passage)
         start = estimator.tokens.get_second_start(question, passage) - 1
-        parts = [estimator.lm.model(torch.tensor([part])).last_hidden_state.mean(dim=1) for part in (ids[:start], ids[start:])]
+        rows = [torch.tensor([part], device=estimator.lm.device) for part in (ids[:start], ids[start:])]
+        parts = [estimator.lm.model(row).last_hidden_state.mean(dim=1) for row in rows]
         assert ids[0] == ids[start]
         expected.append(20 * torch.cosine_similarity(*parts).item())
     assert np.allclose(estimator.score(PAIRS), expected, atol=1e-3)

@@ -74,7 +74,7 @@ def test_training_reads_the_same_numbers_and_they_have_gradients(make: Make, tmp
     scores = estimator.score(PAIRS[:2])
     rows = [estimator.tokens.encode(*pair) for pair in PAIRS[:2]]
     estimates = estimator.estimate(rows, [estimator.tokens.get_second_start(*pair) for pair in PAIRS[:2]])
-    assert torch.allclose(estimates.log_odds, torch.tensor(scores), atol=1e-4)
+    assert torch.allclose(estimates.log_odds.cpu(), torch.tensor(scores), atol=1e-4)
     estimates.log_odds.sum().backward()  # type: ignore[no-untyped-call]
     assert any(p.grad is not None and p.grad.any() for p in estimator.lm.model.parameters())
     assert ((estimates.other_probability >= 0) & (estimates.other_probability <= 1)).all()

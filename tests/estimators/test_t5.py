@@ -26,7 +26,7 @@ def test_it_is_the_probability_of_the_first_written_token(tmp_path: Path) -> Non
     for question, passage in PAIRS:
         ids = estimator.tokens.encode(question, passage)
         output = lm.model.generate(  # type: ignore[operator]
-            torch.tensor([ids]), max_new_tokens=1, output_logits=True, return_dict_in_generate=True
+            torch.tensor([ids], device=lm.device), max_new_tokens=1, output_logits=True, return_dict_in_generate=True
         )
         p = output.logits[0][0].float().softmax(dim=-1)
         true, false = (p[get_single_token_id(lm.tokenizer, word, "")].item() for word in (" true", " false"))

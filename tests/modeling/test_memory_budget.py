@@ -23,6 +23,7 @@ class SmallGpu:
         self.batches: list[Sequence[int]] = []
 
     def compute(self, batch: Sequence[int]) -> list[int]:
+        """Return the squares of a batch."""
         self.batches.append(batch)
         if len(batch) * max(batch) > self.most:
             raise torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate 2 GiB")
@@ -52,7 +53,7 @@ def test_later_batches_are_split_before_they_fail() -> None:
 def test_a_single_input_that_does_not_fit_ends_the_run() -> None:
     """Smaller batches cannot help."""
     gpu, budget = SmallGpu(40), MemoryBudget(1000, "x")
-    with pytest.raises(ModelError, match="single input of 50 tokens .CUDA out of memory"):
+    with pytest.raises(ModelError, match="single input of 50 tokens"):
         budget.run(gpu.compute, [1, 50], lambda number: number)
     with pytest.raises(ZeroDivisionError):  # other errors are not caught
         budget.run(lambda batch: [1 // 0], [1, 2], lambda number: number)

@@ -112,7 +112,11 @@ def test_likelihoods_equal_a_plain_forward_pass(folder: Path) -> None:
             tokenizer(one.continuation, add_special_tokens=False)["input_ids"] + [tokenizer.eos_token_id] * one.include_eos
         )
         with torch.no_grad():
-            steps = reader.lm.model(torch.tensor([prompt + target])).logits[0, len(prompt) - 1 : -1].log_softmax(-1)
+            steps = (
+                reader.lm.model(torch.tensor([prompt + target], device=reader.lm.device))
+                .logits[0, len(prompt) - 1 : -1]
+                .log_softmax(-1)
+            )
         assert replies[one] == pytest.approx(sum(float(step[t]) for step, t in zip(steps, target, strict=True)), abs=1e-4)
 
 
@@ -135,7 +139,7 @@ def test_log_probabilities_of_what_was_written(folder: Path) -> None:
     assert isinstance(sampled, Generation)
     tokenizer = reader.lm.tokenizer
     prompt = tokenizer(render_chat(tokenizer, hot[0].messages), add_special_tokens=False)["input_ids"]
-    steps = reader.lm.model(torch.tensor([prompt])).logits[0, -1].log_softmax(-1)
+    steps = reader.lm.model(torch.tensor([prompt], device=reader.lm.device)).logits[0, -1].log_softmax(-1)
     assert sampled.logprobs is not None
     assert min(abs(steps - sampled.logprobs[0])) < 1e-4
     reader.submit(requests()[:1])
@@ -183,7 +187,7 @@ def test_named_tokens_have_log_probabilities_at_every_step(tmp_path: Path) -> No
     assert result.token_logprobs is not None
     assert result.logprobs is not None
     assert {word: len(values) for word, values in result.token_logprobs.items()} == dict.fromkeys(words, len(result.logprobs))
-    ids = torch.tensor([reader.encode(request).ids])
+    ids = torch.tensor([reader.encode(request).ids], device=reader.lm.device)
     with torch.inference_mode():
         first = reader.lm.model(ids).logits[0, -1].float().log_softmax(dim=-1)
     for number, word in enumerate(words, start=10):

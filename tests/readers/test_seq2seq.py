@@ -49,8 +49,9 @@ def test_likelihoods_equal_the_loss_of_the_model(folder: Path) -> None:
     for one in queries:
         assert isinstance(one, Likelihood)
         labels = torch.tensor([[*tokenizer(one.continuation, add_special_tokens=False)["input_ids"], tokenizer.eos_token_id]])
+        inputs = tokenizer(one.messages[0].content, return_tensors="pt").to(reader.lm.device)
         with torch.no_grad():
-            loss = model(**tokenizer(one.messages[0].content, return_tensors="pt"), labels=labels).loss
+            loss = model(**inputs, labels=labels.to(reader.lm.device)).loss
         score = results[one]
         assert isinstance(score, Score)
         assert score.value == pytest.approx(-float(loss) * labels.shape[1], abs=1e-3)

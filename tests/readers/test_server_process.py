@@ -1,5 +1,6 @@
 """A server that the run starts, shares with other processes and stops."""
 
+import json
 import os
 import signal
 import subprocess
@@ -19,7 +20,7 @@ from winnow.errors import ConfigError, ServerUnavailableError
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
 from winnow.readers import server_process
-from winnow.readers.child_processes import CHILDREN
+from winnow.readers.child_processes import CHILDREN, is_alive
 from winnow.readers.local import LocalReader
 from winnow.readers.openai_chat import OpenAIReader
 from winnow.readers.pacing import Pacing
@@ -258,11 +259,17 @@ def test_a_starting_server_keeps_no_other_engine_waiting(start: ServerProcess, t
 
 
 def test_the_state_of_another_server_is_not_trusted(start: ServerProcess, tmp_path: Path) -> None:
-    """A state file that is damaged, or whose process id belongs to another process, starts a new server."""
+    """A state file that is damaged, or whose process id belongs to another process, starts a new server.
+
+    A signal to the process group 1 would end every process of the machine.
+    """
     address = start.use("m").require_address()
     release_servers()
     state = next(tmp_path.rglob("users.lock")).with_name("state.json")
-    for text in ("{", "[]", '{"pid": 1, "start": "7", "port": 9}'):
+    init = json.dumps({"pid": 1, "start": read_start_time(1), "port": 9})
+    other = json.dumps({"pid": os.getpid(), "start": "7", "port": 9})
+    assert not is_alive(json.loads(init))
+    for text in ("{", "[]", init, other):
         server_process._USED.clear()
         state.write_text(text)
         address = start.use("m").require_address()

@@ -8,13 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import bm25s
+import numpy as np
 import pytest
 import Stemmer
+from hypothesis import given
+from hypothesis import strategies as st
 
 from winnow.errors import ConfigError
 from winnow.records import Passage
 from winnow.retrievers import bm25 as bm25_module
-from winnow.retrievers.bm25 import BM25
+from winnow.retrievers.bm25 import BM25, select_best
 from winnow.testing import PASSAGES, make_question
 
 QUESTIONS = [make_question("Which rivers flow in France?", question_id="1"), make_question("What barks?", question_id="2")]
@@ -37,6 +40,25 @@ def test_bm25_stems_and_ranks(tmp_path: Path) -> None:
     assert len(BM25().open(tmp_path).search(QUESTIONS, 1)[0]) == 1
     with pytest.raises(ConfigError, match="0 <= b <= 1"):
         BM25(b=2)
+
+
+def test_passages_of_equal_score_are_in_the_order_of_the_corpus(tmp_path: Path) -> None:
+    """On every processor and with every package; the first of them are found if there is no room for all."""
+    texts = ["a dog barks", "a cat", "a dog barks", "dogs bark at dogs", "a dog barks", "a dog barks", "a dog barks"]
+    passages = [Passage(str(number), "", text) for number, text in enumerate(texts)]
+    BM25().build(lambda: iter(passages), tmp_path)
+    searcher = BM25().open(tmp_path)
+    for depth in (100, 4, 3):
+        (hits,) = searcher.search([make_question("Which dog barks?")], depth)
+        assert [hit.passage_id for hit in hits] == ["3", "0", "2", "4", "5", "6"][:depth]
+    assert searcher.search([make_question("the"), make_question("")], 100) == [[], []]
+
+
+@given(st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.5, -1.0]), min_size=1, max_size=40), st.integers(1, 45))
+def test_the_best_rows_are_those_of_a_stable_sort(scores: list[float], depth: int) -> None:
+    """Without rows that have no positive score."""
+    expected = [row for row in sorted(range(len(scores)), key=lambda row: -scores[row]) if scores[row] > 0][:depth]
+    assert select_best(np.array(scores, np.float32), depth).tolist() == expected
 
 
 @pytest.mark.parametrize("block", [1, 3, 1000])

@@ -206,6 +206,7 @@ def test_two_processes_take_the_same_updates(base: str, tmp_path: Path) -> None:
         tmp_path / "out",
     ]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2]), "OMP_NUM_THREADS": "1"}
+    environment["CUDA_VISIBLE_DEVICES"] = ""  # on GPUs, each process needs one of its own
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     report = json.loads((tmp_path / "out/training.json").read_text())

@@ -24,7 +24,7 @@ def is_alive(state: Mapping[str, Any]) -> bool:
     """Return whether the process of a state runs."""
     for child in CHILDREN:
         child.poll()
-    if not state:
+    if not state or int(state["pid"]) <= 1:  # signals to the group 1 would reach every process
         return False
     if state["start"]:
         return read_start_time(int(state["pid"])) == str(state["start"])

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from array import array
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from winnow.artifacts.parquet import batched
 from winnow.artifacts.sequences import LazySequence
@@ -32,7 +35,7 @@ class BM25:
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     k1: float = 1.5
     b: float = 0.75
@@ -48,8 +51,7 @@ class BM25:
 
         The scores of all tokens are in memory too. Altogether, a passage of 100 words takes about 3 kB while it is indexed.
         """
-        import bm25s
-
+        bm25s = _import_bm25s()
         passage_ids: list[str] = []
         tokens = _TokenNumbers()
         for block in batched(passages(), _BLOCK):
@@ -63,18 +65,16 @@ class BM25:
 
     def open(self, folder: Path) -> Searcher:
         """Open the index as a memory map."""
-        import bm25s
-
-        index = bm25s.BM25.load(str(folder), mmap=True)
+        index = _import_bm25s().BM25.load(str(folder), mmap=True)
         passage_ids = json.loads((folder / "passage_ids.json").read_text())
         return _BM25Searcher(self, index, passage_ids)
 
     def _tokenise(self, texts: list[str]) -> Any:
         """Split texts into stemmed tokens without stop words, in the representation of bm25s."""
-        import bm25s
         import Stemmer
 
-        return bm25s.tokenize(texts, stopwords=self.language, stemmer=Stemmer.Stemmer(self.language), show_progress=False)
+        stemmer = Stemmer.Stemmer(self.language)
+        return _import_bm25s().tokenize(texts, stopwords=self.language, stemmer=stemmer, show_progress=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +88,39 @@ class _BM25Searcher:
     def search(self, questions: Sequence[Question], depth: int) -> list[list[Hit]]:
         """Return up to `depth` passages per question, best first. Passages without any term of the question are excluded."""
         tokens = self.retriever._tokenise([question.text for question in questions])
-        depth = min(depth, len(self.passage_ids))
-        rows, scores = self.index.retrieve(tokens, k=depth, show_progress=False, n_threads=-1)
-        return [
-            [
-                Hit(self.passage_ids[row], float(score))
-                for row, score in zip(question_rows, question_scores, strict=True)
-                if score > 0
-            ]
-            for question_rows, question_scores in zip(np.asarray(rows).tolist(), np.asarray(scores), strict=True)
-        ]
+        words = {number: word for word, number in tokens.vocab.items()}
+
+        def search_one(numbers: Sequence[int]) -> list[Hit]:
+            terms = [words[number] for number in numbers if words[number]]
+            if not terms:
+                return []
+            scores = self.index.get_scores(terms)
+            rows = select_best(scores, depth)
+            return [Hit(self.passage_ids[row], score) for row, score in zip(rows.tolist(), scores[rows].tolist(), strict=True)]
+
+        with ThreadPoolExecutor() as threads:
+            return list(threads.map(search_one, tokens.ids))
+
+
+def select_best(scores: NDArray[np.float32], depth: int) -> NDArray[np.int64]:
+    """Return the rows with the `depth` highest positive scores, best first, and rows of equal score in ascending order.
+
+    `bm25s` itself selects them by numpy, numba or JAX, whichever is installed, which order equal scores differently.
+    """
+    rows: NDArray[np.int64] = np.flatnonzero(scores > 0)
+    if len(rows) > depth:
+        lowest = np.partition(scores[rows], -depth)[-depth]
+        rows = rows[scores[rows] >= lowest]
+    best: NDArray[np.int64] = rows[np.argsort(-scores[rows], kind="stable")][:depth]
+    return best
+
+
+def _import_bm25s() -> Any:
+    """Import bm25s. If JAX is installed, bm25s starts it, which would take three quarters of a GPU's memory."""
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    import bm25s
+
+    return bm25s
 
 
 class _TokenNumbers(LazySequence[list[int]]):

@@ -20,7 +20,7 @@ class Hybrid:
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     members: Mapping[str, Retriever]
     rrf_k: int = 60

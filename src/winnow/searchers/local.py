@@ -21,7 +21,7 @@ class LocalSearch:
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
     speed_only: ClassVar[Mapping[str, str]] = {"capacity": "the batch size does not affect the results of a query"}
 
     searcher: Callable[[], Searcher]
