@@ -90,12 +90,12 @@ def measure_reader(folder: Path, vllm: str) -> None:
     """Compare the local reader with plain `generate`, and with a vLLM server if its program is given."""
     path = make_llama(folder / "llama")
     reader = LocalReader(path, "llama", device=DEVICE, batch_tokens=16384, batch_size=64)
-    wide = LocalReader(path, "llama", device=DEVICE, batch_tokens=65536, batch_size=256)
+    wide = LocalReader(path, "llama", device=DEVICE)
     wide._lm = reader.lm
     functions: dict[str, Callable[[Sequence[Any]], Any]] = {
         "plain generate, batches of 64 in file order": partial(generate_in_file_order, reader),
         "ours, batches of 64": serve_with_driver(reader),
-        "ours, batches of 256": serve_with_driver(wide),
+        "ours, batches of the default size": serve_with_driver(wide),
     }
     cases = {
         f"{NUM_PROMPTS} single-passage prompts": make_requests(NUM_PROMPTS, [1]),

@@ -9,7 +9,7 @@ import torch
 
 from winnow.errors import ModelError
 from winnow.estimators.cross_encoder import CrossEncoder
-from winnow.modeling.memory_budget import MemoryBudget
+from winnow.modeling.memory_budget import MemoryBudget, compute_ahead
 from winnow.readers.local import LocalReader
 from winnow.records import Decoding, Generate, Likelihood, Message, Passage, Request
 from winnow.testing import make_tiny_causal_lm, make_tiny_encoder
@@ -31,9 +31,10 @@ class SmallGpu:
 
 
 def test_a_batch_that_does_not_fit_is_split(caplog: pytest.LogCaptureFixture) -> None:
-    """The results are those of the whole batch, in its order, and the message names the setting."""
+    """Each half has its own result, and the message names the setting."""
     gpu, budget = SmallGpu(40), MemoryBudget(1000, "reader.engine.batch_tokens")
-    assert budget.run(gpu.compute, [9, 8, 7, 6, 5, 4, 3, 2], lambda number: number) == [81, 64, 49, 36, 25, 16, 9, 4]
+    parts = list(budget.run(gpu.compute, [9, 8, 7, 6, 5, 4, 3, 2], lambda number: number))
+    assert parts == [([9, 8, 7, 6], [81, 64, 49, 36]), ([5, 4, 3, 2], [25, 16, 9, 4])]
     assert [len(batch) for batch in gpu.batches] == [8, 4, 4]
     assert budget.tokens == 36
     assert "batch of 72 tokens (CUDA out of memory. Tried to allocate 2 GiB)" in caplog.text
@@ -43,20 +44,19 @@ def test_a_batch_that_does_not_fit_is_split(caplog: pytest.LogCaptureFixture) ->
 def test_later_batches_are_split_before_they_fail() -> None:
     """The limit that was found stays; it never rises again."""
     gpu, budget = SmallGpu(40), MemoryBudget(1000, "x")
-    budget.run(gpu.compute, [9] * 8, lambda number: number)
+    assert len(list(budget.run(gpu.compute, [9] * 8, lambda number: number))) == 2
     gpu.batches.clear()
-    assert budget.run(gpu.compute, [9] * 8, lambda number: number) == [81] * 8
+    assert list(budget.run(gpu.compute, [9] * 8, lambda number: number)) == [([9] * 4, [81] * 4)] * 2
     assert [len(batch) for batch in gpu.batches] == [4, 4]
-    assert budget.run(gpu.compute, [], lambda number: number) == []
 
 
 def test_a_single_input_that_does_not_fit_ends_the_run() -> None:
     """Smaller batches cannot help."""
     gpu, budget = SmallGpu(40), MemoryBudget(1000, "x")
     with pytest.raises(ModelError, match="single input of 50 tokens"):
-        budget.run(gpu.compute, [1, 50], lambda number: number)
+        list(budget.run(gpu.compute, [1, 50], lambda number: number))
     with pytest.raises(ZeroDivisionError):  # other errors are not caught
-        budget.run(lambda batch: [1 // 0], [1, 2], lambda number: number)
+        list(budget.run(lambda batch: [1 // 0], [1, 2], lambda number: number))
 
 
 @pytest.fixture
@@ -96,3 +96,16 @@ def test_readers_and_estimators_go_on_with_smaller_batches(tmp_path: Path) -> No
     pairs = [("what is wide", Passage(str(number), "", text)) for number, text in enumerate(texts)]
     assert np.array_equal(estimator.score(pairs), [estimator.score([pair])[0] for pair in pairs])
     assert estimator._budget.tokens < estimator.batch_tokens
+
+
+def test_a_result_is_fetched_after_the_next_one_was_requested() -> None:
+    """In the order of the batches, each of them once."""
+    events: list[str] = []
+
+    def compute(number: int) -> int:
+        events.append(f"compute {number}")
+        return number
+
+    events.extend(f"fetch {number}" for number in compute_ahead(map(compute, range(3))))
+    assert events == ["compute 0", "compute 1", "fetch 0", "compute 2", "fetch 1", "fetch 2"]
+    assert list(compute_ahead([])) == []

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from winnow.errors import ConfigError, ModelError, NoScoreError
 from winnow.modeling.loading import keep_freed_memory, resolve_dtype, resolve_runtime
-from winnow.modeling.memory_budget import MemoryBudget
+from winnow.modeling.memory_budget import MemoryBudget, compute_ahead
 from winnow.modeling.pair_inputs import group_by_token_budget
 from winnow.modeling.pair_model import PairModel
 from winnow.modeling.tokens import get_single_token_id
@@ -112,14 +112,15 @@ class PairEstimator(PairModel):
         starts = [self.tokens.get_second_start(*pair) for pair in distinct_pairs]
         scores = np.zeros(len(rows), dtype=np.float32)
 
-        def score_batch(indices: Sequence[int]) -> NDArray[np.float32]:
+        def score_batch(indices: Sequence[int]) -> torch.Tensor:
             with torch.inference_mode():
                 inputs = self.collate([rows[index] for index in indices], [starts[index] for index in indices])
-                log_odds: NDArray[np.float32] = self._log_odds(inputs).float().cpu().numpy()
-            return log_odds
+                return self._log_odds(inputs).to(torch.float32, copy=True)  # OpenVINO uses its memory again
 
-        for indices in group_by_token_budget([len(row) for row in rows], self._budget.tokens):
-            scores[indices] = self._budget.run(score_batch, indices, lambda index: len(rows[index]))
+        batches = group_by_token_budget([len(row) for row in rows], self._budget.tokens)
+        parts = (part for batch in batches for part in self._budget.run(score_batch, batch, lambda index: len(rows[index])))
+        for indices, log_odds in compute_ahead(parts):
+            scores[list(indices)] = log_odds.cpu().numpy()
             if self.advance:
                 self.advance(len(indices))
         if np.isnan(scores).any():

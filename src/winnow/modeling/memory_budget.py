@@ -1,7 +1,7 @@
 """A limit on the padded tokens of a batch, which is lowered when a GPU has too little memory for one."""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from winnow.errors import ModelError
@@ -24,12 +24,14 @@ class MemoryBudget:
         """Store the limit."""
         self.tokens, self.setting = tokens, setting
 
-    def run(self, compute: Callable[[Sequence[T]], Iterable[R]], batch: Sequence[T], length: Callable[[T], int]) -> list[R]:
-        """Compute the results of a batch. If it does not fit into the GPU's memory, its halves are computed one by one.
+    def run(
+        self, compute: Callable[[Sequence[T]], R], batch: Sequence[T], length: Callable[[T], int]
+    ) -> Iterator[tuple[Sequence[T], R]]:
+        """Yield a batch with its result; if it does not fit into the GPU's memory, its halves, each with its result.
 
         Args:
-            compute: Function that computes the results of a batch of any size, in the order of its items.
-            batch: Items.
+            compute: Function that computes the result of a batch of any size.
+            batch: Items, at least one.
             length: Function that returns the number of tokens of an item.
 
         Raises:
@@ -38,14 +40,15 @@ class MemoryBudget:
         """
         import torch
 
-        if not batch:
-            return []
         padded = len(batch) * max(map(length, batch))
         if padded <= self.tokens or len(batch) == 1:
             try:
-                return list(compute(batch))
+                result = compute(batch)
             except torch.OutOfMemoryError as error:
                 reason = " ".join(str(error).split())[:200]
+            else:
+                yield batch, result
+                return
             if len(batch) == 1:
                 raise ModelError(
                     f"The GPU has too little memory for a single input of {padded} tokens ({reason}). Use a smaller model, "
@@ -53,7 +56,8 @@ class MemoryBudget:
                 )
             self._lower(padded // 2, reason)
         middle = len(batch) // 2
-        return self.run(compute, batch[:middle], length) + self.run(compute, batch[middle:], length)
+        yield from self.run(compute, batch[:middle], length)
+        yield from self.run(compute, batch[middle:], length)
 
     def _lower(self, tokens: int, reason: str) -> None:
         """Lower the limit, and release the memory that the failed batch left in torch's cache."""
@@ -66,3 +70,16 @@ class MemoryBudget:
             "begin with that.",
             *(2 * tokens, reason, self.tokens, self.setting, self.tokens),
         )
+
+
+def compute_ahead(results: Iterable[T]) -> Iterator[T]:
+    """Yield each result after the next one was requested.
+
+    A GPU computes while Python goes on. If a result is only fetched once the next batch was submitted, the GPU does not wait
+    until Python has built that batch.
+    """
+    waiting: list[T] = []
+    for result in results:
+        yield from waiting
+        waiting = [result]
+    yield from waiting

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from string import Formatter
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
+import numpy as np
+
 from winnow.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -160,13 +162,12 @@ def pad_rows(rows: Sequence[Sequence[int]], pad: int, *, left: bool = False) -> 
     """
     import torch
 
-    side = "left" if left else "right"
-    tensors = [torch.tensor(list(row)) for row in rows]
-    ids = torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True, padding_value=pad, padding_side=side)
-    mask = torch.nn.utils.rnn.pad_sequence(
-        [torch.ones(len(row), dtype=torch.long) for row in rows], batch_first=True, padding_side=side
-    )
-    return ids, mask
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+    columns = np.arange(lengths.max(initial=0))
+    is_token = columns >= lengths.max(initial=0) - lengths[:, None] if left else columns < lengths[:, None]
+    ids = np.full(is_token.shape, pad)
+    ids[is_token] = np.fromiter(itertools.chain.from_iterable(rows), np.int64, int(lengths.sum()))
+    return torch.from_numpy(ids), torch.from_numpy(is_token.astype(np.int64))
 
 
 def group_by_token_budget(lengths: Sequence[int], budget: int) -> list[list[int]]:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from winnow.errors import ConfigError
 from winnow.modeling.loading import POOLER_WEIGHTS, build_hub_arguments, check_model, pick_device, pick_dtype, resolve_dtype
-from winnow.modeling.memory_budget import MemoryBudget
-from winnow.modeling.pair_inputs import group_by_token_budget
+from winnow.modeling.memory_budget import MemoryBudget, compute_ahead
+from winnow.modeling.pair_inputs import group_by_token_budget, pad_rows
 from winnow.modeling.weights import load_pretrained, load_tokenizer_or_config
 from winnow.records import Passage
 
@@ -92,28 +92,29 @@ class SentenceEncoder:
         import torch
 
         model, tokenizer, device = self._load(path)
-        tokens = tokenizer(list(texts), truncation=False)["input_ids"] if texts else []
-        self.truncated += sum(len(ids) > self.max_length for ids in tokens)
-        lengths = [min(len(ids), self.max_length) for ids in tokens]
+        fields: dict[str, list[list[int]]] = {}
+        if texts:
+            fields = dict(tokenizer(list(texts), truncation=True, max_length=self.max_length))
+        rows = fields.get("input_ids", [])
+        longest = [text for text, row in zip(texts, rows, strict=True) if len(row) == self.max_length]
+        self.truncated += sum(len(ids) > self.max_length for ids in tokenizer(longest)["input_ids"]) if longest else 0
+        padding = {"input_ids": tokenizer.pad_token_id, "token_type_ids": tokenizer.pad_token_type_id, "attention_mask": 0}
         vectors = np.zeros((len(texts), model.config.hidden_size), dtype=np.float32)
 
-        def encode_batch(batch: Sequence[int]) -> NDArray[np.float32]:
-            inputs = tokenizer(
-                [texts[index] for index in batch],
-                padding=True,
-                truncation=True,
-                max_length=self.max_length,
-                return_tensors="pt",
-            ).to(device)
+        def encode_batch(batch: Sequence[int]) -> torch.Tensor:
+            inputs = {
+                name: pad_rows([values[index] for index in batch], padding[name])[0].to(device)
+                for name, values in fields.items()
+            }
             with torch.inference_mode():
-                output = model(**inputs)
-            pooled: NDArray[np.float32] = self._pool(output, inputs["attention_mask"]).cpu().numpy()
-            return pooled
+                return self._pool(model(**inputs), inputs["attention_mask"])
 
-        for batch in group_by_token_budget(lengths, self._budget.tokens):
-            vectors[batch] = self._budget.run(encode_batch, batch, lambda index: lengths[index])
+        batches = group_by_token_budget([len(row) for row in rows], self._budget.tokens)
+        parts = (part for batch in batches for part in self._budget.run(encode_batch, batch, lambda index: len(rows[index])))
+        for indices, pooled in compute_ahead(parts):
+            vectors[list(indices)] = pooled.cpu().numpy()
             if advance:
-                advance(len(batch))
+                advance(len(indices))
         return vectors
 
     @cached_property

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import insort
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
 from winnow.errors import ConfigError
-from winnow.modeling.loading import LanguageModel, check_model, compute_weights_digest, keep_freed_memory, resolve_dtype
+from winnow.modeling.loading import (
+    LanguageModel,
+    check_model,
+    compute_weights_digest,
+    keep_freed_memory,
+    pick_device,
+    resolve_dtype,
+)
 from winnow.modeling.memory_budget import MemoryBudget
 from winnow.records import Generate, Generation, Likelihood, Request, Result, Score
 
@@ -51,8 +58,9 @@ class LocalEngine(ABC):
         device: "auto", "cpu" or "cuda".
         quantize: "none", or "4bit" for 4-bit weights (bitsandbytes, CUDA only).
         context_length: Maximum number of tokens of prompt and reply together; None means the model's own limit.
-        batch_tokens: Maximum number of padded prompt tokens per batch. It is lowered if a GPU has too little memory.
-        batch_size: Maximum number of prompts per batch.
+        batch_tokens: Maximum number of padded prompt tokens per batch; None for that of `default_batches`. It is lowered if a
+            GPU has too little memory.
+        batch_size: Maximum number of prompts per batch; None for that of `default_batches`.
         capacity: Maximum number of requests in the queue.
         deterministic: Whether to run every prompt in a batch of its own and without a shared prefix. This is slower, but a
             reply then depends only on its request. Otherwise, rounding in bfloat16 may change a reply when other requests
@@ -68,14 +76,17 @@ class LocalEngine(ABC):
     }
     """Settings that do not affect replies except by rounding, each with the reason."""
 
+    default_batches: ClassVar[Mapping[str, tuple[int, int]]] = {"cpu": (4096, 16), "cuda": (65536, 256)}
+    """Maximum numbers of padded prompt tokens and of prompts per batch, by device. Large batches keep a GPU busy."""
+
     path: str
     name: str
     dtype: str = "auto"
     device: str = "auto"
     quantize: str = "none"
     context_length: int | None = None
-    batch_tokens: int = 4096
-    batch_size: int = 16
+    batch_tokens: int | None = None
+    batch_size: int | None = None
     capacity: int = 256
     deterministic: bool = False
     _lm: LanguageModel | None = field(default=None, repr=False)
@@ -85,7 +96,7 @@ class LocalEngine(ABC):
 
     def __post_init__(self) -> None:
         """Raise ConfigError if a batch or queue size is below 1, or if `quantize` is unknown."""
-        if min(self.batch_tokens, self.batch_size, self.capacity) < 1:
+        if any(size is not None and size < 1 for size in (self.batch_tokens, self.batch_size, self.capacity)):
             raise ConfigError(
                 "reader.engine: batch_tokens, batch_size and capacity start at 1; received "
                 f"{self.batch_tokens}, {self.batch_size} and {self.capacity}."
@@ -123,9 +134,15 @@ class LocalEngine(ABC):
         return self._lm
 
     @cached_property
+    def batch_limits(self) -> tuple[int, int]:
+        """Return the maximum numbers of padded prompt tokens and of prompts per batch."""
+        tokens, rows = self.default_batches[pick_device(self.device).type]
+        return self.batch_tokens or tokens, self.batch_size or rows
+
+    @cached_property
     def _budget(self) -> MemoryBudget:
         """The limit on padded tokens per batch, which is lowered if the GPU's memory does not suffice."""
-        return MemoryBudget(self.batch_tokens, "reader.engine.batch_tokens")
+        return MemoryBudget(self.batch_limits[0], "reader.engine.batch_tokens")
 
     @property
     def token_limit(self) -> int:
@@ -179,14 +196,17 @@ class LocalEngine(ABC):
         batch_key = max(self._pending, key=lambda group_key: self._pending[group_key][-1].length)
         items = self._pending[batch_key]
         longest_length = max(1, items[-1].length)
-        row_count = 1 if self.deterministic else min(self.batch_size, max(1, self._budget.tokens // longest_length))
+        row_count = 1 if self.deterministic else min(self.batch_limits[1], max(1, self._budget.tokens // longest_length))
         batch, self._pending[batch_key] = items[-row_count:], items[:-row_count]
         if not self._pending[batch_key]:
             del self._pending[batch_key]
-        compute: Callable[[Sequence[TokenisedRequest]], Sequence[Result]]
-        compute = self.generate if isinstance(batch[0].request, Generate) else self.score
-        results: list[Result] = self._budget.run(compute, batch, lambda item: item.length)
-        return [(item.request, result) for item, result in zip(batch, results, strict=True)]
+        is_generation = isinstance(batch[0].request, Generate)
+
+        def compute(part: Sequence[TokenisedRequest]) -> Sequence[Result]:
+            return self.generate(part) if is_generation else self.score(part)
+
+        parts = self._budget.run(compute, batch, lambda item: item.length)
+        return [(item.request, result) for part, results in parts for item, result in zip(part, results, strict=True)]
 
     def tokenise_target(self, request: Likelihood) -> list[int]:
         """Tokenise the continuation of a request. Append the end token if the request includes it."""

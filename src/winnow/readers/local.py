@@ -168,7 +168,7 @@ class LocalReader(LocalEngine):
             dtype = resolve_dtype(self.dtype, self.device)
             folder = convert_causal_lm(self.path, Path(self.converted), self.weights)
             self._batch = ContinuousBatch(
-                folder, self.lm, dtype, self.cache_gb, self.capacity, self.batch_tokens, self.token_limit
+                folder, self.lm, dtype, self.cache_gb, self.capacity, self.batch_limits[0], self.token_limit
             )
         return self._batch
 

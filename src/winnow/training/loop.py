@@ -29,6 +29,7 @@ from winnow.artifacts.provenance import compute_key
 from winnow.errors import ConfigError, WinnowError
 from winnow.identity import get_speed_only_settings
 from winnow.modeling.loading import keep_freed_memory, pick_device, resolve_dtype
+from winnow.training.attention import without_cudnn_attention
 from winnow.training.backward import Autocast, accumulate_gradients
 from winnow.training.checkpoints import Checkpoint
 from winnow.training.groups import Group, list_question_ids, shuffle_indices
@@ -110,6 +111,7 @@ def count_optimizer_steps(num_questions: int, settings: LoopSettings, updates: i
     return settings.epochs * math.ceil(batches / settings.accumulation) * updates
 
 
+@without_cudnn_attention()
 @explain_out_of_memory("lower settings.chunk_tokens", "settings.gradient_checkpointing=true", "settings.gradient_caching=true")
 def fit(
     method: Method[Any],

@@ -25,6 +25,7 @@ from winnow.artifacts.files import check_free_space
 from winnow.errors import ConfigError, WinnowError
 from winnow.modeling.loading import LanguageModel, load_causal_lm, pick_device, render_chat, resolve_dtype
 from winnow.training.adapters import add_adapters, save_merged
+from winnow.training.attention import without_cudnn_attention
 from winnow.training.examples import Example
 from winnow.training.memory import explain_out_of_memory, measure_peak_memory
 from winnow.training.settings import SftSettings
@@ -62,6 +63,7 @@ class SftReport:
     skipped: int
 
 
+@without_cudnn_attention()
 @explain_out_of_memory(
     "lower settings.batch_size and raise settings.accumulation as much",
     "settings.lora_rank=64",

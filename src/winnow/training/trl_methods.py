@@ -15,6 +15,7 @@ from winnow.errors import ConfigError
 from winnow.modeling.loading import pick_device, render_chat, resolve_dtype
 from winnow.records import Decoding
 from winnow.training.adapters import load_with_adapters, save_merged
+from winnow.training.attention import without_cudnn_attention
 from winnow.training.loop import Log, LoopReport
 from winnow.training.memory import explain_out_of_memory, measure_peak_memory
 
@@ -69,6 +70,7 @@ class TrlMethod:
         if self.decoding.temperature <= 0:
             raise ConfigError("Replies are sampled: set decoding.temperature above 0.")
 
+    @without_cudnn_attention()
     @explain_out_of_memory("lower settings.batch_questions", "lower method.replies", "method.quantize=4bit")
     def fit(self, train: Sequence[Group], settings: LoopSettings, out: Path, log: Log) -> LoopReport:
         """Train the reader and save it with its adapters merged, in the folder `<out>/reader`.
