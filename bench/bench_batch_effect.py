@@ -24,7 +24,7 @@ def generate_replies(
 ) -> tuple[list[str], float]:
     """Return the text of each reply, and the number of replies per second."""
     reader = LocalReader(
-        str(MODEL), "bench", dtype=dtype, device="cpu", batch_size=batch_size, batch_tokens=2**20, deterministic=deterministic
+        str(MODEL), "bench", dtype=dtype, batch_size=batch_size, batch_tokens=2**20, deterministic=deterministic
     )
     reader.submit(requests[:1])
     reader.collect(0.0)  # loads the model
