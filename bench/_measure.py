@@ -2,13 +2,12 @@
 
 import os
 import resource
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
-
-import torch
 
 from winnow.driver import Driver, Job
 from winnow.ledger.sqlite import SqliteStore
@@ -46,13 +45,16 @@ def take_turns(items: Sequence[Any], functions: Sequence[Callable[[Sequence[Any]
 
 
 def synchronise() -> None:
-    """Wait until the GPU has finished its work, if there is one."""
-    if torch.cuda.is_available():
+    """Wait until the GPU has finished its work, if there is one and PyTorch is in use."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
         torch.cuda.synchronize()
 
 
 def measure_matmul_rate(dtype: str, device: str = "cpu") -> float:
     """Return the floating-point operations per second of a large matrix product, the best of five."""
+    import torch
+
     size = 8192 if device == "cuda" else 2048
     matrix = torch.randn(size, size, device=device).to(getattr(torch, dtype))
     times = []

@@ -11,19 +11,20 @@ import multiprocessing
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from bench._measure import scale, serve_with_driver, take_turns
+from bench._measure import measure_matmul_rate, scale, serve_with_driver, take_turns
 from bench.bench_local_reader import MODEL, ROOT, build_requests
-from winnow.modeling.loading import resolve_dtype
+from winnow.modeling.loading import load_causal_lm, resolve_dtype
 from winnow.modeling.openvino import PRECISION_HINTS, count_threads
 from winnow.modeling.openvino_export import convert_causal_lm
 from winnow.readers.local import LocalReader
-from winnow.records import Generate, Generation, Likelihood, Result, Score
+from winnow.records import Generate, Generation, Likelihood, Message, Result, Score
 
 NUM_PROMPTS = int(sys.argv[1]) if len(sys.argv) > 1 else scale(300, 4)
 
@@ -81,6 +82,32 @@ def build_likelihoods(requests: Sequence[Generate]) -> list[Likelihood]:
     return [Likelihood(request.messages, answers[n % len(answers)]) for n, request in enumerate(requests)]
 
 
+def measure_prefill(requests: Sequence[Generate], reader: LocalReader, dtype: str) -> None:
+    """Measure how fast prompts are read that have no common beginning, as a share of the machine's matrix rate.
+
+    A reply of one token is generated. The operations are two per token and weight of the layers; those of attention are not
+    counted.
+    """
+    prompts = [
+        replace(
+            request,
+            messages=(Message("user", f"{number} {request.messages[-1].content}"),),
+            decoding=replace(request.decoding, max_new_tokens=1),
+        )
+        for number, request in enumerate(requests)
+    ]
+    ((_, rate),) = take_turns(prompts, [serve_with_driver(reader)])
+    num_tokens = sum(len(reader.encode(prompt).ids) for prompt in prompts) / len(prompts)
+    model = load_causal_lm(reader.path, "float32", "cpu").model
+    weights = sum(weight.numel() for name, weight in model.named_parameters() if "embed" not in name and "lm_head" not in name)
+    share = 2 * weights * num_tokens * rate / measure_matmul_rate(dtype)
+    print(
+        f"{len(prompts)} prompts of {num_tokens:.0f} tokens, {dtype}: {rate * num_tokens:.0f} tokens/s are read, "
+        f"{100 * share:.0f} % of the rate of a matrix product",
+        flush=True,
+    )
+
+
 def multiply_matrices() -> None:
     """Keep all cores busy."""
     matrix = torch.randn(1024, 1024)
@@ -125,6 +152,7 @@ def main() -> None:
         f"{rate / slow_rate:.2f} x, median difference {np.median(differences):.1e} nats, largest {max(differences):.1e}",
         flush=True,
     )
+    measure_prefill(mixed, fast, dtype)
     neighbour = multiprocessing.get_context("spawn").Process(target=multiply_matrices, daemon=True)
     alone = take_turns(single[:60], [serve_with_driver(reader) for reader in (slow, fast)])
     neighbour.start()

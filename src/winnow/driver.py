@@ -397,7 +397,9 @@ def _reduce_garbage_collection() -> Iterator[None]:
 
 def _add_time(result: Result | TooLong, seconds: float) -> Result | TooLong:
     """Return a result with its share of the time of its batch, if it is one of a language model."""
-    if isinstance(result, Generation) or (isinstance(result, Score) and result.usage.tokens_in):
+    if isinstance(result, Generation):
+        return result.with_usage(Usage(result.usage.tokens_in, result.usage.tokens_out, seconds))
+    if isinstance(result, Score) and result.usage.tokens_in:
         return replace(result, usage=replace(result.usage, seconds=seconds))
     return result
 

@@ -65,6 +65,8 @@ class SqliteStore:
         self.owner = make_owner()
         self._connection: sqlite3.Connection | None = None
         self._lock_file: int | None = None
+        self._renewed = time.time()
+        """Time at which the claims were last renewed."""
 
     def __enter__(self) -> SqliteStore:
         """Open the file, and create it and its folder if they do not exist."""
@@ -234,7 +236,7 @@ class SqliteStore:
         )
 
     def put(self, engine: str, rows: Iterable[tuple[bytes, Request, Result, float]]) -> None:
-        """Store results in one commit, release the claims on their calls and renew this owner's other claims.
+        """Store results in one commit, and release the claims on their calls. Once a minute, renew this owner's other claims.
 
         Args:
             engine: Identity of the engine that computed the results.
@@ -250,7 +252,9 @@ class SqliteStore:
         with self.transaction() as db:
             db.executemany("INSERT OR IGNORE INTO calls VALUES (?,?,?,?,?,?,?)", rows_to_insert)
             deque(self._execute_in("DELETE FROM claims", [row[0] for row in encoded]), maxlen=0)
-            db.execute("UPDATE claims SET expires = ? WHERE owner = ?", (now + LEASE_SECONDS, self.owner))
+            if now - self._renewed > LEASE_SECONDS / 10:
+                db.execute("UPDATE claims SET expires = ? WHERE owner = ?", (now + LEASE_SECONDS, self.owner))
+                self._renewed = now
         if errors:
             self.release(list(errors))
             raise next(iter(errors.values()))

@@ -27,6 +27,7 @@ from winnow.records import Generate, Generation, Likelihood, Request, Result, Sc
 
 if TYPE_CHECKING:
     from winnow.readers.openvino import ContinuousBatch
+    from winnow.readers.openvino_scoring import ContinuationScorer
 
 WEIGHTS = ("full", "int8")
 _CONDITIONAL = "openvino_or_torch"
@@ -63,6 +64,7 @@ class LocalReader(LocalEngine):
     converted: str = "assets/openvino"
     cache_gb: int = 2
     _batch: ContinuousBatch | None = field(default=None, repr=False)
+    _scorer: ContinuationScorer | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """Raise ConfigError for a size below 1, and for settings that OpenVINO does not serve."""
@@ -140,37 +142,51 @@ class LocalReader(LocalEngine):
         return None
 
     def submit(self, requests: Sequence[Request]) -> None:
-        """Queue requests, or add them to the running batch of OpenVINO."""
+        """Queue requests, or add generations to the running batch of OpenVINO GenAI."""
         if not self._uses_openvino:
             super().submit(requests)
             return
-        batch = self._open_batch()
         for request in requests:
-            batch.add(self.encode(require_text_request(request)))
+            if isinstance(request, Generate):
+                self._open_batch().add(self.encode(require_text_request(request)))
+            else:
+                super().submit([request])
 
     def collect(self, timeout: float) -> Sequence[tuple[Request, Result]]:
-        """Run one batch, or OpenVINO until at least one request is finished."""
-        if self._uses_openvino:
-            return [] if self._batch is None else self._batch.collect()
-        return super().collect(timeout)
+        """Run one batch, or OpenVINO GenAI until at least one generation is finished."""
+        results = [] if self._batch is None else self._batch.collect()
+        return results or super().collect(timeout)
 
     def close(self) -> None:
         """Release the model weights. OpenVINO also drops the requests that are not finished."""
         super().close()
-        self._batch = None
+        self._batch, self._scorer = None, None
 
     def _open_batch(self) -> ContinuousBatch:
         """Return the running batch. On first use, the model is converted if it was not before, and loaded."""
         if self._batch is None:
-            from winnow.modeling.openvino_export import convert_causal_lm
             from winnow.readers.openvino import ContinuousBatch
 
             dtype = resolve_dtype(self.dtype, self.device)
-            folder = convert_causal_lm(self.path, Path(self.converted), self.weights)
+            folder = self._convert()
             self._batch = ContinuousBatch(
                 folder, self.lm, dtype, self.cache_gb, self.capacity, self.batch_limits[0], self.token_limit
             )
         return self._batch
+
+    def _open_scorer(self) -> ContinuationScorer:
+        """Return the graph that computes likelihoods, which is loaded like the running batch."""
+        if self._scorer is None:
+            from winnow.readers.openvino_scoring import ContinuationScorer
+
+            self._scorer = ContinuationScorer(self._convert(), resolve_dtype(self.dtype, self.device))
+        return self._scorer
+
+    def _convert(self) -> Path:
+        """Return the folder of the model that was converted for OpenVINO, which is converted if it was not before."""
+        from winnow.modeling.openvino_export import convert_causal_lm
+
+        return convert_causal_lm(self.path, Path(self.converted), self.weights)
 
     def encode(self, request: Generate | Likelihood) -> TokenisedRequest:
         """Render the messages with the model's chat template, and tokenise the resulting text."""
@@ -189,6 +205,9 @@ class LocalReader(LocalEngine):
 
     def score(self, batch: Sequence[TokenisedRequest]) -> list[Score]:
         """Score the continuations in one forward pass, which computes logits only for the tokens of the continuations."""
+        if self._uses_openvino:
+            logprobs = self._open_scorer().score(batch)
+            return [Score(logprob, Usage(item.length)) for logprob, item in zip(logprobs, batch, strict=True)]
         import torch
 
         from winnow.readers.generation import sum_target_logprobs

@@ -6,8 +6,7 @@ not depend on which requests run together, except by rounding.
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,7 @@ from winnow.errors import ModelError
 from winnow.keys import derive_seed
 from winnow.modeling.openvino import PRECISION_HINTS, check_precision, count_threads, disable_telemetry
 from winnow.readers.batching import TokenisedRequest
-from winnow.records import Generate, Generation, Likelihood, Request, Result, Score, Usage
+from winnow.records import Generate, Generation, Request, Result, Usage
 
 if TYPE_CHECKING:
     from winnow.modeling.loading import LanguageModel
@@ -46,10 +45,7 @@ class ContinuousBatch:
     max_rows: int
     max_tokens: int
     token_limit: int
-    _waiting: dict[type, deque[TokenisedRequest]] = field(default_factory=lambda: defaultdict(deque), repr=False)
-    """Waiting requests by their kind. The kinds never run together, because GenAI would compute wrong log-probabilities."""
-    _kind: type = Generate
-    """Kind of the running requests."""
+    _waiting: deque[TokenisedRequest] = field(default_factory=deque, repr=False)
     _running: dict[int, tuple[TokenisedRequest, Any]] = field(default_factory=dict, repr=False)
     """Handles of the running requests in the pipeline, by their numbers."""
     _counter: int = 0
@@ -58,12 +54,11 @@ class ContinuousBatch:
 
     def __post_init__(self) -> None:
         """Load the model."""
-        self._pipeline = self._load(prefix_caching=True)
-        self._uncached: Any = None
+        self._pipeline = self._load()
 
     def add(self, item: TokenisedRequest) -> None:
         """Add a request, which joins the running ones before the next step that has room for its prompt."""
-        self._waiting[type(item.request)].append(item)
+        self._waiting.append(item)
 
     def collect(self) -> list[tuple[Request, Result]]:
         """Run the model until at least one request is finished, and return the finished ones.
@@ -74,7 +69,7 @@ class ContinuousBatch:
         """
         results: list[tuple[Request, Result]] = []
         try:
-            while (self._running or any(self._waiting.values())) and not results and self._failure is None:
+            while (self._running or self._waiting) and not results and self._failure is None:
                 self._admit()
                 self._pipeline.step()
                 results = self._take_finished()
@@ -100,19 +95,17 @@ class ContinuousBatch:
         return results
 
     def _admit(self) -> None:
-        """Start waiting requests of one kind, as many as one step may read."""
-        if not self._running:
-            self._kind = max(self._waiting, key=lambda kind: len(self._waiting[kind]))
-        waiting, num_tokens = self._waiting[self._kind], 0
-        while waiting and len(self._running) < self.max_rows:
-            num_tokens += waiting[0].length
-            if num_tokens > max(self.max_tokens, waiting[0].length):
+        """Start waiting requests, as many as one step may read."""
+        num_tokens = 0
+        while self._waiting and len(self._running) < self.max_rows:
+            num_tokens += self._waiting[0].length
+            if num_tokens > max(self.max_tokens, self._waiting[0].length):
                 return
-            item = waiting.popleft()
-            handle = self._start(self._pipeline, item)
+            item = self._waiting.popleft()
+            handle = self._start(item)
             self._running[self._counter] = (item, handle)
 
-    def _load(self, *, prefix_caching: bool) -> Any:
+    def _load(self) -> Any:
         """Load the model into a pipeline with a scheduler of its own."""
         disable_telemetry()
         check_precision(self.dtype)
@@ -123,7 +116,7 @@ class ContinuousBatch:
         scheduler.max_num_seqs = self.max_rows
         scheduler.dynamic_split_fuse = False  # the log-probability of a token between two parts of a prompt would be missing
         scheduler.max_num_batched_tokens = max(self.max_tokens, self.max_rows, self.token_limit)
-        scheduler.enable_prefix_caching = prefix_caching
+        scheduler.enable_prefix_caching = True
         hint = PRECISION_HINTS[self.dtype]
         properties = {
             "INFERENCE_PRECISION_HINT": hint,
@@ -140,23 +133,21 @@ class ContinuousBatch:
                 "reader.engine.runtime=torch, or remove the folder to convert the model again if its files are damaged."
             ) from error
 
-    def _start(self, pipeline: Any, item: TokenisedRequest) -> Any:
-        """Add a request to a pipeline and return its handle."""
+    def _start(self, item: TokenisedRequest) -> Any:
+        """Add a request to the pipeline and return its handle."""
         import openvino
 
         self._counter += 1
-        ids = np.array([[*item.ids, *item.target]], dtype=np.int64)
-        return pipeline.add_request(self._counter, openvino.Tensor(ids), self._build_config(item.request))
+        assert isinstance(item.request, Generate)
+        ids = np.array([item.ids], dtype=np.int64)
+        return self._pipeline.add_request(self._counter, openvino.Tensor(ids), self._build_config(item.request))
 
-    def _build_config(self, request: Generate | Likelihood) -> Any:
-        """Build the settings of generation. The log-probabilities of a Likelihood are those of the repeated prompt."""
+    def _build_config(self, request: Generate) -> Any:
+        """Build the settings of generation."""
         import openvino_genai
 
         config = openvino_genai.GenerationConfig()
         config.stop_token_ids = self.lm.end_token_ids
-        if isinstance(request, Likelihood):
-            config.max_new_tokens, config.echo, config.logprobs = 1, True, 1
-            return config
         decoding = request.decoding
         config.max_new_tokens, config.logprobs = decoding.max_new_tokens, int(decoding.logprobs)
         if decoding.temperature > 0:
@@ -167,8 +158,7 @@ class ContinuousBatch:
     def _build_result(self, item: TokenisedRequest, handle: Any) -> Result:
         """Convert the output of a finished request."""
         output = self._read(item, handle)
-        if isinstance(item.request, Likelihood):
-            return Score(self._sum_target(item, output), Usage(item.length))
+        assert isinstance(item.request, Generate)
         ids = list(output.generated_ids)
         end = next((position for position, token_id in enumerate(ids) if token_id in self.lm.end_token_ids), None)
         text = self.lm.tokenizer.decode(ids[:end], skip_special_tokens=True)
@@ -191,21 +181,6 @@ class ContinuousBatch:
             )
         outputs = handle.read_all()
         return outputs[0]
-
-    def _sum_target(self, item: TokenisedRequest, output: Any) -> float:
-        """Sum the log-probabilities of the continuation, which precede that of the one generated token.
-
-        If an earlier request left the continuation's tokens in the cache, their log-probabilities are not computed. The
-        request is then repeated without the cache.
-        """
-        if len(output.generated_log_probs) <= len(item.target):
-            self._uncached = self._uncached or self._load(prefix_caching=False)
-            handle = self._start(self._uncached, item)
-            while _is_running(handle):
-                self._uncached.step()
-            output = self._read(item, handle)
-        logprobs: Sequence[float] = output.generated_log_probs[-1 - len(item.target) : -1]
-        return float(sum(logprobs))
 
 
 def _is_running(handle: Any) -> bool:

@@ -1,0 +1,91 @@
+"""Likelihoods with OpenVINO: those of PyTorch, whatever else is in the batch."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("openvino", reason="the extra cpu is not installed")
+
+from winnow.errors import ModelError
+from winnow.modeling.openvino_export import MODEL_FILE, convert_causal_lm
+from winnow.readers.local import LocalReader
+from winnow.readers.openvino_scoring import ContinuationScorer, select_positions
+from winnow.records import Likelihood, Message, Request, Score
+from winnow.testing import make_tiny_causal_lm
+
+SHARED = "answer the question about foxes and dogs in a few words with the passage below if it holds the answer please "
+TEXTS = [SHARED + "the quick brown fox " * (1 + number % 7) for number in range(19)]
+CONTINUATIONS = ("fox", "the lazy dog jumps over the quick brown fox", "dog")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny model."""
+    return make_tiny_causal_lm(tmp_path_factory.mktemp("lm"), [*TEXTS, *CONTINUATIONS])
+
+
+@pytest.fixture(scope="module")
+def converted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of conversions."""
+    return tmp_path_factory.mktemp("converted")
+
+
+def compute(reader: LocalReader, requests: Sequence[Request]) -> list[float]:
+    """Return the likelihood of each request."""
+    reader.submit(requests)
+    values: dict[int, float] = {}
+    while results := reader.collect(1.0):
+        values.update({id(request): result.value for request, result in results if isinstance(result, Score)})
+    return [values[id(request)] for request in requests]
+
+
+def build(texts: Sequence[str]) -> list[Request]:
+    """Build a request for each text, with continuations of several lengths, with and without the end."""
+    return [
+        Likelihood((Message("user", text),), CONTINUATIONS[number % 3], include_eos=number % 2 == 0)
+        for number, text in enumerate(texts)
+    ]
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 64])
+def test_likelihoods_are_those_of_pytorch(folder: Path, converted: Path, batch_size: int) -> None:
+    """With a shared beginning, without one, and with another one afterwards; more rows than are read together."""
+    ours, reference = (
+        LocalReader(str(folder), "tiny", "float32", runtime=runtime, converted=str(converted), batch_size=batch_size)
+        for runtime in ("openvino", "torch")
+    )
+    other = [text.replace("answer", "dogs jump over foxes and") for text in TEXTS]
+    for texts in (TEXTS, ["fox " * (number + 1) for number in range(9)], other, TEXTS[:1], TEXTS):
+        requests = build(texts)
+        assert compute(ours, requests) == pytest.approx(compute(reference, requests), abs=2e-3)
+
+
+def test_weights_in_8_bits_are_found(folder: Path, converted: Path) -> None:
+    """They are stored with a scale, behind which the matrix product of the logits lies."""
+    ours, reference = (
+        LocalReader(str(folder), "tiny", "float32", runtime="openvino", converted=str(converted), weights=weights)
+        for weights in ("int8", "full")
+    )
+    assert compute(ours, build(TEXTS)) == pytest.approx(compute(reference, build(TEXTS)), rel=0.05)
+
+
+def test_a_graph_without_a_matrix_product_is_refused() -> None:
+    """The message is part of the one that names the model and runtime=torch."""
+    import numpy as np
+    import openvino
+    from openvino import opset13 as ops
+
+    ids = ops.parameter([-1, -1], dtype=np.float32, name="ids")
+    output = ops.relu(ids)
+    output.output(0).get_tensor().add_names({"logits"})
+    with pytest.raises(ValueError, match="not computed by a matrix product"):
+        select_positions(openvino.Model([output], [ids], "graph"))
+
+
+def test_a_damaged_graph_is_named(folder: Path, converted: Path, tmp_path: Path) -> None:
+    """With the two ways out."""
+    target = convert_causal_lm(str(folder), tmp_path)
+    (target / MODEL_FILE).write_text("<net>")
+    with pytest.raises(ModelError, match=r"cannot load .*runtime=torch, or remove the folder"):
+        ContinuationScorer(target, "float32")
