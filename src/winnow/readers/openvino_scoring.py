@@ -135,8 +135,8 @@ class ContinuationScorer:
 def remove_state(graph: openvino.Model) -> dict[str, tuple[int, ...]]:
     """Turn the state of a graph, which is the keys and values of earlier tokens, into inputs and outputs.
 
-    The inputs have one row, from which every row of the batch goes on. The outputs are the keys and values of the first row, for
-    as many tokens as the new input "kept" says. Without state, OpenVINO computes attention three times as fast.
+    The inputs have one row, from which every row of the batch goes on. The outputs are the keys and values of the first row
+    for as many tokens as the new input "kept" says. Without state, OpenVINO computes attention three times as fast.
 
     Returns:
         The shape of each of these inputs without tokens.
