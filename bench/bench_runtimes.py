@@ -1,10 +1,9 @@
 """Compare the runtimes of the local reader, which take turns: PyTorch, OpenVINO GenAI, and OpenVINO GenAI without Winnow.
 
-python -m bench.bench_runtimes       # after `make demo`: SmolLM2 on passages of the quick start
-python -m bench.bench_runtimes 100   # with fewer prompts
+python -m bench.bench_runtimes                   # after `make demo`: SmolLM2 on passages of the quick start
+python -m bench.bench_runtimes 100 likelihoods   # fewer prompts, one part: generations, float32, likelihoods, prefill, neighbour
 
-Half of the requests are served by each runtime before the second half is. Then the texts in float32 are compared. The last
-line starts another process that multiplies matrices on all cores, to see how much speed is left on a shared machine.
+Half of the requests are served by each runtime before the second half is.
 """
 
 import multiprocessing
@@ -12,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,6 @@ from winnow.modeling.openvino import PRECISION_HINTS, count_threads
 from winnow.modeling.openvino_export import convert_causal_lm
 from winnow.readers.local import LocalReader
 from winnow.records import Generate, Generation, Likelihood, Message, Result, Score
-
-NUM_PROMPTS = int(sys.argv[1]) if len(sys.argv) > 1 else scale(300, 4)
 
 
 def find_model() -> str:
@@ -82,12 +80,13 @@ def build_likelihoods(requests: Sequence[Generate]) -> list[Likelihood]:
     return [Likelihood(request.messages, answers[n % len(answers)]) for n, request in enumerate(requests)]
 
 
-def measure_prefill(requests: Sequence[Generate], reader: LocalReader, dtype: str) -> None:
+def measure_prefill(num_prompts: int, dtype: str) -> None:
     """Measure how fast prompts are read that have no common beginning, as a share of the machine's matrix rate.
 
     A reply of one token is generated. The operations are two per token and weight of the layers; those of attention are not
     counted.
     """
+    reader, requests = open_reader("openvino", dtype), build_requests([1, 5, 10], num_prompts)
     prompts = [
         replace(
             request,
@@ -96,7 +95,9 @@ def measure_prefill(requests: Sequence[Generate], reader: LocalReader, dtype: st
         )
         for number, request in enumerate(requests)
     ]
-    ((_, rate),) = take_turns(prompts, [serve_with_driver(reader)])
+    serve = serve_with_driver(reader)
+    serve(build_requests([1], 8))
+    ((_, rate),) = take_turns(prompts, [serve])
     num_tokens = sum(len(reader.encode(prompt).ids) for prompt in prompts) / len(prompts)
     model = load_causal_lm(reader.path, "float32", "cpu").model
     weights = sum(weight.numel() for name, weight in model.named_parameters() if "embed" not in name and "lm_head" not in name)
@@ -115,55 +116,86 @@ def multiply_matrices() -> None:
         matrix @ matrix
 
 
-def main() -> None:
-    """Measure generations of single and mixed prompts, likelihoods, and generations beside a busy process."""
-    dtype = resolve_dtype("auto", "cpu")
-    single, mixed = build_requests([1], NUM_PROMPTS), build_requests([1, 5, 10], NUM_PROMPTS // 2)
+def measure_generations(num_prompts: int, dtype: str) -> None:
+    """Measure replies to prompts of one passage and of several, beside GenAI fed with all prompts at once."""
     slow, fast = open_reader("torch", dtype), open_reader("openvino", dtype)
-    genai = serve_with_genai(fast, dtype)
-    serves = [serve_with_driver(slow), serve_with_driver(fast)]
-    warm_up = build_requests([1], 8)
-    for serve in (*serves, genai):
-        serve(warm_up)
+    functions = [serve_with_driver(slow), serve_with_driver(fast), serve_with_genai(fast, dtype)]
+    for function in functions:
+        function(build_requests([1], 8))
     for label, requests in (
-        (f"{len(single)} single-passage prompts", single),
-        (f"{len(mixed)} prompts of k = 1, 5, 10", mixed),
+        (f"{num_prompts} single-passage prompts", build_requests([1], num_prompts)),
+        (f"{num_prompts // 2} prompts of k = 1, 5, 10", build_requests([1, 5, 10], num_prompts // 2)),
     ):
-        (expected, slow_rate), (texts, rate), (bare, bare_rate) = take_turns(requests, [*serves, genai])
+        (expected, slow_rate), (texts, rate), (bare, bare_rate) = take_turns(requests, functions)
         print(
             f"{label}, {dtype}: PyTorch {slow_rate:.2f} prompts/s, OpenVINO {rate:.2f} prompts/s: {rate / slow_rate:.2f} x, "
             f"{compute_share(get_texts(expected), get_texts(texts)):.1f} % of the texts identical; OpenVINO GenAI alone "
             f"{bare_rate:.2f} prompts/s: {rate / bare_rate:.2f} x, {compute_share(get_texts(texts), bare):.1f} % identical",
             flush=True,
         )
-    (expected, slow_rate), (texts, rate) = take_turns(
-        single, [serve_with_driver(open_reader(runtime, "float32")) for runtime in ("torch", "openvino")]
-    )
+
+
+def measure_float32(num_prompts: int) -> None:
+    """Measure replies in float32, whose texts are compared."""
+    functions = [serve_with_driver(open_reader(runtime, "float32")) for runtime in ("torch", "openvino")]
+    for function in functions:
+        function(build_requests([1], 8))
+    (expected, slow_rate), (texts, rate) = take_turns(build_requests([1], num_prompts), functions)
     print(
-        f"{len(single)} single-passage prompts, float32: PyTorch {slow_rate:.2f} prompts/s, OpenVINO {rate:.2f} prompts/s: "
+        f"{num_prompts} single-passage prompts, float32: PyTorch {slow_rate:.2f} prompts/s, OpenVINO {rate:.2f} prompts/s: "
         f"{rate / slow_rate:.2f} x, {compute_share(get_texts(expected), get_texts(texts)):.1f} % of the texts identical",
         flush=True,
     )
-    likelihoods = build_likelihoods(single)
-    (expected, slow_rate), (scores, rate) = take_turns(likelihoods, serves)
+
+
+def measure_likelihoods(num_prompts: int, dtype: str) -> None:
+    """Measure likelihoods of short answers after single passages."""
+    functions = [serve_with_driver(open_reader(runtime, dtype)) for runtime in ("torch", "openvino")]
+    for function in functions:
+        function([Likelihood(request.messages, "Rome") for request in build_requests([1], 8)])
+    likelihoods = build_likelihoods(build_requests([1], num_prompts))
+    (expected, slow_rate), (scores, rate) = take_turns(likelihoods, functions)
     differences = [abs(a.value - b.value) for a, b in zip(expected, scores, strict=True) if isinstance(a, Score)]
     print(
         f"{len(likelihoods)} likelihoods, {dtype}: PyTorch {slow_rate:.2f} per second, OpenVINO {rate:.2f}: "
         f"{rate / slow_rate:.2f} x, median difference {np.median(differences):.1e} nats, largest {max(differences):.1e}",
         flush=True,
     )
-    measure_prefill(mixed, fast, dtype)
+
+
+def measure_neighbour(num_prompts: int, dtype: str) -> None:
+    """Measure how much speed is left beside a process that multiplies matrices on all cores."""
+    functions = [serve_with_driver(open_reader(runtime, dtype)) for runtime in ("torch", "openvino")]
+    requests = build_requests([1], min(60, num_prompts))
+    for function in functions:
+        function(build_requests([1], 8))
     neighbour = multiprocessing.get_context("spawn").Process(target=multiply_matrices, daemon=True)
-    alone = take_turns(single[:60], [serve_with_driver(reader) for reader in (slow, fast)])
+    alone = take_turns(requests, functions)
     neighbour.start()
     time.sleep(5)
-    shared = take_turns(single[:60], [serve_with_driver(reader) for reader in (slow, fast)])
+    shared = take_turns(requests, functions)
     neighbour.kill()
     shares = [
         f"{name} {100 * beside / before:.0f} %"
         for name, (_, before), (_, beside) in zip(("PyTorch", "OpenVINO"), alone, shared, strict=True)
     ]
     print(f"speed beside a busy process, as a share of that alone: {', '.join(shares)}")
+
+
+def main() -> None:
+    """Run the parts that the command line names, by default all."""
+    words = sys.argv[1:]
+    num_prompts = next((int(word) for word in words if word.isdigit()), scale(300, 4))
+    dtype = resolve_dtype("auto", "cpu")
+    parts = {
+        "generations": partial(measure_generations, num_prompts, dtype),
+        "float32": partial(measure_float32, num_prompts),
+        "likelihoods": partial(measure_likelihoods, num_prompts, dtype),
+        "prefill": partial(measure_prefill, num_prompts // 2, dtype),
+        "neighbour": partial(measure_neighbour, num_prompts, dtype),
+    }
+    for part in [word for word in words if word in parts] or parts:
+        parts[part]()
 
 
 if __name__ == "__main__":
