@@ -1,7 +1,7 @@
 """Compare the runtimes of the local reader, which take turns: PyTorch, OpenVINO GenAI, and OpenVINO GenAI without Winnow.
 
 python -m bench.bench_runtimes                   # after `make demo`: SmolLM2 on passages of the quick start
-python -m bench.bench_runtimes 100 likelihoods   # fewer prompts, one part: generations, float32, likelihoods, prefill, neighbour
+python -m bench.bench_runtimes 100 likelihoods   # fewer prompts; one of generations, float32, likelihoods, prefill, neighbour
 
 Half of the requests are served by each runtime before the second half is.
 """
