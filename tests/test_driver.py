@@ -144,6 +144,7 @@ def test_another_process_work_is_waited_for_not_repeated(tmp_path: Path) -> None
             assert next(running).result.text == "theirs"
         assert reader.prompts == ["b"]
         assert driver.stats.external == 1
+        assert driver._open_calls == driver._calls_by_request == {}
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)
@@ -194,7 +195,8 @@ def test_unsolicited_repeated_and_reordered_results_are_stored_and_used(
     folder = tmp_path / os.urandom(6).hex()
     reader = Unordered(str.upper, batch_size=2, capacity=2)
     reader.extra = extra
-    outcomes, _ = run(folder, [Job(n, ask(texts)) for n, texts in enumerate(plans)], reader)
+    outcomes, driver = run(folder, [Job(n, ask(texts)) for n, texts in enumerate(plans)], reader)
     assert {n: outcome.result.text for n, outcome in outcomes.items()} == {n: t[-1].upper() for n, t in enumerate(plans)}
+    assert driver._open_calls == driver._calls_by_request == {}
     with SqliteStore(folder / "l.sqlite") as ledger:
         assert len(ledger) >= len({text for texts in plans for text in texts})

@@ -81,6 +81,7 @@ def test_a_call_that_another_process_gives_up_is_taken_over(tmp_path: Path) -> N
         assert next(running).tag == 1
     assert reader.prompts == ["b", "a"]
     assert driver.stats.external == 0
+    assert driver._open_calls == driver._calls_by_request == {}
 
 
 def test_a_prompt_that_is_too_long_is_no_longer_claimed(tmp_path: Path) -> None:
@@ -102,7 +103,9 @@ def test_a_prompt_that_is_too_long_is_no_longer_claimed(tmp_path: Path) -> None:
     with SqliteStore(path) as ledger, SqliteStore(path) as other:
         other.owner = "another-host:1:1:1"
         reader = Narrow()
-        list(Driver(build_engine_map(reader), ledger).run([Job(1, plan)]))
+        driver = Driver(build_engine_map(reader), ledger)
+        list(driver.run([Job(1, plan)]))
+        assert driver._open_calls == driver._calls_by_request == {}
         key = compute_request_key(get_ledger_identity(reader), sent[0])
         assert other.claim([key]) == {key}
 

@@ -112,8 +112,8 @@ class Driver:
         self.on_progress = on_progress or (lambda _: None)
         self.stats = RunStats()
         self._open_calls: dict[bytes, Call] = {}
-        self._keys: dict[int, bytes] = {}
-        """Keys of the open calls by the `id` of their requests, so that the key of a finished call is not computed again."""
+        self._calls_by_request: dict[int, Call] = {}
+        """Open calls by the `id` of their requests, so that the key of a finished call is not computed again."""
         self._new_waiters: list[Waiter] = []
         self._queues = {id(engine): EngineQueue(engine, get_ledger_identity(engine)) for engine in engines.values()}
         self._queue_by_request = {kind_and_role: self._queues[id(engine)] for kind_and_role, engine in engines.items()}
@@ -198,8 +198,8 @@ class Driver:
         if not queue.engine.fits(request):
             self._drop_passage(waiter, f"{queue.engine.count_tokens(request)} tokens")
             return
-        self._keys[id(request)] = key
-        self._open_calls[key] = call = Call(key, request, _count_characters(request), queue, [waiter])
+        call = Call(key, request, _count_characters(request), queue, [waiter])
+        self._open_calls[key] = self._calls_by_request[id(request)] = call
         queue.add(call)
 
     def _drop_passage(self, waiter: Waiter, reason: str) -> None:
@@ -293,15 +293,7 @@ class Driver:
         now = time.monotonic()
         began = queue.since if queue.remote else start
         seconds_per_call, queue.since = (now - began) / len(results), now
-        keyed = [
-            (
-                self._keys.get(id(request))
-                or compute_request_key(queue.identity, request),  # a batch may have former requests
-                request,
-                _add_time(result, seconds_per_call),
-            )
-            for request, result in results
-        ]
+        keyed = [(self._find_key(queue, request), request, _add_time(result, seconds_per_call)) for request, result in results]
         rows = [(key, request, result, seconds_per_call) for key, request, result in keyed if not isinstance(result, TooLong)]
         self.ledger.put(queue.identity, rows)
         too_long: list[bytes] = []
@@ -321,11 +313,16 @@ class Driver:
             self.ledger.release(too_long)
         return True
 
+    def _find_key(self, queue: EngineQueue, request: Request) -> bytes:
+        """Return the key of a finished request. It is computed for a request of an earlier run, which a server may return."""
+        call = self._calls_by_request.get(id(request))
+        return call.key if call is not None and call.request is request else compute_request_key(queue.identity, request)
+
     def _close_call(self, key: bytes) -> Call | None:
         """Remove a call from the open ones and return it, or None if it is not open."""
         call = self._open_calls.pop(key, None)
         if call is not None:
-            del self._keys[id(call.request)]
+            del self._calls_by_request[id(call.request)]
         return call
 
     def _finish_call(self, call: Call, result: Result) -> None:

@@ -1,10 +1,12 @@
 """The ledger: what is stored is found again, by any process, after any kill."""
 
+import math
 import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -71,6 +73,45 @@ def test_a_claim_is_won_by_one_and_a_dead_owner_loses_it(tmp_path: Path) -> None
 def _claim_and_die(path: Path) -> None:
     SqliteStore(path).__enter__().claim([b"z"])
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_claims_of_many_calls_are_made_and_released_together(tmp_path: Path) -> None:
+    """More than a query may name; calls that are stored or that another process has claimed are left out."""
+    path, keys = tmp_path / "l.sqlite", [f"{number}".encode() for number in range(1300)]
+    with SqliteStore(path) as first, SqliteStore(path) as second:
+        assert first.claim(keys[:1100]) == set(keys[:1100])
+        first.put("m", [(key, generate("a"), Generation("A"), 0.0) for key in keys[:600]])
+        second.owner = "another-host:1:1:1"
+        assert second.claim(keys) == set(keys[1100:])
+        first.put("m", [(key, generate("a"), Generation("A"), 0.0) for key in keys[600:1100]])
+        assert second.connection.execute("SELECT COUNT(*) FROM claims").fetchone()[0] == 200
+        assert first.get(keys).keys() == set(keys[:1100])
+
+
+def test_claims_are_renewed_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At most once a minute, and at once if the clock was set back."""
+    now = 1_000_000.0
+    monkeypatch.setattr(time, "time", lambda: now)
+    with SqliteStore(tmp_path / "l.sqlite") as ledger:
+        ledger.claim([b"slow"])
+        for number, passed in enumerate((59.0, 2.0, 61.0, 599.0, -5000.0)):
+            now += passed
+            ledger.put("m", [(f"{number}".encode(), generate("a"), Generation("A"), 0.0)])
+            expires = ledger.connection.execute("SELECT expires FROM claims").fetchone()[0]
+            assert expires == (1_000_600.0 if number == 0 else now + 600)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_a_reply_with_a_number_that_json_lacks(bad: float) -> None:
+    """NaN is an error wherever it stands, and an infinite log-probability is kept."""
+    replies = [Generation("a", logprobs=(bad,)), Generation("a", token_logprobs={"true": (bad,)}, token_positions={})]
+    replies.append(Generation("a", usage=Usage(bad, 1)))  # type: ignore[arg-type]
+    for reply in replies:
+        if math.isnan(bad):
+            with pytest.raises(LedgerError, match="NaN"):
+                encode_result(reply)
+        else:
+            assert "Infinity" in encode_result(reply)
 
 
 def test_a_file_that_is_no_ledger_is_refused(tmp_path: Path) -> None:

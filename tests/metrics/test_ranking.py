@@ -40,6 +40,7 @@ def test_edges_of_the_definition() -> None:
     assert has_answer("", ["  "])
     assert not has_answer(None, ["x"])
     assert has_answers([None, "x y"], ["x"]) == [False, True]
+    assert has_answers(["paris x", "paris y", "comparison"], ["Paris"]) == [True, True, False]
 
 
 @given(st.text(max_size=60), st.lists(st.text(max_size=8), min_size=1, max_size=3))

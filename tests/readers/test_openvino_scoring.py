@@ -4,11 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+import torch
+from transformers import AutoModelForCausalLM
 
 pytest.importorskip("openvino", reason="the extra cpu is not installed")
 
 from winnow.errors import ModelError
 from winnow.modeling.openvino_export import MODEL_FILE, convert_causal_lm
+from winnow.readers.batching import TokenisedRequest
 from winnow.readers.local import LocalReader
 from winnow.readers.openvino_scoring import ContinuationScorer, select_positions
 from winnow.records import Likelihood, Message, Request, Score
@@ -21,8 +24,15 @@ CONTINUATIONS = ("fox", "the lazy dog jumps over the quick brown fox", "dog")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny model."""
-    return make_tiny_causal_lm(tmp_path_factory.mktemp("lm"), [*TEXTS, *CONTINUATIONS])
+    """A tiny model, whose weights are so large that a wrong position or beginning shows."""
+    folder = make_tiny_causal_lm(tmp_path_factory.mktemp("lm"), [*TEXTS, *CONTINUATIONS])
+    model = AutoModelForCausalLM.from_pretrained(folder)
+    with torch.no_grad():
+        for weight in model.parameters():
+            if weight.dim() == 2:
+                weight.mul_(10)
+    model.save_pretrained(folder)
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -55,10 +65,11 @@ def test_likelihoods_are_those_of_pytorch(folder: Path, converted: Path, batch_s
         LocalReader(str(folder), "tiny", "float32", runtime=runtime, converted=str(converted), batch_size=batch_size)
         for runtime in ("openvino", "torch")
     )
+    as_long = [text.replace("answer the question", "question the answer") for text in TEXTS]
     other = [text.replace("answer", "dogs jump over foxes and") for text in TEXTS]
-    for texts in (TEXTS, ["fox " * (number + 1) for number in range(9)], other, TEXTS[:1], TEXTS):
+    for texts in (TEXTS, as_long, ["fox " * (number + 1) for number in range(9)], other, TEXTS[:1], TEXTS):
         requests = build(texts)
-        assert compute(ours, requests) == pytest.approx(compute(reference, requests), abs=2e-3)
+        assert compute(ours, requests) == pytest.approx(compute(reference, requests), abs=1e-3)
 
 
 def test_weights_in_8_bits_are_found(folder: Path, converted: Path) -> None:
@@ -67,7 +78,7 @@ def test_weights_in_8_bits_are_found(folder: Path, converted: Path) -> None:
         LocalReader(str(folder), "tiny", "float32", runtime="openvino", converted=str(converted), weights=weights)
         for weights in ("int8", "full")
     )
-    assert compute(ours, build(TEXTS)) == pytest.approx(compute(reference, build(TEXTS)), rel=0.05)
+    assert compute(ours, build(TEXTS)) == pytest.approx(compute(reference, build(TEXTS)), rel=0.2)
 
 
 def test_a_graph_without_a_matrix_product_is_refused() -> None:
@@ -89,3 +100,19 @@ def test_a_damaged_graph_is_named(folder: Path, converted: Path, tmp_path: Path)
     (target / MODEL_FILE).write_text("<net>")
     with pytest.raises(ModelError, match=r"cannot load .*runtime=torch, or remove the folder"):
         ContinuationScorer(target, "float32")
+
+
+def test_a_prompt_without_a_token_is_refused(folder: Path, converted: Path) -> None:
+    """There is nothing that a continuation could follow."""
+    scorer = ContinuationScorer(convert_causal_lm(str(folder), converted), "float32")
+    likelihood = Likelihood((Message("user", ""),), "fox")
+    with pytest.raises(ModelError, match="a prompt has no token"):
+        scorer.score([TokenisedRequest(likelihood, [5, 6], [7]), TokenisedRequest(likelihood, [], [7])])
+
+
+def test_closing_drops_unfinished_likelihoods(folder: Path, converted: Path) -> None:
+    """A closed reader does not load its model again."""
+    reader = LocalReader(str(folder), "tiny", "float32", runtime="openvino", converted=str(converted))
+    reader.submit(build(TEXTS))
+    reader.close()
+    assert list(reader.collect(0.0)) == []

@@ -52,6 +52,9 @@ def test_passages_of_equal_score_are_in_the_order_of_the_corpus(tmp_path: Path) 
         (hits,) = searcher.search([make_question("Which dog barks?")], depth)
         assert [hit.passage_id for hit in hits] == ["3", "0", "2", "4", "5", "6"][:depth]
     assert searcher.search([make_question("the"), make_question("")], 100) == [[], []]
+    once, twice = searcher.search([make_question("dog"), make_question("dog dog")], 1)
+    assert once[0].score is not None
+    assert twice[0].score == pytest.approx(2 * once[0].score)
 
 
 @given(st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.5, -1.0]), min_size=1, max_size=40), st.integers(1, 45))

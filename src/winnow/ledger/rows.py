@@ -132,7 +132,7 @@ def encode_result(result: Result) -> str:
                 body["snapshots"] = [asdict(snapshot) for snapshot in result.snapshots]
         case Failed():
             body = {"failed": result.reason}
-    if isinstance(result, Generation) and result.logprobs is None and result.token_logprobs is None:
+    if isinstance(result, Generation) and _has_whole_numbers_only(result):
         with suppress(orjson.JSONEncodeError):  # a lone surrogate
             return orjson.dumps(body).decode()
     text = _ENCODER.encode(body)  # orjson writes infinite numbers and NaN as null
@@ -144,6 +144,13 @@ def encode_result(result: Result) -> str:
                 f"A call's result contains NaN and was not stored: {text[:200]}. Check the model that computed it."
             ) from None
     return text
+
+
+def _has_whole_numbers_only(reply: Generation) -> bool:
+    """Return whether no number of a reply can be infinite or NaN."""
+    usage = reply.usage
+    is_whole = type(usage.tokens_in) is int and type(usage.tokens_out) is int
+    return is_whole and reply.logprobs is None and reply.token_logprobs is None
 
 
 def encode_rows(

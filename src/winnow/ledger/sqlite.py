@@ -252,7 +252,7 @@ class SqliteStore:
         with self.transaction() as db:
             db.executemany("INSERT OR IGNORE INTO calls VALUES (?,?,?,?,?,?,?)", rows_to_insert)
             deque(self._execute_in("DELETE FROM claims", [row[0] for row in encoded]), maxlen=0)
-            if now - self._renewed > LEASE_SECONDS / 10:
+            if not 0 <= now - self._renewed < LEASE_SECONDS / 10:  # also if the clock was set back
                 db.execute("UPDATE claims SET expires = ? WHERE owner = ?", (now + LEASE_SECONDS, self.owner))
                 self._renewed = now
         if errors:

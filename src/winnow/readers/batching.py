@@ -136,7 +136,7 @@ class LocalEngine(ABC):
     @cached_property
     def batch_limits(self) -> tuple[int, int]:
         """Return the maximum numbers of padded prompt tokens and of prompts per batch."""
-        tokens, rows = self.default_batches[pick_device(self.device).type]
+        tokens, rows = self.default_batches.get(pick_device(self.device).type, self.default_batches["cpu"])
         return self.batch_tokens or tokens, self.batch_size or rows
 
     @cached_property
@@ -158,8 +158,9 @@ class LocalEngine(ABC):
         check_model(self.path)
 
     def close(self) -> None:
-        """Release the model weights."""
+        """Release the model weights, and drop the requests that are not finished."""
         self._lm = None
+        self._pending.clear()
 
     def fits(self, request: Request) -> bool:
         """Return whether prompt and reply fit into the context length. Short prompts are accepted without tokenising them."""

@@ -158,7 +158,7 @@ class LocalReader(LocalEngine):
         return results or super().collect(timeout)
 
     def close(self) -> None:
-        """Release the model weights. OpenVINO also drops the requests that are not finished."""
+        """Release the model weights, and drop the requests that are not finished."""
         super().close()
         self._batch, self._scorer = None, None
 

@@ -80,10 +80,12 @@ class ContinuationScorer:
         """Compute the log-likelihood of each continuation in nats.
 
         Raises:
-            ModelError: If OpenVINO fails, for example for want of memory.
+            ModelError: If OpenVINO fails, for example for want of memory, or if a prompt has no token.
 
         """
         prompts = [item.ids for item in batch]
+        if not all(prompts):
+            raise ModelError(f"{self.folder}: a prompt has no token, after which a continuation could follow.")
         start = compute_prefix_length(prompts) if len(prompts) > 1 else 0
         try:
             self._read_prefix(tuple(prompts[0][:start]))
@@ -105,6 +107,11 @@ class ContinuationScorer:
         ends = np.array([len(row) - len(item.target) for row, item in zip(rows, batch, strict=True)])
         positions = np.minimum(ends[:, None] - 1 + np.arange(longest), ids.shape[1] - 1)
         logits = self._infer(ids, mask, positions)["logits"]
+        if logits.shape[:2] != positions.shape:
+            raise ModelError(
+                f"OpenVINO gave logits of shape {logits.shape} for {positions.shape} positions of {self.folder}. Set "
+                "reader.engine.runtime=torch."
+            )
         return sum_target_logprobs(torch.from_numpy(logits), [item.target for item in batch], align_right=False)
 
     def _read_prefix(self, prefix: tuple[int, ...]) -> None:

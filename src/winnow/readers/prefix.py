@@ -26,7 +26,7 @@ def compute_prefix_length(rows: Sequence[Sequence[int]]) -> int:
     """Compute the number of tokens that all rows begin with. At least one token of each row is left after the prefix."""
     first, last = min(rows, key=list), max(rows, key=list)
     length = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False)))
-    return min(length, min(map(len, rows)) - 1)
+    return max(0, min(length, min(map(len, rows)) - 1))
 
 
 def collate(
