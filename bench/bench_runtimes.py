@@ -118,10 +118,11 @@ def multiply_matrices() -> None:
 
 def measure_generations(num_prompts: int, dtype: str) -> None:
     """Measure replies to prompts of one passage and of several, beside GenAI fed with all prompts at once."""
+    warm_up = build_requests([1], 8)
     slow, fast = open_reader("torch", dtype), open_reader("openvino", dtype)
     functions = [serve_with_driver(slow), serve_with_driver(fast), serve_with_genai(fast, dtype)]
     for function in functions:
-        function(build_requests([1], 8))
+        function(warm_up)
     for label, requests in (
         (f"{num_prompts} single-passage prompts", build_requests([1], num_prompts)),
         (f"{num_prompts // 2} prompts of k = 1, 5, 10", build_requests([1, 5, 10], num_prompts // 2)),

@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
 
 from tests.plans import PROMPT, run
+from winnow.calls import add_time
 from winnow.driver import Driver, Job
 from winnow.errors import CallRefusedError, ConfigError, ReaderError
 from winnow.identity import get_ledger_identity
@@ -28,6 +29,8 @@ from winnow.records import (
     Result,
     Score,
     Search,
+    TooLong,
+    Usage,
 )
 from winnow.strategies.concatenation import Concatenation
 from winnow.testing import ScriptedReader, make_context, make_question
@@ -286,3 +289,14 @@ def test_cut_replies_are_counted_by_role_and_in_replays(tmp_path: Path) -> None:
     for _ in range(2):
         outcomes, _ = run(tmp_path, [Job(1, plan())], Cutting(), roles=("reader", "judge"))
         assert [(part.role, part.calls, part.cut) for part in outcomes[1].usage] == [("reader", 3, 2), ("judge", 1, 0)]
+
+
+def test_a_reply_with_its_time_keeps_every_other_field() -> None:
+    """Each field has a value of its own, so that none can be mixed up or left out."""
+    values = {one.name: object() for one in fields(Generation)} | {"usage": Usage(1, 2)}
+    timed = add_time(Generation(**values), 3.0)  # type: ignore[arg-type]
+    assert isinstance(timed, Generation)
+    for name, value in values.items():
+        assert getattr(timed, name) is value or name == "usage"
+    assert (timed.usage.tokens_in, timed.usage.tokens_out, timed.usage.seconds) == (1, 2, 3.0)
+    assert add_time(TooLong("long"), 3.0) == TooLong("long")

@@ -6,11 +6,11 @@ the same call.
 
 import enum
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from winnow.protocols import Engine
-from winnow.records import Generation, Plan, Request, Result, Role, RoleUsage, Usage
+from winnow.records import Estimate, Generate, Generation, Plan, Request, Result, Role, RoleUsage, Score, TooLong, Usage
 
 
 @dataclass(slots=True, eq=False)
@@ -164,3 +164,28 @@ class EngineQueue:
             self.unsorted = False
         batch, self.queue = self.queue[-free_slots:], self.queue[:-free_slots]
         return [call for call in batch if call.state is CallState.QUEUED]
+
+
+def add_time(result: Result | TooLong, seconds: float) -> Result | TooLong:
+    """Return a result with its share of the time of its batch, if it is one of a language model.
+
+    A Generation is built field by field, five times as fast as by `dataclasses.replace`.
+    """
+    if isinstance(result, Generation):
+        usage = Usage(result.usage.tokens_in, result.usage.tokens_out, seconds)
+        return Generation(
+            result.text, result.finish, usage, result.dropped, result.logprobs, result.token_logprobs, result.token_positions,
+            result.passages, result.model,
+        )  # fmt: skip
+    if isinstance(result, Score) and result.usage.tokens_in:
+        return replace(result, usage=replace(result.usage, seconds=seconds))
+    return result
+
+
+def count_characters(request: Request) -> int:
+    """Return the length of a request, by which the calls of a queue are sorted."""
+    if isinstance(request, Generate):
+        return sum(len(message.content) for message in request.messages)
+    if isinstance(request, Estimate):
+        return len(request.text)
+    return 0

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic
 
-from winnow.calls import ActivePlan, Call, CallState, EngineQueue, Waiter
+from winnow.calls import ActivePlan, Call, CallState, EngineQueue, Waiter, add_time, count_characters
 from winnow.errors import CallRefusedError, ConfigError, PromptTooLongError
 from winnow.identity import get_ledger_identity
 from winnow.keys import compute_request_key
@@ -198,7 +198,7 @@ class Driver:
         if not queue.engine.fits(request):
             self._drop_passage(waiter, f"{queue.engine.count_tokens(request)} tokens")
             return
-        call = Call(key, request, _count_characters(request), queue, [waiter])
+        call = Call(key, request, count_characters(request), queue, [waiter])
         self._open_calls[key] = self._calls_by_request[id(request)] = call
         queue.add(call)
 
@@ -293,7 +293,7 @@ class Driver:
         now = time.monotonic()
         began = queue.since if queue.remote else start
         seconds_per_call, queue.since = (now - began) / len(results), now
-        keyed = [(self._find_key(queue, request), request, _add_time(result, seconds_per_call)) for request, result in results]
+        keyed = [(self._find_key(queue, request), request, add_time(result, seconds_per_call)) for request, result in results]
         rows = [(key, request, result, seconds_per_call) for key, request, result in keyed if not isinstance(result, TooLong)]
         self.ledger.put(queue.identity, rows)
         too_long: list[bytes] = []
@@ -390,21 +390,3 @@ def _reduce_garbage_collection() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*thresholds)
-
-
-def _add_time(result: Result | TooLong, seconds: float) -> Result | TooLong:
-    """Return a result with its share of the time of its batch, if it is one of a language model."""
-    if isinstance(result, Generation):
-        return result.with_usage(Usage(result.usage.tokens_in, result.usage.tokens_out, seconds))
-    if isinstance(result, Score) and result.usage.tokens_in:
-        return replace(result, usage=replace(result.usage, seconds=seconds))
-    return result
-
-
-def _count_characters(request: Request) -> int:
-    """Return the length of a request, by which the calls of a queue are sorted."""
-    if isinstance(request, Generate):
-        return sum(len(message.content) for message in request.messages)
-    if isinstance(request, Estimate):
-        return len(request.text)
-    return 0

@@ -239,20 +239,6 @@ class Generation:
     passages: tuple[Passage, ...] = field(default=(), compare=False, repr=False)
     model: str = ""
 
-    def with_usage(self, usage: Usage) -> "Generation":
-        """Return the same reply with another usage, five times as fast as `dataclasses.replace`."""
-        return Generation(
-            self.text,
-            self.finish,
-            usage,
-            self.dropped,
-            self.logprobs,
-            self.token_logprobs,
-            self.token_positions,
-            self.passages,
-            self.model,
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Score:

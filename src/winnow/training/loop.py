@@ -39,10 +39,8 @@ from winnow.training.settings import LoopSettings
 
 Log = Callable[[Mapping[str, float], int], None]
 """Function that records metrics, by name, at an optimizer step."""
-
 Advance = Callable[[int, str], None]
 """Callback for a progress bar, which receives the number of new optimizer steps and a text about the last one."""
-
 _REPORT_FILE = "training.json"
 _BYTES_PER_PARAMETER = 20
 """Disk space that must be free before training, per trained parameter: for checkpoints and saved models."""
