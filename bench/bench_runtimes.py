@@ -116,16 +116,23 @@ def multiply_matrices() -> None:
         matrix @ matrix
 
 
+def build_with_warm_up(ks: Sequence[int], num_prompts: int) -> tuple[list[Generate], list[Generate]]:
+    """Build eight requests to warm up with, and the measured ones. None is among both, because runtimes keep prompts."""
+    requests = build_requests(ks, num_prompts + 8)
+    return requests[:8], requests[8:]
+
+
 def measure_generations(num_prompts: int, dtype: str) -> None:
     """Measure replies to prompts of one passage and of several, beside GenAI fed with all prompts at once."""
-    warm_up = build_requests([1], 8)
+    warm_up, single = build_with_warm_up([1], num_prompts)
+    _, mixed = build_with_warm_up([1, 5, 10], num_prompts // 2)
     slow, fast = open_reader("torch", dtype), open_reader("openvino", dtype)
     functions = [serve_with_driver(slow), serve_with_driver(fast), serve_with_genai(fast, dtype)]
     for function in functions:
         function(warm_up)
     for label, requests in (
-        (f"{num_prompts} single-passage prompts", build_requests([1], num_prompts)),
-        (f"{num_prompts // 2} prompts of k = 1, 5, 10", build_requests([1, 5, 10], num_prompts // 2)),
+        (f"{len(single)} single-passage prompts", single),
+        (f"{len(mixed)} prompts of k = 1, 5, 10", mixed),
     ):
         (expected, slow_rate), (texts, rate), (bare, bare_rate) = take_turns(requests, functions)
         print(
@@ -139,9 +146,10 @@ def measure_generations(num_prompts: int, dtype: str) -> None:
 def measure_float32(num_prompts: int) -> None:
     """Measure replies in float32, whose texts are compared."""
     functions = [serve_with_driver(open_reader(runtime, "float32")) for runtime in ("torch", "openvino")]
+    warm_up, requests = build_with_warm_up([1], num_prompts)
     for function in functions:
-        function(build_requests([1], 8))
-    (expected, slow_rate), (texts, rate) = take_turns(build_requests([1], num_prompts), functions)
+        function(warm_up)
+    (expected, slow_rate), (texts, rate) = take_turns(requests, functions)
     print(
         f"{num_prompts} single-passage prompts, float32: PyTorch {slow_rate:.2f} prompts/s, OpenVINO {rate:.2f} prompts/s: "
         f"{rate / slow_rate:.2f} x, {compute_share(get_texts(expected), get_texts(texts)):.1f} % of the texts identical",
@@ -152,9 +160,10 @@ def measure_float32(num_prompts: int) -> None:
 def measure_likelihoods(num_prompts: int, dtype: str) -> None:
     """Measure likelihoods of short answers after single passages."""
     functions = [serve_with_driver(open_reader(runtime, dtype)) for runtime in ("torch", "openvino")]
+    warm_up, requests = build_with_warm_up([1], num_prompts)
     for function in functions:
-        function([Likelihood(request.messages, "Rome") for request in build_requests([1], 8)])
-    likelihoods = build_likelihoods(build_requests([1], num_prompts))
+        function(build_likelihoods(warm_up))
+    likelihoods = build_likelihoods(requests)
     (expected, slow_rate), (scores, rate) = take_turns(likelihoods, functions)
     differences = [abs(a.value - b.value) for a, b in zip(expected, scores, strict=True) if isinstance(a, Score)]
     print(
@@ -167,9 +176,9 @@ def measure_likelihoods(num_prompts: int, dtype: str) -> None:
 def measure_neighbour(num_prompts: int, dtype: str) -> None:
     """Measure how much speed is left beside a process that multiplies matrices on all cores."""
     functions = [serve_with_driver(open_reader(runtime, dtype)) for runtime in ("torch", "openvino")]
-    requests = build_requests([1], min(60, num_prompts))
+    warm_up, requests = build_with_warm_up([1], min(60, num_prompts))
     for function in functions:
-        function(build_requests([1], 8))
+        function(warm_up)
     neighbour = multiprocessing.get_context("spawn").Process(target=multiply_matrices, daemon=True)
     alone = take_turns(requests, functions)
     neighbour.start()
