@@ -58,7 +58,7 @@ def trained_reader(project: Project) -> Artifact:
         (resolve_cell_artifact, "decoding.max_new_tokens=8"),
         (resolve_cell_artifact, "rank_by=estimator"),
         (resolve_cell_artifact, "weighting.by=retriever"),
-        (resolve_cell_artifact, "stage_versions.retrieve=2"),
+        (resolve_cell_artifact, "stage_versions.retrieve=99"),
         (resolve_cell_artifact, "+strategy.engines=[reader,estimator]"),
         (resolve_closed_book_artifact, "closed_book.limit=3"),
     ],
