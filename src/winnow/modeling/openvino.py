@@ -45,6 +45,16 @@ def check_precision(dtype: str) -> None:
         raise ConfigError(f"This CPU does not compute in {dtype}. Use dtype=float32 or auto, or runtime=torch.")
 
 
+def build_properties(dtype: str) -> dict[str, Any]:
+    """Return the properties with which OpenVINO compiles a model for this CPU in a precision of `PRECISION_HINTS`."""
+    return {
+        "INFERENCE_PRECISION_HINT": PRECISION_HINTS[dtype],
+        "INFERENCE_NUM_THREADS": count_threads(),
+        "NUM_STREAMS": 1,
+        "ENABLE_CPU_PINNING": False,  # several processes may share the machine
+    }
+
+
 @contextmanager
 def suppress_conversion_messages() -> Iterator[None]:
     """Suppress warnings during a conversion, and restore the root logger afterwards.
@@ -104,12 +114,7 @@ class CompiledFunction:
         check_precision(dtype)
         import openvino
 
-        settings = {
-            "INFERENCE_PRECISION_HINT": PRECISION_HINTS[dtype],
-            "INFERENCE_NUM_THREADS": str(count_threads()),
-            "NUM_STREAMS": "1",
-            "ENABLE_CPU_PINNING": "NO",  # several processes may share the machine
-        }
+        settings = build_properties(dtype)
         try:
             with torch.no_grad(), suppress_conversion_messages():
                 graph = torch.jit.trace(_Traceable(model, function).eval(), example, check_trace=False)  # type: ignore[no-untyped-call]

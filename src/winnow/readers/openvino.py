@@ -15,7 +15,7 @@ import numpy as np
 
 from winnow.errors import ModelError
 from winnow.keys import derive_seed
-from winnow.modeling.openvino import PRECISION_HINTS, check_precision, count_threads, disable_telemetry
+from winnow.modeling.openvino import PRECISION_HINTS, build_properties, check_precision, disable_telemetry
 from winnow.readers.batching import TokenisedRequest
 from winnow.records import Generate, Generation, Request, Result, Usage
 
@@ -117,14 +117,8 @@ class ContinuousBatch:
         scheduler.dynamic_split_fuse = False  # the log-probability of a token between two parts of a prompt would be missing
         scheduler.max_num_batched_tokens = max(self.max_tokens, self.max_rows, self.token_limit)
         scheduler.enable_prefix_caching = True
-        hint = PRECISION_HINTS[self.dtype]
-        properties = {
-            "INFERENCE_PRECISION_HINT": hint,
-            "KV_CACHE_PRECISION": hint,  # otherwise, the cache has 8 bits
-            "INFERENCE_NUM_THREADS": count_threads(),
-            "NUM_STREAMS": 1,
-            "ENABLE_CPU_PINNING": False,  # several processes may share the machine
-        }
+        properties = build_properties(self.dtype)
+        properties["KV_CACHE_PRECISION"] = PRECISION_HINTS[self.dtype]  # otherwise, the cache has 8 bits
         try:
             return openvino_genai.ContinuousBatchingPipeline(str(self.folder), scheduler, "CPU", properties)
         except RuntimeError as error:

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from winnow.errors import ModelError
-from winnow.modeling.openvino import PRECISION_HINTS, check_precision, count_threads, disable_telemetry
+from winnow.modeling.openvino import build_properties, check_precision, disable_telemetry
 from winnow.modeling.openvino_export import MODEL_FILE
 from winnow.modeling.pair_inputs import pad_rows
 from winnow.readers.generation import sum_target_logprobs
@@ -54,19 +54,13 @@ class ContinuationScorer:
         check_precision(dtype)
         import openvino
 
-        properties = {
-            "INFERENCE_PRECISION_HINT": PRECISION_HINTS[dtype],
-            "INFERENCE_NUM_THREADS": count_threads(),
-            "NUM_STREAMS": 1,
-            "ENABLE_CPU_PINNING": False,  # several processes may share the machine
-        }
         self.folder = folder
         try:
             core = openvino.Core()
             graph = core.read_model(folder / MODEL_FILE)
             self._past_shapes = remove_state(graph)
             select_positions(graph)
-            self._request = core.compile_model(graph, "CPU", properties).create_infer_request()
+            self._request = core.compile_model(graph, "CPU", build_properties(dtype)).create_infer_request()
         except (RuntimeError, ValueError) as error:
             raise ModelError(
                 f"OpenVINO cannot load {folder}: {' '.join(str(error).split())[:500]}. Set reader.engine.runtime=torch, or "
@@ -158,13 +152,10 @@ def remove_state(graph: openvino.Model) -> dict[str, tuple[int, ...]]:
     kept.output(0).get_tensor().add_names({_KEPT})
     parameters, results, shapes = [kept], [], {}
     one, first, axes = ops.constant([1, 1]), ops.constant([0, 0]), ops.constant([0, 2])
-    for number, assign in enumerate([node for node in graph.get_ops() if node.get_type_name() == "Assign"]):
-        name = f"past.{number}"
-        (read,) = (
-            node
-            for node in graph.get_ops()
-            if node.get_type_name() == "ReadValue" and node.get_variable_id() == assign.get_variable_id()
-        )
+    nodes = graph.get_ops()
+    reads = {node.get_variable_id(): node for node in nodes if node.get_type_name() == "ReadValue"}
+    for number, assign in enumerate([node for node in nodes if node.get_type_name() == "Assign"]):
+        name, read = f"past.{number}", reads[assign.get_variable_id()]
         sizes = read.get_output_partial_shape(0)
         shape = [1, sizes[1].get_length(), -1, sizes[3].get_length()]
         past = ops.parameter(shape, dtype=np.float32, name=name)
