@@ -27,14 +27,16 @@ def resolve_option_names(cfg: DictConfig) -> DictConfig:
     return resolved
 
 
-def expand_grid(configs: Sequence[DictConfig]) -> list[DictConfig]:
-    """Return one configuration per distinct cell of all jobs. Strategies without passages get k = 0 and placement "none"."""
-    cells: dict[str, DictConfig] = {}
+def expand_grid(configs: Sequence[DictConfig]) -> Iterator[DictConfig]:
+    """Yield one configuration per distinct cell of all jobs. Strategies without passages get k = 0 and placement "none"."""
+    known = set[str]()
     for cfg in configs:
         for cell in _iter_cells(resolve_option_names(cfg)):
             normalized = _normalize_cell(cell)
-            cells.setdefault(json.dumps(resolve_settings(normalized), sort_keys=True, default=str), normalized)
-    return list(cells.values())
+            text = json.dumps(resolve_settings(normalized), sort_keys=True, default=str)
+            if text not in known:
+                known.add(text)
+                yield normalized
 
 
 def _iter_cells(cfg: DictConfig) -> Iterator[DictConfig]:

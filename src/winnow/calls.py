@@ -5,12 +5,26 @@ the same call.
 """
 
 import enum
+import heapq
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from winnow.protocols import Engine
-from winnow.records import Estimate, Generate, Generation, Plan, Request, Result, Role, RoleUsage, Score, TooLong, Usage
+from winnow.records import (
+    Estimate,
+    Generate,
+    Generation,
+    Likelihood,
+    Plan,
+    Request,
+    Result,
+    Role,
+    RoleUsage,
+    Score,
+    TooLong,
+    Usage,
+)
 
 
 @dataclass(slots=True, eq=False)
@@ -108,7 +122,6 @@ class Call:
     Attributes:
         key: Key of the request in the ledger.
         request: Request that is submitted to the engine.
-        length: Number of characters, by which the queue is sorted.
         queue: Queue of the engine that serves the request.
         waiters: Requests of plans that wait for the result.
         state: State of the call.
@@ -117,7 +130,6 @@ class Call:
 
     key: bytes
     request: Request
-    length: int
     queue: "EngineQueue"
     waiters: list[Waiter]
     state: CallState = CallState.QUEUED
@@ -129,10 +141,9 @@ class EngineQueue:
 
     engine: Engine
     identity: str
-    queue: list[Call] = field(default_factory=list)
-    """Waiting calls. The longest calls are taken first, from the end."""
-    unsorted: bool = False
-    """Whether calls were added since the queue was last sorted by length."""
+    waiting: list[tuple[Any, int, Call]] = field(default_factory=list)
+    """Heap of the waiting calls: sort key, number of the call among those that were added, and the call."""
+    num_added: int = 0
     in_flight: int = 0
     since: float = 0.0
     """Time (`time.monotonic`) at which a server last returned results or became busy."""
@@ -144,11 +155,25 @@ class EngineQueue:
         """Return whether the engine waits for a server. Other engines compute in this process, during `collect`."""
         return getattr(self.engine, "remote", False)
 
+    @property
+    def reuses_prefixes(self) -> bool:
+        """Return whether the engine reads the beginning that prompts share only once if they follow each other."""
+        return getattr(self.engine, "reuses_prefixes", False)
+
     def add(self, call: Call) -> None:
         """Add a call to the queue and mark it as queued."""
         call.state = CallState.QUEUED
-        self.queue.append(call)
-        self.unsorted = True
+        self.num_added += 1
+        heapq.heappush(self.waiting, (self._compute_sort_key(call.request), self.num_added, call))
+
+    def _compute_sort_key(self, request: Request) -> Any:
+        """Return the key by which the waiting calls are sorted: the longest ones first, or in the order of their texts.
+
+        In the order of their texts, the prompts of a question with the same first passages follow each other, and so does a
+        later prompt of a plan that begins like its first one.
+        """
+        texts = list_texts(request)
+        return texts if self.reuses_prefixes else -sum(map(len, texts))
 
     def take(self) -> list[Call]:
         """Remove from the queue as many calls as the engine has capacity for, and return them.
@@ -156,14 +181,14 @@ class EngineQueue:
         While calls are in flight, none is taken until a quarter of the capacity is free, so that fewer commits are needed.
         """
         free_slots = self.engine.capacity - self.in_flight
-        if not self.queue or (self.in_flight and free_slots < self.engine.capacity / 4) or free_slots <= 0:
-            return []
-        if self.unsorted:
-            self.queue = [call for call in self.queue if call.state is CallState.QUEUED]
-            self.queue.sort(key=lambda call: call.length)
-            self.unsorted = False
-        batch, self.queue = self.queue[-free_slots:], self.queue[:-free_slots]
-        return [call for call in batch if call.state is CallState.QUEUED]
+        batch: list[Call] = []
+        if self.in_flight and free_slots < self.engine.capacity / 4:
+            return batch
+        while self.waiting and len(batch) < free_slots:
+            _, _, call = heapq.heappop(self.waiting)
+            if call.state is CallState.QUEUED:
+                batch.append(call)
+        return batch
 
 
 def add_time(result: Result | TooLong, seconds: float) -> Result | TooLong:
@@ -182,10 +207,10 @@ def add_time(result: Result | TooLong, seconds: float) -> Result | TooLong:
     return result
 
 
-def count_characters(request: Request) -> int:
-    """Return the length of a request, by which the calls of a queue are sorted."""
+def list_texts(request: Request) -> list[str]:
+    """Return the texts that the model reads for a request, in the order of the prompt."""
     if isinstance(request, Generate):
-        return sum(len(message.content) for message in request.messages)
-    if isinstance(request, Estimate):
-        return len(request.text)
-    return 0
+        return [message.content for message in request.messages]
+    if isinstance(request, Likelihood):
+        return [*(message.content for message in request.messages), request.continuation]
+    return [request.text] if isinstance(request, Estimate) else []

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic
 
-from winnow.calls import ActivePlan, Call, CallState, EngineQueue, Waiter, add_time, count_characters
+from winnow.calls import ActivePlan, Call, CallState, EngineQueue, Waiter, add_time
 from winnow.errors import CallRefusedError, ConfigError, PromptTooLongError
 from winnow.identity import get_ledger_identity
 from winnow.keys import compute_request_key
@@ -198,7 +198,7 @@ class Driver:
         if not queue.engine.fits(request):
             self._drop_passage(waiter, f"{queue.engine.count_tokens(request)} tokens")
             return
-        call = Call(key, request, count_characters(request), queue, [waiter])
+        call = Call(key, request, queue, [waiter])
         self._open_calls[key] = self._calls_by_request[id(request)] = call
         queue.add(call)
 

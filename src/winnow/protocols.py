@@ -121,7 +121,8 @@ class Engine(Protocol):
 
         An engine that waits for a server has the attribute `remote = True` and waits at most `timeout` seconds for the
         first result. An engine that computes in this process runs one batch, however long that takes. The driver times
-        calls accordingly.
+        calls accordingly. An engine that keeps the keys and values of prompts has the attribute `reuses_prefixes = True`
+        and receives prompts that begin alike one after the other; others receive the longest requests first.
 
         Each call implies that all previously returned results have been stored. The results may include those of an
         earlier run. An engine that cannot continue (rejected key, exhausted budget) first returns all finished requests

@@ -89,14 +89,14 @@ def test_params_yaml_holds_no_interpolation_and_no_machine() -> None:
 
 def test_the_quick_start_is_25_cells() -> None:
     """Four strategies by two k by three placements, and closed book once."""
-    cells = expand_grid([compose(["experiment=quick_start"])])
+    cells = list(expand_grid([compose(["experiment=quick_start"])]))
     assert len(cells) == 25
     assert [(c.k, c.placement.name) for c in cells if c.strategy.name == "closed_book"] == [(0, "none")]
 
 
 def test_settings_within_groups_are_axes_too() -> None:
     """Figure 5 is three strategies by five numbers of samples; the list can be changed on the command line."""
-    cells = expand_grid([compose(["experiment=post_fusion/figure5"])])
+    cells = list(expand_grid([compose(["experiment=post_fusion/figure5"])]))
     assert len(cells) == 15
     assert [c.decoding.samples for c in cells[:5]] == [1, 5, 10, 30, 50]
     check_overrides(words := ["experiment=post_fusion/figure5", "grid.decoding.samples=[1,3]", "decoding.temperature=0.5"])
@@ -162,7 +162,7 @@ def test_what_reaches_a_cell_passes() -> None:
     check_overrides(["experiment=re_rag/table6", "~grid", "k=1"])
     assert [cell.k for cell in expand_grid([compose(["experiment=re_rag/table6", "~grid", "k=1"])])] == [1]
     emptied = ["experiment=post_fusion/positions", "~grid.placement.rule"]
-    assert len(expand_grid([compose(emptied)])) == 2
+    assert len(list(expand_grid([compose(emptied)]))) == 2
     check_overrides(["experiment=re_rag/table6", "grid.k=[1],[2]"])
     check_overrides(["experiment=post_fusion/positions", "placement=gold_first"])
     check_overrides(["+grid.reader=[smollm2]", "reader@joint.teacher.reader=folder"])
@@ -176,7 +176,7 @@ def test_words_after_a_params_file(tmp_path: Path) -> None:
     assert load_params(path, ["depth=30"]).depth == 30
     assert load_params(path, ["k=3"], grid=False).k == 3
     assert [cell.k for cell in expand_grid([load_params(path, ["k=3", "grid=null"])])] == [3]
-    cells = expand_grid([load_params(path, ["grid.strategy=[post_fusion]", "grid.k=[7]"])])
+    cells = list(expand_grid([load_params(path, ["grid.strategy=[post_fusion]", "grid.k=[7]"])]))
     assert {(cell.strategy.name, cell.k) for cell in cells} == {("post_fusion", 7)}
     with pytest.raises(ConfigError, match=r"over k \(1, 5\)"):
         load_params(path, ["k=3"])
@@ -214,7 +214,7 @@ def test_bad_values_are_config_errors() -> None:
     with pytest.raises(ConfigError, match="mean or cls"):
         build(OmegaConf.create(nested))
     with pytest.raises(ConfigError, match=r"grid\.strategy: there is no conf/strategy/nope"):
-        expand_grid([compose(["+grid={strategy:[nope]}"])])
+        list(expand_grid([compose(["+grid={strategy:[nope]}"])]))
 
 
 @pytest.mark.parametrize(

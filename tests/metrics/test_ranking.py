@@ -76,3 +76,24 @@ def test_the_shortest_answer_that_a_passage_states() -> None:
     answers = ("The Beatles", "Beatles", "Fab Four")
     assert find_shortest_answer("The Beatles played", answers) == "Beatles"
     assert find_shortest_answer("nobody played", answers) == "The Beatles"
+
+
+def test_a_search_in_all_texts_at_once_finds_what_a_search_in_each_finds() -> None:
+    """Words across two texts, other characters with the same bits, signs that become letters, and invalid characters."""
+    texts = [
+        "in par",
+        "is the",
+        "",
+        None,
+        "PARIS",
+        "par\x49s",
+        "pari\x13s",
+        "\x10 pa",
+        "5 \u212aelvin",
+        "\ud800 paris",
+        "\u0130paris",
+    ]
+    assert has_answers(texts, ["Paris"]) == [text in ("PARIS", "par\x49s", "\ud800 paris") for text in texts]
+    assert [text for text, found in zip(texts, has_answers(texts, ["kelvin"]), strict=True) if found] == ["5 \u212aelvin"]
+    assert not any(has_answers(["\x10\x11", "@", "`"], ["01"]))
+    assert has_answers(texts, ["the", "par"]) == [has_answer(text, ["the", "par"]) for text in texts]

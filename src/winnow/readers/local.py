@@ -125,6 +125,11 @@ class LocalReader(LocalEngine):
             )
         return uses_openvino and reason is None
 
+    @property
+    def reuses_prefixes(self) -> bool:
+        """Return whether the beginning that prompts share is read once if they follow each other, as OpenVINO GenAI does."""
+        return self._uses_openvino
+
     def load(self) -> LanguageModel:
         """Load the model and its tokenizer, which pads on the left. OpenVINO loads the weights itself."""
         if self._uses_openvino:

@@ -54,6 +54,8 @@ class OpenAIReader(OpenAIEngine):
     """
 
     revision: ClassVar[int] = 1
+    reuses_prefixes: ClassVar[bool] = True
+    """Whether the engine reads the beginning that prompts share once if they follow each other, as most servers do."""
     speed_only: ClassVar[Mapping[str, str]] = {
         "samples_per_call": "the number of a sample does not depend on its call",
         "pacing": "it decides how fast the server is called but does not affect replies",

@@ -1,12 +1,14 @@
 """Continuous batching on a CPU with OpenVINO GenAI: requests join and leave the running batch token by token.
 
-The keys and values of a prompt's beginning are reused for later prompts that begin alike, in blocks of 32 tokens. Replies do
+The keys and values of a prompt's beginning are reused for later prompts that begin alike, in blocks of 32 tokens. Prompts that
+are read in the same step do not reuse each other's, so one that begins like another waits until the other is read. Replies do
 not depend on which requests run together, except by rounding.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +23,61 @@ from winnow.records import Generate, Generation, Request, Result, Usage
 
 if TYPE_CHECKING:
     from winnow.modeling.loading import LanguageModel
+
+_BLOCK_SIZE = 32
+"""Number of tokens whose keys and values OpenVINO GenAI stores and reuses together on a CPU."""
+_MAX_BLOCKS = 200_000
+"""Maximum number of blocks that are remembered as read."""
+
+
+class BlockRecord:
+    """The blocks of tokens that prompts began with, which tells which part of a further prompt is not read again.
+
+    A block is identified by its tokens and all tokens before it. The record does not know which blocks the cache has
+    dropped, so that it may count too few tokens of a step; OpenVINO GenAI then reads the rest in the next one.
+    """
+
+    def __init__(self) -> None:
+        """Create an empty record."""
+        self._read: set[int] = set()
+        self._current: set[int] = set()
+        """Blocks that the current step reads."""
+
+    def start_step(self) -> None:
+        """Remember the blocks of the step before as read. If there are too many, all earlier ones are forgotten."""
+        if len(self._read) > _MAX_BLOCKS:
+            self._read.clear()
+        self._read |= self._current
+        self._current.clear()
+
+    def count_new_tokens(self, blocks: Sequence[int], num_tokens: int) -> int | None:
+        """Count the tokens of a prompt that a step has to read.
+
+        Args:
+            blocks: Blocks of the prompt; see `list_blocks`.
+            num_tokens: Number of tokens of the prompt.
+
+        Returns:
+            The number, or None if the current step reads a block that the prompt could reuse in the next one.
+
+        """
+        num_read = next((number for number, block in enumerate(blocks) if block not in self._read), len(blocks))
+        if num_read < len(blocks) and blocks[num_read] in self._current:
+            return None
+        return num_tokens - num_read * _BLOCK_SIZE
+
+    def add(self, blocks: Sequence[int]) -> None:
+        """Record that the current step reads blocks."""
+        self._current.update(blocks)
+
+
+def list_blocks(ids: Sequence[int]) -> list[int]:
+    """Return a hash of each full block of a prompt and all tokens before it."""
+    blocks, before = list[int](), 0
+    for start in range(0, len(ids) - _BLOCK_SIZE + 1, _BLOCK_SIZE):
+        before = hash((before, *ids[start : start + _BLOCK_SIZE]))
+        blocks.append(before)
+    return blocks
 
 
 @dataclass
@@ -45,9 +102,11 @@ class ContinuousBatch:
     max_rows: int
     max_tokens: int
     token_limit: int
-    _waiting: deque[TokenisedRequest] = field(default_factory=deque, repr=False)
+    _waiting: deque[tuple[TokenisedRequest, list[int]]] = field(default_factory=deque, repr=False)
+    """Requests that do not run yet, with the blocks of their prompts."""
     _running: dict[int, tuple[TokenisedRequest, Any]] = field(default_factory=dict, repr=False)
     """Handles of the running requests in the pipeline, by their numbers."""
+    _record: BlockRecord = field(default_factory=BlockRecord, repr=False)
     _counter: int = 0
     _failure: ModelError | None = None
     """Error of a finished request, which is raised after the results of the others were returned."""
@@ -58,7 +117,7 @@ class ContinuousBatch:
 
     def add(self, item: TokenisedRequest) -> None:
         """Add a request, which joins the running ones before the next step that has room for its prompt."""
-        self._waiting.append(item)
+        self._waiting.append((item, list_blocks(item.ids)))
 
     def collect(self) -> list[tuple[Request, Result]]:
         """Run the model until at least one request is finished, and return the finished ones.
@@ -95,15 +154,23 @@ class ContinuousBatch:
         return results
 
     def _admit(self) -> None:
-        """Start waiting requests, as many as one step may read."""
-        num_tokens = 0
+        """Start waiting requests, as many as one step may read, except those that can reuse what the step reads."""
+        self._record.start_step()
+        num_tokens, postponed = 0, list[tuple[TokenisedRequest, list[int]]]()
         while self._waiting and len(self._running) < self.max_rows:
-            num_tokens += self._waiting[0].length
-            if num_tokens > max(self.max_tokens, self._waiting[0].length):
-                return
-            item = self._waiting.popleft()
-            handle = self._start(item)
-            self._running[self._counter] = (item, handle)
+            item, blocks = self._waiting[0]
+            new_tokens = self._record.count_new_tokens(blocks, len(item.ids))
+            if new_tokens is not None:
+                num_tokens += new_tokens
+                if num_tokens > max(self.max_tokens, new_tokens):
+                    break
+                self._record.add(blocks)
+                handle = self._start(item)
+                self._running[self._counter] = (item, handle)
+            else:
+                postponed.append((item, blocks))
+            self._waiting.popleft()
+        self._waiting.extendleft(reversed(postponed))
 
     def _load(self) -> Any:
         """Load the model into a pipeline with a scheduler of its own."""
