@@ -4,6 +4,7 @@ python -m bench.bench_local_reader       # after `make demo`: SmolLM2 on passage
 python -m bench.bench_local_reader 100   # with fewer prompts
 """
 
+import itertools
 import random
 import sys
 import time
@@ -27,14 +28,16 @@ MODEL = ROOT / "assets/smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 DECODING = Decoding(16)
 
 
-def build_requests(ks: Sequence[int], num_prompts: int) -> list[Generate]:
+def build_requests(ks: Sequence[int], num_prompts: int, *, is_sweep: bool = False) -> list[Generate]:
     """Build requests from the quick start's questions in random order, each with its first k passages.
 
-    The values of k are used in turn. Ends the program if the quick start has not been run.
+    Ends the program if the quick start has not been run.
 
     Args:
         ks: Numbers of passages in a prompt.
-        num_prompts: Number of requests.
+        num_prompts: Number of requests, a multiple of the number of `ks` in a sweep.
+        is_sweep: Whether each question is asked with every k, as in a sweep. Otherwise, each is asked once, with the values of
+            k in turn.
 
     """
     if not MODEL.is_file() or not any((ROOT / "data/retrieval").glob("trivia-bm25-*")):
@@ -50,15 +53,16 @@ def build_requests(ks: Sequence[int], num_prompts: int) -> list[Generate]:
     node = OmegaConf.load(ROOT / "conf/prompt/post_fusion.yaml")
     assert isinstance(node, DictConfig)
     prompt: Prompt = build(node)
-    chosen = random.Random(13).sample(sorted(ranked), num_prompts)
+    chosen = random.Random(13).sample(sorted(ranked), num_prompts // len(ks) if is_sweep else num_prompts)
+    cases = itertools.product(chosen, ks) if is_sweep else zip(chosen, itertools.cycle(ks), strict=False)
     return [
         build_request(
             prompt,
             make_question(question_texts[question_id]),
-            [make_context(rank, text) for rank, text in enumerate(ranked[question_id][: ks[n % len(ks)]], 1)],
+            [make_context(rank, text) for rank, text in enumerate(ranked[question_id][:k], 1)],
             DECODING,
         )
-        for n, question_id in enumerate(chosen)
+        for question_id, k in cases
     ]
 
 

@@ -1,9 +1,10 @@
 """Compare the runtimes of the local reader, which take turns: PyTorch, OpenVINO GenAI, and OpenVINO GenAI without Winnow.
 
 python -m bench.bench_runtimes                   # after `make demo`: SmolLM2 on passages of the quick start
-python -m bench.bench_runtimes 100 likelihoods   # fewer prompts; one of generations, float32, likelihoods, prefill, neighbour
+python -m bench.bench_runtimes 100 likelihoods   # fewer prompts; also single, several, sweep, float32, prefill, neighbour
 
-Half of the requests are served by each runtime before the second half is.
+Half of the requests are served by each runtime before the second half is. The limit of the processor is the speed of a reader
+that reads no token twice, and whose matrix products are all as fast as a large one; attention is not counted.
 """
 
 import multiprocessing
@@ -12,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +25,9 @@ from bench.bench_local_reader import MODEL, ROOT, build_requests
 from winnow.modeling.loading import load_causal_lm, resolve_dtype
 from winnow.modeling.openvino import PRECISION_HINTS, count_threads
 from winnow.modeling.openvino_export import convert_causal_lm
+from winnow.readers.batching import require_text_request
 from winnow.readers.local import LocalReader
-from winnow.records import Generate, Generation, Likelihood, Message, Result, Score
+from winnow.records import Generate, Generation, Likelihood, Message, Request, Result, Score
 
 
 def find_model() -> str:
@@ -64,6 +67,11 @@ def serve_with_genai(reader: LocalReader, dtype: str) -> Callable[[Sequence[Gene
     return serve
 
 
+def print_limit(label: str, limit: float, slow_rate: float) -> None:
+    """Print the limit of the processor, and how far PyTorch is below it."""
+    print(f"{label}: the processor's limit is {limit:.2f} per second, {limit / slow_rate:.2f} x PyTorch", flush=True)
+
+
 def get_texts(results: Sequence[Result]) -> list[str]:
     """Return the texts of generations."""
     return [result.text for result in results if isinstance(result, Generation)]
@@ -74,10 +82,45 @@ def compute_share(left: Sequence[object], right: Sequence[object]) -> float:
     return 100 * sum(first == second for first, second in zip(left, right, strict=True)) / len(left)
 
 
-def build_likelihoods(requests: Sequence[Generate]) -> list[Likelihood]:
-    """Build likelihoods of an answer of a few tokens after each prompt."""
-    answers = ("Paris", "the Battle of Hastings", "1945", "William Shakespeare", "unknown")
-    return [Likelihood(request.messages, answers[n % len(answers)]) for n, request in enumerate(requests)]
+ANSWERS = ("Paris", "the Battle of Hastings", "1945", "William Shakespeare", "unknown", "seven", "the Nile", "Marie Curie")
+
+
+def build_likelihoods(requests: Sequence[Generate], *, is_exhaustive: bool = False) -> list[Likelihood]:
+    """Build likelihoods of an answer of a few tokens after each prompt, or of eight answers, as marginal decoding does."""
+    answers = [ANSWERS if is_exhaustive else (ANSWERS[n % 5],) for n in range(len(requests))]
+    return [Likelihood(request.messages, text) for request, texts in zip(requests, answers, strict=True) for text in texts]
+
+
+def count_weights(reader: LocalReader) -> tuple[int, int]:
+    """Return the number of weights by which each token is multiplied, and of those by which each generated one is too."""
+    model = load_causal_lm(reader.path, "float32", "cpu").model
+    layers = sum(weight.numel() for name, weight in model.named_parameters() if "embed" not in name and "lm_head" not in name)
+    return layers, model.get_output_embeddings().weight.numel()  # type: ignore[no-untyped-call]
+
+
+def count_distinct_tokens(prompts: Sequence[list[int]]) -> int:
+    """Count the tokens of prompts, where those of a beginning that several share count once."""
+    ordered = sorted(prompts)
+    shared = sum(len(list(takewhile(lambda pair: pair[0] == pair[1], zip(*two, strict=False)))) for two in pairwise(ordered))
+    return sum(map(len, ordered)) - shared
+
+
+def compute_limit(reader: LocalReader, requests: Sequence[Request], num_logits: int, dtype: str) -> float:
+    """Compute the largest number of requests per second that the processor's rate of matrix products permits.
+
+    Args:
+        reader: Reader of the requests.
+        requests: Requests.
+        num_logits: Number of tokens that are generated, or whose likelihood is computed.
+        dtype: Precision of the matrix products.
+
+    """
+    items = [reader.encode(require_text_request(request)) for request in requests]
+    num_read = count_distinct_tokens([list(item.ids) for item in items])
+    in_layers, in_head = count_weights(reader)
+    # The last token that a request generates is read by no layer.
+    operations = 2 * ((num_read + num_logits - len(items)) * in_layers + num_logits * in_head)
+    return len(requests) * measure_matmul_rate(dtype) / operations
 
 
 def measure_prefill(num_prompts: int, dtype: str) -> None:
@@ -99,9 +142,7 @@ def measure_prefill(num_prompts: int, dtype: str) -> None:
     serve(build_requests([1], 8))
     ((_, rate),) = take_turns(prompts, [serve])
     num_tokens = sum(len(reader.encode(prompt).ids) for prompt in prompts) / len(prompts)
-    model = load_causal_lm(reader.path, "float32", "cpu").model
-    weights = sum(weight.numel() for name, weight in model.named_parameters() if "embed" not in name and "lm_head" not in name)
-    share = 2 * weights * num_tokens * rate / measure_matmul_rate(dtype)
+    share = 2 * count_weights(reader)[0] * num_tokens * rate / measure_matmul_rate(dtype)
     print(
         f"{len(prompts)} prompts of {num_tokens:.0f} tokens, {dtype}: {rate * num_tokens:.0f} tokens/s are read, "
         f"{100 * share:.0f} % of the rate of a matrix product",
@@ -122,25 +163,28 @@ def build_with_warm_up(ks: Sequence[int], num_prompts: int) -> tuple[list[Genera
     return requests[:8], requests[8:]
 
 
-def measure_generations(num_prompts: int, dtype: str) -> None:
-    """Measure replies to prompts of one passage and of several, beside GenAI fed with all prompts at once."""
-    warm_up, single = build_with_warm_up([1], num_prompts)
-    _, mixed = build_with_warm_up([1, 5, 10], num_prompts // 2)
+def measure_generations(label: str, warm_up: Sequence[Generate], requests: Sequence[Generate], dtype: str) -> None:
+    """Measure replies, beside GenAI fed with all prompts at once. The readers are new, because runtimes keep prompts."""
     slow, fast = open_reader("torch", dtype), open_reader("openvino", dtype)
     functions = [serve_with_driver(slow), serve_with_driver(fast), serve_with_genai(fast, dtype)]
     for function in functions:
         function(warm_up)
-    for label, requests in (
-        (f"{len(single)} single-passage prompts", single),
-        (f"{len(mixed)} prompts of k = 1, 5, 10", mixed),
-    ):
-        (expected, slow_rate), (texts, rate), (bare, bare_rate) = take_turns(requests, functions)
-        print(
-            f"{label}, {dtype}: PyTorch {slow_rate:.2f} prompts/s, OpenVINO {rate:.2f} prompts/s: {rate / slow_rate:.2f} x, "
-            f"{compute_share(get_texts(expected), get_texts(texts)):.1f} % of the texts identical; OpenVINO GenAI alone "
-            f"{bare_rate:.2f} prompts/s: {rate / bare_rate:.2f} x, {compute_share(get_texts(texts), bare):.1f} % identical",
-            flush=True,
-        )
+    (expected, slow_rate), (texts, rate), (bare, bare_rate) = take_turns(requests, functions)
+    print(
+        f"{len(requests)} {label}, {dtype}: PyTorch {slow_rate:.2f} prompts/s, OpenVINO {rate:.2f} prompts/s: "
+        f"{rate / slow_rate:.2f} x, {compute_share(get_texts(expected), get_texts(texts)):.1f} % of the texts identical; "
+        f"OpenVINO GenAI alone {bare_rate:.2f} prompts/s: {rate / bare_rate:.2f} x, "
+        f"{compute_share(get_texts(texts), bare):.1f} % identical",
+        flush=True,
+    )
+    num_generated = sum(result.usage.tokens_out for result in texts if isinstance(result, Generation))
+    print_limit(label, compute_limit(fast, requests, num_generated, dtype), slow_rate)
+
+
+def measure_sweep(num_questions: int, dtype: str) -> None:
+    """Measure replies to questions that are each asked with one, five and ten passages, as in a sweep."""
+    requests = build_requests([1, 5, 10], 3 * (num_questions + 2), is_sweep=True)
+    measure_generations(f"prompts of a sweep, {num_questions} questions with k = 1, 5, 10", requests[:6], requests[6:], dtype)
 
 
 def measure_float32(num_prompts: int) -> None:
@@ -158,32 +202,39 @@ def measure_float32(num_prompts: int) -> None:
 
 
 def measure_likelihoods(num_prompts: int, dtype: str) -> None:
-    """Measure likelihoods of short answers after single passages."""
+    """Measure likelihoods of short answers after single passages: of one each, and of eight each."""
     functions = [serve_with_driver(open_reader(runtime, dtype)) for runtime in ("torch", "openvino")]
-    warm_up, requests = build_with_warm_up([1], num_prompts)
+    warm_up, requests = build_with_warm_up([1], num_prompts + max(1, num_prompts // 8))
     for function in functions:
         function(build_likelihoods(warm_up))
-    likelihoods = build_likelihoods(requests)
-    (expected, slow_rate), (scores, rate) = take_turns(likelihoods, functions)
-    differences = [abs(a.value - b.value) for a, b in zip(expected, scores, strict=True) if isinstance(a, Score)]
-    print(
-        f"{len(likelihoods)} likelihoods, {dtype}: PyTorch {slow_rate:.2f} per second, OpenVINO {rate:.2f}: "
-        f"{rate / slow_rate:.2f} x, median difference {np.median(differences):.1e} nats, largest {max(differences):.1e}",
-        flush=True,
-    )
+    reader = open_reader("openvino", dtype)
+    for label, likelihoods in (
+        ("likelihoods", build_likelihoods(requests[:num_prompts])),
+        ("likelihoods of eight answers a prompt", build_likelihoods(requests[num_prompts:], is_exhaustive=True)),
+    ):
+        (expected, slow_rate), (scores, rate) = take_turns(likelihoods, functions)
+        differences = [abs(a.value - b.value) for a, b in zip(expected, scores, strict=True) if isinstance(a, Score)]
+        print(
+            f"{len(likelihoods)} {label}, {dtype}: PyTorch {slow_rate:.2f} per second, OpenVINO {rate:.2f}: "
+            f"{rate / slow_rate:.2f} x, median difference {np.median(differences):.1e} nats, largest {max(differences):.1e}",
+            flush=True,
+        )
+        num_logits = sum(len(reader.tokenise_target(request)) for request in likelihoods)
+        print_limit(label, compute_limit(reader, likelihoods, num_logits, dtype), slow_rate)
 
 
 def measure_neighbour(num_prompts: int, dtype: str) -> None:
     """Measure how much speed is left beside a process that multiplies matrices on all cores."""
     functions = [serve_with_driver(open_reader(runtime, dtype)) for runtime in ("torch", "openvino")]
-    warm_up, requests = build_with_warm_up([1], min(60, num_prompts))
+    count = min(60, num_prompts)
+    warm_up, requests = build_with_warm_up([1], 2 * count)
     for function in functions:
         function(warm_up)
     neighbour = multiprocessing.get_context("spawn").Process(target=multiply_matrices, daemon=True)
-    alone = take_turns(requests, functions)
+    alone = take_turns(requests[:count], functions)
     neighbour.start()
     time.sleep(5)
-    shared = take_turns(requests, functions)
+    shared = take_turns(requests[count:], functions)  # other prompts, because OpenVINO keeps those that it has read
     neighbour.kill()
     shares = [
         f"{name} {100 * beside / before:.0f} %"
@@ -197,8 +248,11 @@ def main() -> None:
     words = sys.argv[1:]
     num_prompts = next((int(word) for word in words if word.isdigit()), scale(300, 4))
     dtype = resolve_dtype("auto", "cpu")
+    ks = [1, 5, 10]
     parts = {
-        "generations": partial(measure_generations, num_prompts, dtype),
+        "single": partial(measure_generations, "single-passage prompts", *build_with_warm_up([1], num_prompts), dtype),
+        "several": partial(measure_generations, "prompts of k = 1, 5, 10", *build_with_warm_up(ks, num_prompts // 2), dtype),
+        "sweep": partial(measure_sweep, max(1, num_prompts // 6), dtype),
         "float32": partial(measure_float32, num_prompts),
         "likelihoods": partial(measure_likelihoods, num_prompts, dtype),
         "prefill": partial(measure_prefill, num_prompts // 2, dtype),

@@ -152,14 +152,14 @@ class LocalReader(LocalEngine):
             super().submit(requests)
             return
         for request in requests:
-            if isinstance(request, Generate):
-                self._open_batch().add(self.encode(require_text_request(request)))
-            else:
-                super().submit([request])
+            item = self.encode(require_text_request(request))
+            (self._open_batch() if isinstance(request, Generate) else self._open_scorer()).add(item)
 
     def collect(self, timeout: float) -> Sequence[tuple[Request, Result]]:
-        """Run one batch, or OpenVINO GenAI until at least one generation is finished."""
+        """Run one batch or step, or OpenVINO GenAI until at least one generation is finished."""
         results = [] if self._batch is None else self._batch.collect()
+        if not results and self._scorer is not None:
+            results = [(item.request, Score(value, Usage(item.length))) for item, value in self._scorer.collect()]
         return results or super().collect(timeout)
 
     def close(self) -> None:
@@ -184,7 +184,8 @@ class LocalReader(LocalEngine):
         if self._scorer is None:
             from winnow.readers.openvino_scoring import ContinuationScorer
 
-            self._scorer = ContinuationScorer(self._convert(), resolve_dtype(self.dtype, self.device))
+            dtype = resolve_dtype(self.dtype, self.device)
+            self._scorer = ContinuationScorer(self._convert(), dtype, self.cache_gb, self.batch_limits[0])
         return self._scorer
 
     def _convert(self) -> Path:
@@ -210,9 +211,6 @@ class LocalReader(LocalEngine):
 
     def score(self, batch: Sequence[TokenisedRequest]) -> list[Score]:
         """Score the continuations in one forward pass, which computes logits only for the tokens of the continuations."""
-        if self._uses_openvino:
-            logprobs = self._open_scorer().score(batch)
-            return [Score(logprob, Usage(item.length)) for logprob, item in zip(logprobs, batch, strict=True)]
         import torch
 
         from winnow.readers.generation import sum_target_logprobs

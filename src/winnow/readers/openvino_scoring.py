@@ -1,14 +1,17 @@
-"""Likelihoods on a CPU with OpenVINO, in batches of prompts of similar length.
+"""Likelihoods on a CPU with OpenVINO: prompts of any length are read together, and what they share is read once.
 
 OpenVINO GenAI computes a likelihood only as a by-product of generation: with the logits of every token of the prompt, and one
 by one if an earlier prompt left the tokens of a continuation in its cache. Here, the graph of the converted model runs without
-GenAI, computes logits for the continuations alone, and reads the beginning that all prompts of a batch share only once.
+GenAI. It has the attention of GenAI's continuous batching ("paged attention"): the tokens of all prompts form one row without
+padding, and their keys and values lie in blocks that later prompts use again. Logits are computed for the continuations alone.
 """
 
 from __future__ import annotations
 
-import itertools
+from collections import OrderedDict, deque
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,175 +19,265 @@ import numpy as np
 import torch
 
 from winnow.errors import ModelError
-from winnow.modeling.openvino import build_properties, check_precision, disable_telemetry
+from winnow.modeling.openvino import PRECISION_HINTS, build_properties, check_precision, disable_telemetry
 from winnow.modeling.openvino_export import MODEL_FILE
-from winnow.modeling.pair_inputs import pad_rows
-from winnow.readers.generation import sum_target_logprobs
-from winnow.readers.prefix import compute_prefix_length
+from winnow.readers.batching import TokenisedRequest
 
 if TYPE_CHECKING:
     import openvino
 
-    from winnow.readers.batching import TokenisedRequest
+_POSITIONS = "positions"
+"""New input of the graph: positions in the row of all tokens at which logits are computed."""
+BlockKey = tuple[int, tuple[int, ...]]
+"""What identifies a full block: the number of the block before it (0 for the first one), and its tokens."""
 
-_MAX_ROWS = 8
-"""Number of prompts that are read together. With more, the values between the layers leave the processor's cache."""
-_WIDTH_MULTIPLE = 16
-"""Batches are padded to a multiple of this number of tokens, because OpenVINO prepares the layers for each new shape."""
-_POSITIONS, _KEPT = "positions", "kept"
-"""New inputs of the graph: the positions (rows, tokens of the continuation) in the batch whose logits are computed, and the
-number of tokens whose keys and values become outputs."""
+
+class BlockPool:
+    """The blocks of keys and values of a model, of which full ones are kept for later prompts that begin alike.
+
+    Args:
+        num_blocks: Number of blocks.
+        block_size: Number of tokens per block.
+
+    """
+
+    def __init__(self, num_blocks: int, block_size: int) -> None:
+        """Create a pool without known blocks."""
+        self.num_blocks, self.block_size = num_blocks, block_size
+        self._free = list(range(num_blocks - 1, -1, -1))
+        self._known: OrderedDict[BlockKey, tuple[int, int]] = OrderedDict()
+        """Number and index of each block that is kept, those first that were not used for the longest time."""
+        self._counter = 0
+
+    def find(self, ids: Sequence[int]) -> tuple[list[int], BlockKey | None]:
+        """Find the known blocks that a prompt begins with. They do not have its last token, whose logits are needed.
+
+        Returns:
+            The indices of the blocks, and the key of the next full block; None if there is none.
+
+        """
+        found: list[BlockKey] = []
+        number, key = 0, None
+        for start in range(0, len(ids) - self.block_size, self.block_size):
+            key = (number, tuple(ids[start : start + self.block_size]))
+            if key not in self._known:
+                break
+            found.append(key)
+            number, key = self._known[key][0], None
+        for known in reversed(found):
+            self._known.move_to_end(known)  # the first block last, so that it is not dropped before those behind it
+        return [self._known[known][1] for known in found], key
+
+    def allocate(self, count: int, used: set[int]) -> list[int] | None:
+        """Take blocks for a prompt, and drop known ones that are not used in their place; return None if there are too few."""
+        shortage = max(0, count - len(self._free))
+        dropped = list(islice((key for key, (_, index) in self._known.items() if index not in used), shortage))
+        if len(dropped) < shortage:
+            return None
+        for key in dropped:
+            self._free.append(self._known.pop(key)[1])
+        return [self._free.pop() for _ in range(count)]
+
+    def release(self, indices: Sequence[int]) -> None:
+        """Give back blocks whose content is not needed."""
+        self._free.extend(indices)
+
+    def keep(self, ids: Sequence[int], indices: Sequence[int]) -> None:
+        """Keep the full blocks of a prompt that was read, and give back the others.
+
+        Args:
+            ids: Tokens of the prompt.
+            indices: Blocks that contain the keys and values of these tokens and of those that follow, in order.
+
+        """
+        number = 0
+        for position, index in enumerate(indices):
+            start = position * self.block_size
+            if start + self.block_size >= len(ids):
+                self._free.append(index)
+                continue
+            key = (number, tuple(ids[start : start + self.block_size]))
+            if key not in self._known:
+                self._counter += 1
+                self._known[key] = (self._counter, index)
+            elif self._known[key][1] != index:
+                self._free.append(index)
+            number = self._known[key][0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A request of a step: its tokens that are read, and the blocks before and behind the first of them."""
+
+    item: TokenisedRequest
+    tokens: Sequence[int]
+    known: Sequence[int]
+    new: Sequence[int]
+
+    @property
+    def ends(self) -> range:
+        """Return the positions among `tokens` whose logits are those of the continuation."""
+        return range(len(self.tokens) - len(self.item.target), len(self.tokens))
 
 
 class ContinuationScorer:
-    """The graph of a converted model without state, which computes logits for given positions.
+    """The graph of a converted model, which computes the likelihoods of continuations.
 
     Args:
         folder: Folder of the converted model; see `winnow.modeling.openvino_export`.
         dtype: "float32" or "bfloat16".
+        cache_gb: Memory for keys and values in GiB.
+        max_tokens: Maximum number of tokens that are read in one step. A longer request is read alone.
 
     Raises:
         ModelError: If OpenVINO cannot load the model.
 
     """
 
-    def __init__(self, folder: Path, dtype: str) -> None:
+    def __init__(self, folder: Path, dtype: str, cache_gb: int, max_tokens: int) -> None:
         """Load and compile the graph."""
         disable_telemetry()
         check_precision(dtype)
         import openvino
 
-        self.folder = folder
+        self.folder, self.cache_gb, self.max_tokens = folder, cache_gb, max_tokens
+        self._waiting: deque[TokenisedRequest] = deque()
+        self._empty: list[TokenisedRequest] = []
+        """Requests whose continuation has no token."""
+        properties = build_properties(dtype) | {"KV_CACHE_PRECISION": PRECISION_HINTS[dtype]}
         try:
             core = openvino.Core()
             graph = core.read_model(folder / MODEL_FILE)
-            self._past_shapes = remove_state(graph)
+            use_blocks(graph)
             select_positions(graph)
-            self._request = core.compile_model(graph, "CPU", build_properties(dtype)).create_infer_request()
-        except (RuntimeError, ValueError) as error:
+            self._request = core.compile_model(graph, "CPU", properties).create_infer_request()
+            self._pool = self._create_pool()
+        except (RuntimeError, ValueError, ImportError) as error:
             raise ModelError(
                 f"OpenVINO cannot load {folder}: {' '.join(str(error).split())[:500]}. Set reader.engine.runtime=torch, or "
                 "remove the folder to convert the model again if its files are damaged."
             ) from error
-        self._prefix: tuple[int, ...] = ()
-        self._past = {name: np.zeros(shape, np.float32) for name, shape in self._past_shapes.items()}
-        """Keys and values of the tokens in `_prefix`."""
 
-    def score(self, batch: Sequence[TokenisedRequest]) -> list[float]:
-        """Compute the log-likelihood of each continuation in nats.
+    def _create_pool(self) -> BlockPool:
+        """Allocate the blocks, as many as the memory holds; the system provides each when it is first written."""
+        import openvino
+
+        inputs = self._request.model_inputs
+        caches = [port for port in inputs if "cache." in port.any_name]
+        shapes = [[size.get_length() for size in list(port.partial_shape)[1:]] for port in caches]
+        num_bytes = sum(int(np.prod(shape)) * port.element_type.size for shape, port in zip(shapes, caches, strict=True))
+        num_blocks = max(1, self.cache_gb * 2**30 // num_bytes)
+        for port, shape in zip(caches, shapes, strict=True):
+            tensor = openvino.Tensor(port.element_type, openvino.Shape([num_blocks, *shape]))
+            self._request.set_tensor(port.any_name, tensor)
+        self._names = {port.any_name for port in inputs if port not in caches}
+        return BlockPool(num_blocks, shapes[0][1])
+
+    def add(self, item: TokenisedRequest) -> None:
+        """Add a request.
 
         Raises:
-            ModelError: If OpenVINO fails, for example for want of memory, or if a prompt has no token.
+            ModelError: If its prompt has no token.
 
         """
-        prompts = [item.ids for item in batch]
-        if not all(prompts):
+        if not item.ids:
             raise ModelError(f"{self.folder}: a prompt has no token, after which a continuation could follow.")
-        start = compute_prefix_length(prompts) if len(prompts) > 1 else 0
+        (self._waiting if item.target else self._empty).append(item)
+
+    def collect(self) -> list[tuple[TokenisedRequest, float]]:
+        """Read as many of the requests as one step may, and return each with the log-likelihood of its continuation in nats.
+
+        Raises:
+            ModelError: If OpenVINO fails, or if a request needs more memory for keys and values than there is.
+
+        """
+        if self._empty:
+            finished, self._empty = self._empty, []
+            return [(item, 0.0) for item in finished]
+        rows = self._choose()
+        if not rows:
+            return []
         try:
-            self._read_prefix(tuple(prompts[0][:start]))
-            parts = [self._score(batch[first : first + _MAX_ROWS], start) for first in range(0, len(batch), _MAX_ROWS)]
+            logits = self._infer(rows)
         except RuntimeError as error:
+            for row in rows:
+                self._pool.release(row.new)
             raise ModelError(
                 f"OpenVINO failed on {self.folder}: {' '.join(str(error).split())[:500]}. Set reader.engine.runtime=torch, or "
                 "a lower reader.engine.batch_tokens."
             ) from error
-        return list(itertools.chain.from_iterable(parts))
+        for row in rows:
+            self._pool.keep(row.item.ids, [*row.known, *row.new])
+        return list(zip([row.item for row in rows], self._sum_logprobs(rows, logits), strict=True))
 
-    def _score(self, batch: Sequence[TokenisedRequest], start: int) -> list[float]:
-        """Compute the log-likelihoods of prompts whose first `start` tokens were read before."""
-        rows = [[*item.ids[start:], *item.target] for item in batch]
-        ids, mask = (tensor.numpy() for tensor in pad_rows(rows, 0))
-        padding = ((0, 0), (0, -ids.shape[1] % _WIDTH_MULTIPLE))
-        ids, mask = np.pad(ids, padding), np.pad(mask, padding)
-        longest = max(len(item.target) for item in batch)
-        ends = np.array([len(row) - len(item.target) for row, item in zip(rows, batch, strict=True)])
-        positions = np.minimum(ends[:, None] - 1 + np.arange(longest), ids.shape[1] - 1)
-        logits = self._infer(ids, mask, positions)["logits"]
-        if logits.shape[:2] != positions.shape:
+    def _choose(self) -> list[_Row]:
+        """Choose the requests of the next step, except those that can use a block that the step computes."""
+        rows, postponed = list[_Row](), list[TokenisedRequest]()
+        computed, used, num_tokens = set[BlockKey](), set[int](), 0
+        while self._waiting:
+            item = self._waiting[0]
+            known, next_key = self._pool.find(item.ids)
+            tokens = [*item.ids, *item.target[:-1]][len(known) * self._pool.block_size :]
+            if next_key in computed:
+                postponed.append(self._waiting.popleft())
+                continue
+            if rows and num_tokens + len(tokens) > self.max_tokens:
+                break
+            new = self._pool.allocate(-(-len(tokens) // self._pool.block_size), used | set(known))
+            if new is None:
+                break
+            num_tokens += len(tokens)
+            used.update(known, new)
+            computed |= {next_key} if next_key else set()
+            rows.append(_Row(self._waiting.popleft(), tokens, known, new))
+        self._waiting.extendleft(reversed(postponed))
+        if self._waiting and not rows:
             raise ModelError(
-                f"OpenVINO gave logits of shape {logits.shape} for {positions.shape} positions of {self.folder}. Set "
+                f"{self.folder}: the keys and values of a prompt of {self._waiting[0].length} tokens need more than "
+                f"{self.cache_gb} GiB. Set +reader.engine.cache_gb={2 * self.cache_gb}."
+            )
+        return rows
+
+    def _infer(self, rows: Sequence[_Row]) -> Any:
+        """Read the tokens of a step, and return the logits (tokens of all continuations, vocabulary)."""
+        before = [len(row.known) * self._pool.block_size for row in rows]
+        lengths = [len(row.tokens) for row in rows]
+        starts = list(accumulate(lengths, initial=0))
+        inputs = {
+            "input_ids": np.fromiter(chain.from_iterable(row.tokens for row in rows), np.int64),
+            "position_ids": np.concatenate([np.arange(start, start + n) for start, n in zip(before, lengths, strict=True)]),
+            "past_lens": np.array(before, dtype=np.int32),
+            "subsequence_begins": np.array(starts, dtype=np.int32),
+            "block_indices": np.array([index for row in rows for index in (*row.known, *row.new)], dtype=np.int32),
+            "block_indices_begins": np.array(
+                list(accumulate((len(row.known) + len(row.new) for row in rows), initial=0)), dtype=np.int32
+            ),
+            "max_context_len": np.array(max(map(sum, zip(before, lengths, strict=True))), dtype=np.int32),
+            _POSITIONS: np.array([start + end for row, start in zip(rows, starts, strict=False) for end in row.ends]),
+        }
+        missing = self._names - inputs.keys()
+        if missing:
+            raise RuntimeError(f"its graph has the unknown inputs {sorted(missing)}")
+        return self._request.infer({name: inputs[name] for name in self._names})["logits"]
+
+    def _sum_logprobs(self, rows: Sequence[_Row], logits: Any) -> list[float]:
+        """Sum the log-probabilities of the tokens of each continuation."""
+        targets = torch.tensor([token for row in rows for token in row.item.target], dtype=torch.int64)
+        if len(targets) != len(logits):
+            raise ModelError(
+                f"OpenVINO gave logits of shape {logits.shape} for {len(targets)} tokens of {self.folder}. Set "
                 "reader.engine.runtime=torch."
             )
-        return sum_target_logprobs(torch.from_numpy(logits), [item.target for item in batch], align_right=False)
-
-    def _read_prefix(self, prefix: tuple[int, ...]) -> None:
-        """Compute the keys and values of a beginning, unless it is that of the batch before."""
-        if prefix == self._prefix:
-            return
-        self._prefix = ()
-        self._past = {name: np.zeros(shape, np.float32) for name, shape in self._past_shapes.items()}
-        if prefix:
-            ids = np.array([prefix], dtype=np.int64)
-            outputs = self._infer(ids, np.ones_like(ids), np.zeros((1, 1), dtype=np.int64), kept=len(prefix))
-            self._past = {name: outputs[_name_present(name)].copy() for name in self._past}
-        self._prefix = prefix
-
-    def _infer(self, ids: Any, mask: Any, positions: Any, kept: int = 0) -> Any:
-        """Read tokens (rows, tokens) that follow the beginning, and return the outputs of the graph."""
-        start = len(self._prefix)
-        inputs = {
-            "input_ids": ids,
-            "attention_mask": np.hstack([np.ones((len(ids), start), dtype=np.int64), mask]),
-            "position_ids": np.broadcast_to(np.arange(start, start + ids.shape[1]), ids.shape),
-            _POSITIONS: positions,
-            _KEPT: np.array([kept], dtype=np.int64),
-        }
-        return self._request.infer(inputs | self._past)
+        logits = torch.from_numpy(logits).reshape(len(targets), -1)
+        logprobs = logits.gather(1, targets[:, None])[:, 0].double() - logits.logsumexp(dim=1).double()
+        return [float(part.sum()) for part in logprobs.split([len(row.item.target) for row in rows])]
 
 
-def remove_state(graph: openvino.Model) -> dict[str, tuple[int, ...]]:
-    """Turn the state of a graph, which is the keys and values of earlier tokens, into inputs and outputs.
+def use_blocks(graph: openvino.Model) -> None:
+    """Replace the attention of a graph and its state by attention to keys and values in blocks, as OpenVINO GenAI does."""
+    from openvino._offline_transformations import paged_attention_transformation
 
-    The inputs have one row, from which every row of the batch goes on. The outputs are the keys and values of the first row
-    for as many tokens as the new input "kept" says. Without state, OpenVINO computes attention three times as fast.
-
-    Returns:
-        The shape of each of these inputs without tokens.
-
-    """
-    from openvino import opset13 as ops
-
-    ids = next(port for port in graph.inputs if port.any_name == "input_ids")
-    num_rows = ops.gather(ops.shape_of(ids, output_type="i64"), ops.constant([0]), ops.constant(0))
-    rows_shape = ops.concat([num_rows, ops.constant(np.ones(3, dtype=np.int64))], 0)
-    kept = ops.parameter([1], dtype=np.int64, name=_KEPT)
-    kept.output(0).get_tensor().add_names({_KEPT})
-    parameters, results, shapes = [kept], [], {}
-    one, first, axes = ops.constant([1, 1]), ops.constant([0, 0]), ops.constant([0, 2])
-    nodes = graph.get_ops()
-    reads = {node.get_variable_id(): node for node in nodes if node.get_type_name() == "ReadValue"}
-    for number, assign in enumerate([node for node in nodes if node.get_type_name() == "Assign"]):
-        name, read = f"past.{number}", reads[assign.get_variable_id()]
-        sizes = read.get_output_partial_shape(0)
-        shape = [1, sizes[1].get_length(), -1, sizes[3].get_length()]
-        past = ops.parameter(shape, dtype=np.float32, name=name)
-        past.output(0).get_tensor().add_names({name})
-        parameters.append(past)
-        shapes[name] = tuple(max(0, size) for size in shape)
-        expanded = ops.broadcast(past, rows_shape, broadcast_spec="BIDIRECTIONAL")
-        for consumer in [target for port in read.output(0).get_target_inputs() for target in _follow_gather(port)]:
-            consumer.replace_source_output(expanded.output(0))
-        stop = ops.concat([ops.constant([1]), kept], 0)
-        present = ops.slice(assign.input_value(0), first, stop, one, axes)
-        present.output(0).get_tensor().add_names({_name_present(name)})
-        results.append(ops.result(present))
-        graph.remove_sink(assign)
-    graph.add_parameters(parameters)
-    graph.add_results(results)
-    graph.remove_parameter(next(port.node for port in graph.inputs if port.any_name == "beam_idx"))
-    graph.validate_nodes_and_infer_types()
-    return shapes
-
-
-def _follow_gather(port: Any) -> list[Any]:
-    """Return the inputs that receive the output of the node behind an input: a reordering of rows."""
-    return list(port.get_node().output(0).get_target_inputs())
-
-
-def _name_present(past: str) -> str:
-    """Return the name of the output whose values become an input of later calls."""
-    return past.replace("past", "present")
+    paged_attention_transformation(graph)
 
 
 def select_positions(graph: openvino.Model) -> None:
@@ -201,10 +294,10 @@ def select_positions(graph: openvino.Model) -> None:
         if node.get_input_size() == 0:
             raise ValueError("its logits are not computed by a matrix product")
         node = node.input_value(0).node
-    positions = ops.parameter([-1, -1], dtype=np.int64, name=_POSITIONS)
+    positions = ops.parameter([-1], dtype=np.int64, name=_POSITIONS)
     positions.output(0).get_tensor().add_names({_POSITIONS})
     graph.add_parameters([positions])
-    selected = ops.gather(node.input_value(0), positions, ops.constant(1, dtype=np.int64), batch_dims=1)
+    selected = ops.gather(node.input_value(0), positions, ops.constant(0, dtype=np.int64))
     node.input(0).replace_source_output(selected.output(0))
     graph.validate_nodes_and_infer_types()
 

@@ -7,8 +7,9 @@ reuses the five samples of an earlier run from the ledger.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
-from winnow.records import Generate, Passage, Plan
+from winnow.records import Generate, Generation, Passage, Plan
 from winnow.strategies.replies import extract_answer
 
 
@@ -36,17 +37,17 @@ def request_replies(requests: Sequence[Generate], extract: Callable[[str], str] 
         extract: Function that extracts the answer from a reply.
 
     """
-    sample_counts = [request.decoding.samples for request in requests]
     numbered_requests = [
         replace(request, sample=number) if number else request
-        for request, count in zip(requests, sample_counts, strict=True)
-        for number in range(count)
+        for request in requests
+        for number in range(request.decoding.samples)
     ]
     generations = iter((yield numbered_requests))
-    replies_by_prompt = []
-    for request, count in zip(requests, sample_counts, strict=True):
-        samples = [next(generations) for _ in range(count)]
-        used = samples[0].passages if samples[0].dropped else request.passages
-        texts = tuple([sample.text for sample in samples])
-        replies_by_prompt.append(PromptReplies(tuple(map(extract, texts)), texts, used))
-    return replies_by_prompt
+    return [_collect(request, list(islice(generations, request.decoding.samples)), extract) for request in requests]
+
+
+def _collect(request: Generate, samples: Sequence[Generation], extract: Callable[[str], str]) -> PromptReplies:
+    """Collect the replies to one prompt."""
+    texts = tuple([sample.text for sample in samples])
+    used = samples[0].passages if samples[0].dropped else request.passages
+    return PromptReplies(tuple(map(extract, texts)), texts, used)
