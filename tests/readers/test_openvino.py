@@ -14,10 +14,9 @@ from winnow.errors import ConfigError, DiskFullError, ModelError
 from winnow.modeling import openvino_export
 from winnow.modeling.architectures import TESTED, explain_unsupported
 from winnow.modeling.loading import LanguageModel, load_causal_lm
-from winnow.readers import openvino
 from winnow.readers.batching import TokenisedRequest
 from winnow.readers.local import LocalReader
-from winnow.readers.openvino import BlockRecord, ContinuousBatch, list_blocks
+from winnow.readers.openvino import ContinuousBatch
 from winnow.records import Decoding, Generate, Generation, Likelihood, Message, Request, Result, Score
 from winnow.testing import make_tiny_causal_lm, make_tiny_tokenizer
 
@@ -344,64 +343,3 @@ def test_a_damaged_conversion_is_named(folder: Path, tmp_path: Path) -> None:
     (target / openvino_export.MODEL_FILE).write_text("damaged")
     with pytest.raises(ModelError, match=rf"{target.name}: .*remove the folder to convert the model again"):
         serve(open_reader(folder, tmp_path), prompts(Decoding(2))[:1])
-
-
-class RecordedBatch(ContinuousBatch):
-    """A batch whose pipeline finishes every request in the step in which it starts, and which records the steps."""
-
-    def _load(self) -> object:
-        self.steps: list[list[int]] = []
-        return SimpleNamespace(step=lambda: None)
-
-    def _start(self, item: TokenisedRequest) -> object:
-        self._counter += 1
-        self.steps[-1].append(item.ids[-1])
-        return item
-
-    def read_all(self) -> list[list[int]]:
-        """Return the last token of each prompt, step by step."""
-        while self._waiting:
-            self.steps.append([])
-            self._admit()
-            self._running.clear()
-        return self.steps
-
-
-def read_all(prompts: Sequence[Sequence[int]], *, max_rows: int = 100, max_tokens: int = 10_000) -> list[list[int]]:
-    batch = RecordedBatch(Path(), None, "float32", 1, max_rows, max_tokens, 10_000)  # type: ignore[arg-type]
-    for ids in prompts:
-        batch.add(TokenisedRequest(Generate((), Decoding()), ids))
-    return batch.read_all()
-
-
-def test_a_prompt_waits_for_one_that_begins_alike() -> None:
-    """Only if a whole block is the same, and only for the step that reads it; the others keep their order."""
-    shared, other = list(range(64)), list(range(100, 164))
-    assert read_all([[*shared, 1], [*shared, 2], [*other, 3], [*shared[:31], 4], [*shared[:32], *other, 5]]) == [
-        [1, 3, 4],
-        [2, 5],
-    ]
-    assert read_all([[*shared, 1], [*shared, 2], [*shared, 3], [*other, 4]], max_rows=2) == [[1, 4], [2, 3]]
-
-
-def test_tokens_that_were_read_before_leave_room_for_more_prompts() -> None:
-    """A step reads at most `max_tokens` new tokens, or one longer prompt."""
-    shared, others = list(range(64)), [list(range(n, n + 40)) for n in (100, 200, 300)]
-    prompts = [[*shared, *other, n] for n, other in enumerate(others)]
-    assert read_all(prompts, max_tokens=90) == [[0], [1, 2]]
-    assert read_all(prompts, max_tokens=80) == [[0], [1], [2]]
-    assert read_all([*others, shared], max_tokens=10) == [[139], [239], [339], [63]]
-
-
-def test_the_record_of_blocks_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is emptied once it is too long; a prompt then counts in full."""
-    monkeypatch.setattr(openvino, "_MAX_BLOCKS", 2)
-    record, blocks = BlockRecord(), list_blocks(range(100))
-    assert len(blocks) == len(set(blocks)) == 3
-    assert blocks[:2] == list_blocks([*range(64), 7])
-    record.add(blocks)
-    assert record.count_new_tokens(blocks, 100) is None
-    record.start_step()
-    assert record.count_new_tokens(blocks, 100) == 4
-    record.start_step()
-    assert record.count_new_tokens(blocks, 100) == 100

@@ -1,16 +1,11 @@
 """Likelihoods with OpenVINO: those of PyTorch, whatever else is in the batch."""
 
 import random
-from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM
 
 pytest.importorskip("openvino", reason="the extra cpu is not installed")
@@ -19,7 +14,8 @@ from winnow.errors import ModelError
 from winnow.modeling.openvino_export import MODEL_FILE, convert_causal_lm
 from winnow.readers.batching import TokenisedRequest
 from winnow.readers.local import LocalReader
-from winnow.readers.openvino_scoring import BlockPool, ContinuationScorer, select_positions
+from winnow.readers.openvino_scoring import ContinuationScorer, select_positions
+from winnow.readers.prefix_blocks import BlockPool
 from winnow.records import Likelihood, Message, Request, Score
 from winnow.testing import make_tiny_causal_lm
 
@@ -111,80 +107,6 @@ def test_a_prompt_that_needs_more_memory_than_there_is(folder: Path, converted: 
         reader.collect(0.0)
 
 
-class RecordedScorer(ContinuationScorer):
-    """A scorer whose blocks contain the tokens themselves, so that every step can be checked."""
-
-    def __init__(self, num_blocks: int, block_size: int, max_tokens: int) -> None:
-        self.folder, self.cache_gb, self.max_tokens = Path("model"), 1, max_tokens
-        self._waiting, self._empty = deque(), []
-        self._pool = BlockPool(num_blocks, block_size)
-        self.memory: dict[int, list[int]] = {}
-        self.steps: list[list[int]] = []
-        """Numbers of tokens that each request of each step read."""
-
-    def _infer(self, rows: Sequence[Any]) -> Any:
-        size, written = self._pool.block_size, set[int]()
-        for row in rows:
-            before = [token for index in row.known for token in self.memory[index]]
-            assert [*before, *row.tokens] == [*row.item.ids, *row.item.target[:-1]]
-            assert list(row.tokens[row.ends.start : row.ends.stop]) == [row.item.ids[-1], *row.item.target[:-1]]
-            assert len(row.new) == -(-len(row.tokens) // size)
-            written.update(row.new)
-        assert len(written) == sum(len(row.new) for row in rows)
-        assert not written & {index for row in rows for index in row.known}
-        for row in rows:
-            self.memory |= {index: list(row.tokens[n * size : (n + 1) * size]) for n, index in enumerate(row.new)}
-        self.steps.append([len(row.tokens) for row in rows])
-        return np.zeros((sum(len(row.item.target) for row in rows), 2))
-
-
-def score_all(scorer: RecordedScorer, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[list[int]]:
-    """Score prompts with continuations, and return how many tokens each request of each step read."""
-    request = Likelihood((), "")
-    for ids, target in pairs:
-        scorer.add(TokenisedRequest(request, ids, target))
-    num_results = 0
-    while results := scorer.collect():
-        num_results += len(results)
-    assert num_results == len(pairs)
-    pool = scorer._pool
-    assert sorted([*pool._free, *(index for _, index in pool._known.values())]) == list(range(pool.num_blocks))
-    steps, scorer.steps = scorer.steps, []
-    return steps
-
-
-def test_continuations_of_a_prompt_read_its_blocks_once() -> None:
-    """In the step after the first one's; the last token of the prompt is read again for its logits."""
-    prompt, other = [*range(10)], [*range(20, 30)]
-    assert score_all(RecordedScorer(50, 4, 100), [(prompt, [1, 1]), (prompt, [1]), (prompt, [0]), (other, [1])]) == [
-        [11, 10],
-        [2, 2],
-    ]
-    assert score_all(RecordedScorer(50, 5, 100), [(prompt, [1]), (prompt, [1, 0])]) == [[10], [6]]
-    assert score_all(RecordedScorer(50, 4, 12), [(prompt, [1]), (other, [1]), (prompt, [0])]) == [[10], [10, 2]]
-
-
-@settings(max_examples=300)
-@given(
-    st.lists(
-        st.tuples(st.lists(st.integers(0, 1), min_size=1, max_size=9), st.lists(st.integers(0, 1), max_size=3)), max_size=20
-    ),
-    st.integers(1, 3),
-    st.integers(1, 20),
-)
-def test_every_step_finds_the_tokens_that_it_needs(
-    pairs: list[tuple[list[int], list[int]]], block_size: int, max_tokens: int
-) -> None:
-    """Whatever the prompts share, and however few blocks there are. A second scoring finds the blocks of the first."""
-    num_blocks = 1 + 12 // block_size
-    scorer = RecordedScorer(num_blocks, block_size, max_tokens)
-    first = score_all(scorer, pairs)
-    second = score_all(scorer, pairs)
-    assert sum(map(sum, second)) <= sum(len(ids) + len(target) for ids, target in pairs)
-    for step in (*first, *second):
-        assert len(step) == 1 or sum(step) <= max_tokens
-
-
 def test_weights_in_8_bits_are_found(folder: Path, converted: Path) -> None:
     """They are stored with a scale, behind which the matrix product of the logits lies."""
     ours, reference = (
@@ -196,6 +118,7 @@ def test_weights_in_8_bits_are_found(folder: Path, converted: Path) -> None:
 
 def test_a_graph_without_a_matrix_product_is_refused() -> None:
     """The message is part of the one that names the model and runtime=torch."""
+    import numpy as np
     import openvino
     from openvino import opset13 as ops
 

@@ -8,7 +8,6 @@ not depend on which requests run together, except by rounding.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,65 +18,11 @@ from winnow.errors import ModelError
 from winnow.keys import derive_seed
 from winnow.modeling.openvino import PRECISION_HINTS, build_properties, check_precision, disable_telemetry
 from winnow.readers.batching import TokenisedRequest
+from winnow.readers.prefix_blocks import BlockRecord, list_blocks
 from winnow.records import Generate, Generation, Request, Result, Usage
 
 if TYPE_CHECKING:
     from winnow.modeling.loading import LanguageModel
-
-_BLOCK_SIZE = 32
-"""Number of tokens whose keys and values OpenVINO GenAI stores and reuses together on a CPU."""
-_MAX_BLOCKS = 200_000
-"""Maximum number of blocks that are remembered as read."""
-
-
-class BlockRecord:
-    """The blocks of tokens that prompts began with, which tells which part of a further prompt is not read again.
-
-    A block is identified by its tokens and all tokens before it. The record does not know which blocks the cache has
-    dropped, so that it may count too few tokens of a step; OpenVINO GenAI then reads the rest in the next one.
-    """
-
-    def __init__(self) -> None:
-        """Create an empty record."""
-        self._read: set[int] = set()
-        self._current: set[int] = set()
-        """Blocks that the current step reads."""
-
-    def start_step(self) -> None:
-        """Remember the blocks of the step before as read. If there are too many, all earlier ones are forgotten."""
-        if len(self._read) > _MAX_BLOCKS:
-            self._read.clear()
-        self._read |= self._current
-        self._current.clear()
-
-    def count_new_tokens(self, blocks: Sequence[int], num_tokens: int) -> int | None:
-        """Count the tokens of a prompt that a step has to read.
-
-        Args:
-            blocks: Blocks of the prompt; see `list_blocks`.
-            num_tokens: Number of tokens of the prompt.
-
-        Returns:
-            The number, or None if the current step reads a block that the prompt could reuse in the next one.
-
-        """
-        num_read = next((number for number, block in enumerate(blocks) if block not in self._read), len(blocks))
-        if num_read < len(blocks) and blocks[num_read] in self._current:
-            return None
-        return num_tokens - num_read * _BLOCK_SIZE
-
-    def add(self, blocks: Sequence[int]) -> None:
-        """Record that the current step reads blocks."""
-        self._current.update(blocks)
-
-
-def list_blocks(ids: Sequence[int]) -> list[int]:
-    """Return a hash of each full block of a prompt and all tokens before it."""
-    blocks, before = list[int](), 0
-    for start in range(0, len(ids) - _BLOCK_SIZE + 1, _BLOCK_SIZE):
-        before = hash((before, *ids[start : start + _BLOCK_SIZE]))
-        blocks.append(before)
-    return blocks
 
 
 @dataclass

@@ -8,10 +8,10 @@ padding, and their keys and values lie in blocks that later prompts use again. L
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain, islice
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,87 +22,13 @@ from winnow.errors import ModelError
 from winnow.modeling.openvino import PRECISION_HINTS, build_properties, check_precision, disable_telemetry
 from winnow.modeling.openvino_export import MODEL_FILE
 from winnow.readers.batching import TokenisedRequest
+from winnow.readers.prefix_blocks import BlockKey, BlockPool
 
 if TYPE_CHECKING:
     import openvino
 
 _POSITIONS = "positions"
 """New input of the graph: positions in the row of all tokens at which logits are computed."""
-BlockKey = tuple[int, tuple[int, ...]]
-"""What identifies a full block: the number of the block before it (0 for the first one), and its tokens."""
-
-
-class BlockPool:
-    """The blocks of keys and values of a model, of which full ones are kept for later prompts that begin alike.
-
-    Args:
-        num_blocks: Number of blocks.
-        block_size: Number of tokens per block.
-
-    """
-
-    def __init__(self, num_blocks: int, block_size: int) -> None:
-        """Create a pool without known blocks."""
-        self.num_blocks, self.block_size = num_blocks, block_size
-        self._free = list(range(num_blocks - 1, -1, -1))
-        self._known: OrderedDict[BlockKey, tuple[int, int]] = OrderedDict()
-        """Number and index of each block that is kept, those first that were not used for the longest time."""
-        self._counter = 0
-
-    def find(self, ids: Sequence[int]) -> tuple[list[int], BlockKey | None]:
-        """Find the known blocks that a prompt begins with. They do not have its last token, whose logits are needed.
-
-        Returns:
-            The indices of the blocks, and the key of the next full block; None if there is none.
-
-        """
-        found: list[BlockKey] = []
-        number, key = 0, None
-        for start in range(0, len(ids) - self.block_size, self.block_size):
-            key = (number, tuple(ids[start : start + self.block_size]))
-            if key not in self._known:
-                break
-            found.append(key)
-            number, key = self._known[key][0], None
-        for known in reversed(found):
-            self._known.move_to_end(known)  # the first block last, so that it is not dropped before those behind it
-        return [self._known[known][1] for known in found], key
-
-    def allocate(self, count: int, used: set[int]) -> list[int] | None:
-        """Take blocks for a prompt, and drop known ones that are not used in their place; return None if there are too few."""
-        shortage = max(0, count - len(self._free))
-        dropped = list(islice((key for key, (_, index) in self._known.items() if index not in used), shortage))
-        if len(dropped) < shortage:
-            return None
-        for key in dropped:
-            self._free.append(self._known.pop(key)[1])
-        return [self._free.pop() for _ in range(count)]
-
-    def release(self, indices: Sequence[int]) -> None:
-        """Give back blocks whose content is not needed."""
-        self._free.extend(indices)
-
-    def keep(self, ids: Sequence[int], indices: Sequence[int]) -> None:
-        """Keep the full blocks of a prompt that was read, and give back the others.
-
-        Args:
-            ids: Tokens of the prompt.
-            indices: Blocks that contain the keys and values of these tokens and of those that follow, in order.
-
-        """
-        number = 0
-        for position, index in enumerate(indices):
-            start = position * self.block_size
-            if start + self.block_size >= len(ids):
-                self._free.append(index)
-                continue
-            key = (number, tuple(ids[start : start + self.block_size]))
-            if key not in self._known:
-                self._counter += 1
-                self._known[key] = (self._counter, index)
-            elif self._known[key][1] != index:
-                self._free.append(index)
-            number = self._known[key][0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,154 @@
+"""Which prompts wait for others that begin alike, and which blocks are used again."""
+
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from winnow.readers import prefix_blocks
+from winnow.readers.batching import TokenisedRequest
+from winnow.readers.openvino import ContinuousBatch
+from winnow.readers.openvino_scoring import ContinuationScorer
+from winnow.readers.prefix_blocks import BlockPool, BlockRecord, list_blocks
+from winnow.records import Decoding, Generate, Likelihood
+
+
+class RecordedBatch(ContinuousBatch):
+    """A batch whose pipeline finishes every request in the step in which it starts, and which records the steps."""
+
+    def _load(self) -> object:
+        self.steps: list[list[int]] = []
+        return SimpleNamespace(step=lambda: None)
+
+    def _start(self, item: TokenisedRequest) -> object:
+        self._counter += 1
+        self.steps[-1].append(item.ids[-1])
+        return item
+
+    def read_all(self) -> list[list[int]]:
+        """Return the last token of each prompt, step by step."""
+        while self._waiting:
+            self.steps.append([])
+            self._admit()
+            self._running.clear()
+        return self.steps
+
+
+def read_all(prompts: Sequence[Sequence[int]], *, max_rows: int = 100, max_tokens: int = 10_000) -> list[list[int]]:
+    batch = RecordedBatch(Path(), None, "float32", 1, max_rows, max_tokens, 10_000)  # type: ignore[arg-type]
+    for ids in prompts:
+        batch.add(TokenisedRequest(Generate((), Decoding()), ids))
+    return batch.read_all()
+
+
+def test_a_prompt_waits_for_one_that_begins_alike() -> None:
+    """Only if a whole block is the same, and only for the step that reads it; the others keep their order."""
+    shared, other = list(range(64)), list(range(100, 164))
+    assert read_all([[*shared, 1], [*shared, 2], [*other, 3], [*shared[:31], 4], [*shared[:32], *other, 5]]) == [
+        [1, 3, 4],
+        [2, 5],
+    ]
+    assert read_all([[*shared, 1], [*shared, 2], [*shared, 3], [*other, 4]], max_rows=2) == [[1, 4], [2, 3]]
+
+
+def test_tokens_that_were_read_before_leave_room_for_more_prompts() -> None:
+    """A step reads at most `max_tokens` new tokens, or one longer prompt."""
+    shared, others = list(range(64)), [list(range(n, n + 40)) for n in (100, 200, 300)]
+    prompts = [[*shared, *other, n] for n, other in enumerate(others)]
+    assert read_all(prompts, max_tokens=90) == [[0], [1, 2]]
+    assert read_all(prompts, max_tokens=80) == [[0], [1], [2]]
+    assert read_all([*others, shared], max_tokens=10) == [[139], [239], [339], [63]]
+
+
+def test_the_record_of_blocks_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is emptied once it is too long; a prompt then counts in full."""
+    monkeypatch.setattr(prefix_blocks, "_MAX_BLOCKS", 2)
+    record, blocks = BlockRecord(), list_blocks(range(100))
+    assert len(blocks) == len(set(blocks)) == 3
+    assert blocks[:2] == list_blocks([*range(64), 7])
+    record.add(blocks)
+    assert record.count_new_tokens(blocks, 100) is None
+    record.start_step()
+    assert record.count_new_tokens(blocks, 100) == 4
+    record.start_step()
+    assert record.count_new_tokens(blocks, 100) == 100
+
+
+class RecordedScorer(ContinuationScorer):
+    """A scorer whose blocks contain the tokens themselves, so that every step can be checked."""
+
+    def __init__(self, num_blocks: int, block_size: int, max_tokens: int) -> None:
+        self.folder, self.cache_gb, self.max_tokens = Path("model"), 1, max_tokens
+        self._waiting, self._empty = deque(), []
+        self._pool = BlockPool(num_blocks, block_size)
+        self.memory: dict[int, list[int]] = {}
+        self.steps: list[list[int]] = []
+        """Numbers of tokens that each request of each step read."""
+
+    def _infer(self, rows: Sequence[Any]) -> Any:
+        size, written = self._pool.block_size, set[int]()
+        for row in rows:
+            before = [token for index in row.known for token in self.memory[index]]
+            assert [*before, *row.tokens] == [*row.item.ids, *row.item.target[:-1]]
+            assert list(row.tokens[row.ends.start : row.ends.stop]) == [row.item.ids[-1], *row.item.target[:-1]]
+            assert len(row.new) == -(-len(row.tokens) // size)
+            written.update(row.new)
+        assert len(written) == sum(len(row.new) for row in rows)
+        assert not written & {index for row in rows for index in row.known}
+        for row in rows:
+            self.memory |= {index: list(row.tokens[n * size : (n + 1) * size]) for n, index in enumerate(row.new)}
+        self.steps.append([len(row.tokens) for row in rows])
+        return np.zeros((sum(len(row.item.target) for row in rows), 2))
+
+
+def score_all(scorer: RecordedScorer, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[list[int]]:
+    """Score prompts with continuations, and return how many tokens each request of each step read."""
+    request = Likelihood((), "")
+    for ids, target in pairs:
+        scorer.add(TokenisedRequest(request, ids, target))
+    num_results = 0
+    while results := scorer.collect():
+        num_results += len(results)
+    assert num_results == len(pairs)
+    pool = scorer._pool
+    assert sorted([*pool._free, *(index for _, index in pool._known.values())]) == list(range(pool.num_blocks))
+    steps, scorer.steps = scorer.steps, []
+    return steps
+
+
+def test_continuations_of_a_prompt_read_its_blocks_once() -> None:
+    """In the step after the first one's; the last token of the prompt is read again for its logits."""
+    prompt, other = [*range(10)], [*range(20, 30)]
+    assert score_all(RecordedScorer(50, 4, 100), [(prompt, [1, 1]), (prompt, [1]), (prompt, [0]), (other, [1])]) == [
+        [11, 10],
+        [2, 2],
+    ]
+    assert score_all(RecordedScorer(50, 5, 100), [(prompt, [1]), (prompt, [1, 0])]) == [[10], [6]]
+    assert score_all(RecordedScorer(50, 4, 12), [(prompt, [1]), (other, [1]), (prompt, [0])]) == [[10], [10, 2]]
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(
+        st.tuples(st.lists(st.integers(0, 1), min_size=1, max_size=9), st.lists(st.integers(0, 1), max_size=3)), max_size=20
+    ),
+    st.integers(1, 3),
+    st.integers(1, 20),
+)
+def test_every_step_finds_the_tokens_that_it_needs(
+    pairs: list[tuple[list[int], list[int]]], block_size: int, max_tokens: int
+) -> None:
+    """Whatever the prompts share, and however few blocks there are. A second scoring finds the blocks of the first."""
+    num_blocks = 1 + 12 // block_size
+    scorer = RecordedScorer(num_blocks, block_size, max_tokens)
+    first = score_all(scorer, pairs)
+    second = score_all(scorer, pairs)
+    assert sum(map(sum, second)) <= sum(len(ids) + len(target) for ids, target in pairs)
+    for step in (*first, *second):
+        assert len(step) == 1 or sum(step) <= max_tokens
