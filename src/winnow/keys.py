@@ -50,7 +50,6 @@ def _encode_messages(messages: Sequence[Message]) -> str:
     return encoded
 
 
-@lru_cache(maxsize=10_000)
 def _encode_decoding(decoding: Decoding, sample: int) -> str:
     """Encode the settings that determine a reply. Temperature, top-p and seed are omitted if decoding is greedy."""
     sampling = (decoding.temperature, decoding.top_p, decoding.seed) if decoding.temperature > 0 else ()
