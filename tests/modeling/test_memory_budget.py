@@ -113,3 +113,18 @@ def test_a_result_is_fetched_after_the_next_one_was_requested() -> None:
     events.extend(f"fetch {number}" for number in compute_ahead(map(compute, range(3))))
     assert events == ["compute 0", "compute 1", "fetch 0", "compute 2", "fetch 1", "fetch 2"]
     assert list(compute_ahead([])) == []
+
+
+def test_rows_run_in_batches_of_similar_length() -> None:
+    """The longest first; a batch is computed before the one before it is yielded, and too long ones are split."""
+    computed: list[Sequence[int]] = []
+
+    def compute(indices: Sequence[int]) -> list[int]:
+        computed.append(indices)
+        return [10 * index for index in indices]
+
+    parts = MemoryBudget(6, "x").run_rows(compute, [1, 3, 2, 3, 7])
+    assert next(parts) == ([4], [40])
+    assert computed == [[4], [1, 3]]
+    assert list(parts) == [([1, 3], [10, 30]), ([2, 0], [20, 0])]
+    assert list(MemoryBudget(6, "x").run_rows(compute, [])) == []

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from winnow.errors import ConfigError, ModelError, NoScoreError
 from winnow.modeling.loading import keep_freed_memory, resolve_dtype, resolve_runtime
-from winnow.modeling.memory_budget import MemoryBudget, compute_ahead
-from winnow.modeling.pair_inputs import group_by_token_budget
+from winnow.modeling.memory_budget import MemoryBudget
 from winnow.modeling.pair_model import PairModel
 from winnow.modeling.tokens import get_single_token_id
 
@@ -117,9 +116,7 @@ class PairEstimator(PairModel):
                 inputs = self.collate([rows[index] for index in indices], [starts[index] for index in indices])
                 return self._log_odds(inputs).to(torch.float32, copy=True)  # OpenVINO uses its memory again
 
-        batches = group_by_token_budget([len(row) for row in rows], self._budget.tokens)
-        parts = (part for batch in batches for part in self._budget.run(score_batch, batch, lambda index: len(rows[index])))
-        for indices, log_odds in compute_ahead(parts):
+        for indices, log_odds in self._budget.run_rows(score_batch, [len(row) for row in rows]):
             scores[list(indices)] = log_odds.cpu().numpy()
             if self.advance:
                 self.advance(len(indices))

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from winnow.errors import ModelError
+from winnow.modeling.pair_inputs import group_by_token_budget
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -58,6 +59,20 @@ class MemoryBudget:
         middle = len(batch) // 2
         yield from self.run(compute, batch[:middle], length)
         yield from self.run(compute, batch[middle:], length)
+
+    def run_rows(self, compute: Callable[[Sequence[int]], R], lengths: Sequence[int]) -> Iterator[tuple[Sequence[int], R]]:
+        """Yield the indices of the rows of each batch with its result. Batches have rows of similar length.
+
+        Args:
+            compute: Function that computes the result of a batch, which is given by the indices of its rows.
+            lengths: Number of tokens of each row.
+
+        Raises:
+            ModelError: If the GPU has too little memory for a single row.
+
+        """
+        batches = group_by_token_budget(lengths, self.tokens)
+        return compute_ahead(part for batch in batches for part in self.run(compute, batch, lengths.__getitem__))
 
     def _lower(self, tokens: int, reason: str) -> None:
         """Lower the limit, and release the memory that the failed batch left in torch's cache."""

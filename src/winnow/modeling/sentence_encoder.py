@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from winnow.errors import ConfigError
 from winnow.modeling.loading import POOLER_WEIGHTS, build_hub_arguments, check_model, pick_device, pick_dtype, resolve_dtype
-from winnow.modeling.memory_budget import MemoryBudget, compute_ahead
-from winnow.modeling.pair_inputs import group_by_token_budget, pad_rows
+from winnow.modeling.memory_budget import MemoryBudget
+from winnow.modeling.pair_inputs import pad_rows
 from winnow.modeling.weights import load_pretrained, load_tokenizer_or_config
 from winnow.records import Passage
 
@@ -109,9 +109,7 @@ class SentenceEncoder:
             with torch.inference_mode():
                 return self._pool(model(**inputs), inputs["attention_mask"])
 
-        batches = group_by_token_budget([len(row) for row in rows], self._budget.tokens)
-        parts = (part for batch in batches for part in self._budget.run(encode_batch, batch, lambda index: len(rows[index])))
-        for indices, pooled in compute_ahead(parts):
+        for indices, pooled in self._budget.run_rows(encode_batch, [len(row) for row in rows]):
             vectors[list(indices)] = pooled.cpu().numpy()
             if advance:
                 advance(len(indices))
