@@ -2,6 +2,7 @@
 
 import json
 import logging
+import random
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ from winnow.errors import ConfigError, DiskFullError, ModelError
 from winnow.modeling import openvino_export
 from winnow.modeling.architectures import TESTED, explain_unsupported
 from winnow.modeling.loading import LanguageModel, load_causal_lm
+from winnow.readers import openvino
 from winnow.readers.batching import TokenisedRequest
 from winnow.readers.local import LocalReader
 from winnow.readers.openvino import ContinuousBatch
@@ -121,6 +123,35 @@ def test_results_do_not_depend_on_the_size_of_a_step(folder: Path, converted: Pa
             assert mine == other == theirs
 
 
+def test_prompts_that_are_the_beginning_of_others_are_read_rightly(folder: Path, converted: Path) -> None:
+    """OpenVINO GenAI lets prompts that run together write to each other's last block; samples of a prompt are such prompts."""
+    reader, reference = (open_reader(folder, converted, runtime) for runtime in ("openvino", "torch"))
+    rng = random.Random(13)
+    words = rng.choices(["the", "quick", "brown", "fox", "number", "1", "2", "3"], k=90)
+    lengths = [1, 5, 20, 26, 27, 28, 40, 58, 59, 60, 80]
+    requests = [
+        Generate(
+            (Message("user", " ".join(words[: rng.choice(lengths)])),), Decoding(rng.choice([1, 4, 9]), logprobs=True), sample
+        )
+        for sample in range(60)
+    ]
+    expected = serve(reference, requests)
+    batch = reader._open_batch()
+    batch.max_tokens = 60
+    results: dict[Request, Result] = {}
+    for request in requests:  # some join while others run
+        reader.submit([request])
+        if rng.random() < 0.3:
+            results.update(reader.collect(0.0))
+    while done := reader.collect(0.0):
+        results.update(done)
+    for request in requests:
+        mine, theirs = results[request], expected[request]
+        assert isinstance(mine, Generation)
+        assert isinstance(theirs, Generation)
+        assert mine.logprobs == pytest.approx(theirs.logprobs, abs=1e-3)
+
+
 def test_a_reply_cut_by_a_full_cache_is_an_error(folder: Path, converted: Path) -> None:
     """It would look like a reply that reached its number of tokens; other results of the step are returned first."""
     reader = open_reader(folder, converted)
@@ -141,9 +172,12 @@ def test_a_reply_cut_by_a_full_cache_is_an_error(folder: Path, converted: Path) 
 def test_the_runtime_is_part_of_the_identity(folder: Path, converted: Path) -> None:
     """Results of one runtime are never taken for those of the other; "auto" is resolved where OpenVINO GenAI is installed."""
     torch_reader, ours = (open_reader(folder, converted, runtime) for runtime in ("torch", "openvino"))
-    assert ours.identity == f"{torch_reader.identity}/openvino"
+    assert ours.identity == f"{torch_reader.identity}/openvino-2"
     resolve = LocalReader.resolve_settings
-    assert resolve({"device": "cpu", "dtype": "float32", "runtime": "auto"})["runtime"] == "openvino_or_torch"
+    assert resolve({"device": "cpu", "dtype": "float32", "runtime": "auto"})["runtime"] == "openvino-2_or_torch"
+    assert resolve({"device": "cpu", "dtype": "float32", "runtime": "openvino"})["runtime"] == "openvino-2"
+    for key in ("openvino-2", "openvino-2_or_torch", "openvino_or_torch"):
+        assert resolve({"device": "cpu", "dtype": "float32", "runtime": key})["runtime"] == key
     assert resolve({"device": "cpu", "dtype": "float16", "runtime": "auto"})["runtime"] == "torch"
     assert resolve({"device": "cpu", "dtype": "float32", "runtime": "auto", "deterministic": True})["runtime"] == "torch"
 
@@ -174,6 +208,24 @@ def test_a_failure_of_the_library_is_named(folder: Path, converted: Path, monkey
     monkeypatch.setattr(reader._batch, "_pipeline", SimpleNamespace(add_request=_raise(RuntimeError("no memory"))))
     with pytest.raises(ModelError, match=r"failed on .*: no memory. Set reader.engine.runtime=torch"):
         reader.collect(5.0)
+
+
+@pytest.mark.parametrize(("dtype", "precision"), [("float32", "f32"), ("bfloat16", "bf16")])
+def test_keys_and_values_have_the_precision_of_the_model(
+    folder: Path, converted: Path, monkeypatch: pytest.MonkeyPatch, dtype: str, precision: str
+) -> None:
+    """By default, OpenVINO GenAI stores them in 8 bits."""
+    import openvino_genai
+
+    received: list[dict[str, object]] = []
+
+    def load(folder: str, scheduler: object, device: str, properties: dict[str, object]) -> None:
+        received.append(properties)
+
+    monkeypatch.setattr(openvino_genai, "ContinuousBatchingPipeline", load)
+    monkeypatch.setattr(openvino, "check_precision", lambda _: None)
+    ContinuousBatch(folder, open_reader(folder, converted).lm, dtype, 1, 1, 1, 1)
+    assert received[0]["KV_CACHE_PRECISION"] == received[0]["INFERENCE_PRECISION_HINT"] == precision
 
 
 def test_a_model_is_converted_once_for_its_weights(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from winnow.readers import prefix_blocks
+from winnow.readers import openvino_scoring, prefix_blocks
 from winnow.readers.batching import TokenisedRequest
 from winnow.readers.openvino import ContinuousBatch
 from winnow.readers.openvino_scoring import ContinuationScorer
-from winnow.readers.prefix_blocks import BlockPool, BlockRecord, list_blocks
+from winnow.readers.prefix_blocks import BlockPool, BlockRecord, has_nested, list_blocks
 from winnow.records import Decoding, Generate, Likelihood
 
 
@@ -31,20 +31,29 @@ class RecordedBatch(ContinuousBatch):
         self.steps[-1].append(item.ids[-1])
         return item
 
-    def read_all(self) -> list[list[int]]:
-        """Return the last token of each prompt, step by step."""
+    def read_all(self, num_steps: int = 1) -> list[list[int]]:
+        """Return the last token of each prompt, step by step. Each prompt runs for a number of steps."""
+        started: list[tuple[int, int]] = []
         while self._waiting:
             self.steps.append([])
+            before = set(self._running)
             self._admit()
-            self._running.clear()
+            started += [(len(self.steps), number) for number in self._running.keys() - before]
+            for step, number in started:
+                if step == len(self.steps) - num_steps + 1:
+                    item, _ = self._running.pop(number)
+                    self._prompts.remove(tuple(item.ids))
+            assert all(not has_nested(self._prompts[:n], prompt) for n, prompt in enumerate(self._prompts))
         return self.steps
 
 
-def read_all(prompts: Sequence[Sequence[int]], *, max_rows: int = 100, max_tokens: int = 10_000) -> list[list[int]]:
+def read_all(
+    prompts: Sequence[Sequence[int]], *, max_rows: int = 100, max_tokens: int = 10_000, num_steps: int = 1
+) -> list[list[int]]:
     batch = RecordedBatch(Path(), None, "float32", 1, max_rows, max_tokens, 10_000)  # type: ignore[arg-type]
     for ids in prompts:
         batch.add(TokenisedRequest(Generate((), Decoding()), ids))
-    return batch.read_all()
+    return batch.read_all(num_steps)
 
 
 def test_a_prompt_waits_for_one_that_begins_alike() -> None:
@@ -64,6 +73,28 @@ def test_tokens_that_were_read_before_leave_room_for_more_prompts() -> None:
     assert read_all(prompts, max_tokens=90) == [[0], [1, 2]]
     assert read_all(prompts, max_tokens=80) == [[0], [1], [2]]
     assert read_all([*others, shared], max_tokens=10) == [[139], [239], [339], [63]]
+
+
+def test_prompts_of_which_one_begins_with_the_other_do_not_run_together() -> None:
+    """However long they run; equal ones neither. Others that merely begin alike do."""
+    short = [*range(40)]
+    prompts = [[*short, 1], short, [*short, 1], [*short, 1, 2], [*short, 3], [7]]
+    assert read_all(prompts) == [[1, 7], [39], [1, 3], [2]]
+    assert read_all(prompts, num_steps=3) == [[1, 7], [3], [], [1], [], [], [39], [], [], [2]]
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 1), min_size=1, max_size=5).map(tuple), max_size=8),
+    st.lists(st.integers(0, 1), max_size=6),
+)
+def test_nested_prompts_are_found_between_their_neighbours(prompts: list[tuple[int, ...]], ids: list[int]) -> None:
+    """As by a comparison with every one."""
+    running: list[tuple[int, ...]] = []
+    for prompt in (*prompts, tuple(ids)):
+        expected = any(other[: len(prompt)] == prompt[: len(other)] for other in running)
+        assert has_nested(running, prompt) == expected
+        if not expected:
+            running = sorted([*running, prompt])
 
 
 def test_the_record_of_blocks_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,21 +119,25 @@ class RecordedScorer(ContinuationScorer):
         self._waiting, self._empty = deque(), []
         self._pool = BlockPool(num_blocks, block_size)
         self.memory: dict[int, list[int]] = {}
+        """The tokens up to the end of each block, which its keys and values depend on."""
         self.steps: list[list[int]] = []
         """Numbers of tokens that each request of each step read."""
 
     def _infer(self, rows: Sequence[Any]) -> Any:
         size, written = self._pool.block_size, set[int]()
         for row in rows:
-            before = [token for index in row.known for token in self.memory[index]]
-            assert [*before, *row.tokens] == [*row.item.ids, *row.item.target[:-1]]
+            tokens = [*row.item.ids, *row.item.target[:-1]]
+            assert [self.memory[index] for index in row.known] == [tokens[: (n + 1) * size] for n in range(len(row.known))]
+            assert row.tokens == tokens[len(row.known) * size :]
             assert list(row.tokens[row.ends.start : row.ends.stop]) == [row.item.ids[-1], *row.item.target[:-1]]
             assert len(row.new) == -(-len(row.tokens) // size)
             written.update(row.new)
         assert len(written) == sum(len(row.new) for row in rows)
         assert not written & {index for row in rows for index in row.known}
         for row in rows:
-            self.memory |= {index: list(row.tokens[n * size : (n + 1) * size]) for n, index in enumerate(row.new)}
+            tokens = [*row.item.ids, *row.item.target[:-1]]
+            blocks = enumerate((*row.known, *row.new), start=1)
+            self.memory |= {index: tokens[: n * size] for n, index in blocks if index in row.new}
         self.steps.append([len(row.tokens) for row in rows])
         return np.zeros((sum(len(row.item.target) for row in rows), 2))
 
@@ -131,6 +166,23 @@ def test_continuations_of_a_prompt_read_its_blocks_once() -> None:
     ]
     assert score_all(RecordedScorer(50, 5, 100), [(prompt, [1]), (prompt, [1, 0])]) == [[10], [6]]
     assert score_all(RecordedScorer(50, 4, 12), [(prompt, [1]), (other, [1]), (prompt, [0])]) == [[10], [10, 2]]
+
+
+def test_a_block_is_known_by_all_tokens_before_it() -> None:
+    """Prompts that repeat themselves have equal blocks at other places."""
+    first, second, third = [1, 1], [2, 2], [3, 3]
+    scorer = RecordedScorer(50, 2, 100)
+    assert score_all(scorer, [([*first, *first, 9], [1])]) == [[5]]
+    assert score_all(scorer, [([*first, *second, *first, 9], [1]), ([*third, *second, *first, 9], [1])]) == [[5, 7]]
+    assert score_all(scorer, [([*third, *second, *first, 8], [1]), ([*first, *first, *first, 9], [1])]) == [[1, 3]]
+
+
+def test_a_step_has_few_logits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each needs memory for the whole vocabulary; a longer continuation is scored alone."""
+    monkeypatch.setattr(openvino_scoring, "_MAX_LOGITS", 4)
+    prompts = [[n, n] for n in range(4)]
+    targets = [[1, 1], [1, 1], [1], [1] * 6]
+    assert score_all(RecordedScorer(50, 4, 100), list(zip(prompts, targets, strict=True))) == [[3, 3], [2], [7]]
 
 
 @settings(max_examples=300)

@@ -56,3 +56,18 @@ def test_greedy_asks_once() -> None:
     """No sampling, no numbers beyond 0."""
     plan = request_replies([Generate((), Decoding())])
     assert [r.sample for r in next(plan) if isinstance(r, Generate)] == [0]
+
+
+def test_each_prompt_has_its_own_number_of_samples() -> None:
+    """The passages are those of its first sample, if some were dropped from the prompt."""
+    passages = tuple(context.passage for context in CONTEXTS)
+    requests = [Generate((), Decoding(), passages=passages), Generate((), HOT, passages=passages)]
+    plan = request_replies(requests)
+    assert [r.sample for r in next(plan) if isinstance(r, Generate)] == [0, 0, 1, 2]
+    replies = [Generation("a"), Generation("b", dropped=1, passages=passages[:1]), Generation("c"), Generation("d")]
+    try:
+        plan.send(replies)
+    except StopIteration as stop:
+        first, second = stop.value
+        assert (first.replies, first.used) == (("a",), passages)
+        assert (second.replies, second.used) == (("b", "c", "d"), passages[:1])

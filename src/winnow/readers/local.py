@@ -30,8 +30,13 @@ if TYPE_CHECKING:
     from winnow.readers.openvino_scoring import ContinuationScorer
 
 WEIGHTS = ("full", "int8")
-_CONDITIONAL = "openvino_or_torch"
+_OPENVINO = "openvino-2"
+"""Name of OpenVINO in identities. Its number is raised when equal settings give other results; the first let prompts run
+together of which one was the beginning of another."""
+_CONDITIONAL = f"{_OPENVINO}_or_torch"
 """What runtime "auto" means where OpenVINO runs: PyTorch for an architecture that OpenVINO does not run."""
+_RESOLVED = (_OPENVINO, _CONDITIONAL, "openvino_or_torch")
+"""Runtimes in the keys of artifacts, also of earlier versions."""
 _log = logging.getLogger(__name__)
 
 
@@ -88,7 +93,7 @@ class LocalReader(LocalEngine):
     def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Return the settings with dtype and runtime "auto" resolved for this machine.
 
-        The architecture is not known here, so that "auto" is only resolved to "openvino_or_torch". The ledger's identity has
+        The architecture is not known here, so that "auto" is only resolved to OpenVINO or PyTorch. The ledger's identity has
         the actual runtime.
         """
         settings = super().resolve_settings(settings)
@@ -97,18 +102,19 @@ class LocalReader(LocalEngine):
         is_emulated = settings["dtype"] == "bfloat16" and resolve_dtype("auto", device) != "bfloat16"
         if runtime == "auto" and (is_torch_only or is_emulated):
             runtime = "torch"
-        if runtime == _CONDITIONAL:
+        if runtime in _RESOLVED:
             return {**settings, "runtime": runtime}  # the key of an artifact from another machine
         resolved = resolve_runtime(runtime, device, settings["dtype"], "openvino_genai")
-        is_conditional = runtime == "auto" and resolved == "openvino"
-        return {**settings, "runtime": _CONDITIONAL if is_conditional else resolved}
+        if resolved == "openvino":
+            resolved = _CONDITIONAL if runtime == "auto" else _OPENVINO
+        return {**settings, "runtime": resolved}
 
     @property
     def identity(self) -> str:
         """Return the identity of the base class, followed by the runtime and the weights if that is OpenVINO."""
         if not self._uses_openvino:
             return super().identity
-        return f"{super().identity}/openvino" + ("" if self.weights == "full" else f"/{self.weights}")
+        return f"{super().identity}/{_OPENVINO}" + ("" if self.weights == "full" else f"/{self.weights}")
 
     @cached_property
     def _uses_openvino(self) -> bool:

@@ -3,10 +3,14 @@
 The keys and values of a prompt's beginning are reused for later prompts that begin alike, in blocks of 32 tokens. Prompts that
 are read in the same step do not reuse each other's, so one that begins like another waits until the other is read. Replies do
 not depend on which requests run together, except by rounding.
+
+Two prompts never run together if one is the beginning of the other, or if they are equal (samples of one prompt). OpenVINO
+GenAI 2026.4 lets both write to the last block of the shorter one, which is not full, and then computes wrong replies.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +22,7 @@ from winnow.errors import ModelError
 from winnow.keys import derive_seed
 from winnow.modeling.openvino import PRECISION_HINTS, build_properties, check_precision, disable_telemetry
 from winnow.readers.batching import TokenisedRequest
-from winnow.readers.prefix_blocks import BlockRecord, list_blocks
+from winnow.readers.prefix_blocks import BlockRecord, has_nested, list_blocks
 from winnow.records import Generate, Generation, Request, Result, Usage
 
 if TYPE_CHECKING:
@@ -52,6 +56,8 @@ class ContinuousBatch:
     _running: dict[int, tuple[TokenisedRequest, Any]] = field(default_factory=dict, repr=False)
     """Handles of the running requests in the pipeline, by their numbers."""
     _record: BlockRecord = field(default_factory=BlockRecord, repr=False)
+    _prompts: list[tuple[int, ...]] = field(default_factory=list, repr=False)
+    """Prompts of the running requests, sorted. None is the beginning of another one."""
     _counter: int = 0
     _failure: ModelError | None = None
     """Error of a finished request, which is raised after the results of the others were returned."""
@@ -92,6 +98,7 @@ class ContinuousBatch:
         for number, (item, handle) in list(self._running.items()):
             if not _is_running(handle):
                 del self._running[number]
+                del self._prompts[bisect_left(self._prompts, tuple(item.ids))]
                 try:
                     results.append((item.request, self._build_result(item, handle)))
                 except ModelError as error:
@@ -99,22 +106,27 @@ class ContinuousBatch:
         return results
 
     def _admit(self) -> None:
-        """Start waiting requests, as many as one step may read, except those that can reuse what the step reads."""
+        """Start waiting requests, as many as one step may read, except those that have to wait for others.
+
+        They wait for what the step reads and they can reuse, and for running prompts that begin with them or they with these.
+        """
         self._record.start_step()
         num_tokens, postponed = 0, list[tuple[TokenisedRequest, list[int]]]()
         while self._waiting and len(self._running) < self.max_rows:
             item, blocks = self._waiting[0]
             new_tokens = self._record.count_new_tokens(blocks, len(item.ids))
-            if new_tokens is not None:
-                num_tokens += new_tokens
-                if num_tokens > max(self.max_tokens, new_tokens):
-                    break
-                self._record.add(blocks)
-                handle = self._start(item)
-                self._running[self._counter] = (item, handle)
-            else:
-                postponed.append((item, blocks))
+            prompt = tuple(item.ids)
+            if new_tokens is None or has_nested(self._prompts, prompt):
+                postponed.append(self._waiting.popleft())
+                continue
+            num_tokens += new_tokens
+            if num_tokens > max(self.max_tokens, new_tokens):
+                break
             self._waiting.popleft()
+            self._record.add(blocks)
+            insort(self._prompts, prompt)
+            handle = self._start(item)
+            self._running[self._counter] = (item, handle)
         self._waiting.extendleft(reversed(postponed))
 
     def _load(self) -> Any:

@@ -27,6 +27,8 @@ from winnow.readers.prefix_blocks import BlockKey, BlockPool
 if TYPE_CHECKING:
     import openvino
 
+_MAX_LOGITS = 512
+"""Maximum number of tokens of continuations in one step, whose logits need vocabulary x 4 bytes of memory each."""
 _POSITIONS = "positions"
 """New input of the graph: positions in the row of all tokens at which logits are computed."""
 
@@ -139,7 +141,7 @@ class ContinuationScorer:
     def _choose(self) -> list[_Row]:
         """Choose the requests of the next step, except those that can use a block that the step computes."""
         rows, postponed = list[_Row](), list[TokenisedRequest]()
-        computed, used, num_tokens = set[BlockKey](), set[int](), 0
+        computed, used, num_tokens, num_logits = set[BlockKey](), set[int](), 0, 0
         while self._waiting:
             item = self._waiting[0]
             known, next_key = self._pool.find(item.ids)
@@ -147,7 +149,8 @@ class ContinuationScorer:
             if next_key in computed:
                 postponed.append(self._waiting.popleft())
                 continue
-            if rows and num_tokens + len(tokens) > self.max_tokens:
+            num_logits += len(item.target)
+            if rows and (num_tokens + len(tokens) > self.max_tokens or num_logits > _MAX_LOGITS):
                 break
             new = self._pool.allocate(-(-len(tokens) // self._pool.block_size), used | set(known))
             if new is None:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Sequence
 from itertools import islice
@@ -66,6 +67,20 @@ def list_blocks(ids: Sequence[int]) -> list[int]:
         before = hash((before, *ids[start : start + _BLOCK_SIZE]))
         blocks.append(before)
     return blocks
+
+
+def has_nested(prompts: Sequence[tuple[int, ...]], prompt: tuple[int, ...]) -> bool:
+    """Return whether one of several prompts begins with another prompt, is its beginning, or is equal to it.
+
+    Args:
+        prompts: Sorted prompts, none of which is the beginning of another one. Therefore only the two between which the prompt
+            belongs can be nested with it.
+        prompt: The other prompt.
+
+    """
+    position = bisect_left(prompts, prompt)
+    neighbours = prompts[max(0, position - 1) : position + 1]
+    return any(neighbour[: len(prompt)] == prompt[: len(neighbour)] for neighbour in neighbours)
 
 
 class BlockPool:
