@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from msgspec import structs
 
 from bench._measure import measure_matmul_rate, scale, serve_with_driver, take_turns
 from bench.bench_local_reader import MODEL, ROOT, build_requests
@@ -131,7 +132,7 @@ def measure_prefill(num_prompts: int, dtype: str) -> None:
     """
     reader, requests = open_reader("openvino", dtype), build_requests([1, 5, 10], num_prompts)
     prompts = [
-        replace(
+        structs.replace(
             request,
             messages=(Message("user", f"{number} {request.messages[-1].content}"),),
             decoding=replace(request.decoding, max_new_tokens=1),

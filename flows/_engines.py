@@ -25,10 +25,8 @@ from winnow.dry_run import CostEstimate, estimate_cost
 from winnow.errors import ConfigError
 from winnow.identity import get_ledger_identity
 from winnow.prices import Price
-from winnow.protocols import CallStore, Engine, Engines, Estimator, build_engine_map
+from winnow.protocols import CallStore, Engine, Engines, Estimator, PromptRenderer, build_engine_map
 from winnow.readers.budget import Budget, Spending
-from winnow.readers.openai_chat import OpenAIReader
-from winnow.readers.openai_engine import OpenAIEngine
 from winnow.records import Generate, Outcome, Role, T
 from winnow.searchers.local import LocalSearch
 from winnow.searchers.web.identity import name_web_search
@@ -118,12 +116,13 @@ def open_reader(reader: DictConfig, path: str, *, price: Price, name: str | None
 
     """
     priced = {"price": price} if "budget" in reader.engine else {}
-    engine: Engine = build(reader.engine, path=path, name=name or reader.name, **priced)
-    if isinstance(engine, OpenAIEngine):
+    engine: Any = build(reader.engine, path=path, name=name or reader.name, **priced)
+    if priced:
         engine.spending = _spending(engine.identity, engine.budget, engine.price)
     if check:
         engine.check()
-    return engine
+    opened: Engine = engine
+    return opened
 
 
 @cache
@@ -296,7 +295,7 @@ def render_first_prompts(specs: Sequence[EngineSpec], jobs: Iterable[Job[Any]]) 
     for job in islice(jobs, _MAX_RENDERED):
         for request in next(job.plan, ()):
             engine = engines[type(request), request.role]
-            if isinstance(request, Generate) and isinstance(engine, OpenAIReader) and request.role not in prompts:
+            if isinstance(request, Generate) and isinstance(engine, PromptRenderer) and request.role not in prompts:
                 prompts[request.role] = engine.render_prompt(request) or ""
     return [
         f"The first prompt of the {role}, as its server renders it:\n{prompt}" for role, prompt in prompts.items() if prompt

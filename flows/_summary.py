@@ -7,10 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
-
 
 @dataclass(frozen=True, slots=True)
 class Summary:
@@ -31,6 +27,9 @@ class Summary:
 
     def show(self) -> None:
         """Print the title, the table and the note."""
+        from rich.console import Console
+        from rich.table import Table
+
         console = Console(width=None if sys.stdout.isatty() else 160)
         if self.rows:
             table = Table(title=self.title, title_justify="left")
@@ -57,6 +56,9 @@ def progress(label: str, total: int | None) -> Iterator[Any]:
         A function that advances the bar by some steps, and sets the text behind it if one is given.
 
     """
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from msgspec import structs
 
 from tests.plans import PROMPT, run
 from winnow.calls import add_time
@@ -273,7 +274,7 @@ class Cutting(ScriptedReader):
     def collect(self, timeout: float = 0.0) -> Sequence[tuple[Request, Result]]:
         """Return the replies with the reason for their end."""
         return [
-            (request, replace(result, finish="length" if "long" in request.messages[0].content else "stop"))  # type: ignore[union-attr, arg-type]
+            (request, structs.replace(result, finish="length" if "long" in request.messages[0].content else "stop"))  # type: ignore[union-attr, arg-type]
             for request, result in super().collect(timeout)
         ]
 
@@ -293,7 +294,7 @@ def test_cut_replies_are_counted_by_role_and_in_replays(tmp_path: Path) -> None:
 
 def test_a_reply_with_its_time_keeps_every_other_field() -> None:
     """Each field has a value of its own, so that none can be mixed up or left out."""
-    values = {one.name: object() for one in fields(Generation)} | {"usage": Usage(1, 2)}
+    values: dict[str, object] = {name: object() for name in Generation.__struct_fields__} | {"usage": Usage(1, 2)}
     timed = add_time(Generation(**values), 3.0)  # type: ignore[arg-type]
     assert isinstance(timed, Generation)
     for name, value in values.items():

@@ -7,8 +7,10 @@ the same call.
 import enum
 import heapq
 from collections.abc import Hashable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, structs
 
 from winnow.protocols import Engine
 from winnow.records import (
@@ -46,7 +48,10 @@ class RoleCounts:
 
     def add_reply(self, reply: Generation) -> None:
         """Add the tokens and the time of a reply, and count it if it ended at max_new_tokens or has no text."""
-        self.add(reply.usage)
+        usage = reply.usage
+        self.tokens_in += usage.tokens_in
+        self.tokens_out += usage.tokens_out
+        self.seconds += usage.seconds
         if reply.finish == "length":
             self.cut += 1
         if not reply.text.strip():
@@ -88,8 +93,7 @@ class ActivePlan:
         )
 
 
-@dataclass(slots=True, eq=False)
-class Waiter:
+class Waiter(Struct, eq=False):
     """A request of a plan that waits for its result.
 
     Attributes:
@@ -115,8 +119,7 @@ class CallState(enum.Enum):
     DONE = enum.auto()
 
 
-@dataclass(slots=True, eq=False)
-class Call:
+class Call(Struct, eq=False):
     """A distinct request that has no result yet, and the plans that wait for it.
 
     Attributes:
@@ -192,18 +195,11 @@ class EngineQueue:
 
 
 def add_time(result: Result | TooLong, seconds: float) -> Result | TooLong:
-    """Return a result with its share of the time of its batch, if it is one of a language model.
-
-    A Generation is built field by field, five times as fast as by `dataclasses.replace`.
-    """
+    """Return a result with its share of the time of its batch, if it is one of a language model."""
     if isinstance(result, Generation):
-        usage = Usage(result.usage.tokens_in, result.usage.tokens_out, seconds)
-        return Generation(
-            result.text, result.finish, usage, result.dropped, result.logprobs, result.token_logprobs, result.token_positions,
-            result.passages, result.model,
-        )  # fmt: skip
+        return structs.replace(result, usage=structs.replace(result.usage, seconds=seconds))
     if isinstance(result, Score) and result.usage.tokens_in:
-        return replace(result, usage=replace(result.usage, seconds=seconds))
+        return structs.replace(result, usage=structs.replace(result.usage, seconds=seconds))
     return result
 
 

@@ -12,8 +12,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Generic
+
+from msgspec import structs
 
 from winnow.calls import ActivePlan, Call, CallState, EngineQueue, Waiter, add_time
 from winnow.errors import CallRefusedError, ConfigError, PromptTooLongError
@@ -169,7 +171,7 @@ class Driver:
         for request in requests:
             active.count_call(request.role)
         self.stats.requests += len(requests)
-        self._new_waiters.extend(Waiter(active, slot, request) for slot, request in enumerate(requests))
+        self._new_waiters += [Waiter(active, slot, request) for slot, request in enumerate(requests)]
 
     def _look_up(self) -> None:
         """Answer new requests from the ledger, merge them with calls in flight or queue them, until there are no new ones."""
@@ -220,7 +222,7 @@ class Driver:
             active.counts[waiter.request.role].add_reply(result)
             if waiter.dropped and isinstance(waiter.request, Generate):
                 active.dropped += waiter.dropped
-                result = replace(result, dropped=waiter.dropped, passages=waiter.request.passages)
+                result = structs.replace(result, dropped=waiter.dropped, passages=waiter.request.passages)
         elif isinstance(result, Score):
             active.counts[waiter.request.role].add(result.usage)
         elif isinstance(result, Failed) and isinstance(waiter.request, Generate | Estimate) and not waiter.request.may_fail:

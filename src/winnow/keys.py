@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from functools import lru_cache
 
-from winnow.records import Decoding, Estimate, Generate, Likelihood, Message, Request, Search
+from winnow.records import Estimate, Generate, Likelihood, Message, Request, Search
 
 _WITH_USAGE = "usage"
 """Part of the keys of likelihoods, so that they differ from keys of version 0.1, which stored no token counts with them."""
@@ -17,7 +17,10 @@ def compute_request_key(engine: str, request: Request) -> bytes:
     """
     match request:
         case Generate():
-            body = _encode_messages(request.messages) + _encode_decoding(request.decoding, request.sample)
+            decoding = request.decoding
+            settings = (decoding.temperature, decoding.top_p, decoding.seed) if decoding.temperature > 0 else ()
+            body = _encode_messages(request.messages)
+            body += _encode_decoding(request.sample, decoding.logprobs, decoding.max_new_tokens, *settings)
             if request.token_logprobs:
                 body += _encode("token_logprobs", *request.token_logprobs)
         case Likelihood():
@@ -44,16 +47,24 @@ def _encode_engine(engine: str, kind: str) -> str:
 
 def _encode_messages(messages: Sequence[Message]) -> str:
     """Encode the number of messages, followed by the role and the content of each."""
-    encoded = _encode(str(len(messages)))
-    for message in messages:
-        encoded += f"{len(message.role)}:{message.role}{len(message.content)}:{message.content}"
-    return encoded
+    texts = [f"{len(message.role)}:{message.role}{len(message.content)}:{message.content}" for message in messages]
+    return _encode_number(len(messages)) + "".join(texts)
 
 
-def _encode_decoding(decoding: Decoding, sample: int) -> str:
-    """Encode the settings that determine a reply. Temperature, top-p and seed are omitted if decoding is greedy."""
-    sampling = (decoding.temperature, decoding.top_p, decoding.seed) if decoding.temperature > 0 else ()
-    settings = (decoding.max_new_tokens, *sampling, *(("logprobs",) if decoding.logprobs else ()))
+@lru_cache(maxsize=100)
+def _encode_number(number: int) -> str:
+    """Encode a number as a text."""
+    return _encode(str(number))
+
+
+@lru_cache(maxsize=1000, typed=True)
+def _encode_decoding(sample: int, logprobs: bool, max_new_tokens: int, *sampling: float) -> str:
+    """Encode the number of the sample and the settings that determine a reply.
+
+    Temperature, top-p and seed are omitted if decoding is greedy. The cache distinguishes types, because 1 and 1.0 are equal
+    but have different encodings.
+    """
+    settings = (max_new_tokens, *sampling, *(("logprobs",) if logprobs else ()))
     return _encode(repr(settings), str(sample))
 
 

@@ -4,7 +4,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from winnow.records import Answer, Context, Estimate, Hit, Passage, Plan, Question, Request, Result, Role, Search, TooLong
+from winnow.records import (
+    Answer,
+    Context,
+    Estimate,
+    Generate,
+    Hit,
+    Passage,
+    Plan,
+    Question,
+    Request,
+    Result,
+    Role,
+    Search,
+    TooLong,
+)
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -128,6 +142,15 @@ class Engine(Protocol):
         earlier run. An engine that cannot continue (rejected key, exhausted budget) first returns all finished requests
         and then raises an error.
         """
+        ...
+
+
+@runtime_checkable
+class PromptRenderer(Protocol):
+    """An engine whose server can show the prompt that the model reads."""
+
+    def render_prompt(self, request: Generate) -> str | None:
+        """Return the prompt of a request with the chat template of the server, or None if the server does not show it."""
         ...
 
 

@@ -1,8 +1,14 @@
-"""Immutable records that stages exchange: passages, questions, contexts, requests, results and predictions."""
+"""Immutable records that stages exchange: passages, questions, contexts, requests, results and predictions.
+
+Requests and results are structs of msgspec, because a sweep creates millions of them, and a frozen dataclass would take ten
+times as long to create. Requests are compared by identity: `winnow.keys.compute_request_key` tells whether two are equal.
+"""
 
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, Literal, TypeVar
+
+from msgspec import Struct, structs
 
 from winnow.errors import ArtifactError, ConfigError
 
@@ -77,8 +83,7 @@ class Context:
         return self.score
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Struct, frozen=True):
     """One turn of a chat prompt."""
 
     role: Literal["system", "user", "assistant"]
@@ -123,13 +128,19 @@ class Decoding:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Token counts and engine time of one or more calls. The calls of a batch share its time equally."""
+class Usage(Struct, frozen=True, eq=False):
+    """Token counts and engine time of one or more calls. The calls of a batch share its time equally.
+
+    The time does not count when two are compared.
+    """
 
     tokens_in: int = 0
     tokens_out: int = 0
-    seconds: float = field(default=0.0, compare=False)
+    seconds: float = 0.0
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether the token counts are equal."""
+        return isinstance(other, Usage) and (self.tokens_in, self.tokens_out) == (other.tokens_in, other.tokens_out)
 
     def __add__(self, other: "Usage") -> "Usage":
         """Return the sums of tokens and time."""
@@ -140,8 +151,7 @@ NO_USAGE = Usage()
 """Usage of results that took no tokens. They share this object to save memory."""
 
 
-@dataclass(frozen=True, slots=True)
-class Generate:
+class Generate(Struct, frozen=True, eq=False):
     """Request a text from a language model. The result is a Generation.
 
     Attributes:
@@ -161,49 +171,45 @@ class Generate:
     messages: tuple[Message, ...]
     decoding: Decoding
     sample: int = 0
-    role: Role = field(default="reader", compare=False)
+    role: Role = "reader"
     token_logprobs: tuple[str, ...] = ()
-    passages: tuple[Passage, ...] = field(default=(), compare=False, repr=False)
-    may_fail: bool = field(default=False, compare=False)
-    shorter: "Callable[[], Generate | None] | None" = field(default=None, compare=False, repr=False)
+    passages: tuple[Passage, ...] = ()
+    may_fail: bool = False
+    shorter: "Callable[[], Generate | None] | None" = None
 
     def drop_passage(self) -> "Generate | None":
         """Drop one passage of a prompt that exceeds the context length; return None if no passage can be dropped."""
         shorter = self.shorter() if self.shorter else None
         if shorter is None:
             return None
-        return replace(self, messages=shorter.messages, passages=shorter.passages, shorter=shorter.shorter)
+        return structs.replace(self, messages=shorter.messages, passages=shorter.passages, shorter=shorter.shorter)
 
 
-@dataclass(frozen=True, slots=True)
-class FusedGenerate(Generate):
+class FusedGenerate(Generate, frozen=True, eq=False):
     """Request a text from a Fusion-in-Decoder model, which encodes each message separately; other readers do not serve it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Likelihood:
+class Likelihood(Struct, frozen=True, eq=False):
     """Request log P(continuation | prompt) from a language model. The result is a Score in nats."""
 
     messages: tuple[Message, ...]
     continuation: str
     include_eos: bool = True
     """Whether to score the end of the reply too. Without it, short answers that begin longer ones have too high a score."""
-    role: Role = field(default="reader", compare=False)
+    role: Role = "reader"
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Struct, frozen=True, eq=False):
     """Request the log-odds that a passage or strip is relevant to a question (role "nli": entails it). Result: Score."""
 
     question: str
     text: str
     title: str = ""
-    may_fail: bool = field(default=False, compare=False)  # whether the plan receives Failed if there is no score
-    role: Role = field(default="estimator", compare=False)
+    may_fail: bool = False  # whether the plan receives Failed if there is no score
+    role: Role = "estimator"
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
+class Search(Struct, frozen=True):
     """Request the `n` best web pages or passages from a search engine. The result is Pages or Failed."""
 
     role: ClassVar[Role] = "search"
@@ -212,8 +218,7 @@ class Search:
     n: int
 
 
-@dataclass(frozen=True, slots=True)
-class Generation:
+class Generation(Struct, frozen=True):
     """A text generated by a model.
 
     Attributes:
@@ -231,17 +236,16 @@ class Generation:
 
     text: str
     finish: str = "stop"
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = NO_USAGE
     dropped: int = 0
     logprobs: tuple[float, ...] | None = None
     token_logprobs: Mapping[str, tuple[float, ...]] | None = None
     token_positions: Mapping[str, tuple[int, ...]] | None = None
-    passages: tuple[Passage, ...] = field(default=(), compare=False, repr=False)
+    passages: tuple[Passage, ...] = ()
     model: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
+class Score(Struct, frozen=True):
     """A log-likelihood in nats, or log-odds of relevance. `usage` counts the tokens that a language model read for it."""
 
     value: float
@@ -266,23 +270,20 @@ class Snapshot:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Pages:
+class Pages(Struct, frozen=True):
     """Results of a search, best first, with a snapshot of each web page. A page that could not be read may have no passage."""
 
     passages: tuple[Passage, ...]
     snapshots: tuple[Snapshot, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(Struct, frozen=True):
     """The result of a search or call that failed without ending its plan. It is stored, so that later runs receive it too."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class TooLong:
+class TooLong(Struct, frozen=True):
     """A server's refusal of a prompt that exceeds the context length. The driver retries with one passage fewer."""
 
     reason: str

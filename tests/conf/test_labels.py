@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from flows._build import build
 from flows._conf import compose, list_options
@@ -77,4 +78,4 @@ def test_labels_reach_no_request(name: str) -> None:
 
 def vars_of(request: Request) -> dict[str, Any]:
     """The fields of a request."""
-    return asdict(replace(request, shorter=None)) if hasattr(request, "shorter") else asdict(request)
+    return structs.asdict(request)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, to_builtins
 
 from winnow.identity import get_revision
 from winnow.records import (
@@ -43,9 +44,9 @@ class Golden:
 def plain(value: Any) -> Any:
     """Records as JSON, without what describes a call rather than its result: its time, and the model that a server reports."""
     if is_dataclass(value) and not isinstance(value, type):
-        added_later = (("target", ""), ("snapshots", ()), ("token_positions", None))
-        fields = {name: inner for name, inner in asdict(value).items() if (name, inner) not in added_later}
-        return {name: plain(inner) for name, inner in fields.items() if name not in ("seconds", "shorter", "model")}
+        return plain_fields(asdict(value))
+    if isinstance(value, Struct):
+        return plain_fields({name: to_builtins(getattr(value, name)) for name in value.__struct_fields__ if name != "shorter"})
     if isinstance(value, dict):
         return {str(name): plain(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -53,6 +54,13 @@ def plain(value: Any) -> Any:
     if isinstance(value, float | np.floating):
         return "nan" if math.isnan(value) else round(float(value), 6)
     return value
+
+
+def plain_fields(values: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a record, without those that were added later and have their defaults."""
+    added_later = (("target", ""), ("snapshots", ()), ("snapshots", []), ("token_positions", None))
+    fields = {name: inner for name, inner in values.items() if (name, inner) not in added_later}
+    return {name: plain(inner) for name, inner in fields.items() if name not in ("seconds", "shorter", "model")}
 
 
 def made(golden: Golden) -> Any:

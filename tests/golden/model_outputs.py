@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from golden import PROMPT, Golden
 from inputs import PASSAGES, QUESTIONS, contexts, write_files
+from msgspec import structs
 
 from winnow.datasets.fid_json import FidQuestions
 from winnow.estimators.cross_encoder import CrossEncoder
@@ -136,7 +137,7 @@ def chat_reader(component: type) -> Golden:
     def output(folder: Path) -> Any:
         more = {"state": str(folder)} if component is OpenAIBatchReader else {}
         reader = component("m", "x", base_url="http://127.0.0.1:1/v1", extra={"top_k": 5, "seed": None}, **more)
-        requests = [REQUESTS[0], replace(REQUESTS[0], decoding=Decoding(temperature=0.5, top_p=0.9, seed=3), sample=2)]
+        requests = [REQUESTS[0], structs.replace(REQUESTS[0], decoding=Decoding(temperature=0.5, top_p=0.9, seed=3), sample=2)]
         reply = {
             "choices": [
                 {"message": {"content": " Paris "}, "finish_reason": "stop", "logprobs": {"content": [{"logprob": -0.5}]}},

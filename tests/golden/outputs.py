@@ -37,6 +37,7 @@ from model_outputs import (
     vectors,
     word_estimator,
 )
+from msgspec import structs
 from pure import (
     PAGES_READ,
     breakdown,
@@ -232,7 +233,7 @@ GOLDENS = [
     word_estimator(CausalEstimator, causal_lm),
     local_reader(LocalReader, causal_lm, [*REQUESTS, *LIKELIHOODS]),
     local_reader(Seq2SeqReader, t5, [*REQUESTS, *LIKELIHOODS]),
-    local_reader(FidReader, t5, [replace(request, decoding=Decoding(max_new_tokens=6)) for request in REQUESTS]),
+    local_reader(FidReader, t5, [structs.replace(request, decoding=Decoding(max_new_tokens=6)) for request in REQUESTS]),
     chat_reader(OpenAIReader),
     chat_reader(OpenAIBatchReader),
     likelihoods(Seq2SeqGenerator, t5),

@@ -1,12 +1,12 @@
 """The Batch API against a server on this machine."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from msgspec import structs
 
 from winnow.driver import Driver, Job
 from winnow.errors import BudgetError, ConfigError, ReaderError
@@ -122,7 +122,7 @@ def test_a_refused_call_that_may_fail_is_a_result(tmp_path: Path) -> None:
     server = ChatServer(fault_rule=lambda prompt, _: "moderated" if prompt == "bad" else None)
     with server.serve() as url:
         engine = reader(url, tmp_path)
-        good, bad = request("a"), replace(request("bad"), may_fail=True)
+        good, bad = request("a"), structs.replace(request("bad"), may_fail=True)
         engine.submit([good, bad])
         results = []
         while len(results) < 2:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from winnow.driver import Driver, Job
 from winnow.errors import BudgetError, ConfigError, ReaderError
@@ -282,7 +283,9 @@ def test_a_refused_call_that_may_fail_is_a_result_and_another_stops_the_run(tmp_
     server = ChatServer(fault_rule=lambda prompt, _: "moderated" if prompt == "bad" else None)
     with server.serve() as url:
         outcomes, _ = sweep(
-            OpenAIReader("m", "m", url, pacing=FAST), tmp_path / "a.sqlite", [failing(replace(request("bad"), may_fail=True))]
+            OpenAIReader("m", "m", url, pacing=FAST),
+            tmp_path / "a.sqlite",
+            [failing(structs.replace(request("bad"), may_fail=True))],
         )
         assert "HTTP 400" in outcomes[0].result.text
         with pytest.raises(ReaderError, match="HTTP 400"):

@@ -1,6 +1,5 @@
 """The local reader with OpenVINO GenAI: the same texts and likelihoods as PyTorch, and clear errors."""
 
-import json
 import logging
 import random
 from collections.abc import Sequence
@@ -315,25 +314,6 @@ def test_auto_uses_pytorch_for_what_openvino_does_not_run(
     with pytest.raises(ModelError, match="attend to a window"):
         serve(open_reader(window, tmp_path / "ov"), requests)
     assert open_reader(folder, tmp_path, "auto").identity == open_reader(folder, tmp_path).identity
-
-
-def test_a_configuration_tells_what_openvino_runs(tmp_path: Path) -> None:
-    """Other architectures, windows that are in use, and positions that depend on the length of the text."""
-    cases: tuple[tuple[dict[str, object], str], ...] = (
-        ({"model_type": "llama", "rope_parameters": {"rope_type": "llama3"}}, ""),
-        ({"model_type": "qwen2", "sliding_window": 9, "use_sliding_window": False}, ""),
-        ({"model_type": "qwen2", "sliding_window": 9, "use_sliding_window": True}, "window"),
-        ({"model_type": "qwen3", "layer_types": ["full_attention", "sliding_attention"]}, "window"),
-        ({"model_type": "llama", "rope_scaling": {"type": "dynamic"}}, "length"),
-        ({"model_type": "phi3", "rope_parameters": {"rope_type": "longrope"}}, "length"),
-        ({"model_type": "mamba"}, "mamba is not among the tested ones"),
-        ({}, "None is not among"),
-    )
-    for config, reason in cases:
-        (tmp_path / "config.json").write_text(json.dumps(config))
-        found = explain_unsupported(str(tmp_path))
-        assert (found is None) == (reason == ""), config
-        assert reason in (found or "")
 
 
 def test_weights_of_eight_bits_are_another_model(folder: Path, tmp_path: Path) -> None:

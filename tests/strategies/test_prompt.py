@@ -91,8 +91,8 @@ def test_shedding_keeps_the_gold_passage_to_the_last() -> None:
     shortest = shorter.shorter()
     assert shortest is not None
     assert "C" in shortest.messages[0].content
-    assert shortest.shorter is not None
-    assert shortest.shorter() is None
+    assert shortest.shorter is None
+    assert shortest.drop_passage() is None
 
 
 def test_a_prompt_may_begin_the_reply() -> None:

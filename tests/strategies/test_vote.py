@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from winnow.errors import ConfigError
 from winnow.strategies.sampling import PromptReplies
@@ -83,9 +84,8 @@ def test_weights_count_instead_of_heads() -> None:
 
 def test_the_answer_says_what_it_came_from() -> None:
     """The winner's own reply, the passages of its prompt, and the votes."""
-    asked = [
-        replace(pool, used=(shown.passage,)) for pool, shown in zip(build_replies(["a"], ["b"], ["B"]), RANKED, strict=False)
-    ]
+    pools = zip(build_replies(["a"], ["b"], ["B"]), RANKED, strict=False)
+    asked = [structs.replace(pool, used=(shown.passage,)) for pool, shown in pools]
     result = Vote().choose_majority(make_question(), RANKED[:3], asked)
     assert (result.text, result.reply, result.trace) == (
         "b",

@@ -78,6 +78,10 @@ class CrossEncoder(PairEstimator):
                 f"{self.path} is a {model_type} model with {num_layers} layers. Set estimator.engine.separate_layers to 0 or, "
                 f"for a BERT model, to at most {num_layers}."
             )
+        if self.head == "classes":
+            from winnow.modeling.first_token import skip_unread_tokens
+
+            skip_unread_tokens(lm.model)
         return lm
 
     def build_pair_tokenizer(self) -> PairTokenizer:

@@ -109,5 +109,5 @@ def _open_read_only(path: Path) -> sqlite3.Connection:
 def _read_results(connection: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, Result]:
     placeholders = ",".join("?" * len(keys))
     query = f"SELECT {RESULT_COLUMNS} FROM calls WHERE key IN ({placeholders})"  # noqa: S608 (constants and "?")
-    read = {key: read_result(*row) for key, *row in connection.execute(query, keys)}
+    read = {row[0]: read_result(*row) for row in connection.execute(query, keys)}
     return {key: result for key, result in read.items() if result is not None}

@@ -37,12 +37,14 @@ _VERSION_FACTOR = 999_983
 COLUMNS = "key, kind, engine, value, seconds, created, crc"
 COLUMNS_AS_BYTES = COLUMNS.replace("value", "CAST(value AS BLOB)")
 """The same columns with the value as bytes, which can be read even if they are not valid UTF-8."""
-RESULT_COLUMNS = "CAST(key AS BLOB), key, CAST(value AS BLOB), seconds, crc"
-"""The key as bytes, followed by the four arguments of `read_result`."""
+RESULT_COLUMNS = "key, CAST(value AS BLOB), seconds, crc"
+"""The four arguments of `read_result`. The key is bytes if the row was found by it."""
 IS_EMPTY = (
     """value LIKE '{"text":"",%' OR json_valid(value) AND trim(json_extract(value, '$.text'), char(9, 10, 13, 32)) = ''"""
 )
 """SQL condition that selects replies without text."""
+_NUM_GENERATION_FIELDS = 4
+"""Number of fields of an encoded Generation without log-probabilities or a model's name, which is the most frequent result."""
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
@@ -76,7 +78,7 @@ def decode_text(text: bytes) -> str:
 
 def compute_checksum(key: bytes, value: bytes) -> int:
     """Compute the CRC-32 of a row's key and value, because SQLite does not detect a flipped bit in a text."""
-    return zlib.crc32(value, zlib.crc32(key))
+    return zlib.crc32(key + value)
 
 
 def read_result(key: object, value: object, seconds: object, crc: object) -> Result | None:
@@ -205,12 +207,14 @@ def decode_result(value: bytes, seconds: float = 0.0) -> Result:
     except orjson.JSONDecodeError:
         body = _parse_json(value.decode())  # orjson rejects infinite log-probabilities
     if "text" in body:
+        usage = Usage(body["in"], body["out"], seconds)
+        if len(body) == _NUM_GENERATION_FIELDS:
+            return Generation(body["text"], body["finish"], usage)
         logprobs = tuple(body["logprobs"]) if "logprobs" in body else None
-        usage, model = Usage(body["in"], body["out"], seconds), body.get("model", "")
         if "token_logprobs" not in body:
-            return Generation(body["text"], body["finish"], usage, logprobs=logprobs, model=model)
+            return Generation(body["text"], body["finish"], usage, logprobs=logprobs, model=body.get("model", ""))
         return Generation(
-            body["text"], body["finish"], usage, logprobs=logprobs, model=model,
+            body["text"], body["finish"], usage, logprobs=logprobs, model=body.get("model", ""),
             token_logprobs={token: tuple(values) for token, values in body["token_logprobs"].items()},
             token_positions={token: tuple(values) for token, values in body.get("token_positions", {}).items()} or None,
         )  # fmt: skip

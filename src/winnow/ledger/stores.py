@@ -1,8 +1,14 @@
 """Opening of call stores: the scheme of a URL selects the class of the store."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from winnow.errors import ConfigError
-from winnow.ledger.postgres import PostgresStore
 from winnow.ledger.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from winnow.ledger.postgres import PostgresStore
 
 _SERVERS = ("postgresql", "postgres")
 """Schemes of databases that several machines share."""
@@ -22,6 +28,8 @@ def open_store(url: str) -> SqliteStore | PostgresStore:
     if not separator:
         return SqliteStore(url)
     if is_server(url):
+        from winnow.ledger.postgres import PostgresStore
+
         return PostgresStore(url)
     if scheme != "sqlite" or not path.startswith("/"):
         raise ConfigError(

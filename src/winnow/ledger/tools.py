@@ -118,7 +118,7 @@ def prune_calls(
 
 def find_damaged_calls(ledger: SqliteStore) -> list[bytes]:
     """Return the keys of the stored calls that cannot be read."""
-    rows = ledger.connection.execute(f"SELECT {RESULT_COLUMNS} FROM calls")  # noqa: S608 (constants)
+    rows = ledger.connection.execute(f"SELECT CAST(key AS BLOB), {RESULT_COLUMNS} FROM calls")  # noqa: S608 (constants)
     return [key for key, *row in rows if read_result(*row) is None]
 
 

@@ -19,6 +19,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from msgspec import structs
+
 from winnow.errors import CallRefusedError, ConfigError, ReaderError
 from winnow.keys import compute_request_key
 from winnow.readers.openai_engine import OpenAIEngine
@@ -370,7 +372,7 @@ def _read_packed_requests(state: Mapping[str, Any]) -> Mapping[str, Any]:
 def _pack_request(request: Generate) -> dict[str, Any]:
     """Convert a request to JSON values for a state file."""
     return {
-        "messages": [asdict(message) for message in request.messages],
+        "messages": [structs.asdict(message) for message in request.messages],
         "decoding": asdict(request.decoding),
         "sample": request.sample,
     }

@@ -15,10 +15,12 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+
+from msgspec import structs
 
 from winnow.errors import CallRefusedError, ConfigError, ReaderError
 from winnow.keys import compute_request_key
@@ -173,7 +175,7 @@ class ChatProtocol:
         tokens_out[0] += usage.tokens_out - sum(tokens_out)
         tokens_in = [usage.tokens_in] + [0] * (len(requests) - 1)
         return [
-            replace(choice, usage=Usage(prompt_tokens, reply_tokens), model=served_model)
+            structs.replace(choice, usage=Usage(prompt_tokens, reply_tokens), model=served_model)
             for choice, prompt_tokens, reply_tokens in zip(choices[: len(requests)], tokens_in, tokens_out, strict=True)
         ]
 

@@ -26,8 +26,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
-from tqdm import tqdm
-
 from winnow.artifacts.files import atomic_write
 from winnow.artifacts.owners import read_start_time
 from winnow.artifacts.provenance import compute_file_digest
@@ -287,6 +285,8 @@ class ServerUse:
         deadline = time.monotonic() + self.settings.timeout
         if is_ready(address):
             return
+        from tqdm import tqdm
+
         with tqdm(desc=f"waiting for {Path(str(self.settings.command[0])).name}", bar_format="{desc}: {elapsed}") as line:
             while not is_ready(address):
                 if not is_alive(self._state):

@@ -95,11 +95,10 @@ class Prompt:
 
     def format_passages(self, passages: Sequence[Passage]) -> str:
         """Return the texts of passages as a prompt shows them, one below the other."""
-        without_title = _remove_title(self.passage)
-        texts = [
-            (self.passage if passage.title else without_title).format(number=number, title=passage.title, text=passage.text)
-            for number, passage in enumerate(passages, start=1)
-        ]
+        texts = []
+        for number, passage in enumerate(passages, start=1):
+            template = self.passage if passage.title else _remove_title(self.passage)
+            texts.append(template.format(number=number, title=passage.title, text=passage.text))
         return "\n".join(texts)
 
     def _format_demonstrations(self, question: Question) -> str:
@@ -148,7 +147,7 @@ def build_request(
         prompt.render(question, contexts, candidates),
         decoding,
         passages=tuple([context.passage for context in contexts]),
-        shorter=_create_shortener(prompt, question, contexts, decoding, candidates),
+        shorter=_create_shortener(prompt, question, contexts, decoding, candidates) if len(contexts) > 1 else None,
     )
 
 

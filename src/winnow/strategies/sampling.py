@@ -6,15 +6,14 @@ reuses the five samples of an earlier run from the ledger.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
+
+from msgspec import Struct, structs
 
 from winnow.records import Generate, Generation, Passage, Plan
 from winnow.strategies.replies import extract_answer
 
 
-@dataclass(frozen=True, slots=True)
-class PromptReplies:
+class PromptReplies(Struct, frozen=True):
     """The replies to one prompt, with the answer extracted from each.
 
     Attributes:
@@ -37,17 +36,21 @@ def request_replies(requests: Sequence[Generate], extract: Callable[[str], str] 
         extract: Function that extracts the answer from a reply.
 
     """
-    numbered_requests = [
-        replace(request, sample=number) if number else request
+    generations = yield [
+        structs.replace(request, sample=number) if number else request
         for request in requests
         for number in range(request.decoding.samples)
     ]
-    generations = iter((yield numbered_requests))
-    return [_collect(request, list(islice(generations, request.decoding.samples)), extract) for request in requests]
+    prompt_replies, start = [], 0
+    for request in requests:
+        end = start + request.decoding.samples
+        prompt_replies.append(_collect(request, generations[start:end], extract))
+        start = end
+    return prompt_replies
 
 
 def _collect(request: Generate, samples: Sequence[Generation], extract: Callable[[str], str]) -> PromptReplies:
     """Collect the replies to one prompt."""
     texts = tuple([sample.text for sample in samples])
     used = samples[0].passages if samples[0].dropped else request.passages
-    return PromptReplies(tuple(map(extract, texts)), texts, used)
+    return PromptReplies(tuple([extract(text) for text in texts]), texts, used)

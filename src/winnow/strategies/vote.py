@@ -25,8 +25,9 @@ def compute_weights(contexts: Sequence[Context]) -> list[float]:
 
     Equal weights become exactly 1, so that rounding does not break ties.
     """
-    largest = max((context.log_weight for context in contexts), default=0.0)
-    return [math.exp(context.log_weight - largest) for context in contexts]
+    log_weights = [context.log_weight for context in contexts]
+    largest = max(log_weights, default=0.0)
+    return [math.exp(log_weight - largest) for log_weight in log_weights]
 
 
 def order_by_rank(contexts: Sequence[Context]) -> list[int]:
@@ -39,7 +40,7 @@ def describe_answered(replies_by_context: Sequence[PromptReplies]) -> str:
     positions = [
         str(position)
         for position, replies in enumerate(replies_by_context, start=1)
-        if not all(is_unknown(answer) for answer in replies.answers)
+        if not all(map(is_unknown, replies.answers))
     ]
     return ANSWERED + (" ".join(positions) or "none")
 
@@ -93,7 +94,7 @@ class Vote:
                 key = UNKNOWN if unknown else normalise(answer)
                 votes[key] = votes.get(key, 0.0) + weights[index]
                 first_votes.setdefault(key, (UNKNOWN if unknown else answer, index, sample))
-        candidates = tuple(answer for replies in prompt_replies for answer in replies.answers if not is_unknown(answer))
+        candidates = tuple([answer for replies in prompt_replies for answer in replies.answers if not is_unknown(answer)])
         answered = (describe_answered(prompt_replies),) if contexts else ()
         if not votes:
             first = prompt_replies[0] if prompt_replies else None

@@ -3,8 +3,10 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
+
+from msgspec import structs
 
 from winnow.errors import ReaderError
 from winnow.records import Generation
@@ -74,9 +76,9 @@ def cut_segment(segment: Generation, text: str) -> Generation:
     positions = segment.token_positions or {}
     later = [position for token, written in positions.items() for position in written[text.count(token) :]]
     if not later:
-        return replace(segment, text=text)
+        return structs.replace(segment, text=text)
     steps = min(later)
-    return replace(
+    return structs.replace(
         segment,
         text=text,
         logprobs=None if segment.logprobs is None else segment.logprobs[:steps],

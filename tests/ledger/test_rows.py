@@ -1,0 +1,90 @@
+"""Rows of a ledger."""
+
+import json
+import math
+import zlib
+
+import pytest
+
+from winnow.errors import LedgerError
+from winnow.ledger.rows import compute_checksum, decode_result, encode_result, encode_rows, read_result
+from winnow.records import (
+    Decoding,
+    Failed,
+    Generate,
+    Generation,
+    Message,
+    Pages,
+    Passage,
+    Result,
+    Score,
+    Snapshot,
+    Usage,
+)
+
+RESULTS: list[Result] = [
+    Generation("Paris"),
+    Generation("", "empty", Usage(0, 0)),
+    Generation("é\u2028", "length", Usage(7, 3), model="gpt"),
+    Generation("a", usage=Usage(1, 2), logprobs=(-0.5, -math.inf)),
+    Generation("a", logprobs=(), token_logprobs={"yes": (-0.25,), "no": ()}, token_positions={"yes": (0,)}, model="m"),
+    Score(-1.5),
+    Score(math.inf),
+    Score(0.1, Usage(12, 0)),
+    Pages((Passage("p", "T", "text"),), (Snapshot("http://a", "2026-11-24T05:30:00Z", "ab", "why"),)),
+    Pages(()),
+    Failed("moderated"),
+]
+
+
+@pytest.mark.parametrize("result", RESULTS, ids=lambda result: type(result).__name__)
+def test_a_result_comes_back_as_it_was(result: Result) -> None:
+    """Every field, with the time of the row."""
+    value = encode_result(result).encode()
+    decoded = decode_result(value, 0.75)
+    assert decoded == result
+    if isinstance(decoded, Generation):
+        assert decoded.usage.seconds == 0.75
+    key = b"k" * 32
+    assert read_result(key, value, 0.75, compute_checksum(key, value)) == result
+
+
+def test_the_checksum_is_that_of_key_and_value() -> None:
+    """It is CRC-32 of one after the other, as former versions wrote it."""
+    assert compute_checksum(b"key", b"value") == zlib.crc32(b"keyvalue") == zlib.crc32(b"value", zlib.crc32(b"key"))
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "seconds"),
+    [
+        ("text", b'{"score":1.0}', 0.5), (b"k", '{"score":1.0}', 0.5), (b"k", b"", 0.5), (b"k", b"{}", 0.5),
+        (b"k", b'{"text":"a"}', 0.5), (b"k", b'{"text":"a","finish":"stop","in":1,"model":"m"}', 0.5), (b"k", b"null", 0.5),
+        (b"k", b"[1]", 0.5), (None, None, None),
+    ],
+)  # fmt: skip
+def test_what_is_no_result_is_damaged(key: object, value: object, seconds: object) -> None:
+    """Also if its checksum is right."""
+    crc = compute_checksum(key, value) if isinstance(key, bytes) and isinstance(value, bytes) else 0
+    assert read_result(key, value, seconds, crc) is None
+
+
+@pytest.mark.parametrize("seconds", ["x", None, -1.0, math.nan, math.inf, 3])
+def test_a_damaged_time_is_zero(seconds: object) -> None:
+    """It is not part of the checksum, and does not cost a result."""
+    value = encode_result(Generation("a")).encode()
+    result = read_result(b"k", value, seconds, compute_checksum(b"k", value))
+    assert isinstance(result, Generation)
+    assert result.usage.seconds == 0
+
+
+def test_nan_is_not_stored_and_spoils_no_other_result() -> None:
+    """Also among log-probabilities; a reply that only mentions NaN is stored."""
+    request = Generate((Message("user", "q"),), Decoding())
+    named, undefined = Generation("NaN", logprobs=(-1.0,)), Generation("a", logprobs=(math.nan,))
+    results: list[Result] = [Score(math.nan), named, undefined, Score(1.0)]
+    rows = [(bytes([number]), request, result, 0.5) for number, result in enumerate(results)]
+    encoded, errors = encode_rows("m", rows)
+    assert [row[0] for row in encoded] == [b"\x01", b"\x03"]
+    assert set(errors) == {b"\x00", b"\x02"}
+    assert all(isinstance(error, LedgerError) and "NaN" in str(error) for error in errors.values())
+    assert json.loads(encoded[0][3])["text"] == "NaN"
