@@ -31,9 +31,11 @@ _STARTS = 3
 def _run_here(cfg: DictConfig, commands: Sequence[list[str]], logs: Sequence[Path]) -> list[int]:
     """Run all shards at the same time on this machine.
 
-    The processes share the processor's cores equally. If GPUs are given, they take turns with them.
+    The processes share the cores that this one may use equally. If GPUs are given, they take turns with them.
     """
-    threads = str(max(1, (os.cpu_count() or 1) // len(commands)))
+    from joblib import cpu_count
+
+    threads = str(max(1, cpu_count() // len(commands)))
     gpus = list(cfg.shards.gpus)
     running: list[subprocess.Popen[bytes]] = []
     try:

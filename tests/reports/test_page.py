@@ -39,7 +39,7 @@ def drawn() -> Report:
 def test_tables_hold_every_cell_with_intervals() -> None:
     """One row per cell; the second table has the questions with a gold passage only; comparisons are paired."""
     images = drawn()
-    matrix, against, *equal, every, gold = images.tables
+    matrix, against, *equal, best, every, gold = images.tables
     assert len(every.rows) == len(gold.rows) == len(CELLS)
     assert every.rows[0][:3] == ["closed_book", "0", "none"]
     assert matrix.columns == [
@@ -59,6 +59,7 @@ def test_tables_hold_every_cell_with_intervals() -> None:
     assert [row[3].split()[0] for row in against.rows] == ["+25.0"] * 4
     assert [len(table.rows) for table in equal] == [0, 0]
     assert equal[0].caption.count(" = ") == 4
+    assert best.caption.startswith("A is post_fusion k=1 retrieved, which has the highest EM.")
 
 
 def test_pairs_match_by_question_not_by_row() -> None:
@@ -130,7 +131,7 @@ def test_a_browser_shows_it_without_errors_or_network(tmp_path: Path) -> None:
         [CHROMIUM, *flags, "--enable-logging=stderr", f"--log-net-log={net}", "--dump-dom", page.as_uri()],
         capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip
-    assert done.stdout.count("<table") == 4
+    assert done.stdout.count("<table") == 5
     assert done.stdout.count("<svg") == 9
     assert "Winnow: &lt;test&gt;" in done.stdout
     assert "<details><summary>4 rows</summary>" in done.stdout.replace("\n", "")

@@ -5,7 +5,6 @@ A cell is one setting of a sweep.
 
 import gc
 import multiprocessing
-import os
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -128,7 +127,9 @@ def collect_in_processes(
 
 def _count_cores() -> int:
     """Return the number of cores that this process may use, which a container or a scheduler may limit."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    from joblib import cpu_count
+
+    return int(cpu_count())
 
 
 _process: dict[str, Any] = {}

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from winnow.reports.best import build_best_table
 from winnow.reports.cells import CellResult, TableView, build_breakdown_table, build_matrix_table, build_metrics_table
 from winnow.reports.comparisons import build_comparison_tables
 from winnow.reports.dialects import build_dialect_tables
@@ -78,9 +79,9 @@ def build_report(
 ) -> Report:
     """Build the report of a sweep from its cells.
 
-    The tables are, in this order: a paper's values beside ours, a matrix of the first metric, paired comparisons, the
-    breakdown, all metrics on all questions and on those with a gold passage, and the answers on which the rules of a metric
-    differ.
+    The tables are, in this order: a paper's values beside ours, a matrix of the first metric, paired comparisons, those of
+    the best cell, the breakdown, all metrics on all questions and on those with a gold passage, and the answers on which the
+    rules of a metric differ.
 
     Args:
         title: Title of the page.
@@ -98,6 +99,9 @@ def build_report(
     gold_cells = _select_gold_questions(cells)
     tables = [build_matrix_table(cells, seed)] if len(cells) > 1 else []
     tables += build_comparison_tables(cells, seed)
+    best_table = build_best_table(cells, seed)
+    if best_table:
+        tables.append(best_table)
     if breakdown:
         tables.append(build_breakdown_table(cells, breakdown, seed))
     caption = (

@@ -1,21 +1,15 @@
 """Findings: sentences about the cells of a sweep, each with the test or interval from which it follows."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from winnow.metrics.base import Metric
-from winnow.metrics.comparisons import adjust_p_values, compute_questions_needed, format_p
+from winnow.metrics.comparisons import compute_questions_needed, format_p
 from winnow.metrics.intervals import UNDEFINED, is_binary
-from winnow.reports.cells import (
-    CellResult,
-    can_compare,
-    compare_cells,
-    get_common_values,
-    get_unit_scale,
-    have_equal_answers,
-)
+from winnow.reports.best import Best, find_best, find_highest
+from winnow.reports.cells import CellResult, can_compare, get_common_values, get_unit_scale, have_equal_answers
 from winnow.reports.comparisons import SIGNIFICANCE_LEVEL, FactorComparisons, Pair, compare_by_factor
 
 _MOST_PAIRS = 4
@@ -48,65 +42,39 @@ def build_findings(cells: Sequence[CellResult], names: Sequence[str], seed: int)
 
     """
     metric = cells[0].metrics[0]
-    best = _find_highest(cells, range(len(cells)), metric, seed)
+    best = find_best(cells, seed)
     if best is None:
         findings = [Finding(f"{metric.heading} is undefined in every cell.")]
     else:
-        findings = [*_describe_best(cells, best, names, seed), *_describe_limits(cells, best, names, seed)]
+        findings = [*_describe_best(cells, best, names, seed), *_describe_limits(cells, best.index, names, seed)]
     positions = {id(cell): index for index, cell in enumerate(cells)}
     for comparisons in compare_by_factor(cells, seed):
         findings += _describe_factor(comparisons, metric, positions, seed)
     return [*findings, *_describe_cost(cells, names, seed)]
 
 
-def _find_highest(cells: Sequence[CellResult], indices: Iterable[int], metric: Metric, seed: int) -> int | None:
-    """Return the index of the cell with the highest mean of a metric, the first of several, or None if it is undefined."""
-    intervals = [(cells[index].compute_interval(metric.name, seed), index) for index in indices]
-    defined = [(interval.mean, -index) for interval, index in intervals if interval.n]
-    return -max(defined)[1] if defined else None
-
-
-def _describe_best(cells: Sequence[CellResult], best: int, names: Sequence[str], seed: int) -> Iterator[Finding]:
+def _describe_best(cells: Sequence[CellResult], best: Best, names: Sequence[str], seed: int) -> Iterator[Finding]:
     """Name the cell with the highest first metric, and compare it with all others that answer the same questions."""
-    cell, metric = cells[best], cells[0].metrics[0]
+    cell, metric = cells[best.index], cells[0].metrics[0]
     value = cell.format_metric(metric.name, seed)
-    equal = [names[n] for n, other in enumerate(cells) if n != best and _is_equal(cell, other, metric)]
-    tied = f" {_join(equal)} gave the same answers." if equal else ""
-    yield Finding(
-        f"The highest {metric.heading} is {value}, of {names[best]} ({cell.num_questions} questions, 95 % interval).{tied}",
-        (best,),
-    )
-    others = [
-        index
-        for index, other in enumerate(cells)
-        if index != best and can_compare(cell, other) and not _is_equal(cell, other, metric)
-    ]
-    comparisons = [(index, compare_cells(cell, cells[index], metric.name, seed)) for index in others]
-    compared = [(index, comparison) for index, comparison in comparisons if comparison is not None]
-    adjusted = adjust_p_values([comparison.p_value for _, comparison in compared])
-    close = [
-        index
-        for (index, comparison), p_value in zip(compared, adjusted, strict=True)
-        if p_value >= SIGNIFICANCE_LEVEL or comparison.difference <= 0
-    ]
+    tied = f" {_join([names[index] for index in best.equal])} gave the same answers." if best.equal else ""
+    questions = f"{cell.num_questions} questions, 95 % interval"
+    yield Finding(f"The highest {metric.heading} is {value}, of {names[best.index]} ({questions}).{tied}", (best.index,))
+    compared = best.comparisons
     if not compared:
         return
+    close = [other.index for other in compared if not other.is_above]
     test = f"{_name_test(cells, metric)}, Holm's correction"
     if close:
         yield Finding(
             f"It is significantly above {len(compared) - len(close)} of the {len(compared)} other cells ({test}), but not "
             f"significantly above {_join([names[index] for index in close])}; and it was selected as the highest, which "
             "favours it.",
-            (best, close[0]),
+            (best.index, close[0]),
             len(close) < len(compared),
         )
     else:
-        yield Finding(f"It is significantly above all {len(compared)} other cells ({test}).", (best,), True)
-
-
-def _is_equal(first: CellResult, second: CellResult, metric: Metric) -> bool:
-    """Return whether two cells gave the same answers, with the same values of the metric."""
-    return have_equal_answers(first, second) and first.get_values(metric.name) == second.get_values(metric.name)
+        yield Finding(f"It is significantly above all {len(compared)} other cells ({test}).", (best.index,), True)
 
 
 def _describe_limits(cells: Sequence[CellResult], best: int, names: Sequence[str], seed: int) -> Iterator[Finding]:
@@ -114,7 +82,7 @@ def _describe_limits(cells: Sequence[CellResult], best: int, names: Sequence[str
     cell, metric = cells[best], cells[0].metrics[0]
     if _inserts_gold(cell):
         others = [n for n, other in enumerate(cells) if not _inserts_gold(other) and can_compare(cell, other)]
-        retrieved = _find_highest(cells, others, metric, seed)
+        retrieved = find_highest(cells, others, metric, seed)
         text = "That cell puts the gold passage into the prompt even where it is not among the first k."
         if retrieved is None:
             yield Finding(text, (best,))

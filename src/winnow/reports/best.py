@@ -1,0 +1,126 @@
+"""The cell with the highest first metric, compared question by question with every other cell."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from winnow.metrics.base import Metric
+from winnow.metrics.comparisons import Comparison, adjust_p_values, format_p
+from winnow.reports.cells import (
+    CellResult,
+    TableView,
+    can_compare,
+    compare_cells,
+    get_unit_scale,
+    have_equal_answers,
+    name_cells,
+)
+from winnow.reports.comparisons import SIGNIFICANCE_LEVEL
+
+
+@dataclass(frozen=True, slots=True)
+class BestComparison:
+    """Comparison of the best cell with another one.
+
+    Attributes:
+        index: Index of the other cell.
+        comparison: Comparison of the first metric of the best cell with that of the other one.
+        adjusted_p_value: P-value after Holm's correction over all comparisons of the best cell.
+
+    """
+
+    index: int
+    comparison: Comparison
+    adjusted_p_value: float
+
+    @property
+    def is_above(self) -> bool:
+        """Return whether the best cell is significantly above the other one."""
+        return self.adjusted_p_value < SIGNIFICANCE_LEVEL and self.comparison.difference > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """The cell with the highest mean of the first metric, the first of several.
+
+    Attributes:
+        index: Index of the cell.
+        comparisons: Comparisons with all cells that answer the same questions, in the order of the cells.
+        equal: Indices of the cells with the same answers, which are not compared.
+
+    """
+
+    index: int
+    comparisons: Sequence[BestComparison]
+    equal: Sequence[int]
+
+
+def find_highest(cells: Sequence[CellResult], indices: Iterable[int], metric: Metric, seed: int) -> int | None:
+    """Return the index of the cell with the highest mean of a metric, the first of several, or None if it is undefined."""
+    intervals = [(cells[index].compute_interval(metric.name, seed), index) for index in indices]
+    defined = [(interval.mean, -index) for interval, index in intervals if interval.n]
+    return -max(defined)[1] if defined else None
+
+
+def find_best(cells: Sequence[CellResult], seed: int) -> Best | None:
+    """Find the best cell and compare it with the others; return None if the metric is undefined in every cell.
+
+    Args:
+        cells: Cells of the sweep, whose first metric is compared.
+        seed: Seed of the bootstrap and of the permutation test.
+
+    """
+    metric = cells[0].metrics[0]
+    index = find_highest(cells, range(len(cells)), metric, seed)
+    if index is None:
+        return None
+    best = cells[index]
+    equal = [n for n, other in enumerate(cells) if n != index and _is_equal(best, other, metric)]
+    others = [n for n, other in enumerate(cells) if n != index and n not in equal and can_compare(best, other)]
+    compared = [(n, compare_cells(best, cells[n], metric.name, seed)) for n in others]
+    defined = [(n, comparison) for n, comparison in compared if comparison is not None]
+    adjusted = adjust_p_values([comparison.p_value for _, comparison in defined])
+    comparisons = [BestComparison(*entry, p_value) for entry, p_value in zip(defined, adjusted, strict=True)]
+    return Best(index, comparisons, equal)
+
+
+def _is_equal(first: CellResult, second: CellResult, metric: Metric) -> bool:
+    """Return whether two cells gave the same answers, with the same values of the metric."""
+    return have_equal_answers(first, second) and first.get_values(metric.name) == second.get_values(metric.name)
+
+
+def build_best_table(cells: Sequence[CellResult], seed: int) -> TableView | None:
+    """Build the table of the best cell against the others, or return None if there are fewer than two to compare it with.
+
+    Args:
+        cells: Cells of the sweep, whose first metric is compared.
+        seed: Seed of the bootstrap and of the permutation test.
+
+    """
+    best = find_best(cells, seed)
+    if best is None or len(best.comparisons) < 2:
+        return None
+    names, metric = name_cells(cells), cells[0].metrics[0]
+    scale = get_unit_scale(metric)
+    ordered = sorted(best.comparisons, key=lambda other: (other.is_above, other.comparison.difference))
+    rows = [
+        [
+            names[other.index],
+            other.comparison.format_difference(scale),
+            other.comparison.p_text,
+            format_p(other.adjusted_p_value),
+            str(other.comparison.n),
+            other.comparison.format_detectable(scale),
+        ]
+        for other in ordered
+    ]
+    num_above = sum(other.is_above for other in ordered)
+    caption = (
+        f"A is {names[best.index]}, which has the highest {metric.heading}. It is significantly above {num_above} of "
+        f"{len(ordered)} other cells after Holm's correction over this table. The closest cells come first. A was selected as "
+        "the highest, which favours it: on other questions, its lead is smaller on average. Tests and intervals are those of "
+        "the tables of differences."
+    )
+    if best.equal:
+        caption += f" The same answers as A, which are not compared: {'; '.join(names[index] for index in best.equal)}."
+    columns = ["B", f"{metric.heading}: A - B", "p", "p (Holm)", "questions", "detectable"]
+    return TableView("The best cell against the others", caption, columns, rows, len(rows) - num_above or None)

@@ -1,0 +1,57 @@
+"""The best cell against the others."""
+
+from dataclasses import replace
+
+from winnow.reports.best import build_best_table, find_best
+from winnow.testing import make_cell_result
+
+RIGHT = [1.0] * 12
+CELLS = [
+    make_cell_result("a", 5, "g", [0.0] * 9 + [1.0] * 3),
+    make_cell_result("b", 5, "g", RIGHT),
+    make_cell_result("c", 10, "h", [0.0, *RIGHT[1:]]),
+    make_cell_result("d", 1, "g", [0.0] * 12),
+]
+"""Cells that differ in strategy, k and placement: pairs that no other table compares."""
+
+
+def test_the_best_cell_is_compared_with_every_other() -> None:
+    """Three p-values are corrected together; the closest cell comes first."""
+    best = find_best(CELLS, 0)
+    assert best is not None
+    assert (best.index, [other.index for other in best.comparisons], list(best.equal)) == (1, [0, 2, 3], [])
+    assert [other.is_above for other in best.comparisons] == [True, False, True]
+    table = build_best_table(CELLS, 0)
+    assert table is not None
+    assert [row[0] for row in table.rows] == ["c k=10 h", "a k=5 g", "d k=1 g"]
+    assert [row[2:5] for row in table.rows] == [["1.000", "1.000", "12"], ["0.004", "0.008", "12"], ["<0.001", "0.001", "12"]]
+    assert table.rows[0][1].startswith("+8.3 [")
+    assert "A is b k=5 g, which has the highest EM. It is significantly above 2 of 3 other cells" in table.caption
+    assert table.num_shown == 1
+
+
+def test_equal_answers_are_no_tests() -> None:
+    """They are named, and do not count in the correction; the first of two best cells is the best."""
+    cells = [*CELLS, make_cell_result("e", 5, "g", RIGHT)]
+    best = find_best(cells, 0)
+    assert best is not None
+    assert (best.index, len(best.comparisons), list(best.equal)) == (1, 3, [4])
+    table = build_best_table(cells, 0)
+    assert table is not None
+    assert table.caption.endswith("The same answers as A, which are not compared: e k=5 g.")
+
+
+def test_other_selections_of_questions_are_not_compared() -> None:
+    """Nor is there a table for one comparison, which another table has."""
+    other = replace(CELLS[0], labels=replace(CELLS[0].labels, questions="others"))
+    best = find_best([CELLS[1], other], 0)
+    assert best is not None
+    assert not best.comparisons
+    assert build_best_table(CELLS[1:3], 0) is None
+
+
+def test_a_metric_may_be_undefined() -> None:
+    """Then there is no best cell."""
+    cells = [make_cell_result("a", 5, "g", []), make_cell_result("b", 5, "g", [])]
+    assert find_best(cells, 0) is None
+    assert build_best_table(cells, 0) is None
