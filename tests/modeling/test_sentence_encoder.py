@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from winnow.errors import ConfigError
 from winnow.modeling.sentence_encoder import SentenceEncoder
@@ -28,6 +29,17 @@ def test_batching_changes_no_vector(folder: Path) -> None:
     np.testing.assert_allclose(together, alone, atol=1e-5)
     np.testing.assert_allclose(np.linalg.norm(together, axis=1), 1, atol=1e-5)
     assert sum(seen) == 3
+
+
+def test_the_pooling_cls_is_the_first_token_of_the_model(folder: Path) -> None:
+    """Of transformers alone, which computes all tokens of the last layer."""
+    from transformers import AutoModel, AutoTokenizer
+
+    model, tokenizer = AutoModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
+    with torch.inference_mode():
+        expected = [model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0, 0].numpy() for text in TEXTS]
+    vectors = SentenceEncoder(str(folder), dtype="float32", pooling="cls", normalise=False).encode_queries(TEXTS)
+    np.testing.assert_allclose(vectors, expected, atol=1e-5)
 
 
 def test_prefixes_pooling_and_truncation(folder: Path) -> None:

@@ -1,8 +1,8 @@
 """The last layer of an encoder, computed for the first token alone.
 
-A classifier of pairs reads the first token ([CLS]) of the last layer. The other tokens of that layer are its keys and values,
-but their queries, feed-forward vectors and outputs are read by nothing. They are five sixths of the layer's matrix products,
-which is a seventh of those of a model with six layers.
+A classifier of pairs and an encoder with pooling "cls" read the first token ([CLS]) of the last layer. The other tokens give
+it their keys and values, but nothing reads their queries, feed-forward vectors and outputs. These are five sixths of the
+layer's matrix products, which is a seventh of those of a model with six layers.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _ATTENTION = ("sdpa", "eager")
 
 
 def skip_unread_tokens(model: Any) -> bool:
-    """Make the last layer of a classifier compute its first token alone, unless the model is being trained.
+    """Make the last layer of an encoder compute its first token alone, unless the model is being trained.
 
     In training, dropout draws a number for each token, so that a training would not be the same.
 
     Args:
-        model: Classifier that reads the first token. Models that are not like BERT stay as they are.
+        model: Encoder of which only the first token is read. Models that are not like BERT stay as they are.
 
     Returns:
         Whether the last layer computes the first token alone.

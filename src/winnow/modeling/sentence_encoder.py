@@ -150,6 +150,10 @@ class SentenceEncoder:
             model_class: Any = DPRContextEncoder if architecture == "DPRContextEncoder" else AutoModel
             options = {"dtype": pick_dtype(self.dtype, self.device), "use_safetensors": True, **hub_options}
             model = load_pretrained(model_class, source, may_lack=POOLER_WEIGHTS, **options)
+            if self.pooling == "cls":
+                from winnow.modeling.first_token import skip_unread_tokens
+
+                skip_unread_tokens(model)
             self._loaded[path] = (
                 model.to(device).eval(),
                 load_tokenizer_or_config(AutoTokenizer, source, **hub_options),
