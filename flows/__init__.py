@@ -1,5 +1,6 @@
 """Stages of the pipeline, one module each, run as `python -m flows.<stage>`. The implementation is in `winnow`."""
 
+import gc
 import os
 import sys
 
@@ -14,5 +15,6 @@ for _name, _value in {
     "TOKENIZERS_PARALLELISM": "true",
 }.items():
     os.environ.setdefault(_name, _value)
+gc.set_threshold(10_000, 10, 10)  # imports create many objects that stay, among which Python would look for cycles too often
 if not sys.stderr.isatty():
     os.environ.setdefault("TQDM_DISABLE", "1")

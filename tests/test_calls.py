@@ -292,6 +292,29 @@ def test_cut_replies_are_counted_by_role_and_in_replays(tmp_path: Path) -> None:
         assert [(part.role, part.calls, part.cut) for part in outcomes[1].usage] == [("reader", 3, 2), ("judge", 1, 0)]
 
 
+def test_a_plan_counts_the_tokens_of_its_replies(tmp_path: Path) -> None:
+    """Those that were read and those that were written, of each role, also in a replay."""
+
+    def plan() -> Plan[Answer]:
+        texts = [("one two three", "reader"), ("four", "reader"), ("five six", "judge")]
+        yield [Generate((Message("user", text),), Decoding(), role=role) for text, role in texts]
+        return Answer("", unknown=True)
+
+    for _ in range(2):
+        outcomes, _ = run(tmp_path, [Job(1, plan())], ScriptedReader(lambda _: "a b c d e"), roles=("reader", "judge"))
+        used = [(part.role, part.calls, part.tokens_in, part.tokens_out) for part in outcomes[1].usage]
+        assert used == [("reader", 2, 4, 10), ("judge", 1, 2, 5)]
+
+
+def test_a_score_of_a_language_model_has_its_share_of_the_time() -> None:
+    """One of an estimator has no usage, and stays as it is."""
+    timed = add_time(Score(-1.5, Usage(7, 0)), 2.0)
+    assert isinstance(timed, Score)
+    assert (timed.value, timed.usage, timed.usage.seconds) == (-1.5, Usage(7, 0), 2.0)
+    score = Score(0.5)
+    assert add_time(score, 2.0) is score
+
+
 def test_a_reply_with_its_time_keeps_every_other_field() -> None:
     """Each field has a value of its own, so that none can be mixed up or left out."""
     values: dict[str, object] = {name: object() for name in Generation.__struct_fields__} | {"usage": Usage(1, 2)}

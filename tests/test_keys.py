@@ -78,6 +78,19 @@ def test_every_field_of_a_request_is_part_of_its_key(request_: Request) -> None:
     assert len(variants) > 1
 
 
+def test_a_key_does_not_depend_on_earlier_ones() -> None:
+    """Equal numbers may be written differently: each writing has a key of its own, in every order of calls."""
+    writings = [
+        generate("a", Decoding(max_new_tokens=1)), generate("a", Decoding(max_new_tokens=1.0)),  # type: ignore[arg-type]
+        generate("a", Decoding(5, 0.5, 1, 0)), generate("a", Decoding(5, 0.5, 1.0, 0)),
+        generate("a", Decoding(5, 0.5, 1, 0.0)), generate("a", Decoding(5, 0.5, 1, -0.0)),  # type: ignore[arg-type]
+        generate("a", sample=1), generate("a", sample=True),
+    ]  # fmt: skip
+    keys = [compute_request_key("m", one) for one in writings]
+    assert len(set(keys)) == len(writings)
+    assert [compute_request_key("m", one) for one in reversed(writings)] == keys[::-1]
+
+
 def test_the_keys_are_those_of_former_ledgers() -> None:
     """As revision 9e2125c wrote them: calls that were paid for stay reachable without a migration.
 

@@ -18,3 +18,11 @@ def test_decoding_out_of_range(bad: dict[str, float], word: str) -> None:
 def test_usage_adds_up() -> None:
     """Token by token."""
     assert Usage(1, 2) + Usage(3, 4) == Usage(4, 6)
+
+
+def test_usages_are_equal_if_their_tokens_are() -> None:
+    """The time is not compared."""
+    assert Usage(1, 2, 3.0) == Usage(1, 2, 4.0)
+    assert Usage(1, 2) != Usage(1, 3)
+    assert Usage(1, 2) != Usage(2, 2)
+    assert Usage(1, 2) != (1, 2, 0.0)

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from functools import lru_cache
 
-from winnow.records import Estimate, Generate, Likelihood, Message, Request, Search
+from winnow.records import Decoding, Estimate, Generate, Likelihood, Message, Request, Search
 
 _WITH_USAGE = "usage"
 """Part of the keys of likelihoods, so that they differ from keys of version 0.1, which stored no token counts with them."""
@@ -17,10 +17,7 @@ def compute_request_key(engine: str, request: Request) -> bytes:
     """
     match request:
         case Generate():
-            decoding = request.decoding
-            settings = (decoding.temperature, decoding.top_p, decoding.seed) if decoding.temperature > 0 else ()
-            body = _encode_messages(request.messages)
-            body += _encode_decoding(request.sample, decoding.logprobs, decoding.max_new_tokens, *settings)
+            body = _encode_messages(request.messages) + _encode_decoding(request.decoding, request.sample)
             if request.token_logprobs:
                 body += _encode("token_logprobs", *request.token_logprobs)
         case Likelihood():
@@ -57,15 +54,26 @@ def _encode_number(number: int) -> str:
     return _encode(str(number))
 
 
-@lru_cache(maxsize=1000, typed=True)
-def _encode_decoding(sample: int, logprobs: bool, max_new_tokens: int, *sampling: float) -> str:
-    """Encode the number of the sample and the settings that determine a reply.
+def _encode_decoding(decoding: Decoding, sample: int) -> str:
+    """Encode the settings that determine a reply. Temperature, top-p and seed are omitted if decoding is greedy.
 
-    Temperature, top-p and seed are omitted if decoding is greedy. The cache distinguishes types, because 1 and 1.0 are equal
-    but have different encodings.
+    Settings of sampling are not cached, because 0.0 and -0.0 are equal but have different encodings.
     """
-    settings = (max_new_tokens, *sampling, *(("logprobs",) if logprobs else ()))
-    return _encode(repr(settings), str(sample))
+    if decoding.temperature > 0:
+        sampling = (decoding.temperature, decoding.top_p, decoding.seed)
+        return _encode_settings(decoding.max_new_tokens, *sampling, logprobs=decoding.logprobs, sample=sample)
+    return _encode_greedy(decoding.max_new_tokens, decoding.logprobs, sample)
+
+
+@lru_cache(maxsize=1000, typed=True)
+def _encode_greedy(max_new_tokens: int, logprobs: bool, sample: int) -> str:
+    """Encode the settings of greedy decoding. The cache distinguishes 1 and 1.0, which are equal, by their types."""
+    return _encode_settings(max_new_tokens, logprobs=logprobs, sample=sample)
+
+
+def _encode_settings(*settings: float, logprobs: bool, sample: int) -> str:
+    """Encode settings and the number of the sample."""
+    return _encode(repr((*settings, *(("logprobs",) if logprobs else ()))), str(sample))
 
 
 def derive_seed(request: Generate) -> int:

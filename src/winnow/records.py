@@ -1,7 +1,7 @@
 """Immutable records that stages exchange: passages, questions, contexts, requests, results and predictions.
 
-Requests and results are structs of msgspec, because a sweep creates millions of them, and a frozen dataclass would take ten
-times as long to create. Requests are compared by identity: `winnow.keys.compute_request_key` tells whether two are equal.
+Requests and results are structs of msgspec, because a sweep creates millions of them, and a frozen dataclass takes up to ten
+times as long to create. Requests of models compare by identity: `winnow.keys.compute_request_key` tells whether two are equal.
 """
 
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
@@ -131,7 +131,7 @@ class Decoding:
 class Usage(Struct, frozen=True, eq=False):
     """Token counts and engine time of one or more calls. The calls of a batch share its time equally.
 
-    The time does not count when two are compared.
+    The time does not count when two are compared, and there is no hash.
     """
 
     tokens_in: int = 0

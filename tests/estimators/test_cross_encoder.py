@@ -34,6 +34,8 @@ def test_a_hub_reranker_keeps_its_one_logit(tmp_path: Path) -> None:
     starts = torch.arange(len(rows[0])) >= estimator.tokens.get_second_start(*PAIRS[0])
     expected = model.eval()(torch.tensor(rows), token_type_ids=starts.long()[None]).logits[0, 0].item()
     assert estimator.score(PAIRS[:1])[0] == pytest.approx(expected, abs=1e-4)
+    last_layer = estimator.lm.model.base_model.encoder.layer[-1]  # type: ignore[union-attr, index]
+    assert last_layer(torch.zeros(2, 7, 32)).shape == (2, 1, 32), "it computes the first token alone"
 
 
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])

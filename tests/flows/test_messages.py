@@ -10,9 +10,11 @@ from omegaconf import DictConfig, OmegaConf
 from flows._artifacts import Project
 from flows._build import build
 from flows._conf import compose
-from flows._engines import open_engines, resolve_engine_spec
+from flows._engines import open_engines, open_reader, resolve_engine_spec
 from flows._entry import _with_short_errors
 from winnow.errors import ConfigError
+from winnow.prices import Price
+from winnow.readers.openai_chat import OpenAIReader
 from winnow.records import Generate
 
 
@@ -84,3 +86,16 @@ def test_roles_that_share_a_model_share_its_budget() -> None:
     same = Project(compose([*words, "judge.engine.budget.tokens=1"]))
     engines = open_engines([resolve_engine_spec(same, role) for role in ("reader", "judge")], check=False)
     assert engines[Generate, "reader"] is engines[Generate, "judge"]
+
+
+def test_readers_that_are_opened_apart_share_one_budget() -> None:
+    """Those of a process with the same identity and budget; another budget is one of its own."""
+    cfg = compose(["reader=openai", "reader.base=m", "reader.engine.budget.tokens=5"])
+    first, second = (open_reader(cfg.reader, "m", price=Price(), check=False) for _ in range(2))
+    assert isinstance(first, OpenAIReader)
+    assert isinstance(second, OpenAIReader)
+    assert first.spending is second.spending
+    cfg.reader.engine.budget.tokens = 6
+    other = open_reader(cfg.reader, "m", price=Price(), check=False)
+    assert isinstance(other, OpenAIReader)
+    assert other.spending is not first.spending

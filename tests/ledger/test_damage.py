@@ -226,3 +226,18 @@ def test_several_processes_on_a_damaged_ledger_recover_it_once(tmp_path: Path, f
     started = [subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True) for _ in range(3)]
     assert [process.communicate()[0].strip() for process in started] == [str(CALLS)] * 3
     assert len([file for file in tmp_path.glob("*.damaged-*") if file.name.rpartition("-")[2].isdigit()]) == 1
+
+
+def test_a_key_of_another_type_is_damaged(tmp_path: Path, filled: Path) -> None:
+    """It is named by its bytes, the file is rebuilt without its row, and the call is made again."""
+    path = tmp_path / "l.sqlite"
+    shutil.copy(filled, path)
+    key = b"k" * 32
+    _corrupt(path, "UPDATE calls SET key = CAST(? AS TEXT) WHERE key = ?", key, ROWS[0][0])
+    with SqliteStore(path) as ledger:
+        assert ledger.get([key, ROWS[0][0]]) == {}
+        assert tools.find_damaged_calls(ledger) == [key]
+    assert tools.repair_ledger(path) == 1
+    with SqliteStore(path) as ledger:
+        assert tools.find_damaged_calls(ledger) == []
+        assert len(ledger.get(list(STORED))) == CALLS - 1

@@ -67,6 +67,15 @@ def test_a_training_is_the_same() -> None:
     assert torch.equal(*logits)
 
 
+def test_other_attention_and_decoders_stay_as_they_are() -> None:
+    """Their masks have another shape, or the first token cannot attend to others."""
+    model = make_classifier("bert")
+    model.config._attn_implementation = "flash_attention_2"  # type: ignore[union-attr]
+    assert not skip_unread_tokens(model)
+    model.config._attn_implementation, model.config.is_decoder = "sdpa", True  # type: ignore[union-attr]
+    assert not skip_unread_tokens(model)
+
+
 def test_other_models_stay_as_they_are() -> None:
     """DistilBERT has layers of another kind, and its logits do not change."""
     config = AutoConfig.for_model("distilbert", vocab_size=60, dim=32, hidden_dim=64, n_layers=2, n_heads=4)

@@ -1,7 +1,8 @@
 """The best cell against the others."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from winnow.metrics.base import MeanMetric, Sample
 from winnow.reports.best import build_best_table, find_best
 from winnow.testing import make_cell_result
 
@@ -48,6 +49,32 @@ def test_other_selections_of_questions_are_not_compared() -> None:
     assert best is not None
     assert not best.comparisons
     assert build_best_table(CELLS[1:3], 0) is None
+
+
+@dataclass(frozen=True)
+class Length(MeanMetric):
+    """A number that is equal in all questions of a cell, up to a little noise."""
+
+    mean: float = 0.0
+
+    def score(self, sample: Sample) -> float:
+        """Return the number."""
+        return self.mean + 0.25 * (sample.question.question_id[-1] in "02468")
+
+
+def test_equal_answers_may_have_other_values() -> None:
+    """Such as grades of a judge, or numbers of tokens; numbers are not shown in percent."""
+    cells = [
+        replace(make_cell_result(name, 5, "g", RIGHT), metrics=[Length("length", "Length", "number", mean=mean)])
+        for name, mean in (("a", 2.0), ("b", 5.0), ("c", 4.0))
+    ]
+    best = find_best(cells, 0)
+    assert best is not None
+    assert (best.index, [other.index for other in best.comparisons], list(best.equal)) == (1, [0, 2], [])
+    table = build_best_table(cells, 0)
+    assert table is not None
+    assert [(row[0], row[1].split()[0]) for row in table.rows] == [("c k=5 g", "+1.0"), ("a k=5 g", "+3.0")]
+    assert table.columns[1] == "Length: A - B"
 
 
 def test_a_metric_may_be_undefined() -> None:

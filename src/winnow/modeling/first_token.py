@@ -27,7 +27,7 @@ def skip_unread_tokens(model: Any) -> bool:
         model: Encoder of which only the first token is read. Models that are not like BERT stay as they are.
 
     Returns:
-        Whether the last layer computes the first token alone.
+        Whether the last layer computes the first token alone from now on, outside training.
 
     """
     config = model.config

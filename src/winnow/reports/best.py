@@ -44,7 +44,8 @@ class Best:
 
     Attributes:
         index: Index of the cell.
-        comparisons: Comparisons with all cells that answer the same questions, in the order of the cells.
+        comparisons: Comparisons with the cells of the same selection of questions that gave other answers, in the order of the
+            cells. Cells without a common question on which both have a value are left out.
         equal: Indices of the cells with the same answers, which are not compared.
 
     """
@@ -116,9 +117,9 @@ def build_best_table(cells: Sequence[CellResult], seed: int) -> TableView | None
     num_above = sum(other.is_above for other in ordered)
     caption = (
         f"A is {names[best.index]}, which has the highest {metric.heading}. It is significantly above {num_above} of "
-        f"{len(ordered)} other cells after Holm's correction over this table. The closest cells come first. A was selected as "
-        "the highest, which favours it: on other questions, its lead is smaller on average. Tests and intervals are those of "
-        "the tables of differences."
+        f"{len(ordered)} other cells after Holm's correction over this table; those that it is not above come first. A was "
+        "selected as the highest, which favours it: on other questions, its lead is smaller on average. Tests and intervals "
+        "are those of the tables of differences."
     )
     if best.equal:
         caption += f" The same answers as A, which are not compared: {'; '.join(names[index] for index in best.equal)}."

@@ -7,7 +7,6 @@ import re
 from functools import lru_cache
 
 from winnow.metrics.answer import UNKNOWN, normalise
-from winnow.strategies.refusals import is_refusal
 
 _UNKNOWN_WITH_COMMENT = re.compile(
     r"^\W*(unknown\s*[.,;:!?()\[\]-]|unknown (based|given|from|according|in the)\b|n/a\W*$)", re.IGNORECASE
@@ -64,4 +63,6 @@ def is_unknown(answer: str) -> bool:
     """Return whether an answer is empty or means that the answer is not known."""
     if not answer.strip() or normalise(answer) == UNKNOWN or _UNKNOWN_WITH_COMMENT.match(answer):
         return True
+    from winnow.strategies.refusals import is_refusal  # the patterns take 10 ms to compile
+
     return is_refusal(answer)
