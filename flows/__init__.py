@@ -1,8 +1,8 @@
 """Stages of the pipeline, one module each, run as `python -m flows.<stage>`. The implementation is in `winnow`."""
 
-import gc
 import os
 import sys
+from gc import set_threshold  # `import gc` would hide flows.gc
 
 # Switch off telemetry, and progress bars outside a terminal, unless the user has set these variables.
 for _name, _value in {
@@ -15,6 +15,6 @@ for _name, _value in {
     "TOKENIZERS_PARALLELISM": "true",
 }.items():
     os.environ.setdefault(_name, _value)
-gc.set_threshold(10_000, 10, 10)  # imports create many objects that stay, among which Python would look for cycles too often
+set_threshold(10_000, 10, 10)  # imports create many objects that stay, among which Python would look for cycles too often
 if not sys.stderr.isatty():
     os.environ.setdefault("TQDM_DISABLE", "1")
