@@ -48,10 +48,7 @@ class RoleCounts:
 
     def add_reply(self, reply: Generation) -> None:
         """Add the tokens and the time of a reply, and count it if it ended at max_new_tokens or has no text."""
-        usage = reply.usage
-        self.tokens_in += usage.tokens_in
-        self.tokens_out += usage.tokens_out
-        self.seconds += usage.seconds
+        self.add(reply.usage)
         if reply.finish == "length":
             self.cut += 1
         if not reply.text.strip():

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from winnow.metrics.base import Metric
-from winnow.metrics.comparisons import Comparison, adjust_p_values, format_p
+from winnow.metrics.comparisons import Comparison, adjust_p_values
 from winnow.reports.cells import (
     CellResult,
     TableView,
@@ -14,7 +14,7 @@ from winnow.reports.cells import (
     have_equal_answers,
     name_cells,
 )
-from winnow.reports.comparisons import SIGNIFICANCE_LEVEL
+from winnow.reports.comparisons import SIGNIFICANCE_LEVEL, format_comparison, name_comparison_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,17 +103,7 @@ def build_best_table(cells: Sequence[CellResult], seed: int) -> TableView | None
     names, metric = name_cells(cells), cells[0].metrics[0]
     scale = get_unit_scale(metric)
     ordered = sorted(best.comparisons, key=lambda other: (other.is_above, other.comparison.difference))
-    rows = [
-        [
-            names[other.index],
-            other.comparison.format_difference(scale),
-            other.comparison.p_text,
-            format_p(other.adjusted_p_value),
-            str(other.comparison.n),
-            other.comparison.format_detectable(scale),
-        ]
-        for other in ordered
-    ]
+    rows = [[names[other.index], *format_comparison(other.comparison, other.adjusted_p_value, scale)] for other in ordered]
     num_above = sum(other.is_above for other in ordered)
     caption = (
         f"A is {names[best.index]}, which has the highest {metric.heading}. It is significantly above {num_above} of "
@@ -123,5 +113,5 @@ def build_best_table(cells: Sequence[CellResult], seed: int) -> TableView | None
     )
     if best.equal:
         caption += f" The same answers as A, which are not compared: {'; '.join(names[index] for index in best.equal)}."
-    columns = ["B", f"{metric.heading}: A - B", "p", "p (Holm)", "questions", "detectable"]
+    columns = ["B", *name_comparison_columns(metric)]
     return TableView("The best cell against the others", caption, columns, rows, len(rows) - num_above or None)

@@ -154,22 +154,35 @@ def build_comparison_tables(cells: Sequence[CellResult], seed: int) -> list[Tabl
     return [_build_factor_table(one, cells[0].metrics[0]) for one in compare_by_factor(cells, seed)]
 
 
+def name_comparison_columns(metric: Metric) -> list[str]:
+    """Return the names of the columns that `format_comparison` fills."""
+    return [f"{metric.heading}: A - B", "p", "p (Holm)", "questions", "detectable"]
+
+
+def format_comparison(comparison: Comparison, adjusted_p_value: float, scale: float) -> list[str]:
+    """Format a comparison for a row of a table; see `name_comparison_columns`.
+
+    Args:
+        comparison: Comparison of A with B.
+        adjusted_p_value: P-value after the correction over the table.
+        scale: Factor that converts the values of the metric to its unit.
+
+    """
+    return [
+        comparison.format_difference(scale),
+        comparison.p_text,
+        format_p(adjusted_p_value),
+        str(comparison.n),
+        comparison.format_detectable(scale),
+    ]
+
+
 def _build_factor_table(comparisons: FactorComparisons, metric: Metric) -> TableView:
     """Build the table of the pairs that differ only in one factor."""
     scale = get_unit_scale(metric)
     pairs = sorted(comparisons.pairs, key=lambda pair: pair.adjusted_p_value)
     num_significant = sum(pair.adjusted_p_value < SIGNIFICANCE_LEVEL for pair in pairs)
-    rows = [
-        [
-            *pair.names,
-            pair.comparison.format_difference(scale),
-            pair.comparison.p_text,
-            format_p(pair.adjusted_p_value),
-            str(pair.comparison.n),
-            pair.comparison.format_detectable(scale),
-        ]
-        for pair in pairs
-    ]
+    rows = [[*pair.names, *format_comparison(pair.comparison, pair.adjusted_p_value, scale)] for pair in pairs]
     verb = "are" if num_significant > 1 else "is"
     caption = (
         f"{num_significant or 'None'} of {len(pairs)} differences {verb} significant after Holm's correction. The cells are "
@@ -186,7 +199,7 @@ def _build_factor_table(comparisons: FactorComparisons, metric: Metric) -> Table
         caption = "No two cells that differ in this alone have different answers."
     if comparisons.identical:
         caption += f" Identical answers, which are not compared: {'; '.join(comparisons.identical)}."
-    columns = ["A", "B", "at", f"{metric.heading}: A - B", "p", "p (Holm)", "questions", "detectable"]
+    columns = ["A", "B", "at", *name_comparison_columns(metric)]
     return TableView(f"Differences between {comparisons.factor.title}", caption, columns, rows, num_significant)
 
 
