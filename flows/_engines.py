@@ -21,7 +21,6 @@ from flows._summary import progress
 from winnow.artifacts.provenance import compute_key
 from winnow.artifacts.tables import read_passages
 from winnow.driver import MAX_ACTIVE, Driver, Job, RunStats
-from winnow.dry_run import CostEstimate, estimate_cost
 from winnow.errors import ConfigError
 from winnow.identity import get_ledger_identity
 from winnow.prices import Price
@@ -30,6 +29,7 @@ from winnow.readers.budget import Budget, Spending
 from winnow.records import Generate, Outcome, Role, T
 from winnow.searchers.local import LocalSearch
 from winnow.searchers.web.identity import name_web_search
+from winnow.sweeps.dry_run import CostEstimate, estimate_cost
 from winnow.sweeps.spec import EngineSpec
 
 EVALUATED = "evaluated"

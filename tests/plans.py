@@ -1,12 +1,13 @@
-"""Plans of given texts and a run of them, shared by the tests of driver and calls."""
+"""Plans of given texts and runs of plans, shared by the tests of driver, calls and strategies."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from winnow.driver import Driver, Job
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
-from winnow.records import Answer, Decoding, Generate, Message, Outcome, Plan
+from winnow.records import Answer, Decoding, Generate, Message, Outcome, Plan, Request, T
 from winnow.strategies.prompt import Prompt
 from winnow.testing import ScriptedReader
 
@@ -33,3 +34,15 @@ def run(
     with SqliteStore(path / "l.sqlite") as ledger:
         driver = Driver(build_engine_map(reader, *roles), ledger, max_active=window)
         return {outcome.tag: outcome for outcome in driver.run(jobs)}, driver
+
+
+def play(plan: Plan[T], serve: Callable[[Any], Any]) -> tuple[T, list[Request]]:
+    """Run a plan with the results that a function gives for its requests, and return its value and the requests."""
+    served: list[Request] = []
+    try:
+        requests = next(plan)
+        while True:
+            served += requests
+            requests = plan.send([serve(request) for request in requests])
+    except StopIteration as stop:
+        return stop.value, served

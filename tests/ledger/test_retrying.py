@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from winnow.driver import Driver, Job
-from winnow.dry_run import estimate_cost
 from winnow.ledger.retrying import RetryingStore
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
 from winnow.records import Answer, Decoding, Generate, Message, Plan
+from winnow.sweeps.dry_run import estimate_cost
 from winnow.testing import ScriptedReader
 
 

@@ -1,6 +1,5 @@
 """Batches that do not fit into a GPU's memory are split, and later ones are smaller."""
 
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -31,11 +30,8 @@ class SmallGpu:
         return [number * number for number in batch]
 
 
-def test_a_batch_that_does_not_fit_is_split(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_that_does_not_fit_is_split(caplog: pytest.LogCaptureFixture) -> None:
     """Each half has its own result, and the message names the setting."""
-    name = "winnow.modeling.memory_budget"
-    monkeypatch.setattr(logging.getLogger(name), "disabled", False)  # libraries of other tests change loggers
-    caplog.set_level(logging.WARNING, logger=name)
     gpu, budget = SmallGpu(40), MemoryBudget(1000, "reader.engine.batch_tokens")
     parts = list(budget.run(gpu.compute, [9, 8, 7, 6, 5, 4, 3, 2], lambda number: number))
     assert parts == [([9, 8, 7, 6], [81, 64, 49, 36]), ([5, 4, 3, 2], [25, 16, 9, 4])]

@@ -6,11 +6,10 @@ import pytest
 
 from tests.training.test_ppo import PROMPT
 from winnow.errors import ConfigError
-from winnow.records import Answer, Context, Decoding, Passage, Question
+from winnow.records import Decoding, Question
 from winnow.strategies.cite import Cite
 from winnow.testing import make_context, make_question
 from winnow.training.citing import CitationMix, CitationPrompts, SyntheticCitations
-from winnow.training.evaluation import evaluate_citations
 
 AUSTEN = make_context(2, "Emma is by Jane Austen", has_answer=True)
 CONTEXTS = [make_context(1, "the town"), AUSTEN, make_context(3, "a book [3] of Jane Austen", has_answer=True)]
@@ -70,17 +69,3 @@ def test_replies_of_a_teacher() -> None:
     }
     with pytest.raises(ConfigError, match=r"None of 1 replies .*min_f1=0\.9"):
         SyntheticCitations(min_f1=0.9, replies={"q1": "[1]"}).build_examples(questions, PROMPT, 0)
-
-
-def test_a_trained_reader_is_evaluated_by_its_citations() -> None:
-    """On held-out questions with a relevant passage, in the prompts' order."""
-    bare = (replace(QUESTION, question_id="bare"), CONTEXTS[:1])
-    strategy, cases, compute = evaluate_citations(
-        [bare, (QUESTION, [*CONTEXTS, UNRANKED])], CitationMix(), PROMPT, Decoding(), 5
-    )
-    assert isinstance(strategy, Cite)
-    assert [(question.question_id, len(contexts)) for question, contexts in cases] == [("q1", 3)]
-    used: tuple[Passage, ...] = tuple(context.passage for context in cases[0][1] if isinstance(context, Context))
-    metrics = compute([Answer("Austen", False, used=used, reply="Austen [2].")])
-    values = {name: value if isinstance(value, int) else value.mean for name, value in metrics.items()}
-    assert values == {"questions": 1, "f1": pytest.approx(2 / 3), "precision": 1.0, "recall": 0.5, "valid": 1.0}

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from winnow.driver import Driver, Job
-from winnow.dry_run import CostEstimate, estimate_cost
 from winnow.errors import ConfigError
 from winnow.identity import get_ledger_identity
 from winnow.keys import compute_request_key
@@ -21,6 +20,7 @@ from winnow.strategies.prompt import Prompt
 from winnow.strategies.self_rag.long_form import SelfRagLong
 from winnow.strategies.self_rag.segments import Retrieval
 from winnow.strategies.self_rag.short_form import SelfRag
+from winnow.sweeps.dry_run import CostEstimate, estimate_cost
 from winnow.testing import ScriptedReader, make_context, make_question
 
 PROMPT = Prompt("{contexts} Q {question}", "Q {question}", "{contexts} C {candidates} Q {question}", "<{text}>")
@@ -52,7 +52,7 @@ def test_money_bounds(tmp_path: Path) -> None:
 @pytest.mark.parametrize("most", [0, 1, 20_000])
 def test_results_that_are_read_again_count_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     """However few results are kept, plans receive those of the ledger, and a call of several plans is one call."""
-    monkeypatch.setattr("winnow.dry_run._MAX_RECENT", most)
+    monkeypatch.setattr("winnow.sweeps.dry_run._MAX_RECENT", most)
     reader = ScriptedReader(lambda prompt: "unknown" if "<t1>" in prompt else "b")
 
     def more_jobs() -> list[Job[Answer]]:

@@ -1,0 +1,130 @@
+"""Cells on one driver: the order of their jobs, and predictions written when all questions of a cell are answered."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from tests.plans import PROMPT
+from winnow.artifacts.tables import read_predictions
+from winnow.errors import ArtifactError
+from winnow.records import Answer, Context, Decoding, Outcome, PlacedContexts, Question, RoleUsage
+from winnow.strategies.concatenation import Concatenation
+from winnow.sweeps.run import JobFactory, LoadedCell, build_prediction, group_by_engines, iter_jobs, run_cells
+from winnow.testing import make_context, make_question
+
+QUESTIONS = [make_question(question_id=name) for name in ("a", "b", "c")]
+CONTEXTS = (make_context(1, "one"), make_context(2, "two"))
+
+
+@dataclass(frozen=True)
+class Weighting:
+    """A weighting that fails for one question."""
+
+    fails: bool = False
+
+    def apply(self, contexts: tuple[Context, ...]) -> tuple[Context, ...]:
+        """Return the contexts in reverse order."""
+        if self.fails:
+            raise ArtifactError("passage 'p1' has no score.")
+        return contexts[::-1]
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What a run reads of a specification."""
+
+    key: str
+    predictions: Path
+    engines: tuple[Any, ...] = ()
+    weighting: Weighting = Weighting()
+    retrieval: Path = Path("retrieval.parquet")
+
+    def place(self, question: Question, rankings: object) -> PlacedContexts:
+        """Return both contexts."""
+        return PlacedContexts(CONTEXTS, gold_position=2, provenance="annotated")
+
+
+@dataclass(frozen=True)
+class Engine:
+    """The role and the key of an engine."""
+
+    role: str
+    key: str
+
+
+def cell(tmp_path: Path, key: str, questions: list[Question] = QUESTIONS, **fields: Any) -> LoadedCell:
+    """A cell whose contexts are both passages in reverse order."""
+    spec = Spec(key, tmp_path / key / "predictions.parquet", **fields)
+    return LoadedCell(cast("Any", spec), Concatenation(PROMPT, Decoding()), questions, cast("Any", None), 0)
+
+
+@dataclass
+class Answers:
+    """Answers every question with its id, the last first, and counts which cells were finished before the end."""
+
+    finished: list[tuple[str, int]] = field(default_factory=list)
+    finished_before: list[int] = field(default_factory=list)
+
+    def run(self, jobs: JobFactory, number: int) -> Iterable[Outcome[Answer]]:
+        """Yield an outcome of each job."""
+        started = list(jobs())
+        assert len(started) == number
+        for job in reversed(started):
+            self.finished_before.append(len(self.finished))
+            usage = (RoleUsage("reader", 1, 10, 2, 0.5),)
+            yield Outcome(job.tag, Answer(cast("tuple[str, str]", job.tag)[1], unknown=False), usage, dropped=1)
+
+
+def test_jobs_come_question_by_question(tmp_path: Path) -> None:
+    """So that equal requests of several cells run at the same time; a cell with fewer questions leaves gaps."""
+    jobs = list(iter_jobs([cell(tmp_path, "x"), cell(tmp_path, "y", QUESTIONS[:1]), cell(tmp_path, "z", QUESTIONS[:2])]))
+    assert [job.tag for job in jobs] == [("x", "a"), ("y", "a"), ("z", "a"), ("x", "b"), ("z", "b"), ("x", "c")]
+
+
+def test_cells_share_a_driver_if_all_their_engines_are_the_same(tmp_path: Path) -> None:
+    """By role and key."""
+    reader, judge, other = Engine("reader", "r"), Engine("judge", "r"), Engine("reader", "s")
+    engines = {"1": (reader,), "2": (reader, judge), "3": (reader,), "4": (other,)}
+    cells = [cell(tmp_path, key, engines=engines) for key, engines in engines.items()]
+    assert [[one.spec.key for one in group] for group in group_by_engines(cells)] == [["1", "3"], ["2"], ["4"]]
+
+
+def test_predictions_are_written_when_a_cell_is_finished(tmp_path: Path) -> None:
+    """In the order of the questions, however they were answered; placed contexts are then forgotten."""
+    answers = Answers()
+    cells = [cell(tmp_path, "x"), cell(tmp_path, "y", QUESTIONS[:2])]
+    run_cells(cells, answers.run, lambda one, number: answers.finished.append((one.spec.key, number)))
+    assert answers.finished == [("y", 2), ("x", 3)]
+    assert answers.finished_before == [0, 0, 0, 0, 1]
+    for one in cells:
+        predictions = read_predictions(one.spec.predictions)
+        assert [row.question_id for row in predictions] == [row.answer for row in predictions]
+        assert [row.question_id for row in predictions] == [question.question_id for question in one.questions]
+        assert {(row.passage_ids, row.gold_position, row.provenance, row.truncated_passages) for row in predictions} == {
+            (("p2", "p1"), 2, "annotated", 1)
+        }
+        assert one.placed == {}
+        assert one.started is not None
+
+
+def test_a_context_without_a_weight_is_named(tmp_path: Path) -> None:
+    """With the artifact and the question."""
+    with pytest.raises(ArtifactError, match=r"retrieval\.parquet, question 'b': passage 'p1' has no score\."):
+        cell(tmp_path, "x", weighting=Weighting(fails=True)).start(QUESTIONS[1])
+
+
+def test_a_prediction_has_all_that_an_answer_says() -> None:
+    """Passages of the prompt and those that the answer used are kept apart."""
+    used = (CONTEXTS[1].passage,)
+    answer = Answer("Ada", unknown=False, candidates=("Ada", "Bob"), reply="Answer: Ada", used=used, trace=("note",))
+    usage = (RoleUsage("reader", 2, 20, 4, 1.0),)
+    placed = PlacedContexts(CONTEXTS, gold_position=1, provenance="distant")
+    prediction = build_prediction(QUESTIONS[0], placed, Outcome(("x", "a"), answer, usage, dropped=3))
+    assert (prediction.question_id, prediction.answer, prediction.unknown) == ("a", "Ada", False)
+    assert (prediction.candidates, prediction.reply, prediction.trace) == (("Ada", "Bob"), "Answer: Ada", ("note",))
+    assert (prediction.passage_ids, prediction.used_ids) == (("p1", "p2"), ("p2",))
+    assert (prediction.gold_position, prediction.provenance) == (1, "distant")
+    assert (prediction.truncated_passages, prediction.usage) == (3, usage)
