@@ -17,7 +17,8 @@ def test_a_judge_is_asked_and_its_odd_replies_leave_the_question_out() -> None:
     requests = next(metric.plan(make_sample("Emma", 0, TWO)))
     assert [request.role for request in requests] == ["judge"]
     verdicts = [
-        run_scripted_plan(metric.plan(make_sample("Emma", 0, TWO)), [[reply]]) for reply in ("Yes.", "no", "It depends", "")
+        run_scripted_plan(metric.plan(make_sample("Emma", 0, TWO)), [[reply]])
+        for reply in ("<think>no</think> Yes.", "no", "It depends", "")
     ]
     assert [verdict for verdict, _ in verdicts] == [1.0, 0.0, None, None]
     assert verdicts[0][1] == [["Who wrote Emma?|Jane Austen; Austen|Emma"]]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from transformers import AutoTokenizer
 
 from winnow.errors import ConfigError, ModelError
 from winnow.modeling.loading import render_chat
@@ -171,6 +172,27 @@ def test_identity_and_refusals(folder: Path) -> None:
         LocalReader(str(folder), "t", batch_size=0)
     with pytest.raises(ConfigError, match="serves Generate"):
         LocalReader(str(folder), "t").count_tokens(Search("q", 1))
+
+
+def test_options_of_the_chat_template(tmp_path: Path) -> None:
+    """They change prompt and identity; one that the template does not have, or that belongs to the request, is refused."""
+    folder = make_tiny_causal_lm(tmp_path / "lm", ["who wrote it"])
+    template = AutoTokenizer.from_pretrained(folder)
+    template.chat_template = "{{ messages[0]['content'] }}{% if not enable_thinking %}</think>{% endif %}"
+    template.save_pretrained(folder)
+    readers = [
+        LocalReader(str(folder), "tiny", dtype="float32", device="cpu", template_options=options)
+        for options in ({}, {"enable_thinking": True}, {"enable_thinking": False}, {"thinking": True})
+    ]
+    request = Generate((Message("user", "who"),), Decoding())
+    texts = [reader.lm.tokenizer.decode(reader.encode(request).ids).replace(" ", "") for reader in readers[:3]]
+    assert texts == ["who</think>", "who", "who</think>"]
+    assert len({reader.identity for reader in readers}) == 4
+    assert readers[0].identity + '/template {"enable_thinking": true}' == readers[1].identity
+    with pytest.raises(ConfigError, match="has no variable thinking"):
+        readers[3].encode(request)
+    with pytest.raises(ConfigError, match="may not set tokenize"):
+        LocalReader(str(folder), "tiny", template_options={"tokenize": True})
 
 
 def test_named_tokens_have_log_probabilities_at_every_step(tmp_path: Path) -> None:

@@ -71,3 +71,12 @@ def test_each_prompt_has_its_own_number_of_samples() -> None:
         first, second = stop.value
         assert (first.replies, first.used) == (("a",), passages)
         assert (second.replies, second.used) == (("b", "c", "d"), passages[:1])
+
+
+def test_reasoning_is_part_of_neither_answer_nor_reply() -> None:
+    """The answer of every strategy comes through here; a reply that was cut while it reasoned has none."""
+    texts = ["<think>Bob? No.</think>\n\nAda", "<think>Bob?"]
+    answer, _ = run_scripted_plan(PostFusion(PROMPT, Decoding()).plan(make_question(), CONTEXTS), [texts])
+    assert (answer.text, answer.candidates, answer.reply) == ("Ada", ("Ada",), "Ada")
+    answer, _ = run_scripted_plan(Concatenation(PROMPT, Decoding()).plan(make_question(), CONTEXTS), [texts[1:]])
+    assert (answer.unknown, answer.reply) == (True, "")

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal, get_args
 
 from winnow.errors import ConfigError
 from winnow.metrics.base import Input, JudgedMetric, Sample
+from winnow.metrics.reasoning import remove_reasoning
 from winnow.records import Decoding, Generate, Message, Plan, Prediction
 
 Measure = Literal["score", "facts"]
@@ -107,7 +108,7 @@ def parse_facts(reply: str) -> list[str]:
 
     The list ends where the judge goes on with a "Sentence:" of its own.
     """
-    blocks = [_LISTED.findall(block) for block in _SENTENCE_LABEL.split(reply)]
+    blocks = [_LISTED.findall(block) for block in _SENTENCE_LABEL.split(remove_reasoning(reply))]
     return next((facts for facts in blocks if facts), [])
 
 
@@ -117,7 +118,7 @@ def parse_support(reply: str) -> bool:
     The later one of "true" and "false" counts. Without either, a fact is supported unless the reply contains "not", "cannot",
     "unknown" or "information" as a word.
     """
-    text = reply.lower()
+    text = remove_reasoning(reply).lower()
     if "true" in text or "false" in text:
         return text.find("true") > text.find("false")
     return not any(word.strip(".,;:!?\"'()") in _NEGATIONS for word in text.split())

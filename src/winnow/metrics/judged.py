@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from winnow.errors import ConfigError
 from winnow.metrics.base import JudgedMetric, Sample
+from winnow.metrics.reasoning import remove_reasoning
 from winnow.records import Decoding, Generate, Message, Plan
 
 
@@ -20,7 +21,7 @@ class JudgedAccuracy(JudgedMetric):
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     template: str = ""
     max_new_tokens: int = 4
@@ -42,6 +43,6 @@ class JudgedAccuracy(JudgedMetric):
 
 def _parse_verdict(reply: str) -> float | None:
     """Return the verdict that the first word of a reply expresses, or None if it is neither "yes" nor "no"."""
-    words = reply.split()
+    words = remove_reasoning(reply).split()
     first_word = words[0].strip(".,:;!*\"'").lower() if words else ""
     return {"yes": 1.0, "no": 0.0}.get(first_word)

@@ -5,6 +5,7 @@ PyTorch runs batches of prompts of similar length. OpenVINO GenAI runs one batch
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -37,6 +38,8 @@ _CONDITIONAL = f"{_OPENVINO}_or_torch"
 """What runtime "auto" means where OpenVINO runs: PyTorch for an architecture that OpenVINO does not run."""
 _RESOLVED = (_OPENVINO, _CONDITIONAL, "openvino_or_torch")
 """Runtimes in the keys of artifacts, also of earlier versions."""
+_RESERVED_OPTIONS = frozenset({"add_generation_prompt", "continue_final_message", "messages", "tokenize"})
+"""Arguments of a chat template that depend on the request."""
 _log = logging.getLogger(__name__)
 
 
@@ -51,6 +54,7 @@ class LocalReader(LocalEngine):
         weights: "full", or "int8": OpenVINO stores the matrices of the layers in 8 bits.
         converted: Folder for models that were converted for OpenVINO.
         cache_gb: Memory of OpenVINO for the keys and values of prompts, in GiB.
+        template_options: Arguments of the model's chat template by name, such as {"enable_thinking": False} for Qwen3.
 
     With OpenVINO, `batch_tokens` is the number of prompt tokens that are read in one step, `capacity` the number of requests
     that run together, and `batch_size` has no effect.
@@ -68,12 +72,15 @@ class LocalReader(LocalEngine):
     weights: str = "full"
     converted: str = "assets/openvino"
     cache_gb: int = 2
+    template_options: Mapping[str, Any] = field(default_factory=dict)
     _batch: ContinuousBatch | None = field(default=None, repr=False)
     _scorer: ContinuationScorer | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """Raise ConfigError for a size below 1, and for settings that OpenVINO does not serve."""
         super().__post_init__()
+        if reserved := _RESERVED_OPTIONS & self.template_options.keys():
+            raise ConfigError(f"reader.engine.template_options may not set {', '.join(sorted(reserved))}.")
         if self.cache_gb < 1:
             raise ConfigError(f"reader.engine.cache_gb must be at least 1; received {self.cache_gb}.")
         if self.weights not in WEIGHTS:
@@ -111,10 +118,11 @@ class LocalReader(LocalEngine):
 
     @property
     def identity(self) -> str:
-        """Return the identity of the base class, followed by the runtime and the weights if that is OpenVINO."""
+        """Return the identity of the base class, followed by the template's options and, for OpenVINO, runtime and weights."""
+        options = f"/template {json.dumps(dict(self.template_options), sort_keys=True)}" if self.template_options else ""
         if not self._uses_openvino:
-            return super().identity
-        return f"{super().identity}/{_OPENVINO}" + ("" if self.weights == "full" else f"/{self.weights}")
+            return super().identity + options
+        return f"{super().identity}{options}/{_OPENVINO}" + ("" if self.weights == "full" else f"/{self.weights}")
 
     @cached_property
     def _uses_openvino(self) -> bool:
@@ -203,7 +211,7 @@ class LocalReader(LocalEngine):
     def encode(self, request: Generate | Likelihood) -> TokenisedRequest:
         """Render the messages with the model's chat template, and tokenise the resulting text."""
         tokenizer = self.lm.tokenizer
-        prompt = render_chat(tokenizer, request.messages)
+        prompt = render_chat(tokenizer, request.messages, self.template_options)
         ids = tokenizer(prompt, add_special_tokens=False)["input_ids"]
         return TokenisedRequest(request, ids, self.tokenise_target(request) if isinstance(request, Likelihood) else ())
 

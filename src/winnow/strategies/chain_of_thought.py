@@ -32,7 +32,7 @@ class ChainOfThought:
 
     """
 
-    revision: ClassVar[int] = 3
+    revision: ClassVar[int] = 4
 
     prompt: Prompt
     decoding: Decoding

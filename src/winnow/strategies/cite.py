@@ -33,7 +33,7 @@ class Cite:
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     prompt: Prompt
     decoding: Decoding

@@ -21,7 +21,7 @@ class ClosedBook:
 
     """
 
-    revision: ClassVar[int] = 3
+    revision: ClassVar[int] = 4
 
     prompt: Prompt
     decoding: Decoding

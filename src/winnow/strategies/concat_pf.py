@@ -22,7 +22,7 @@ class ConcatPF:
 
     """
 
-    revision: ClassVar[int] = 4
+    revision: ClassVar[int] = 5
 
     prompt: Prompt
     decoding: Decoding

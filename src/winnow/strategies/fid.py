@@ -23,7 +23,7 @@ class FusionInDecoder:
 
     """
 
-    revision: ClassVar[int] = 3
+    revision: ClassVar[int] = 4
 
     prompt: Prompt
     decoding: Decoding

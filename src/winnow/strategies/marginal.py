@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 from winnow.contexts import marginalization
 from winnow.errors import ConfigError, ReaderError
 from winnow.metrics.answer import UNKNOWN, normalise
+from winnow.metrics.reasoning import remove_reasoning
 from winnow.records import Answer, Context, Decoding, Generation, Likelihood, Plan, Question
 from winnow.strategies.prompt import Prompt, build_request
 from winnow.strategies.replies import extract_answer, is_unknown
@@ -28,7 +29,7 @@ class Marginal:
 
     """
 
-    revision: ClassVar[int] = 3
+    revision: ClassVar[int] = 4
 
     prompt: Prompt
     decoding: Decoding
@@ -57,7 +58,7 @@ class Marginal:
         candidates = tuple(answer for answer in answers if not is_unknown(answer))
         spellings = marginalization.collect_spellings([answer for answer in eligible_answers if answer is not None])
         if not spellings:
-            reply, used = (replies[0].text, (contexts[0].passage,)) if replies else ("", ())
+            reply, used = (remove_reasoning(replies[0].text), (contexts[0].passage,)) if replies else ("", ())
             return Answer(UNKNOWN, unknown=True, candidates=candidates, used=used, reply=reply)
         keys = [None if answer is None else normalise(answer) for answer in eligible_answers]
         pairs = [
@@ -82,7 +83,8 @@ class Marginal:
         trace = ("log P: " + "; ".join(f"{spellings[key]} {value:.2f}" for key, value in log_marginals.items()),)
         first = keys.index(best)
         used = (contexts[first].passage,)
-        return Answer(spellings[best], spellings[best] == UNKNOWN, candidates, used, replies[first].text, trace)
+        reply = remove_reasoning(replies[first].text)
+        return Answer(spellings[best], spellings[best] == UNKNOWN, candidates, used, reply, trace)
 
     def _resolve_unknown(self, answer: str) -> str | None:
         """Return the answer to score. Every form of "unknown" becomes that word, or None if it does not count as an answer."""

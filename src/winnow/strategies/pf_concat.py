@@ -25,7 +25,7 @@ class PFConcat:
 
     """
 
-    revision: ClassVar[int] = 4
+    revision: ClassVar[int] = 5
 
     prompt: Prompt
     decoding: Decoding

@@ -7,6 +7,7 @@ import re
 from functools import lru_cache
 
 from winnow.metrics.answer import UNKNOWN, normalise
+from winnow.metrics.reasoning import remove_reasoning
 
 _UNKNOWN_WITH_COMMENT = re.compile(
     r"^\W*(unknown\s*[.,;:!?()\[\]-]|unknown (based|given|from|according|in the)\b|n/a\W*$)", re.IGNORECASE
@@ -21,9 +22,9 @@ _DEMONSTRATION = re.compile(r"(?:question|context):", re.IGNORECASE)
 def extract_answer(reply: str) -> str:
     """Extract the answer from a reply: the first line that is not blank, after the last "Answer:" if there is one.
 
-    Further examples or questions that the model writes after its answer are ignored.
+    The reasoning of a model before its reply, and further examples or questions after its answer, are ignored.
     """
-    return _extract_answer_line(_remove_next_example(reply.lstrip()))
+    return _extract_answer_line(_remove_next_example(remove_reasoning(reply).lstrip()))
 
 
 def _remove_next_example(text: str) -> str:
@@ -43,8 +44,10 @@ def _remove_next_example(text: str) -> str:
 def extract_reasoned_answer(reply: str) -> str:
     """Extract the answer from a chain of thought: the text after the last "Answer:", or else the last line.
 
-    A rationale without "Answer:" is usually truncated, or it is the answer itself. Its last line is then the best guess.
+    A rationale without "Answer:" is usually truncated, or it is the answer itself. Its last line is then the best guess. What
+    a model reasons before its reply, between tags, is not part of the chain.
     """
+    reply = remove_reasoning(reply)
     if _ANSWER_PREFIX.search(reply):
         return _extract_answer_line(reply)
     lines = [line.strip() for line in reply.splitlines() if line.strip()]

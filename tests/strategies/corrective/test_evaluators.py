@@ -33,6 +33,7 @@ def test_a_judge_may_be_the_evaluator() -> None:
     assert isinstance(served[0], Generate)
     assert (served[0].messages, served[0].decoding) == ((Message("user", "Q who? P T a"),), Decoding(max_new_tokens=64))
     assert all(isinstance(request, Generate) and request.may_fail and request.role == "judge" for request in served)
+    assert parse_verdict("<think>No wait.</think>Yes") == 1.0
     texts = ("YES!", "yes, no", "not, yesterday", "")
     assert [parse_verdict(text, last=True) for text in texts] == [1.0, -1.0, None, None]
     assert [parse_verdict(text) for text in texts] == [1.0, 1.0, None, None]

@@ -73,7 +73,7 @@ class Crag:
 
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     prompt: Prompt
     decoding: Decoding

@@ -7,6 +7,7 @@ from string import Formatter
 from typing import ClassVar, Protocol
 
 from winnow.errors import ConfigError
+from winnow.metrics.reasoning import remove_reasoning
 from winnow.records import Decoding, Estimate, Failed, Generate, Message, Passage, Plan, Question
 from winnow.strategies.corrective.actions import Scale, check_scale, compute_relevance_score
 
@@ -76,7 +77,7 @@ class JudgedRelevance:
 
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     template: str
     max_new_tokens: int = 4
@@ -109,6 +110,9 @@ class JudgedRelevance:
 
 
 def parse_verdict(reply: str, *, last: bool = False) -> float | None:
-    """Return 1 if the first verdict in a reply, or the last one, is "yes", -1 if it is "no", or None if there is none."""
-    verdicts = _VERDICT.findall(reply)
+    """Return 1 if the first verdict in a reply, or the last one, is "yes", -1 if it is "no", or None if there is none.
+
+    The verdict stands behind the reasoning of a model that reasons before its reply.
+    """
+    verdicts = _VERDICT.findall(remove_reasoning(reply))
     return None if not verdicts else 1.0 if verdicts[-1 if last else 0].lower() == "yes" else -1.0

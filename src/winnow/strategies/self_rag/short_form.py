@@ -34,7 +34,7 @@ class SelfRag:
 
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     prompt: Prompt
     decoding: Decoding

@@ -1,0 +1,25 @@
+"""Reasoning is no part of a reply."""
+
+import pytest
+
+from winnow.metrics.reasoning import remove_reasoning
+
+
+@pytest.mark.parametrize(
+    ("reply", "rest"),
+    [
+        ("<think>\nIt may be Bob.\n</think>\n\nAda", "Ada"),
+        ("It may be Bob.</think>Ada", "Ada"),
+        ("[THINK]It may be Bob.[/THINK]Ada\nLovelace", "Ada\nLovelace"),
+        ("<thinking>a</thinking> b <think>c</think> d", "d"),
+        (" <think>It may be", ""),
+        ("<think></think>", ""),
+        (" Ada\n", " Ada\n"),
+        ("I think that <think> is a tag", "I think that <think> is a tag"),
+        ("", ""),
+    ],
+)
+def test_what_stands_behind_the_last_end_is_the_reply(reply: str, rest: str) -> None:
+    """A beginning without an end leaves nothing; text without reasoning is unchanged."""
+    assert remove_reasoning(reply) == rest
+    assert remove_reasoning(rest) == rest
