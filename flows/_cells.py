@@ -21,7 +21,7 @@ from winnow.contexts.distractors import Distractors
 from winnow.errors import ConfigError, MissingArtifactError
 from winnow.protocols import Strategy
 from winnow.sweeps.labels import CellLabels
-from winnow.sweeps.spec import CellSpec, QuestionSelection, describe_varying_settings
+from winnow.sweeps.spec import CellSpec, QuestionSelection, list_varying_settings
 
 
 def resolve_cells(configs: Sequence[DictConfig]) -> list[CellSpec]:
@@ -34,9 +34,9 @@ def resolve_cells(configs: Sequence[DictConfig]) -> list[CellSpec]:
         _remove_seed_label(specs[0]) if len({spec.labels.seed for spec in specs}) > 1 else specs[0]
         for specs in by_key.values()
     ]
-    settings = describe_varying_settings(distinct)
     return [
-        replace(spec, labels=replace(spec.labels, setting=setting)) for spec, setting in zip(distinct, settings, strict=True)
+        replace(spec, labels=replace(spec.labels, setting=", ".join(map("=".join, varying)), varying=tuple(varying)))
+        for spec, varying in zip(distinct, list_varying_settings(distinct), strict=True)
     ]
 
 
@@ -194,9 +194,15 @@ def _build_labels(cfg: DictConfig, project: Project) -> CellLabels:
         samples=int(cfg.decoding.samples),
         rank_by=str(cfg.rank_by),
         weight_by=str(cfg.weighting.by),
-        questions=f"{project.questions.folder.name}/{cfg.sweep.split}",
+        questions="/".join(map(str, (project.questions.folder.name, cfg.sweep.split, *_name_selection(cfg)))),
         seed=", ".join(str(seed) for seed in cfg.get("seeds") or ()),
     )
+
+
+def _name_selection(cfg: DictConfig) -> tuple[str, str]:
+    """Return the limit on the questions and the filter by which they are selected."""
+    limit = "none" if cfg.sweep.limit is None else str(cfg.sweep.limit)
+    return limit, "closed book" if cfg.sweep.closed_book_filter else "none"
 
 
 def _describe_settings(cfg: DictConfig) -> dict[str, str]:
@@ -206,9 +212,12 @@ def _describe_settings(cfg: DictConfig) -> dict[str, str]:
     ranking, weighting = (
         f"{by} {cfg.estimator.name}" if by == "estimator" else str(by) for by in (cfg.rank_by, cfg.weighting.by)
     )
+    limit, question_filter = _name_selection(cfg)
     return {
         "dataset": cfg.dataset.name,
         "split": cfg.sweep.split,
+        "limit": limit,
+        "filter": question_filter,
         "retriever": cfg.retriever.name,
         "distractors": cfg.distractors.name,
         "ranked by": ranking,

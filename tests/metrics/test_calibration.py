@@ -80,3 +80,10 @@ def test_a_gentle_slope_is_still_a_slope() -> None:
     assert fit.slope > 0.005
     backwards = fit_platt_scaling(values, rng.random(5000) < 1 / (1 + np.exp(values / 100)))
     assert backwards.slope == 0
+
+
+def test_a_probability_that_is_no_number_is_refused() -> None:
+    """It must not become an error of 0."""
+    for confidence in ([np.nan, 0.9], [np.nan, np.nan]):
+        with pytest.raises(InputError, match="needs probabilities from 0 to 1"):
+            expected_calibration_error(np.array(confidence), np.array([False, True]))

@@ -143,3 +143,38 @@ def test_the_spread_of_other_values_is_about_their_mean() -> None:
 def test_small_p_values_are_not_zero() -> None:
     """Three decimals, or a bound."""
     assert (format_p(0.0004), format_p(0.0156)) == ("<0.001", "0.016")
+
+
+def test_few_differences_of_fractions_are_no_certainty() -> None:
+    """Values of F1 that are equal on 100 questions have the interval of shares that are; other numbers have none."""
+    values = np.append(np.ones(99), 0.5)
+    shares = compare(np.ones(100), np.ones(100))
+    result = compare(values, values)
+    assert (result.difference, result.low, result.high) == (0.0, shares.low, shares.high)
+    few = compare(values, np.ones(100))
+    assert few.low < -0.005 < 0 < few.high
+    assert (compare(500 * values, 500 * values).low, compare(500 * values, 500 * values).high) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("share", [0.02, 0.04, 0.1])
+def test_the_interval_of_a_difference_of_fractions_covers(share: float) -> None:
+    """Of 60 questions a few gain a half or lose a third."""
+    random = np.random.default_rng(0)
+    truth = share * (0.6 * 0.5 - 0.4 / 3)
+    covered = []
+    for _ in range(200):
+        changes = np.where(random.random(60) < 0.6, 0.5, -1 / 3) * (random.random(60) < share)
+        result = compare(0.5 + changes, np.full(60, 0.5))
+        covered.append(result.low <= truth <= result.high)
+    assert np.mean(covered) >= 0.94
+
+
+def test_holm_over_a_larger_family() -> None:
+    """Two of six tests: the smallest p is multiplied by 6, the next by 5."""
+    assert adjust_p_values([0.02, 0.001], 6) == [pytest.approx(0.1), pytest.approx(0.006)]
+    assert adjust_p_values([0.02, 0.001], 2) == adjust_p_values([0.02, 0.001])
+
+
+def test_equal_differences_say_nothing_of_what_is_detectable() -> None:
+    """Each question takes 500 tokens less."""
+    assert math.isnan(compute_detectable_difference(np.full(20, -500.0)))

@@ -150,3 +150,26 @@ def test_many_different_questions_have_the_interval_of_the_delta_method(num_ques
     assert (result.high - result.low) / 2 == pytest.approx(1.96 * error, rel=0.08)
     sums = resample_joint_sums(np.stack([parts, wholes]), 0)
     assert (len(np.unique(sums[1])) > 1900, sums[1].mean()) == (True, pytest.approx(wholes.sum(), rel=0.002))
+
+
+@pytest.mark.parametrize(("values", "share"), [([0.5], 0.5), ([2 / 3] * 5, 2 / 3), ([0.0] * 59 + [0.5], 0.5 / 60)])
+def test_few_other_values_are_no_certainty(values: list[float], share: float) -> None:
+    """A fraction has at least the interval of a share of its size; that of many different values is the bootstrap's."""
+    interval = compute_mean_interval(values)
+    z, n = 1.959964, len(values)
+    centre, half = share + z**2 / (2 * n), z * (share * (1 - share) / n + z**2 / (4 * n**2)) ** 0.5
+    assert interval.low <= (centre - half) / (1 + z**2 / n) + 1e-6
+    assert interval.high >= (centre + half) / (1 + z**2 / n) - 1e-6
+    spread = np.linspace(0.4, 0.6, 60)
+    assert compute_mean_interval(spread).high < 0.6
+    assert compute_mean_interval(values, is_share=False).high <= max(values)
+
+
+@pytest.mark.parametrize("share", [0.97, 0.99])
+def test_the_interval_of_a_fraction_near_one_covers(share: float) -> None:
+    """Questions that all but always have 1, else a half, 60 of them."""
+    random = np.random.default_rng(0)
+    truth = share + (1 - share) / 2
+    draws = np.where(random.random((300, 60)) < share, 1.0, 0.5)
+    covered = [(one := compute_mean_interval(row)).low <= truth <= one.high for row in draws]
+    assert np.mean(covered) >= 0.94

@@ -78,3 +78,11 @@ def test_rows_must_fit() -> None:
     """Scores and labels of different questions."""
     with pytest.raises(InputError, match="5 scores and 4 labels"):
         evaluate_detection(BEST, HOLDS[:4], 0.5)
+
+
+def test_confidences_of_minus_infinity_are_a_tie() -> None:
+    """As any other equal confidences; one that is no number is refused."""
+    correct = np.array([1.0, 0.0, 0.0])
+    assert compute_area_under_risk(np.full(3, -np.inf), correct) == compute_area_under_risk(np.full(3, -9.0), correct)
+    with pytest.raises(InputError, match="confidence in answer 1 is NaN"):
+        compute_area_under_risk(np.array([0.5, np.nan, 0.5]), correct)

@@ -2,7 +2,10 @@
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from winnow.metrics.base import MeanMetric, Sample
+from winnow.metrics.majority import NotMajorityOfPools
 from winnow.reports.best import build_best_table, find_best
 from winnow.testing import make_cell_result
 
@@ -14,10 +17,12 @@ CELLS = [
     make_cell_result("d", 1, "g", [0.0] * 12),
 ]
 """Cells that differ in strategy, k and placement: pairs that no other table compares."""
+VOTES = [make_cell_result("post_fusion", k, "g", [1.0] * 6 + [0.0] * k) for k in (1, 2, 3)]
+"""Cells with candidates."""
 
 
 def test_the_best_cell_is_compared_with_every_other() -> None:
-    """Three p-values are corrected together; the closest cell comes first."""
+    """Three p-values are corrected as three of the six pairs of four cells; the closest cell comes first."""
     best = find_best(CELLS, 0)
     assert best is not None
     assert (best.index, [other.index for other in best.comparisons], list(best.equal)) == (1, [0, 2, 3], [])
@@ -25,7 +30,7 @@ def test_the_best_cell_is_compared_with_every_other() -> None:
     table = build_best_table(CELLS, 0)
     assert table is not None
     assert [row[0] for row in table.rows] == ["c k=10 h", "a k=5 g", "d k=1 g"]
-    assert [row[2:5] for row in table.rows] == [["1.000", "1.000", "12"], ["0.004", "0.008", "12"], ["<0.001", "0.001", "12"]]
+    assert [row[2:5] for row in table.rows] == [["1.000", "1.000", "12"], ["0.004", "0.020", "12"], ["<0.001", "0.003", "12"]]
     assert table.rows[0][1].startswith("+8.3 [")
     assert "A is b k=5 g, which has the highest EM. It is significantly above 2 of 3 other cells" in table.caption
     assert table.num_shown == 1
@@ -82,3 +87,28 @@ def test_a_metric_may_be_undefined() -> None:
     cells = [make_cell_result("a", 5, "g", []), make_cell_result("b", 5, "g", [])]
     assert find_best(cells, 0) is None
     assert build_best_table(cells, 0) is None
+
+
+def test_the_selection_of_the_best_is_no_finding() -> None:
+    """Of ten cells that are equally good, the best is significantly above another in at most 5 % of the sweeps."""
+    random, num_sweeps = np.random.default_rng(0), 200
+    num_false = 0
+    for _ in range(num_sweeps):
+        difficulty = random.beta(1, 1, 60)
+        cells = [make_cell_result(f"s{n}", 5, "g", (random.random(60) < difficulty).astype(float)) for n in range(10)]
+        best = find_best(cells, 0)
+        assert best is not None
+        num_false += any(other.is_above for other in best.comparisons)
+    assert num_false <= 0.05 * num_sweeps
+
+
+def test_the_caption_says_what_is_compared() -> None:
+    """A ratio is compared by the questions' own values, and the best cell may be that of a lucky training."""
+    ratio = [replace(cell, metrics=[NotMajorityOfPools("nm_pool", "%NM of pools")]) for cell in VOTES]
+    table = build_best_table(ratio, 0)
+    assert table is not None
+    assert "A - B is the mean difference of the questions' own %NM of pools" in table.caption
+    trained = [replace(cell, labels=replace(cell.labels, seed="1")) for cell in CELLS]
+    table = build_best_table(trained, 0)
+    assert table is not None
+    assert "A is the model of one training seed" in table.caption

@@ -10,10 +10,11 @@ from winnow.metrics.judged import JudgedAccuracy
 from winnow.reports.cells import (
     CellResult,
     TableView,
+    build_matrix_table,
     can_compare,
     compare_cells,
     get_common_values,
-    have_equal_answers,
+    have_equal_results,
 )
 from winnow.testing import make_cell_result
 
@@ -81,10 +82,10 @@ def test_cells_are_paired_by_question_whatever_their_order() -> None:
     order = [3, 0, 4, 2, 1]
     shuffled = _reorder(second, order)
     assert compare_cells(first, shuffled, "em", 0) == compare_cells(first, second, "em", 0)
-    assert have_equal_answers(second, shuffled)
-    assert not have_equal_answers(first, second)
-    assert not have_equal_answers(first, shuffled)
-    assert not have_equal_answers(second, second.select_questions({"q1"}))
+    assert have_equal_results(second, shuffled, "em")
+    assert not have_equal_results(first, second, "em")
+    assert not have_equal_results(first, shuffled, "em")
+    assert not have_equal_results(second, second.select_questions({"q1"}), "em")
     values = get_common_values(first, shuffled.select_questions({"q1", "q4"}), "em", 0)
     assert values is not None
     assert [one.tolist() for one in values] == [[1.0, 1.0], [0.0, 0.0]]
@@ -131,3 +132,22 @@ def test_a_value_that_is_undefined_in_one_cell_alone_leaves_the_question_out() -
     only = replace(second, judged={"j": [None, {"j": 1.0}, None]})
     assert get_common_values(first, only, "j", 0) is None
     assert compare_cells(first, only, "j", 0) is None
+
+
+def test_no_cell_of_the_matrix_hides_another() -> None:
+    """Cells that no label distinguishes have numbered rows."""
+    cells = [make_cell_result("a", k, "g", [em] * 10) for k, em in ((5, 1.0), (10, 0.0), (5, 0.0))]
+    table = build_matrix_table(cells, 0)
+    assert [row[0] for row in table.rows] == ["a", "a (2)"]
+    assert [[text.partition(" ")[0] for text in row[1:]] for row in table.rows] == [["100.0", "0.0"], ["0.0", ""]]
+
+
+def test_equal_answers_are_no_equal_results() -> None:
+    """Values of the metric count too, undefined ones as equal."""
+    first, second = (replace(make_cell_result("a", 5, "g", [1.0, 0.0]), judged={"x": rows}) for rows in ([], []))
+    assert have_equal_results(first, second, "em")
+    assert have_equal_results(first, second, "nm")
+    cost = make_cell_result("a", 10, "g", [1.0, 0.0])
+    samples = [replace(one, prediction=replace(one.prediction, usage=())) for one in cost.samples]
+    assert have_equal_results(first, replace(cost, samples=samples), "em")
+    assert not have_equal_results(first, replace(cost, samples=samples), "tokens_in")

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from winnow.records import RoleUsage
 from winnow.reports.comparisons import build_comparison_tables
 from winnow.testing import make_cell_result
 
@@ -75,3 +76,18 @@ def test_a_table_without_a_pair_says_why() -> None:
         "No two cells that differ in this alone have different answers. Identical answers, which are not compared: k 5 = k 1 "
         "(a, g)."
     )
+
+
+def test_equal_answers_with_other_values_are_compared() -> None:
+    """Such as replies whose citations differ, or answers of other cost."""
+    cells = [make_cell_result(name, 5, "g", [1.0] * 8) for name in "ab"]
+    dear = [
+        replace(sample, prediction=replace(sample.prediction, usage=(RoleUsage("reader", 1, 900, 2, 0.5),)))
+        for sample in cells[1].samples
+    ]
+    tokens = [metric for metric in cells[0].metrics if metric.name == "tokens_in"]
+    cells = [replace(cells[0], metrics=tokens), replace(cells[1], samples=dear, metrics=tokens)]
+    (table,) = build_comparison_tables(cells, 0)
+    assert len(table.rows) == 1
+    assert table.rows[0][3].startswith("+796.5 [")
+    assert "Identical" not in table.caption

@@ -159,8 +159,16 @@ def test_closed_book_questions_have_the_gold_passages_of_their_selection() -> No
         build("concatenation", 5, {3}, "other"),
     ]
     (gold,) = [table for table in build_report("t", cells, {}, 0).tables if table.title == "Questions with a gold passage"]
-    assert gold.caption.startswith("3 of 4 questions")
+    assert gold.caption.startswith("1 to 3 of 4 questions")
     column = gold.columns.index("EM")
     assert [row[column].split()[0] for row in gold.rows] == ["66.7", "50.0", "100.0", "0.0", "0.0"]
+    assert [row[gold.columns.index("questions")] for row in gold.rows] == ["3", "2", "2", "1", "1"]
+    assert "The rows are over different questions" in gold.caption
+    none_in_the_first = [build("concatenation", 5, set(), "nq"), build("post_fusion", 5, {1, 2}, "nq")]
+    (gold,) = [
+        table for table in build_report("t", none_in_the_first, {}, 0).tables if table.title == "Questions with a gold passage"
+    ]
+    assert gold.caption.startswith("0 to 2 of 4 questions")
+    assert [row[gold.columns.index("EM")] for row in gold.rows] == [UNDEFINED, "100.0 [34.2, 100.0]"]
     titles = [table.title for table in build_report("t", cells[:1], {}, 0).tables]
     assert "Questions with a gold passage" not in titles

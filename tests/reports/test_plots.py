@@ -1,9 +1,10 @@
 """Plots as SVG and as files."""
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
-from winnow.reports.plots import FORMATS, plot_against_k, plot_against_position
+from winnow.reports.plots import FORMATS, plot_against_k, plot_against_position, plot_against_samples
 from winnow.testing import make_cell_result
 
 CELLS = [make_cell_result("concatenation", k, gold, [0, 1, 1]) for k in (1, 5) for gold in ("retrieved", "gold_first")]
@@ -30,3 +31,17 @@ def test_plots_are_saved_in_every_format(tmp_path: Path) -> None:
     assert header == ["line", "passages per prompt (k)", "EM, %", "low", "high"]
     assert [one[:2], five[:2]] == [["concatenation", "1"], ["concatenation", "5"]]
     assert [round(float(value), 1) for value in one[2:]] == [66.7, 20.8, 93.9]
+
+
+def test_samples_of_other_settings_are_other_lines() -> None:
+    """The number of samples is the axis, and not a part of a line's name."""
+    cells = []
+    for retriever in ("bm25", "dense"):
+        for samples in (1, 5):
+            one = make_cell_result("concatenation", 5, "g", [1.0, 0.0])
+            varying = (("retriever", retriever), ("decoding", f"T=0.7, {samples} samples"))
+            cells.append(replace(one, labels=replace(one.labels, samples=samples, varying=varying)))
+    plot = plot_against_samples(cells, 5, 0)
+    assert [row[:2] for row in plot.rows] == [
+        (f"concatenation, retriever={retriever}, g", tick) for retriever in ("bm25", "dense") for tick in ("1", "5")
+    ]

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from winnow.metrics.intervals import UNDEFINED
 from winnow.reports.cells import CellResult
 from winnow.reports.comparisons import build_comparison_tables
 from winnow.reports.page import build_report
@@ -59,3 +60,15 @@ def test_the_page_shows_both() -> None:
     tables = {table.title: table for table in page.tables}
     assert tables["All questions"].columns[3] == "seed"
     assert "Spread over training seeds" in tables
+
+
+def test_a_metric_that_a_model_lacks_has_no_spread() -> None:
+    """The row names all seeds, so that its values must be of all."""
+    cells = [cell(seed, "concatenation", [1, 0]) for seed in "123"]
+    voting = [replace(cell(seed, "post_fusion", [1, 0]), labels=one.labels) for seed, one in zip("12", cells, strict=False)]
+    table = build_seeds_table([*voting, cells[2]], 0)
+    assert table is not None
+    (row,) = table.rows
+    assert row[3] == "1, 2, 3"
+    assert row[table.columns.index("%NM of pools")] == UNDEFINED
+    assert row[table.columns.index("EM")].startswith("50.0")

@@ -3,7 +3,7 @@
 from typing import Any
 
 from winnow.sweeps.labels import CellLabels
-from winnow.sweeps.spec import CellSpec, describe_varying_settings
+from winnow.sweeps.spec import CellSpec, list_varying_settings
 
 
 def spec(settings: dict[str, str], strategy: str = "a", **config: Any) -> CellSpec:
@@ -28,9 +28,9 @@ def spec(settings: dict[str, str], strategy: str = "a", **config: Any) -> CellSp
 def test_settings_that_vary_are_named() -> None:
     """And those that do not are left out."""
     cells = [spec({"retriever": "bm25", "split": "test"}), spec({"retriever": "dense", "split": "test"})]
-    assert describe_varying_settings(cells) == ["retriever=bm25", "retriever=dense"]
-    assert describe_varying_settings(cells[:1]) == [""]
-    assert describe_varying_settings([]) == []
+    assert list_varying_settings(cells) == [[("retriever", "bm25")], [("retriever", "dense")]]
+    assert list_varying_settings(cells[:1]) == [[]]
+    assert list_varying_settings([]) == []
 
 
 def test_cells_with_equal_labels_are_told_apart_by_their_configuration() -> None:
@@ -40,6 +40,6 @@ def test_cells_with_equal_labels_are_told_apart_by_their_configuration() -> None
         spec({}, weighting={"by": "retriever", "scale": 1.0}, report={"out": "b"}),
         spec({}, "b", weighting={"by": "retriever", "scale": 1.0}),
     ]
-    assert describe_varying_settings(cells) == ["weighting.scale=0.1", "weighting.scale=1.0", ""]
+    assert list_varying_settings(cells) == [[("weighting.scale", "0.1")], [("weighting.scale", "1.0")], []]
     prompts = [spec({}, prompt={"system": letter * 100}) for letter in "xy"]
-    assert describe_varying_settings(prompts)[0] == f"prompt.system={'x' * 37}..."
+    assert list_varying_settings(prompts)[0] == [("prompt.system", f"{'x' * 37}...")]

@@ -45,7 +45,7 @@ def compute_reliability(confidence: Floats, correct: NDArray[np.bool_], num_bins
         num_bins: Number of bins between 0 and 1.
 
     """
-    if ((confidence < 0) | (confidence > 1)).any():
+    if not ((confidence >= 0) & (confidence <= 1)).all():
         raise InputError(
             f"A reliability diagram needs probabilities from 0 to 1; received values from {confidence.min()} to "
             f"{confidence.max()}. Convert log-odds to probabilities first."

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from winnow.errors import ConfigError
 from winnow.metrics.base import Columns, Input, MeanMetric, Metric, RatioMetric, Row, Sample
-from winnow.metrics.intervals import Interval, compute_bounds, resample_joint_sums
+from winnow.metrics.intervals import Interval, compute_bounds, resample_joint_sums, widen_bounds
 from winnow.records import Context, Question
 
 Dialect = Literal["rage", "paper", "strict"]
@@ -253,11 +253,11 @@ class CitationF1OfMeans(Metric):
         return _compute_f1s(columns["precision"], columns["recall"])
 
     def aggregate(self, columns: Columns, seed: int = 0) -> Interval:
-        """Compute the F1 of the means with its bootstrap interval over questions."""
+        """Compute the F1 of the means with its bootstrap interval over questions, or a wider one if few questions differ."""
         terms = np.stack([columns["precision"], columns["recall"]])
-        low, high = compute_bounds(_compute_f1s(*resample_joint_sums(terms, seed) / terms.shape[1]))
-        precision, recall = terms.mean(axis=1)
-        return Interval(float(_compute_f1(precision, recall)), low, high, terms.shape[1])
+        bounds = compute_bounds(_compute_f1s(*resample_joint_sums(terms, seed) / terms.shape[1]))
+        f1 = float(_compute_f1(*terms.mean(axis=1)))
+        return Interval(f1, *widen_bounds(bounds, f1, terms), terms.shape[1])
 
 
 @dataclass(frozen=True)

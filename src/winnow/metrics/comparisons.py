@@ -13,7 +13,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from winnow.errors import InputError
-from winnow.metrics.intervals import UNDEFINED, as_vector, compute_bounds, is_binary, resample_means
+from winnow.metrics.intervals import (
+    MIN_DEVIATING,
+    UNDEFINED,
+    as_vector,
+    compute_bounds,
+    is_binary,
+    is_fraction,
+    resample_means,
+)
 
 Floats = NDArray[np.float64]
 _MIN_DISCORDANT = 6
@@ -75,7 +83,8 @@ def compare(first: ArrayLike, second: ArrayLike, *, seed: int = 0, resamples: in
 
     If all values are 0 or 1, the interval contains 0 exactly if the p-value of McNemar's exact test is at least 0.05.
     Otherwise, the interval is a paired bootstrap interval. Near p = 0.05 it may disagree with the permutation test; the test
-    is then more reliable.
+    is then more reliable. If all values are from 0 to 1 and fewer than ten questions differ, a bootstrap interval is too
+    narrow. It is then extended by the interval that the differences would have if each were 1 or -1.
 
     Args:
         first: (questions,) Values of the first cell.
@@ -98,6 +107,9 @@ def compare(first: ArrayLike, second: ArrayLike, *, seed: int = 0, resamples: in
         p_value = mcnemar_test(gained, lost)
     else:
         low, high = compute_bounds(resample_means(differences, seed, resamples))
+        if np.count_nonzero(differences) < MIN_DEVIATING and is_fraction(first_values) and is_fraction(second_values):
+            signs = compute_paired_share_bounds(int((differences > 0).sum()), int((differences < 0).sum()), len(differences))
+            low, high = min(low, signs[0]), max(high, signs[1])
         p_value = permutation_test(differences, seed=seed)
     return Comparison(float(differences.mean()), low, high, p_value, len(differences), detectable)
 
@@ -148,16 +160,23 @@ def permutation_test(differences: ArrayLike, *, seed: int = 0) -> float:
     return float(test.pvalue)
 
 
-def adjust_p_values(p_values: Sequence[float]) -> list[float]:
+def adjust_p_values(p_values: Sequence[float], num_tests: int | None = None) -> list[float]:
     """Adjust p-values for the number of tests by Holm's step-down procedure, and return them in the given order.
 
     SciPy only provides procedures that control the false discovery rate.
+
+    Args:
+        p_values: P-values of the tests.
+        num_tests: Number of tests from which these were selected, if there are more. The p-values of the others are not
+            needed, because the correction is largest if all of them are higher.
+
     """
+    num_tests = len(p_values) if num_tests is None else num_tests
     adjusted = [1.0] * len(p_values)
     running_maximum = 0.0
     ascending = sorted(range(len(p_values)), key=lambda index: p_values[index])
     for rank, index in enumerate(ascending):
-        corrected = min(1.0, (len(p_values) - rank) * p_values[index])
+        corrected = min(1.0, (num_tests - rank) * p_values[index])
         running_maximum = max(running_maximum, corrected)
         adjusted[index] = running_maximum
     return adjusted
@@ -167,9 +186,9 @@ def compute_detectable_difference(differences: ArrayLike) -> float:
     """Compute the smallest mean difference that a paired test detects with 80 % power at the 5 % level.
 
     The questions are assumed to keep their spread: the share of discordant questions if the values of both cells are 0 or 1,
-    otherwise the standard deviation of the differences. For values of 0 or 1, the result is at least the difference that the
-    exact test needs. The result is NaN if no test can detect a difference: with fewer than six questions, or, for other
-    values, with fewer than six non-zero differences.
+    otherwise the standard deviation of the differences. For values of 0 or 1, the power of the exact test is 77 to 84 %. The
+    result is NaN if no test can detect a difference, or if the spread says nothing about it: with fewer than six questions or,
+    for other values, with fewer than six non-zero differences or equal differences on all questions.
 
     Args:
         differences: (questions,) Observed difference between the two cells on each question.
@@ -179,9 +198,10 @@ def compute_detectable_difference(differences: ArrayLike) -> float:
     is_ternary = _is_ternary(data)
     if len(data) < _MIN_DISCORDANT or (not is_ternary and np.count_nonzero(data) < _MIN_DISCORDANT):
         return math.nan
-    normal_difference = _POWER_QUANTILES * math.sqrt(_compute_spread(data) / len(data))
+    spread = _compute_spread(data)
+    normal_difference = _POWER_QUANTILES * math.sqrt(spread / len(data))
     if not is_ternary:
-        return normal_difference
+        return normal_difference if spread else math.nan
     exact_difference = _EXPECTED_DISCORDANT / len(data)
     return min(1.0, max(normal_difference, exact_difference))
 

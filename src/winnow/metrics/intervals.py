@@ -16,6 +16,8 @@ _NORMAL_QUANTILE = 1.959963984540054
 """The 97.5 % quantile of the normal distribution."""
 _MAX_CHUNK_VALUES = 2_000_000
 """Maximum number of values to draw at once for a bootstrap."""
+MIN_DEVIATING = 10
+"""Number of questions with another value than the most frequent one below which a bootstrap interval is too narrow."""
 _MAX_RESAMPLED = 20_000
 """Number of questions above which means of resamples are drawn from their normal distribution."""
 
@@ -62,7 +64,9 @@ def compute_mean_interval(values: ArrayLike, *, is_share: bool = True, seed: int
     """Compute the mean of per-question values with its 95 % interval.
 
     A share has Wilson's interval, which is also accurate near 0 and 1: for 0 of 60 questions it ranges from 0 to 6.0 %, while
-    a bootstrap interval would have no width. Any other mean has a percentile bootstrap interval.
+    a bootstrap interval would have no width. Any other mean has a percentile bootstrap interval. If all values are from 0 to 1
+    and fewer than ten differ from the most frequent one, that interval is too narrow, and is extended to Wilson's for a share
+    of this size, which is wider than that of any such values.
 
     Args:
         values: (questions,) Value of each question.
@@ -76,6 +80,8 @@ def compute_mean_interval(values: ArrayLike, *, is_share: bool = True, seed: int
         low, high = _compute_wilson_bounds(data.mean(), len(data))
     else:
         low, high = compute_bounds(resample_means(data, seed, resamples))
+        if is_share and is_fraction(data):
+            low, high = widen_bounds((low, high), float(data.mean()), data[None])
     return Interval(float(data.mean()), low, high, len(data))
 
 
@@ -125,6 +131,28 @@ def _bootstrap_ratio_bounds(terms: NDArray[np.float64], seed: int, resamples: in
 def is_binary(values: NDArray[np.float64]) -> bool:
     """Return whether every value is 0 or 1."""
     return bool(np.isin(values, (0.0, 1.0)).all())
+
+
+def is_fraction(values: NDArray[np.float64]) -> bool:
+    """Return whether every value is from 0 to 1."""
+    return bool(((values >= 0) & (values <= 1)).all())
+
+
+def widen_bounds(bounds: tuple[float, float], share: float, terms: NDArray[np.float64]) -> tuple[float, float]:
+    """Extend bootstrap bounds to Wilson's if fewer than ten questions differ from the others.
+
+    Args:
+        bounds: Lower and upper bound of the bootstrap.
+        share: Value from 0 to 1 to which the bounds belong.
+        terms: (values, questions) Values from which the share is computed.
+
+    """
+    num_questions = terms.shape[1]
+    most_frequent = np.unique(terms, axis=1, return_counts=True)[1].max()
+    if num_questions - most_frequent >= MIN_DEVIATING:
+        return bounds
+    low, high = _compute_wilson_bounds(share, num_questions)
+    return min(low, bounds[0]), max(high, bounds[1])
 
 
 def compute_bounds(statistics: NDArray[np.float64]) -> tuple[float, float]:

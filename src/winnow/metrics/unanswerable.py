@@ -133,11 +133,19 @@ def compute_risk_coverage(confidence: Floats, correct: Floats) -> tuple[Floats, 
         The coverages, which are shares of the questions, most confident first, and for each coverage the risk, which is the
         share of wrong answers among the questions that it covers.
 
+    Raises:
+        InputError: If a confidence is NaN.
+
     """
+    if np.isnan(confidence).any():
+        raise InputError(
+            f"The confidence in answer {int(np.isnan(confidence).argmax())} is NaN. Leave out answers without one."
+        )
     order = np.argsort(-confidence, kind="stable")
     num_errors = np.cumsum(1 - correct[order])
     num_covered = np.arange(1, len(order) + 1)
-    is_last_of_tie = np.append(np.diff(confidence[order]) != 0, True)
+    ordered = confidence[order]
+    is_last_of_tie = np.append(ordered[1:] != ordered[:-1], True)
     return (num_covered / len(order))[is_last_of_tie], (num_errors / num_covered)[is_last_of_tie]
 
 

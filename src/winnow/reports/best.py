@@ -11,10 +11,10 @@ from winnow.reports.cells import (
     can_compare,
     compare_cells,
     get_unit_scale,
-    have_equal_answers,
+    have_equal_results,
     name_cells,
 )
-from winnow.reports.comparisons import SIGNIFICANCE_LEVEL, format_comparison, name_comparison_columns
+from winnow.reports.comparisons import SIGNIFICANCE_LEVEL, describe_difference, format_comparison, name_comparison_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,8 @@ class BestComparison:
     Attributes:
         index: Index of the other cell.
         comparison: Comparison of the first metric of the best cell with that of the other one.
-        adjusted_p_value: P-value after Holm's correction over all comparisons of the best cell.
+        adjusted_p_value: P-value after Holm's correction over all pairs of the compared cells, since any of them could have
+            been the best.
 
     """
 
@@ -75,18 +76,14 @@ def find_best(cells: Sequence[CellResult], seed: int) -> Best | None:
     if index is None:
         return None
     best = cells[index]
-    equal = [n for n, other in enumerate(cells) if n != index and _is_equal(best, other, metric)]
+    equal = [n for n, other in enumerate(cells) if n != index and have_equal_results(best, other, metric.name)]
     others = [n for n, other in enumerate(cells) if n != index and n not in equal and can_compare(best, other)]
     compared = [(n, compare_cells(best, cells[n], metric.name, seed)) for n in others]
     defined = [(n, comparison) for n, comparison in compared if comparison is not None]
-    adjusted = adjust_p_values([comparison.p_value for _, comparison in defined])
+    num_pairs = len(defined) * (len(defined) + 1) // 2
+    adjusted = adjust_p_values([comparison.p_value for _, comparison in defined], num_pairs)
     comparisons = [BestComparison(*entry, p_value) for entry, p_value in zip(defined, adjusted, strict=True)]
     return Best(index, comparisons, equal)
-
-
-def _is_equal(first: CellResult, second: CellResult, metric: Metric) -> bool:
-    """Return whether two cells gave the same answers, with the same values of the metric."""
-    return have_equal_answers(first, second) and first.get_values(metric.name) == second.get_values(metric.name)
 
 
 def build_best_table(cells: Sequence[CellResult], seed: int) -> TableView | None:
@@ -107,10 +104,13 @@ def build_best_table(cells: Sequence[CellResult], seed: int) -> TableView | None
     num_above = sum(other.is_above for other in ordered)
     caption = (
         f"A is {names[best.index]}, which has the highest {metric.heading}. It is significantly above {num_above} of "
-        f"{len(ordered)} other cells after Holm's correction over this table; those that it is not above come first. A was "
-        "selected as the highest, which favours it: on other questions, its lead is smaller on average. Tests and intervals "
-        "are those of the tables of differences."
+        f"{len(ordered)} other cells after Holm's correction over all pairs of these cells, because A was selected as the "
+        "highest; those that it is not above come first. The selection favours A: on other questions, its lead is smaller on "
+        "average. Tests and intervals are those of the tables of differences."
     )
+    caption += describe_difference(metric)
+    if cells[best.index].labels.seed:
+        caption += " A is the model of one training seed, the best of several."
     if best.equal:
         caption += f" The same answers as A, which are not compared: {'; '.join(names[index] for index in best.equal)}."
     columns = ["B", *name_comparison_columns(metric)]

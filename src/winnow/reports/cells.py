@@ -170,22 +170,51 @@ class TableView:
 
 
 def build_metrics_table(title: str, caption: str, cells: Sequence[CellResult], seed: int) -> TableView:
-    """Build a table of all metrics with their 95 % intervals, with one row per cell."""
+    """Build a table of all metrics with their 95 % intervals, with one row per cell.
+
+    If the cells have different questions, the rows say how many, and the caption that they are not the same.
+    """
     metrics = cells[0].metrics
-    rows = [[*_label_values(cell, cells), *(cell.format_metric(metric.name, seed) for metric in metrics)] for cell in cells]
-    return TableView(title, caption, [*_label_names(cells), *(metric.heading for metric in metrics)], rows)
+    numbers = [[] if have_same_questions(cells) else [str(cell.num_questions)] for cell in cells]
+    rows = [
+        [*_label_values(cell, cells), *number, *(cell.format_metric(metric.name, seed) for metric in metrics)]
+        for cell, number in zip(cells, numbers, strict=True)
+    ]
+    columns = [*_label_names(cells), *(["questions"] if numbers[0] else []), *(metric.heading for metric in metrics)]
+    if numbers[0]:
+        caption += " The rows are over different questions; the tables of differences pair those that two cells share."
+    return TableView(title, caption, columns, rows)
+
+
+def have_same_questions(cells: Sequence[CellResult]) -> bool:
+    """Return whether all cells answer the same questions."""
+    return len({tuple(cell.columns.question_ids) for cell in cells}) == 1
+
+
+def format_question_count(cells: Sequence[CellResult]) -> str:
+    """Format the number of questions of the cells, or the smallest and the largest number."""
+    numbers = sorted({cell.num_questions for cell in cells})
+    return f"{numbers[0]} to {numbers[-1]}" if len(numbers) > 1 else str(numbers[0])
 
 
 def build_matrix_table(cells: Sequence[CellResult], seed: int) -> TableView:
-    """Build a table of the first metric, with one row per strategy and setting, and one column per k and placement."""
+    """Build a table of the first metric, with one row per strategy and setting, and one column per k and placement.
+
+    Cells of the same place have a row each, which are numbered.
+    """
     metric = cells[0].metrics[0]
-    lines = list(dict.fromkeys((cell.labels.line, cell.labels.code) for cell in cells))
     places = sorted(dict.fromkeys((cell.labels.k, cell.labels.gold) for cell in cells), key=lambda place: place[0])
-    by_place = {((cell.labels.line, cell.labels.code), (cell.labels.k, cell.labels.gold)): cell for cell in cells}
+    by_place: dict[tuple[tuple[str, ...], tuple[int, str]], CellResult] = {}
+    for cell in cells:
+        line, number = (cell.labels.line, cell.labels.code), 1
+        while (key := (line if number == 1 else (*line, f"({number})"), (cell.labels.k, cell.labels.gold))) in by_place:
+            number += 1
+        by_place[key] = cell
+    lines = list(dict.fromkeys(line for line, _ in by_place))
     rows = [
         [
             " ".join(filter(None, line)),
-            *(cell.format_metric(metric.name, seed) if (cell := by_place.get((line, place))) else "" for place in places),
+            *(at.format_metric(metric.name, seed) if (at := by_place.get((line, place))) else "" for place in places),
         ]
         for line in lines
     ]
@@ -255,11 +284,15 @@ def can_compare(first: CellResult, second: CellResult) -> bool:
     return not first.answers.keys().isdisjoint(second.answers)
 
 
-def have_equal_answers(first: CellResult, second: CellResult) -> bool:
-    """Return whether two cells answer the same questions, and each of them alike."""
-    if first.columns.question_ids == second.columns.question_ids:
-        return first.columns.answers == second.columns.answers
-    return first.answers == second.answers
+def have_equal_results(first: CellResult, second: CellResult, metric: str) -> bool:
+    """Return whether two cells give every question the same answer and the same value of a metric.
+
+    Equal answers alone are not enough: replies may differ in their citations, and calls in their cost.
+    """
+    if first.columns.question_ids != second.columns.question_ids:
+        return first.answers == second.answers and first.get_values(metric) == second.get_values(metric)
+    values = first.compute_values(metric), second.compute_values(metric)
+    return first.columns.answers == second.columns.answers and np.array_equal(*values, equal_nan=True)
 
 
 def compare_cells(first: CellResult, second: CellResult, metric: str, seed: int) -> Comparison | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from winnow.metrics.base import MeanMetric, Metric
 from winnow.metrics.comparisons import Comparison, adjust_p_values, format_p
-from winnow.reports.cells import CellResult, TableView, can_compare, compare_cells, get_unit_scale, have_equal_answers
+from winnow.reports.cells import CellResult, TableView, can_compare, compare_cells, get_unit_scale, have_equal_results
 from winnow.sweeps.labels import CellLabels
 
 SIGNIFICANCE_LEVEL = 0.05
@@ -99,7 +99,7 @@ class FactorComparisons:
     Attributes:
         factor: Factor in which the cells of each pair differ.
         pairs: Compared pairs.
-        identical: Pairs whose answers are all equal, which do not count as tests, as text.
+        identical: Pairs with equal answers and values of the metric, which do not count as tests, as text.
 
     """
 
@@ -111,8 +111,8 @@ class FactorComparisons:
 def compare_by_factor(cells: Sequence[CellResult], seed: int) -> list[FactorComparisons]:
     """Compare the first metric of all cells that differ in the strategy or a setting, in k, or in the placement.
 
-    A pair of cells is left out if it has no question in common or if the metric is undefined for either cell. A pair whose
-    answers are all equal does not count as a test in the correction for multiple testing.
+    A pair of cells is left out if it has no question in common or if the metric is undefined for either cell. A pair with
+    equal answers and values does not count as a test in the correction for multiple testing.
 
     Args:
         cells: Cells to compare.
@@ -129,11 +129,12 @@ def compare_by_factor(cells: Sequence[CellResult], seed: int) -> list[FactorComp
 def _compare_factor(factor: Factor, cells: Sequence[CellResult], seed: int) -> FactorComparisons:
     compared: list[tuple[CellResult, CellResult, Comparison]] = []
     identical: list[str] = []
+    metric = cells[0].metrics[0].name
     for first, second in _iterate_pairs(factor, cells):
-        if have_equal_answers(first, second):
+        if have_equal_results(first, second, metric):
             names = f"{factor.format_value(first.labels)} = {factor.format_value(second.labels)}"
             identical.append(f"{names} ({factor.format_shared(first.labels)})")
-        elif (comparison := compare_cells(first, second, cells[0].metrics[0].name, seed)) is not None:
+        elif (comparison := compare_cells(first, second, metric, seed)) is not None:
             compared.append((first, second, comparison))
     adjusted = adjust_p_values([comparison.p_value for _, _, comparison in compared])
     pairs = [Pair(factor, *entry, p_value) for entry, p_value in zip(compared, adjusted, strict=True)]
@@ -177,6 +178,13 @@ def format_comparison(comparison: Comparison, adjusted_p_value: float, scale: fl
     ]
 
 
+def describe_difference(metric: Metric) -> str:
+    """Return a sentence on A - B for a metric whose value is no mean over questions, or an empty text."""
+    if isinstance(metric, MeanMetric):
+        return ""
+    return f" A - B is the mean difference of the questions' own {metric.heading}, for questions with a value in both cells."
+
+
 def _build_factor_table(comparisons: FactorComparisons, metric: Metric) -> TableView:
     """Build the table of the pairs that differ only in one factor."""
     scale = get_unit_scale(metric)
@@ -191,10 +199,7 @@ def _build_factor_table(comparisons: FactorComparisons, metric: Metric) -> Table
         "correction covers the p-values of this table. The column 'detectable' is the smallest difference that these "
         "questions show with 80 % power."
     )
-    if not isinstance(metric, MeanMetric):
-        caption += (
-            f" A - B is the mean difference of the questions' own {metric.heading}, for questions with a value in both cells."
-        )
+    caption += describe_difference(metric)
     if not pairs:
         caption = "No two cells that differ in this alone have different answers."
     if comparisons.identical:

@@ -25,7 +25,8 @@ class Difference:
         comparison: Our comparison of the two cells.
         num_needed_questions: Number of questions that show the paper's difference with 80 % power, or None if the paper
             reports only its sign.
-        shared_labels: Strategy and seed of both cells if the paper's difference applies to several pairs, else empty.
+        shared_labels: Strategy, seed and other settings of both cells if the paper's difference applies to several pairs,
+            else empty.
 
     """
 
@@ -61,13 +62,15 @@ def _compute_difference(
         [cell for cell in cells if has_labels(cell.labels, {**part.at, **where})] for where in (reported.of, reported.less)
     )
     stated_labels = {*reported.of, *reported.less}
-    equal_labels = [name for name in ("strategy", "k", "gold", "samples", "seed") if name not in stated_labels]
+    names = ("strategy", "k", "gold", "samples", "seed", "rank_by", "weight_by")
+    equal_labels = [name for name in names if name not in stated_labels]
     pairs = [
         (first, second)
         for first in first_cells
         for second in second_cells
         if can_compare(first, second)
         and all(getattr(first.labels, name) == getattr(second.labels, name) for name in equal_labels)
+        and first.labels.select_other_settings(stated_labels) == second.labels.select_other_settings(stated_labels)
     ]
     metric = cells[0].find_metric(reported.metric)
     assert metric is not None, reported.metric
@@ -78,7 +81,13 @@ def _compute_difference(
     for first, second in pairs:
         values = get_common_values(first, second, reported.metric, seed)
         shared_names = [name for name in ("strategy", "seed") if name in equal_labels and len(pairs) > 1]
-        shared_labels = ", ".join(str(getattr(first.labels, name)) for name in shared_names)
+        shared_settings = first.labels.select_other_settings(stated_labels) if len(pairs) > 1 else {}
+        shared_labels = ", ".join(
+            [
+                *(text for name in shared_names if (text := str(getattr(first.labels, name)))),
+                *map("=".join, shared_settings.items()),
+            ]
+        )
         if values is None:
             differences.append(Difference(reported, title, scale, "undefined", shared_labels=shared_labels))
             continue

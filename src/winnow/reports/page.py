@@ -5,7 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from winnow.reports.best import build_best_table
-from winnow.reports.cells import CellResult, TableView, build_breakdown_table, build_matrix_table, build_metrics_table
+from winnow.reports.cells import (
+    CellResult,
+    TableView,
+    build_breakdown_table,
+    build_matrix_table,
+    build_metrics_table,
+    format_question_count,
+)
 from winnow.reports.comparisons import build_comparison_tables
 from winnow.reports.dialects import build_dialect_tables
 from winnow.reports.latex import format_latex_table
@@ -95,7 +102,6 @@ def build_report(
         browser: Name of the file beside the report in which single questions can be looked up.
 
     """
-    num_questions = cells[0].num_questions
     gold_cells = _select_gold_questions(cells)
     tables = [build_matrix_table(cells, seed)] if len(cells) > 1 else []
     tables += build_comparison_tables(cells, seed)
@@ -105,12 +111,14 @@ def build_report(
     if breakdown:
         tables.append(build_breakdown_table(cells, breakdown, seed))
     caption = (
-        f"{num_questions} questions. The 95 % intervals are Wilson's for shares, and bootstrap intervals for means and ratios."
+        f"{format_question_count(cells)} questions. The 95 % intervals are Wilson's for shares, and bootstrap intervals for "
+        "means and ratios."
     )
     tables.append(build_metrics_table("All questions", caption, cells, seed))
-    if gold_cells and (num_gold := gold_cells[0].num_questions):
+    if any(cell.num_questions for cell in gold_cells):
         caption = (
-            f"{num_gold} of {num_questions} questions have an annotated gold passage or an answer in the retrieved passages."
+            f"{format_question_count(gold_cells)} of {format_question_count(cells)} questions have an annotated gold passage "
+            "or an answer in the retrieved passages."
         )
         tables.append(build_metrics_table("Questions with a gold passage", caption, gold_cells, seed))
     spread_table = build_seeds_table(cells, seed)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from winnow.metrics.intervals import UNDEFINED
-from winnow.reports.cells import CellResult, TableView, get_unit_scale
+from winnow.reports.cells import CellResult, TableView, format_question_count, get_unit_scale
 from winnow.reports.differences import build_differences_table, build_sample_size_notes, compute_differences
 from winnow.reports.reported import PaperPart, ReportedValue, has_labels
 
@@ -60,8 +60,8 @@ def _build_values_table(part: PaperPart, cells: Sequence[CellResult], seed: int)
     if part.flags:
         notes += f" The source disagrees with itself: {'; '.join(part.flags)}."
     caption = (
-        f"{cells[0].num_questions} questions. Our values have 95 % intervals and are from our data and reader. {notes}".strip()
-    )
+        f"{format_question_count(cells)} questions. Our values have 95 % intervals and are from our data and reader. {notes}"
+    ).strip()
     return TableView(f"Beside the paper: {part.source}", caption, columns, rows)
 
 

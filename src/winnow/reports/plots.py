@@ -10,6 +10,7 @@ from typing import Any
 
 from winnow.metrics.intervals import Interval
 from winnow.reports.cells import CellResult
+from winnow.sweeps.labels import DECODING
 
 _PLACEMENTS = ("gold_removed", "retrieved", "gold_inserted", "gold_first", "gold_random", "shuffled", "gold_last")
 """Names of placements of the gold passage in the order in which they are plotted."""
@@ -131,14 +132,17 @@ def plot_against_position(cells: Sequence[CellResult], k: int, seed: int) -> Plo
 def plot_against_samples(cells: Sequence[CellResult], k: int, seed: int) -> Plot:
     """Plot EM with its 95 % intervals against the number of samples per prompt at one k.
 
-    There is one line per strategy and placement of the gold passage.
+    There is one line per strategy, setting, training seed and placement of the gold passage.
     """
     selected = sorted((cell for cell in cells if cell.labels.k == k), key=lambda cell: cell.labels.samples)
     ticks = sorted({cell.labels.samples for cell in selected})
     lines: dict[str, Points] = {}
     for cell in selected:
         point = (float(ticks.index(cell.labels.samples)), cell.compute_interval("em", seed))
-        lines.setdefault(f"{cell.labels.strategy}, {cell.labels.gold}", []).append(point)
+        settings = [f"{name}={value}" for name, value in cell.labels.varying if name != DECODING]
+        seed_text = cell.labels.seed and f"seed {cell.labels.seed}"
+        name = ", ".join(filter(None, [cell.labels.strategy, *settings, seed_text, cell.labels.gold]))
+        lines.setdefault(name, []).append(point)
     title = f"EM against samples per prompt (k = {k})"
     return _plot_error_bars(title, "samples per prompt", lines, [str(tick) for tick in ticks], "exact match, %")
 

@@ -39,11 +39,12 @@ def build_seeds_table(cells: Sequence[CellResult], seed: int) -> TableView | Non
         for metric in metrics:
             intervals = [cell.compute_interval(metric.name, seed) for cell in group]
             values = get_unit_scale(metric) * np.array([interval.mean for interval in intervals if interval.n])
-            row.append(_format_spread(values) if len(values) > 1 else UNDEFINED)
+            row.append(_format_spread(values) if len(values) == len(group) else UNDEFINED)
         rows.append(row)
     caption = (
         "Mean, standard deviation and range over the models that were trained with different seeds. All models of a row are "
-        "evaluated on the same questions. The intervals of the other tables are over questions, for one model each."
+        "evaluated on the same questions; a metric that is undefined for one of them has no spread. The intervals of the "
+        "other tables are over questions, for one model each."
     )
     columns = ["strategy", "k", "gold", "training seeds", "questions", *(metric.heading for metric in metrics)]
     return TableView("Spread over training seeds", caption, columns, rows)

@@ -1,6 +1,12 @@
 """The labels of cells. A cell is one setting of a sweep: a strategy, a number of contexts, a placement, and so on."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
+
+DECODING = "decoding"
+"""Name of the setting that `samples` is part of."""
+_SETTINGS_OF_LABELS = {"ranked by": "rank_by", "weighted by": "weight_by", DECODING: "samples"}
+"""Settings that follow from a label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +26,7 @@ class CellLabels:
         seed: Training seed, if cells with several seeds are compared; otherwise empty.
         code: Revision of the code and versions of the libraries that computed the cell, if they differ between the cells of
             a table; otherwise empty.
+        varying: `setting` as pairs of a name and a value.
 
     """
 
@@ -33,9 +40,14 @@ class CellLabels:
     questions: str = ""
     seed: str = ""
     code: str = ""
+    varying: tuple[tuple[str, str], ...] = ()
 
     @property
     def line(self) -> str:
         """Return the name of the line to which the cell belongs in a plot."""
         details = [text for text in (self.setting, self.seed and f"seed {self.seed}") if text]
         return f"{self.strategy} ({', '.join(details)})" if details else self.strategy
+
+    def select_other_settings(self, labels: Collection[str]) -> dict[str, str]:
+        """Return the settings that distinguish the cell, without those that follow from one of these labels."""
+        return {name: value for name, value in self.varying if _SETTINGS_OF_LABELS.get(name) not in labels}

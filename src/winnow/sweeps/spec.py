@@ -165,23 +165,23 @@ class CellSpec:
         return {engine.role: engine.price for engine in self.engines if engine.price != Price()}
 
 
-def describe_varying_settings(cells: Sequence[CellSpec]) -> list[str]:
-    """Describe the settings of each cell that vary between cells, such as "retriever=dense", or "" if none vary.
+def list_varying_settings(cells: Sequence[CellSpec]) -> list[list[tuple[str, str]]]:
+    """Return the names and values of each cell's settings that vary between cells.
 
     Cells that still cannot be distinguished are compared by all settings of their configurations.
     """
     if not cells:
         return []
     names = [name for name in cells[0].settings if len({cell.settings[name] for cell in cells}) > 1]
-    descriptions = [", ".join(f"{name}={cell.settings[name]}" for name in names) for cell in cells]
+    settings = [[(name, cell.settings[name]) for name in names] for cell in cells]
     groups: dict[object, list[int]] = {}
-    for index, (cell, description) in enumerate(zip(cells, descriptions, strict=True)):
-        groups.setdefault((cell.labels, description), []).append(index)
+    for index, cell in enumerate(cells):
+        groups.setdefault((cell.labels, tuple(settings[index])), []).append(index)
     for indices in groups.values():
-        differences = _describe_differences([cells[index].config for index in indices])
+        differences = _list_differences([cells[index].config for index in indices])
         for index, difference in zip(indices, differences, strict=True):
-            descriptions[index] = ", ".join(part for part in (descriptions[index], difference) if part)
-    return descriptions
+            settings[index] += difference
+    return settings
 
 
 _MAX_VALUE_CHARS = 40
@@ -204,12 +204,12 @@ _IGNORED_GROUPS = (
 """Groups of settings that do not distinguish cells, because they do not change predictions."""
 
 
-def _describe_differences(configs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Describe the settings in which each configuration differs from the others, such as "weighting.scale=0.1"."""
+def _list_differences(configs: Sequence[Mapping[str, Any]]) -> list[list[tuple[str, str]]]:
+    """Return the settings in which each configuration differs from the others, such as ("weighting.scale", "0.1")."""
     flat = [flatten({name: node for name, node in config.items() if name not in _IGNORED_GROUPS}) for config in configs]
     names = dict.fromkeys(name for settings in flat for name in settings)
     varying = [name for name in names if len({repr(settings.get(name)) for settings in flat}) > 1]
-    return [", ".join(f"{name}={_shorten(settings.get(name))}" for name in varying) for settings in flat]
+    return [[(name, _shorten(settings.get(name))) for name in varying] for settings in flat]
 
 
 def _shorten(value: object) -> str:

@@ -9,7 +9,7 @@ from winnow.metrics.base import Metric
 from winnow.metrics.comparisons import compute_questions_needed, format_p
 from winnow.metrics.intervals import UNDEFINED, is_binary
 from winnow.reports.best import Best, find_best, find_highest
-from winnow.reports.cells import CellResult, can_compare, get_common_values, get_unit_scale, have_equal_answers
+from winnow.reports.cells import CellResult, can_compare, get_common_values, get_unit_scale, have_equal_results
 from winnow.reports.comparisons import SIGNIFICANCE_LEVEL, FactorComparisons, Pair, compare_by_factor
 
 _MOST_PAIRS = 4
@@ -157,10 +157,10 @@ def _describe_factor(
 
 
 def _group_equal(pairs: Sequence[Pair]) -> list[tuple[Pair, list[Pair]]]:
-    """Group pairs whose cells gave the same answers, such as placements that are one at k = 1, by the first of each."""
+    """Group pairs whose cells gave the same results, such as placements that are one at k = 1, by the first of each."""
     groups: list[tuple[Pair, list[Pair]]] = []
     for pair in pairs:
-        equal = next((group for first, group in groups if _have_equal_answers(first, pair)), None)
+        equal = next((group for first, group in groups if _have_equal_results(first, pair)), None)
         if equal is None:
             groups.append((pair, []))
         else:
@@ -168,8 +168,9 @@ def _group_equal(pairs: Sequence[Pair]) -> list[tuple[Pair, list[Pair]]]:
     return groups
 
 
-def _have_equal_answers(first: Pair, second: Pair) -> bool:
-    return have_equal_answers(first.first, second.first) and have_equal_answers(first.second, second.second)
+def _have_equal_results(first: Pair, second: Pair) -> bool:
+    metric = first.first.metrics[0].name
+    return have_equal_results(first.first, second.first, metric) and have_equal_results(first.second, second.second, metric)
 
 
 def _format_pair(pair: Pair, metric: Metric) -> str:

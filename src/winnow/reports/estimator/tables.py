@@ -66,9 +66,16 @@ def build_top_k_table(evaluation: Evaluation) -> TableView:
         "retriever": [[context.has_answer for context in question.contexts] for question in evaluation.test],
         "estimator": [[context.has_answer for context in rank_by_estimator(question)] for question in evaluation.test],
     }
-    accuracies = {name: [top_k_accuracy(flags, k) for k in _REPORTED_KS] for name, flags in has_answer_flags.items()}
+    depth = max(len(question.contexts) for question in evaluation.test)
+    ks = [k for k in _REPORTED_KS if k <= depth]
+    undefined = [UNDEFINED] * (len(_REPORTED_KS) - len(ks))
+    accuracies = {name: [top_k_accuracy(flags, k) for k in ks] for name, flags in has_answer_flags.items()}
     rows = [
-        [name, *(compute_mean_interval(accuracy, seed=evaluation.seed).format_percent() for accuracy in accuracies_by_k)]
+        [
+            name,
+            *(compute_mean_interval(accuracy, seed=evaluation.seed).format_percent() for accuracy in accuracies_by_k),
+            *undefined,
+        ]
         for name, accuracies_by_k in accuracies.items()
     ]
     comparisons = [
@@ -80,8 +87,7 @@ def build_top_k_table(evaluation: Evaluation) -> TableView:
         f"{comparison.format_difference()} ({comparison.p_text}; {format_p(adjusted_p_value)})"
         for comparison, adjusted_p_value in zip(comparisons, adjusted_p_values, strict=True)
     ]
-    rows.append(["difference (p; Holm)", *differences])
-    depth = max(len(question.contexts) for question in evaluation.test)
+    rows.append(["difference (p; Holm)", *differences, *undefined])
     caption = f"{len(evaluation.test)} questions, with up to {depth} contexts each"
     columns = ["", *(f"top-{k}" for k in _REPORTED_KS)]
     return _build_table_with_paper(
@@ -132,14 +138,16 @@ def build_detection_table(evaluation: Evaluation) -> TableView:
         scores = evaluate_detection(*source.score_sets(evaluation.test, evaluation.k), threshold, seed=evaluation.seed)
         intervals = (scores.recall, scores.precision, scores.f1)
         rows.append([source.name, source.format_threshold(threshold), *(interval.format_percent() for interval in intervals)])
+    sets = {source.name: source.score_sets(evaluation.test, evaluation.k)[1] for source in evaluation.sources}
     best_scores, answerable = evaluation.sources[-1].score_sets(evaluation.test, evaluation.k)
     all_flagged = evaluate_detection(best_scores, answerable, math.inf, seed=evaluation.seed)
     intervals = (all_flagged.recall, all_flagged.precision, all_flagged.f1)
     rows.append(["every set flagged", UNDEFINED, *(interval.format_percent() for interval in intervals)])
-    num_unanswerable = int((~answerable).sum())
+    counts = "; ".join(f"{int((~flags).sum())} of those of {name}" for name, flags in sets.items())
     caption = (
-        f"{num_unanswerable} of {len(evaluation.test)} sets of {evaluation.k} contexts have no answer; the thresholds have "
-        f"the best F1 on {len(evaluation.dev)} dev questions"
+        f"A set is the top {evaluation.k} contexts of a score. Of {len(evaluation.test)} sets have no answer: {counts}. "
+        f"The thresholds have the best F1 on {len(evaluation.dev)} dev questions. Scores of the retriever are as it computes "
+        "them, and their thresholds quantiles; the paper takes cosine similarities with thresholds from 0.5 to 0.9"
     )
     columns = ["score", "threshold", "recall", "precision", "F1"]
     return _build_table_with_paper("table4", evaluation.dataset, "Sets without an answer", caption, columns, rows, blank=1)
@@ -156,7 +164,10 @@ def build_abstention_table(evaluation: Evaluation) -> TableView:
         intervals = (abstention.accuracy_before, abstention.accuracy_after, abstention.abstention_rate)
         rows.append([source.name, source.format_threshold(threshold), *(interval.format_percent() for interval in intervals)])
     columns = ["score", "threshold", "before", "after", "abstained"]
-    caption = f"{len(evaluation.answered_questions)} sets of {evaluation.k} contexts"
+    caption = (
+        f"{len(evaluation.answered_questions)} sets, the top {evaluation.k} contexts of each score. The answers are from the "
+        "estimator's sets; the row of the retriever says what its sets, from which no answer was made, would abstain from"
+    )
     return _build_table_with_paper(
         "table5", evaluation.dataset, "Abstaining on sets without an answer", caption, columns, rows, blank=1
     )
@@ -175,8 +186,8 @@ def build_share_table(evaluation: Evaluation) -> TableView:
     ]
     caption = (
         f'The share is that of the top {evaluation.k} contexts that count as relevant: those with P("true") over 0.5, or, for '
-        "the retriever, with a score over its median. The paper draws curves without values: the accuracy rises with the "
-        "estimator's share, and drops if no context is relevant."
+        "the retriever, with a score over its median. The answers are from the estimator's top contexts. The paper draws "
+        "curves without values: the accuracy rises with the estimator's share, and drops if no context is relevant."
     )
     title = "EM by the share of relevant contexts (RE-RAG, figures 3 and 4)"
     return TableView(title, caption, ["score", "share", "n", "EM"], rows)
