@@ -1,4 +1,4 @@
-"""How often a correct candidate does not become the final answer: %NM of the Post-Fusion paper (section 5).
+"""How often a correct candidate does not become the final answer: %NM of the Post-Fusion paper (section 4).
 
 Candidates are the answers from which a strategy chooses the final answer, for instance by a majority vote. All candidates of a
 question are its pool.

@@ -22,7 +22,9 @@ class Action(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Two thresholds on the relevance scores, which are in [-1, 1] (slides: 0.5 and -0.9 on PopQA).
+    """Two thresholds on the relevance scores, which are in [-1, 1].
+
+    The slides have 0.5 and -0.9; the authors' code has 0.592 and -0.995 for PopQA.
 
     Args:
         upper: Smallest score that makes the action "correct".
