@@ -43,7 +43,10 @@ FORMER_NAMES = {
     },
 }
 """Current keys by former keys. An entry also applies to all keys below it."""
-FORMER_CHOICES = {"experiment=re_rag/judgement": "experiment=re_rag/estimator"}
+FORMER_CHOICES = {
+    "experiment=re_rag/judgement": "experiment=re_rag/estimator",
+    "breakdown=list": "breakdown=meta",
+}
 """Current overrides by former overrides that choose an option."""
 
 
@@ -55,7 +58,7 @@ def replace_former_names(overrides: Sequence[str]) -> list[str]:
         if replaced != override:
             print(f"{override} has been renamed to {replaced}. The former name works until version 0.3.", file=sys.stderr)
         if replaced.startswith("breakdown.field=") and replaced != override:
-            current.append("breakdown=list")
+            current.append("breakdown=meta")
         current.append(replaced)
     return current
 

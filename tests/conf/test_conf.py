@@ -227,7 +227,7 @@ def test_bad_values_are_config_errors() -> None:
         ("revisions.sweep=9", ["stage_versions.sweep=9"]),
         ("joint.settings.recompute=true", ["joint.settings.gradient_caching=true"]),
         ("experiment=re_rag/judgement", ["experiment=re_rag/estimator"]),
-        ("report.by=prop", ["breakdown=list", "breakdown.field=prop"]),
+        ("report.by=prop", ["breakdown=meta", "breakdown.field=prop"]),
         ("retriever.engine.factory=HNSW32", ["retriever.engine.index_factory=HNSW32"]),
         ('encoder.model.form="{text}"', ['encoder.model.passage_template="{text}"']),
         ("estimator.engine.form.suffix=x", ["estimator.engine.template.suffix=x"]),

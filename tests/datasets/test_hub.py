@@ -21,6 +21,18 @@ def test_questions_by_column(tmp_path: Path) -> None:
         list(HubQuestions("json", "train", None, "nope", "answer.aliases", options))
 
 
+def test_gold_passages_and_metadata(tmp_path: Path) -> None:
+    """Nested columns too."""
+    path = tmp_path / "q.jsonl"
+    row = {"question": "Who?", "answer": "A", "evidence": {"ids": ["p1", "p2"]}, "level": "hard"}
+    path.write_text(json.dumps(row) + "\n")
+    options = {"data_files": str(path)}
+    (question,) = HubQuestions("json", "train", options=options, gold_column="evidence.ids", meta_columns=["level"])
+    assert (question.gold_passage_ids, json.loads(question.meta)) == (("p1", "p2"), {"level": "hard"})
+    (question,) = HubQuestions("json", "train", options=options)
+    assert (question.gold_passage_ids, question.meta) == ((), "{}")
+
+
 def test_corpus_by_column(tmp_path: Path) -> None:
     """The same for passages."""
     path = tmp_path / "c.jsonl"

@@ -1,5 +1,6 @@
 """Question files of one's own."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -31,3 +32,25 @@ def test_a_missing_column_is_named_with_those_there_are(tmp_path: Path) -> None:
     path.write_text("[1]\n")
     with pytest.raises(InputError, match=r"line 1: expected a JSON object; received '\[1\]'"):
         list(JsonlQuestions(str(path)))
+
+
+def test_gold_passages_metadata_and_splits(tmp_path: Path) -> None:
+    """A list of ids, a single one, or none; further columns become metadata."""
+    path = tmp_path / "q.jsonl"
+    lines = [
+        {"question": "a", "answers": "A", "docs": ["p1", "p2", "p1"], "kind": "who", "year": 1984, "part": "dev"},
+        {"question": "b", "answers": "B", "docs": 7, "kind": None, "year": 1985, "part": "test"},
+        {"question": "c", "answers": "C", "docs": [], "kind": "", "year": 1986, "part": "test"},
+        {"question": "d", "answers": "D", "docs": None, "kind": ["x"], "year": 1987, "part": "test"},
+    ]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    questions = list(JsonlQuestions(str(path), gold="docs", meta=["kind", "year"], split="part"))
+    assert [q.gold_passage_ids for q in questions] == [("p1", "p2"), ("7",), (), ()]
+    assert [q.split for q in questions] == ["dev", "test", "test", "test"]
+    assert [json.loads(q.meta) for q in questions][::3] == [{"kind": "who", "year": 1984}, {"kind": ["x"], "year": 1987}]
+    assert [(q.gold_passage_ids, q.split, q.meta) for q in JsonlQuestions(str(path))] == [((), "", "{}")] * 4
+    with pytest.raises(InputError, match=r"has no column 'day'. .* Set dataset.parser.meta\[1\] to the right one"):
+        list(JsonlQuestions(str(path), meta=["kind", "day"]))
+    path.write_text(json.dumps(lines[0] | {"docs": ["p1", ""]}))
+    with pytest.raises(InputError, match="expected a non-empty docs"):
+        list(JsonlQuestions(str(path), gold="docs"))

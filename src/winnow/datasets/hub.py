@@ -1,6 +1,6 @@
 """Parser of questions that the `datasets` library streams from the Hugging Face Hub or from local files."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from winnow.errors import InputError
 from winnow.formats.hub import load_hub_rows
-from winnow.formats.text import parse_answers, require_text
+from winnow.formats.text import format_meta, parse_answers, parse_ids, require_text
 from winnow.records import Question
 
 
@@ -25,10 +25,12 @@ class HubQuestions:
         question_column: Column with the question.
         answers_column: Column with the answer or the list of answers.
         options: Further arguments of `datasets.load_dataset`.
+        gold_column: Column with the ids of the gold passages, a list or a single one, or None without annotation.
+        meta_columns: Further columns, by which results can be grouped.
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
     dataset_names: ClassVar[tuple[str, ...]] = ("path",)
     input_files: ClassVar[tuple[str, ...]] = ("options.data_files", "options.data_dir")
 
@@ -38,6 +40,8 @@ class HubQuestions:
     question_column: str = "question"
     answers_column: str = "answer"
     options: dict[str, Any] = field(default_factory=dict)
+    gold_column: str | None = None
+    meta_columns: Sequence[str] = ()
 
     def __iter__(self) -> Iterator[Question]:
         """Yield the questions in the data set's order."""
@@ -47,7 +51,14 @@ class HubQuestions:
             value = self._get_field(row, self.answers_column, row_number)
             answers = parse_answers(value if isinstance(value, list) else [value], Path(self.path), row_number, unit="row")
             question_id = str(self._get_field(row, self.id_column, row_number)) if self.id_column else str(row_number)
-            yield Question(question_id, require_text(text, Path(self.path), row_number, "question", unit="row"), answers)
+            gold = self._get_field(row, self.gold_column, row_number) if self.gold_column else None
+            yield Question(
+                question_id,
+                require_text(text, Path(self.path), row_number, "question", unit="row"),
+                answers,
+                parse_ids(gold, Path(self.path), row_number, self.gold_column or "", unit="row"),
+                meta=format_meta({column: self._get_field(row, column, row_number) for column in self.meta_columns}),
+            )
 
     def _get_field(self, row: dict[str, Any], column: str, row_number: int) -> Any:
         """Return the value of a column, which may be nested; raise InputError if the row does not have it."""

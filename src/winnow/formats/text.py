@@ -277,3 +277,26 @@ def require_text(value: object, path: Path, line: int, field_name: str, *, unit:
     if not text:
         raise InputError.from_line(path, line, received=str(value), expected=f"a non-empty {field_name}", unit=unit)
     return text
+
+
+def parse_ids(value: object, path: Path, line: int, field_name: str, *, unit: str = "line") -> tuple[str, ...]:
+    """Return the ids in a list, or a single one, as texts without duplicates. None and an empty list are no ids.
+
+    Args:
+        value: Value of the field.
+        path: File that contains the field, for the error message.
+        line: Number of its line or record, for the error message.
+        field_name: Name of the field, for the error message.
+        unit: What the number counts; see `InputError.from_line`.
+
+    Raises:
+        InputError: If an id is empty, or neither a string nor a number.
+
+    """
+    values = [] if value is None else value if isinstance(value, list) else [value]
+    return tuple(dict.fromkeys(require_text(item, path, line, field_name, unit=unit) for item in values))
+
+
+def format_meta(fields: Mapping[str, Any]) -> str:
+    """Format further fields of a question as JSON."""
+    return json.dumps(fields, ensure_ascii=False, default=str)

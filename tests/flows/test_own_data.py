@@ -1,0 +1,41 @@
+"""Questions of one's own, with gold passages, metadata and splits."""
+
+import json
+from pathlib import Path
+
+from conftest import Run, overrides
+
+from winnow.artifacts.tables import read_predictions
+
+
+def test_annotated_gold_passages_are_placed(world: Path, tmp_path: Path, run: Run) -> None:
+    """The passage that a row names stands first, though another holds the answer too; results are grouped by a column."""
+    rows = [json.loads(line) for line in (world / "corpus.jsonl").read_text().splitlines()]
+    mayors = [row for row in rows if "mayor" in row["text"]]
+    lines = [
+        {
+            "q": f"Who is the mayor of {row['title']}?",
+            "a": row["title"],
+            "docs": [row["_id"]],
+            "kind": number % 2,
+            "part": part,
+        }
+        for number, row in enumerate(mayors)
+        for part in ["dev" if number < 4 else "test"]
+    ]
+    (tmp_path / "q.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    kept = [word for word in overrides(world) if not word.startswith(("dataset", "+dataset"))]
+    words = [
+        *kept, "dataset=jsonl", "dataset.name=mine", f"dataset.parser.path={tmp_path}/q.jsonl", "dataset.parser.question=q",
+        "dataset.parser.answers=a", "dataset.parser.gold=docs", "dataset.parser.meta=[kind]", "dataset.parser.split=part",
+        "dataset.split.all=''", "+dataset.split.given=true", "sweep.closed_book_filter=false", "placement=gold_first", "k=2",
+        "strategy=concatenation", "breakdown=meta", "breakdown.field=kind", "grid=null",
+    ]  # fmt: skip
+    run("pipeline", *words, small=False)
+    (file,) = (tmp_path / "data" / "predictions").glob("*/predictions.parquet")
+    predictions = read_predictions(file)
+    assert len(predictions) == 8
+    gold = {str(number): row["_id"] for number, row in enumerate(mayors, start=1)}
+    assert {row.provenance for row in predictions} == {"annotated"}
+    assert all(row.passage_ids[0] == gold[row.question_id] and row.gold_position == 1 for row in predictions)
+    assert "EM by question type" in next((tmp_path / "reports").rglob("report.md")).read_text()
