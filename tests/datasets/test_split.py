@@ -31,3 +31,15 @@ def test_one_split_and_contradictions() -> None:
     assert list(Split(given=True).assign(given)) == given
     with pytest.raises(ConfigError, match="`given` alone"):
         Split(all="test", given=True)
+
+
+def test_shuffled_questions_are_a_sample() -> None:
+    """All of them, in an order that depends on the seed and not on the file's; splits that are given stay."""
+    first = [question.question_id for question in Split(all="test", seed=1, shuffle=True).assign(QUESTIONS)]
+    assert sorted(first, key=int) == [str(n) for n in range(20)] != first
+    assert first == [q.question_id for q in Split(all="test", seed=1, shuffle=True).assign(reversed(QUESTIONS))]
+    assert first != [q.question_id for q in Split(all="test", seed=2, shuffle=True).assign(QUESTIONS)]
+    given = [replace(question, split="dev" if n < 5 else "test") for n, question in enumerate(QUESTIONS)]
+    shuffled = list(Split(given=True, seed=1, shuffle=True).assign(given))
+    assert [question.question_id for question in shuffled] == first
+    assert {question.question_id for question in shuffled if question.split == "dev"} == {str(n) for n in range(5)}

@@ -117,3 +117,9 @@ def test_a_class_that_the_model_lacks(tmp_path: Path) -> None:
             CrossEncoder(path, dtype="float32", relevant_class=name).score(PAIRS)
     with pytest.raises(ConfigError, match=r"need head=classes; received 'x' and False"):
         CrossEncoder(path, head="pooled", relevant_class="x")
+
+
+def test_a_suffix_is_refused() -> None:
+    """It would have no effect."""
+    with pytest.raises(ConfigError, match="suffix=' relevant:' has no effect"):
+        CrossEncoder("somewhere", template=PairTemplate("{question}", "{text}", " relevant:"))

@@ -19,6 +19,8 @@ class Split:
         seed: Seed of the random draw.
         all: Name of the split to which all questions belong, or empty to draw splits.
         given: Whether the parser has already assigned the splits, as for a folder of FiD files.
+        shuffle: Whether to put the questions of `all` or `given` in random order, so that the limits of later stages, which
+            take the first questions, draw a sample. A larger limit then contains the sample of a smaller one.
 
     """
 
@@ -29,6 +31,7 @@ class Split:
     seed: int = 13
     all: str = ""
     given: bool = False
+    shuffle: bool = False
 
     def __post_init__(self) -> None:
         """Validate the numbers of questions, and that only one kind of assignment is set."""
@@ -40,20 +43,23 @@ class Split:
             )
 
     def assign(self, questions: Iterable[Question]) -> Iterator[Question]:
-        """Yield the questions with their splits. The order is random if the splits are drawn."""
-        if self.given:
-            yield from questions
+        """Yield the questions with their splits. The order is random if the splits are drawn or `shuffle` is set."""
+        if self.all or self.given:
+            for question in self._shuffle(questions) if self.shuffle else questions:
+                yield replace(question, split=self.all) if self.all else question
             return
-        if self.all:
-            yield from (replace(question, split=self.all) for question in questions)
-            return
-        shuffled = sorted(questions, key=lambda question: question.question_id)
+        shuffled = self._shuffle(questions)
         if len(shuffled) <= self.test + self.dev:
             raise ConfigError(
                 f"dataset.split: test={self.test} and dev={self.dev} leave no training question, because the data set has "
                 f"only {len(shuffled)} questions. Lower dataset.split.test or dataset.split.dev."
             )
-        random.Random(self.seed).shuffle(shuffled)
         for index, question in enumerate(shuffled):
             split = "test" if index < self.test else "dev" if index < self.test + self.dev else "train"
             yield replace(question, split=split)
+
+    def _shuffle(self, questions: Iterable[Question]) -> list[Question]:
+        """Return the questions in random order, which depends on the seed and on their ids alone."""
+        shuffled = sorted(questions, key=lambda question: question.question_id)
+        random.Random(self.seed).shuffle(shuffled)
+        return shuffled

@@ -62,6 +62,11 @@ class CrossEncoder(PairEstimator):
                 "estimator.engine.separate_layers must be at least 0, and must be 0 with head=classes; received "
                 f"separate_layers={self.separate_layers} and head={self.head}."
             )
+        if self.template.suffix:
+            raise ConfigError(
+                f"estimator.engine.template.suffix={self.template.suffix!r} has no effect on a cross-encoder. Put the text "
+                "into template.passage."
+            )
         if self.head == "pooled" and (self.relevant_class or self.template.passage_first):
             raise ConfigError(
                 "estimator.engine.relevant_class and estimator.engine.template.passage_first need head=classes; received "

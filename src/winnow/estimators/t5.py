@@ -24,7 +24,7 @@ class T5Estimator(WordEstimator):
     weights in bfloat16, it is 0.998.
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     def load(self) -> LanguageModel:
         """Load the model and its tokenizer."""

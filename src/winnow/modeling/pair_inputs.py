@@ -29,7 +29,8 @@ class PairTemplate:
     Args:
         question: Template with the field {question}.
         passage: Template with the field {text} and, optionally, {title}.
-        suffix: Text after the passage, for example words that a causal model continues with "true" or "false".
+        suffix: Text after the passage, for example words that a model continues with "true" or "false". Encoders with a
+            classifier have none.
         passage_first: Whether the passage stands before the question, as the premise stands before the hypothesis in models of
             entailment.
 

@@ -75,16 +75,27 @@ class PairModel(ABC):
 
 
 def build_seq2seq_tokenizer(model: PairModel) -> PairTokenizer:
-    """Create a tokenizer of pairs for an encoder-decoder such as T5. It appends the end token."""
-    return PairTokenizer(model.lm.tokenizer, model.template, model.max_length, tail=[int(model.lm.tokenizer.eos_token_id)])
+    """Create a tokenizer of pairs for an encoder-decoder such as T5. It appends the template's suffix and the end token."""
+    tokenizer = model.lm.tokenizer
+    tail = [*_tokenise_suffix(model), int(tokenizer.eos_token_id)]
+    return PairTokenizer(tokenizer, model.template, model.max_length, tail=tail)
 
 
 def build_causal_tokenizer(model: PairModel) -> PairTokenizer:
     """Create a tokenizer of pairs for a decoder-only model. It adds the start token, if any, and the template's suffix."""
     tokenizer = model.lm.tokenizer
     start = [] if tokenizer.bos_token_id is None else [int(tokenizer.bos_token_id)]
-    tail = tokenizer(model.template.suffix, add_special_tokens=False)["input_ids"] if model.template.suffix else []
-    return PairTokenizer(tokenizer, model.template, model.max_length, head=start, tail=tail, prepend_space=True)
+    return PairTokenizer(
+        tokenizer, model.template, model.max_length, head=start, tail=_tokenise_suffix(model), prepend_space=True
+    )
+
+
+def _tokenise_suffix(model: PairModel) -> list[int]:
+    """Return the token ids of the template's suffix."""
+    if not model.template.suffix:
+        return []
+    ids: list[int] = model.lm.tokenizer(model.template.suffix, add_special_tokens=False)["input_ids"]
+    return ids
 
 
 def collate_rows(model: PairModel, rows: Sequence[Sequence[int]], *, left: bool = False) -> tuple[torch.Tensor, torch.Tensor]:

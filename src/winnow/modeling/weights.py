@@ -20,7 +20,8 @@ def check_weight_files(folder: Path) -> None:
     if not list(folder.glob("*.safetensors")):
         raise ModelError(
             f"The model folder {folder} has no safetensors weights; pickled weights are not loaded. Save the model with "
-            "model.save_pretrained(folder), which writes safetensors."
+            "model.save_pretrained(folder), which writes safetensors. For a model of the hub, name the commit of the pull "
+            "request that adds them, if there is one (owner/name@<commit>)."
         )
     for index in sorted(folder.glob("*.safetensors.index.json")):
         _check_index(index)

@@ -131,7 +131,7 @@ def compute_seq2seq_log_likelihood(
 class Seq2SeqGenerator(Generator):
     """An encoder-decoder generator, such as T5."""
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     def load(self) -> LanguageModel:
         """Load the model and its tokenizer."""
