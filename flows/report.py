@@ -1,5 +1,7 @@
 """Build the report of a sweep: a self-contained HTML page, and the same tables as Markdown and LaTeX (booktabs).
 
+Its numbers are files too, which `winnow.load_report` reads: those of each cell, and those of each question.
+
 python -m flows.report experiment=quick_start
 python -m flows.report 'metric=[em,unk,judged]' breakdown=gold_rank
 python -m flows.report experiment=quick_start 'report.figures=[pdf,csv]'        # the plots as files, or svg, png
@@ -22,9 +24,11 @@ from flows._entry import make_main
 from flows._metrics import build_breakdown, build_cell_rows, read_results
 from flows._summary import Summary
 from winnow.artifacts.files import write_texts
+from winnow.artifacts.frames import QUESTION_VALUES
 from winnow.artifacts.provenance import describe_code, read_manifest
 from winnow.reports.cells import CellResult, name_cells
 from winnow.reports.page import PLOTTED_METRICS, build_report
+from winnow.reports.question_values import write_question_values
 from winnow.reports.reported import load_paper_part
 from winnow.sweeps.spec import CellSpec
 
@@ -61,6 +65,7 @@ def report(configs: Sequence[DictConfig]) -> Summary:
         "cells.csv": _format_csv(results),
     }
     write_texts(out, texts)
+    write_question_values(results, out / QUESTION_VALUES)
     for extension in cfg.report.figures:
         for plot in page.plots:
             plot.save(out, extension)
@@ -75,9 +80,10 @@ def _list_difference_metrics(part: object) -> list[str]:
 def _format_metrics(results: Sequence[CellResult], seed: int) -> str:
     """Return the labels of all cells and [mean, low, high] of their metrics as JSON; `seed` is that of the bootstrap."""
     body = []
-    for result in results:
+    for cell, result in zip(name_cells(results), results, strict=True):
         labels = result.labels
-        names = {name: getattr(labels, name) for name in ("strategy", "k", "gold", "samples", "setting", "seed")}
+        names = {"cell": cell}
+        names |= {name: getattr(labels, name) for name in ("strategy", "k", "gold", "samples", "setting", "seed")}
         intervals = {metric.name: result.compute_interval(metric.name, seed) for metric in result.metrics}
         bounds = {name: [interval.mean, interval.low, interval.high] for name, interval in intervals.items() if interval.n}
         body.append({**names, **bounds})

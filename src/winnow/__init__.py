@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
+    from winnow.artifacts.frames import ReportFrames
+
 __version__ = "0.1.0"
 
 
@@ -14,3 +16,10 @@ def load(folder: str | Path) -> "pd.DataFrame":
     from winnow.artifacts.frames import load_frame
 
     return load_frame(Path(folder))
+
+
+def load_report(folder: str | Path) -> "ReportFrames":
+    """Read the numbers of a report, those of its cells and those of each question, as pandas data frames."""
+    from winnow.artifacts.frames import load_report_frames
+
+    return load_report_frames(Path(folder))

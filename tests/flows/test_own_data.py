@@ -5,6 +5,7 @@ from pathlib import Path
 
 from conftest import Run, overrides
 
+import winnow
 from winnow.artifacts.tables import read_predictions
 
 
@@ -39,3 +40,10 @@ def test_annotated_gold_passages_are_placed(world: Path, tmp_path: Path, run: Ru
     assert {row.provenance for row in predictions} == {"annotated"}
     assert all(row.passage_ids[0] == gold[row.question_id] and row.gold_position == 1 for row in predictions)
     assert "EM by question type" in next((tmp_path / "reports").rglob("report.md")).read_text()
+    cells, questions = winnow.load_report(next((tmp_path / "reports").rglob("report.md")).parent)
+    assert len(cells) == 1
+    assert len(questions) == 8
+    assert cells["cell"][0] == questions["cell"][0]
+    assert cells["em"][0] == questions["em"].mean()
+    assert cells["em_low"][0] <= cells["em"][0] <= cells["em_high"][0]
+    assert set(questions["group"]) == {"0", "1"}

@@ -1,8 +1,9 @@
 """Artifacts as pandas data frames, for notebooks."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,6 +14,59 @@ from winnow.errors import ArtifactError
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+CELL_VALUES = "metrics.json"
+"""File of a report with the metrics of each cell."""
+QUESTION_VALUES = "questions.parquet"
+"""File of a report with the metrics of each question."""
+
+
+class ReportFrames(NamedTuple):
+    """The numbers of a report.
+
+    Attributes:
+        cells: A row per cell: its name, its labels, and the mean and 95 % interval of each metric (`em`, `em_low`, `em_high`).
+        questions: A row per cell and question: the name and the labels of the cell, the id of the question, the answer, and
+            the question's own value of each metric.
+
+    Shares are from 0 to 1. What is undefined is NaN.
+
+    """
+
+    cells: "pd.DataFrame"
+    questions: "pd.DataFrame"
+
+
+def load_report_frames(folder: Path) -> ReportFrames:
+    """Read the numbers of a report as data frames.
+
+    Args:
+        folder: Folder of the report, such as reports/sweep.
+
+    Raises:
+        ArtifactError: If the folder is not that of a report.
+
+    """
+    import pandas as pd
+
+    for name in (CELL_VALUES, QUESTION_VALUES):
+        if not (folder / name).is_file():
+            raise ArtifactError(
+                f"{folder} is not the folder of a report: it has no {name}. Run `python -m flows.report` with "
+                f"report.out={folder}."
+            )
+    rows = []
+    for body in json.loads((folder / CELL_VALUES).read_text()):
+        row: dict[str, Any] = {}
+        for name, value in body.items():
+            row |= (
+                dict(zip((name, f"{name}_low", f"{name}_high"), value, strict=True))
+                if isinstance(value, list)
+                else {name: value}
+            )
+        rows.append(row)
+    return ReportFrames(pd.DataFrame(rows), pq.read_table(folder / QUESTION_VALUES).to_pandas())
 
 
 def load_frame(folder: Path) -> "pd.DataFrame":
