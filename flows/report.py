@@ -139,7 +139,7 @@ def describe_provenance(cfg: DictConfig, specs: Sequence[CellSpec]) -> Mapping[s
 def _format_training_seeds(specs: Sequence[CellSpec], cfg: DictConfig) -> str:
     """Return the training seeds of the cells, or those of the settings if no cell is labelled with one."""
     seeds = list(dict.fromkeys(spec.labels.seed for spec in specs if spec.labels.seed))
-    return ", ".join(seeds) or f"{cfg.training.seed} (reader), {cfg.joint.settings.seed} (estimator)"
+    return ", ".join(seeds) or f"{cfg.training.get('seed', 'none')} (reader), {cfg.joint.settings.seed} (estimator)"
 
 
 def _describe_code(specs: Sequence[CellSpec]) -> str:

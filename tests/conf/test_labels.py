@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -62,15 +63,17 @@ def labelled_question() -> tuple[Question, list[Context]]:
 
 
 @pytest.mark.parametrize("name", list_options("strategy"))
-def test_labels_reach_no_request(name: str) -> None:
+def test_labels_reach_no_request(name: str, tmp_path: Path) -> None:
     """For every strategy of conf/ and every action of corrective retrieval."""
-    cfg = compose([f"strategy={name}"])
+    (tmp_path / "answers.jsonl").write_text('{"question_id": "q1", "answer": "x"}')
+    path = [f"strategy.plan.path={tmp_path}/answers.jsonl"] if name == "stored" else []
+    cfg = compose([f"strategy={name}", *path])
     strategy = build(cfg.strategy.plan, prompt=build(cfg.prompt), decoding=replace(build(cfg.decoding), logprobs=True))
     question, contexts = labelled_question()
     shown = [] if not cfg.strategy.get("uses_passages", True) else contexts
     for log_odds in (9.0, 0.0, -9.0):
         requests = record_requests(strategy.plan(question, shown), log_odds)
-        assert requests or name == "cite_randomly"  # which asks no model
+        assert requests or name in ("cite_randomly", "stored")  # which ask no model
         for request in requests:
             fields = {name: value for name, value in vars_of(request).items() if name != "shorter"}
             assert SECRET not in repr(fields)

@@ -47,3 +47,21 @@ def test_annotated_gold_passages_are_placed(world: Path, tmp_path: Path, run: Ru
     assert cells["em"][0] == questions["em"].mean()
     assert cells["em_low"][0] <= cells["em"][0] <= cells["em_high"][0]
     assert set(questions["group"]) == {"0", "1"}
+
+
+def test_answers_of_another_system_are_compared(prepared: Run, tmp_path: Path) -> None:
+    """Those of a cell that went out and came back have the same values; a system that is right is above it."""
+    words = ["sweep.closed_book_filter=false", "k=2"]
+    prepared("sweep", *words, "strategy=concatenation")
+    frame = winnow.load(next((tmp_path / "data/predictions").glob("concatenation-*")))
+    frame[["question_id", "answer", "reply"]].to_json(tmp_path / "same.jsonl", orient="records", lines=True)
+    frame["answer"] = [answers[0] for answers in frame["answers"]]
+    frame[["question_id", "answer"]].to_json(tmp_path / "right.jsonl", orient="records", lines=True)
+    for name in ("same", "right"):
+        mine = ["strategy=stored", f"strategy.name={name}", f"strategy.plan.path={tmp_path}/{name}.jsonl"]
+        prepared("sweep", *words, *mine)
+        prepared("report", *words, *mine, f"report.out=reports/{name}")
+    prepared("report", *words, "strategy=concatenation", "report.out=reports/first")
+    first, same, right = (winnow.load_report(tmp_path / "reports" / name).cells for name in ("first", "same", "right"))
+    assert [same[name][0] for name in ("em", "unk", "f1")] == [first[name][0] for name in ("em", "unk", "f1")]
+    assert right["em"][0] == 1.0

@@ -1,0 +1,66 @@
+"""Answers of another system, which are read from a file, so that they are measured and compared like those of a sweep."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar
+
+from winnow.errors import InputError
+from winnow.formats.text import read_columns, require_text
+from winnow.records import Answer, Context, Decoding, Plan, Question
+from winnow.strategies.prompt import Prompt
+from winnow.strategies.replies import is_unknown
+
+
+@dataclass(frozen=True)
+class StoredAnswers:
+    """A strategy that takes each answer from a file of JSON lines, and requests nothing. The file is read on first use.
+
+    The contexts of a cell are placed as for any other strategy, but whether the other system had the same is not known.
+
+    Args:
+        prompt: Templates of the prompt, which are not used.
+        decoding: Generation settings, which are not used.
+        path: File with one line per question.
+        id: Name of the column with the id of the question.
+        answer: Name of the column with the answer; an empty one is "unknown".
+        reply: Name of the column with the whole reply, which metrics of citations read, or "" if it is the answer.
+
+    """
+
+    input_files: ClassVar[tuple[str, ...]] = ("path",)
+
+    prompt: Prompt
+    decoding: Decoding
+    path: str
+    id: str = "question_id"
+    answer: str = "answer"
+    reply: str = ""
+
+    def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:  # noqa: ARG002 (as every strategy)
+        """Return the stored answer; raise InputError if the file has none for the question."""
+        yield from ()
+        if question.question_id not in self._replies:
+            raise InputError(
+                f"{self.path} has no answer to question {question.question_id!r} ({question.text!r}); it has "
+                f"{len(self._replies)} answers. Add the line, or restrict the sweep to the questions of the file."
+            )
+        answer, reply = self._replies[question.question_id]
+        return Answer(answer, is_unknown(answer), reply=reply)
+
+    @cached_property
+    def _replies(self) -> Mapping[str, tuple[str, str]]:
+        """Answer and reply by question id."""
+        path = Path(self.path)
+        columns = {"id": self.id, "answer": self.answer, "reply": self.reply or self.answer}
+        replies: dict[str, tuple[str, str]] = {}
+        for line_number, row in read_columns(path, columns, "strategy.plan"):
+            question_id = require_text(row["id"], path, line_number, self.id)
+            if question_id in replies:
+                raise InputError.from_line(
+                    path, line_number, received=question_id, expected="a question that no line before answers"
+                )
+            texts = ["" if row[name] is None else str(row[name]).strip() for name in ("answer", "reply")]
+            replies[question_id] = (texts[0], texts[1])
+        return replies
