@@ -185,7 +185,7 @@ def _build_strategy(project: Project) -> Strategy:
 def _build_labels(cfg: DictConfig, project: Project) -> CellLabels:
     order, share = cfg.placement.rule.get("order"), cfg.placement.rule.get("share")
     gold = f"{cfg.placement.name}_{order}" if isinstance(order, int) else cfg.placement.name
-    gold = "shuffled" if order == "shuffled" else gold
+    gold = "shuffled" if order == "shuffled" and not gold.endswith("shuffled") else gold
     gold = gold if share is None else f"{gold}_{share:g}"
     return CellLabels(
         strategy=cfg.strategy.name,

@@ -56,7 +56,7 @@ def test_unknown_rules_and_positions_beyond_k_are_refused() -> None:
     """The message says what was received."""
     with pytest.raises(ConfigError, match="'middle'"):
         Placement(order="middle")  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="keep, insert or remove"):
+    with pytest.raises(ConfigError, match="keep, insert, insert_all, remove; received 'drop'"):
         Placement(gold="drop")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="beyond k=3"):
         Placement("insert", 4).place(make_question(), ranking(1), 3)
@@ -150,3 +150,48 @@ def test_positions_count_from_one() -> None:
 def test_a_question_without_a_gold_passage_keeps_its_ranking(gold: Gold) -> None:
     """Whatever the rule does with gold passages."""
     assert ids(Placement(gold, "first"), None, 3) == ["p1", "p2", "p3"]
+
+
+HOPS = [
+    *(make_context(n, f"text {n}", is_gold=n in (2, 5)) for n in range(1, 7)),
+    make_context(98, "gold", is_gold=True, rank=0),
+]
+"""Three gold passages: two are retrieved, of which one is beyond k = 4, and one is not."""
+
+
+@pytest.mark.parametrize(
+    ("order", "placed"),
+    [
+        ("first", ["p2", "p5", "p98", "p1"]),
+        ("last", ["p1", "p2", "p5", "p98"]),
+        (2, ["p1", "p2", "p5", "p98"]),
+    ],
+)
+def test_all_gold_passages_are_inserted_and_moved_together(order: Order, placed: list[str]) -> None:
+    """They take the places of the lowest-ranked others; k stays, and the position is that of the first."""
+    question = make_question()
+    result = Placement("insert_all", order).place(question, HOPS, 4)
+    assert [context.passage.passage_id for context in result.contexts] == placed
+    assert result.gold_position == placed.index("p2") + 1
+
+
+def test_all_gold_passages_among_the_others() -> None:
+    """As retrieved, those that were not are at random positions; shuffled, all are. Members do not depend on the order."""
+    question = make_question()
+    ranked = [c.passage.passage_id for c in Placement("insert_all").place(question, HOPS, 5).contexts]
+    assert [name for name in ranked if name != "p98"] == ["p1", "p2", "p3", "p5"]
+    for order in ("shuffled", "random", "first"):
+        contexts = Placement("insert_all", order).place(question, HOPS, 5).contexts  # type: ignore[arg-type]
+        assert {context.passage.passage_id for context in contexts} == set(ranked)
+    positions = {
+        Placement("insert_all", "random").place(make_question(question_id=f"q{n}"), HOPS, 6).gold_position for n in range(60)
+    }
+    assert positions == {1, 2, 3, 4}
+
+
+def test_more_gold_passages_than_places_are_refused() -> None:
+    """With the question and both numbers; without any gold passage, the top k are as retrieved."""
+    with pytest.raises(ConfigError, match="question 'q1' has 3 gold passages, and k=2"):
+        Placement("insert_all", "first").place(make_question(), HOPS, 2)
+    assert ids(Placement("insert_all", "last"), None, 2) == ["p1", "p2"]
+    assert len(Placement("insert_all", "last").place(make_question(), HOPS[:2], 5).contexts) == 2

@@ -65,3 +65,30 @@ def test_answers_of_another_system_are_compared(prepared: Run, tmp_path: Path) -
     first, same, right = (winnow.load_report(tmp_path / "reports" / name).cells for name in ("first", "same", "right"))
     assert [same[name][0] for name in ("em", "unk", "f1")] == [first[name][0] for name in ("em", "unk", "f1")]
     assert right["em"][0] == 1.0
+
+
+def test_questions_that_bring_their_passages(world: Path, tmp_path: Path, run: Run) -> None:
+    """HotpotQA's form: all gold passages stand last, and the file is corpus, questions and ranking alike."""
+    texts = [
+        (row["title"], row["text"]) for line in (world / "corpus.jsonl").read_text().splitlines() for row in [json.loads(line)]
+    ]
+    rows: list[dict[str, object]] = []
+    for number, (title, text) in enumerate(texts[:6]):
+        others = [[other, [body]] for other, body in texts[number + 1 :: 7][:4]]
+        rows.append({"_id": f"h{number}", "question": f"Who is the mayor of {title}?", "answer": title, "type": "bridge"})
+        rows[-1] |= {"supporting_facts": [[title, 0]], "context": [[title, [text]], *others, [title, [text]]]}
+    (tmp_path / "hotpot.json").write_text(json.dumps(rows))
+    kept = [word for word in overrides(world) if not word.startswith(("dataset", "+dataset", "corpus"))]
+    words = [
+        *kept, "dataset=hotpotqa", f"dataset.parser.path={tmp_path}/hotpot.json", "corpus=fid_json",
+        "corpus.parser.path=${dataset.parser.path}", "retriever=provided", "placement=gold_all_last", "k=4", "grid=null",
+        "sweep.closed_book_filter=false", "strategy=concatenation",
+    ]  # fmt: skip
+    run("pipeline", *words, small=False)
+    (file,) = (tmp_path / "data" / "predictions").glob("*/predictions.parquet")
+    predictions = read_predictions(file)
+    assert len(predictions) == 6
+    for row in predictions:
+        title = texts[int(row.question_id[1:])][0]
+        assert row.provenance == "annotated"
+        assert row.passage_ids[-1].startswith(f"{title}#")

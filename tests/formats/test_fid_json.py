@@ -84,3 +84,15 @@ def test_a_folder_has_a_file_a_split(tmp_path: Path) -> None:
     (tmp_path / "none").mkdir()
     with pytest.raises(InputError, match="contains no FiD file"):
         list(read_fid(tmp_path / "none"))
+
+
+def test_annotated_gold_passages_survive(tmp_path: Path) -> None:
+    """With the metadata; passages that are gold by their text alone are not marked."""
+    path = tmp_path / "f.json"
+    contexts = [replace(make_context(n, f"text {n}"), is_gold=n > 1) for n in (1, 2, 3)]
+    annotated = replace(make_question(), gold_passage_ids=("p2", "p3"), meta='{"type": "bridge"}')
+    write_fid(path, [(annotated, contexts), (make_question(question_id="q2"), contexts)])
+    first, second = read_fid(path)
+    assert (first.question.gold_passage_ids, first.question.meta) == (("p2", "p3"), '{"type": "bridge"}')
+    assert (second.question.gold_passage_ids, second.question.meta) == ((), "{}")
+    assert "meta" not in json.loads(path.read_text())[1]

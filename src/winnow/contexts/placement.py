@@ -1,13 +1,14 @@
 """Placement: which k contexts the prompt contains, in which order, and at which position the gold passage is.
 
 The rule `gold` selects the contexts. `keep` takes the top k as retrieved. `insert` replaces the k-th context by the gold
-passage if the top k do not include it. `remove` skips gold passages and takes the next contexts instead.
+passage if the top k do not include it. `insert_all` does so for every annotated gold passage, as questions of several hops
+need. `remove` skips gold passages and takes the next contexts instead.
 
 The rule `order` then moves the gold passage to the `first`, the `last` or a `random` position, or to a given position, counted
 from 1. If several gold passages are annotated, only the best-ranked one stays in the prompt. The next contexts replace the
-others, so that the prompt contains a single gold passage. With the order `retrieved`, no context is moved, and an inserted
-gold passage is at a random position (Post-Fusion paper, section 4). The order `shuffled` puts all contexts in a random order,
-which is the baseline of a study of positions.
+others, so that the prompt contains a single gold passage. `insert_all` keeps all of them and moves them together. With the
+order `retrieved`, no context is moved, and an inserted gold passage is at a random position (Post-Fusion paper, section 4).
+The order `shuffled` puts all contexts in a random order, which is the baseline of a study of positions.
 
 Random positions and orders depend on the seed and on the question.
 """
@@ -15,14 +16,14 @@ Random positions and orders depend on the seed and on the question.
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 from winnow.contexts.gold import determine_provenance
 from winnow.errors import ConfigError
 from winnow.records import Context, PlacedContexts, Question
 
 Order = Literal["retrieved", "first", "last", "random", "shuffled"] | int
-Gold = Literal["keep", "insert", "remove"]
+Gold = Literal["keep", "insert", "insert_all", "remove"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Placement:
     """Rules that select and order the contexts of a prompt.
 
     Args:
-        gold: Whether to keep, insert or remove the gold passage.
+        gold: Whether to keep, insert or remove the gold passage, or to insert all gold passages of the question.
         order: Position of the gold passage: "retrieved", "first", "last", "random" or a number, counted from 1; "shuffled"
             puts all contexts in a random order.
         seed: Seed of random positions and orders.
@@ -45,8 +46,8 @@ class Placement:
 
     def __post_init__(self) -> None:
         """Raise ConfigError if a rule is unknown."""
-        if self.gold not in ("keep", "insert", "remove"):
-            raise ConfigError(f"placement.gold must be keep, insert or remove; received {self.gold!r}.")
+        if self.gold not in get_args(Gold):
+            raise ConfigError(f"placement.gold must be one of {', '.join(get_args(Gold))}; received {self.gold!r}.")
         is_named = self.order in ("retrieved", "first", "last", "random", "shuffled")
         if not is_named and not (isinstance(self.order, int) and self.order >= 1):
             raise ConfigError(
@@ -63,7 +64,7 @@ class Placement:
             k: Number of contexts in the prompt.
 
         Raises:
-            ConfigError: If `order` is a position beyond k.
+            ConfigError: If `order` is a position beyond k, or if all of more than k gold passages are inserted.
 
         """
         if isinstance(self.order, int) and self.order > k:
@@ -71,6 +72,8 @@ class Placement:
         ranked = [context for context in contexts if context.rank > 0]
         gold_context = _find_gold(ranked) or _find_gold(contexts)
         provenance = determine_provenance(question, contexts)
+        if self.gold == "insert_all":
+            return PlacedContexts(tuple(self._place_all(question, contexts, k)), 0, provenance).with_gold_position()
         if self.gold == "remove":
             ranked = [context for context in ranked if not context.is_gold]
         elif self.order != "retrieved":
@@ -81,6 +84,34 @@ class Placement:
             index = _create_rng(self.seed, question, "insert").randint(0, len(others))
             top = _insert_context(others, gold_context, index)
         return PlacedContexts(tuple(self._arrange(question, top)), 0, provenance).with_gold_position()
+
+    def _place_all(self, question: Question, contexts: Sequence[Context], k: int) -> list[Context]:
+        """Select all gold passages and the best-ranked other contexts, and put them in order."""
+        gold = [context for context in contexts if context.is_gold]
+        if len(gold) > k:
+            raise ConfigError(
+                f"placement.gold=insert_all: question {question.question_id!r} has {len(gold)} gold passages, and k={k}. "
+                "Raise k."
+            )
+        others = [context for context in contexts if context.rank > 0 and not context.is_gold][: k - len(gold)]
+        match self.order:
+            case "retrieved":
+                retrieved = sorted([*others, *(c for c in gold if c.rank > 0)], key=lambda context: context.rank)
+                for number, context in enumerate(context for context in gold if context.rank == 0):
+                    index = _create_rng(self.seed, question, f"insert {number}").randint(0, len(retrieved))
+                    retrieved.insert(index, context)
+                return retrieved
+            case "shuffled":
+                return _create_rng(self.seed, question, "shuffle").sample([*gold, *others], len(gold) + len(others))
+            case "first":
+                index = 0
+            case "last":
+                index = len(others)
+            case "random":
+                index = _create_rng(self.seed, question, "order").randint(0, len(others))
+            case position:
+                index = min(position - 1, len(others))
+        return [*others[:index], *gold, *others[index:]]
 
     def _arrange(self, question: Question, contexts: list[Context]) -> list[Context]:
         """Move the gold passage, if there is one, to the position that `order` requires, or shuffle the contexts."""

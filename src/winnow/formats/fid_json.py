@@ -1,15 +1,19 @@
-"""The exchange format of FiD (Fusion-in-Decoder): a JSON list, or JSON Lines, of objects with question, answers and ctxs."""
+"""The exchange format of FiD (Fusion-in-Decoder): a JSON list, or JSON Lines, of objects with question, answers and ctxs.
+
+A context may have a flag `is_gold`, which is ours. Rows of multi-hop data sets are converted (`winnow.formats.multihop`).
+"""
 
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from winnow.artifacts.files import atomic_write
 from winnow.errors import InputError
-from winnow.formats.text import load_json, parse_answers, read_json_lines, require_text
+from winnow.formats.multihop import convert_multihop_row
+from winnow.formats.text import format_meta, load_json, parse_answers, read_json_lines, require_text
 from winnow.records import Context, Passage, Question
 
 
@@ -47,7 +51,7 @@ def read_fid(path: Path) -> Iterator[FidRow]:
         return
     name = path.name.removesuffix(".gz")
     if name.endswith(".jsonl"):
-        rows: Iterable[tuple[int, Any]] = read_json_lines(path, {"question": str, "ctxs": list})
+        rows: Iterable[tuple[int, Any]] = read_json_lines(path, {"question": str})
     else:
         content = load_json(path)
         if not isinstance(content, list):
@@ -67,6 +71,7 @@ def _with_split(row: FidRow, split: str) -> FidRow:
 
 def _parse_row(path: Path, row_number: int, row: Any, unit: str) -> FidRow:
     """Parse one row. Its number is that of the line or, in a JSON list, of the entry; both start at 1."""
+    row = _convert(path, row_number, row, unit)
     if not isinstance(row, dict) or not isinstance(row.get("ctxs"), list) or "question" not in row:
         raise InputError.from_line(
             path, row_number, received=str(row), expected="an object with question, answers and ctxs", unit=unit
@@ -75,10 +80,9 @@ def _parse_row(path: Path, row_number: int, row: Any, unit: str) -> FidRow:
     answers = parse_answers(row.get("answers") or [target], path, row_number, unit=unit)
     question_id = str(row.get("id", row_number - 1))
     question_text = require_text(row["question"], path, row_number, "question", unit=unit)
-    question = Question(question_id, question_text, answers, target=target)
     if not row["ctxs"]:
         raise InputError.from_line(path, row_number, received=str(row), expected="at least one context in ctxs", unit=unit)
-    contexts = []
+    contexts, gold_ids = [], []
     for index, entry in enumerate(row["ctxs"]):
         if not isinstance(entry, dict):
             expected = f"context {index} as an object with title and text"
@@ -86,7 +90,22 @@ def _parse_row(path: Path, row_number: int, row: Any, unit: str) -> FidRow:
         text = require_text(entry.get("text", ""), path, row_number, f"text of context {index}", unit=unit)
         passage = Passage(str(entry.get("id", f"{question_id}-{index}")), str(entry.get("title", "")), text)
         contexts.append((passage, _parse_score(entry.get("score"), path, row_number, index, unit)))
+        if entry.get("is_gold") is True:
+            gold_ids.append(passage.passage_id)
+    meta = format_meta(row["meta"] if isinstance(row.get("meta"), dict) else {})
+    question = Question(question_id, question_text, answers, tuple(dict.fromkeys(gold_ids)), meta=meta, target=target)
     return FidRow(question, tuple(contexts))
+
+
+def _convert(path: Path, row_number: int, row: Any, unit: str) -> Any:
+    """Convert a row of another format, and return any other row unchanged; raise InputError if it is malformed."""
+    if not isinstance(row, dict) or "ctxs" in row:
+        return row
+    try:
+        return convert_multihop_row(row) or row
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        expected = f"a row of HotpotQA, 2WikiMultihopQA or MuSiQue ({type(error).__name__}: {error})"
+        raise InputError.from_line(path, row_number, received=str(row), expected=expected, unit=unit) from None
 
 
 def _parse_score(value: Any, path: Path, row_number: int, index: int, unit: str) -> float | None:
@@ -114,7 +133,8 @@ def write_fid(path: Path, rows: Iterable[tuple[Question, Iterable[Context]]]) ->
                 "question": question.text,
                 "answers": list(question.answers),
                 **({"target": question.target} if question.target else {}),
-                "ctxs": [_format_context(context) for context in contexts],
+                **({} if question.meta == "{}" else {"meta": json.loads(question.meta)}),
+                "ctxs": [_format_context(context, set(question.gold_passage_ids)) for context in contexts],
             }
             stream.write(",\n" if count else "\n")
             json.dump(row, stream, ensure_ascii=False)
@@ -123,7 +143,8 @@ def write_fid(path: Path, rows: Iterable[tuple[Question, Iterable[Context]]]) ->
     return count
 
 
-def _format_context(context: Context) -> dict[str, Any]:
+def _format_context(context: Context, gold_ids: Set[str]) -> dict[str, Any]:
+    """Format a context. Only annotated gold passages are marked as such."""
     passage = context.passage
     return {
         "id": passage.passage_id,
@@ -131,4 +152,5 @@ def _format_context(context: Context) -> dict[str, Any]:
         "text": passage.text,
         **({} if context.score is None else {"score": context.score}),
         "has_answer": context.has_answer,
+        **({"is_gold": True} if passage.passage_id in gold_ids else {}),
     }

@@ -12,7 +12,10 @@ from winnow.metrics.intervals import Interval
 from winnow.reports.cells import CellResult
 from winnow.sweeps.labels import DECODING
 
-_PLACEMENTS = ("gold_removed", "retrieved", "gold_inserted", "gold_first", "gold_random", "shuffled", "gold_last")
+_PLACEMENTS = (
+    "gold_removed", "retrieved", "gold_inserted", "gold_first", "gold_all_first", "gold_random", "shuffled",
+    "gold_all_shuffled", "gold_last", "gold_all_last",
+)  # fmt: skip
 """Names of placements of the gold passage in the order in which they are plotted."""
 Points = list[tuple[float, Interval]]
 """Points of a line: position on the x axis, and value with its 95 % interval."""

@@ -1,0 +1,80 @@
+"""Rows of multi-hop data sets, whose questions come with annotated passages: HotpotQA, 2WikiMultihopQA and MuSiQue.
+
+A row is converted to FiD's form (`winnow.formats.fid_json`), in which `is_gold` marks the passages that support the answer.
+HotpotQA and 2WikiMultihopQA are read in two forms: lists of pairs, as in their own files, and columns, as on the Hugging Face
+Hub.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def convert_multihop_row(row: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Convert a row to FiD's form, or return None if it is of no format that is known here.
+
+    The id of a passage is its title with a digest of its text, so that a passage that several questions have is one passage.
+    Fields by which results can be grouped become `meta`: type and level of HotpotQA, and the number of hops of MuSiQue.
+
+    Args:
+        row: Row of the data set.
+
+    Raises:
+        KeyError, TypeError, ValueError: If the row is malformed.
+
+    """
+    if "supporting_facts" in row and "context" in row:
+        return _convert_hotpotqa(row)
+    if "paragraphs" in row:
+        return _convert_musique(row)
+    return None
+
+
+def _convert_hotpotqa(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert a row of HotpotQA or 2WikiMultihopQA, whose supporting facts are sentences of passages, named by their title."""
+    titles = {title for title, _ in _read_pairs(row["supporting_facts"], "sent_id")}
+    contexts = [
+        _build_context(title, " ".join(" ".join(sentences).split()), is_gold=title in titles)
+        for title, sentences in _read_pairs(row["context"], "sentences")
+    ]
+    meta = {name: row[name] for name in ("type", "level") if name in row}
+    question_id = row["_id"] if "_id" in row else row["id"]
+    return _build_row(question_id, row["question"], [row["answer"]], contexts, meta)
+
+
+def _read_pairs(value: Any, second: str) -> Sequence[tuple[str, Any]]:
+    """Return pairs of a title and what belongs to it, from a list of pairs or from two columns."""
+    if isinstance(value, Mapping):
+        return list(zip(value["title"], value[second], strict=True))
+    return [(title, other) for title, other in value]
+
+
+def _convert_musique(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert a row of MuSiQue, whose paragraphs say whether they support the answer."""
+    contexts = [
+        _build_context(entry["title"], entry["paragraph_text"], is_gold=bool(entry["is_supporting"]))
+        for entry in row["paragraphs"]
+    ]
+    answers = [row["answer"], *row.get("answer_aliases", ())]
+    meta = {"hops": len(row["question_decomposition"])} if row.get("question_decomposition") else {}
+    return _build_row(row["id"], row["question"], answers, contexts, meta)
+
+
+def _build_row(
+    question_id: object,
+    question: object,
+    answers: Sequence[object],
+    contexts: Sequence[dict[str, Any]],
+    meta: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Build a row in FiD's form. A passage that the question has twice is kept once, and gold if either is."""
+    distinct: dict[str, dict[str, Any]] = {}
+    for context in contexts:
+        first = distinct.setdefault(context["id"], context)
+        first["is_gold"] = first["is_gold"] or context["is_gold"]
+    return {"id": question_id, "question": question, "answers": answers, "ctxs": list(distinct.values()), "meta": meta}
+
+
+def _build_context(title: str, text: str, *, is_gold: bool) -> dict[str, Any]:
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return {"id": f"{title}#{digest}", "title": title, "text": text, "is_gold": is_gold}
