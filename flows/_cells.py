@@ -12,15 +12,16 @@ from omegaconf import DictConfig, OmegaConf
 from flows import _models
 from flows._artifacts import Artifact, Project
 from flows._build import build
+from flows._conf import list_options
 from flows._elsewhere import print_equivalent
 from flows._engines import resolve_engine_spec
-from flows._grid import expand_grid
+from flows._grid import expand_grid, load_option
 from flows._prompts import open_prompt
 from flows._schema import check_settings
 from winnow.contexts.distractors import Distractors
 from winnow.errors import ConfigError, MissingArtifactError
 from winnow.protocols import Strategy
-from winnow.sweeps.labels import CellLabels
+from winnow.sweeps.labels import SAMPLES, CellLabels
 from winnow.sweeps.spec import CellSpec, QuestionSelection, list_varying_settings
 
 
@@ -34,6 +35,7 @@ def resolve_cells(configs: Sequence[DictConfig]) -> list[CellSpec]:
         _remove_seed_label(specs[0]) if len({spec.labels.seed for spec in specs}) > 1 else specs[0]
         for specs in by_key.values()
     ]
+    distinct = _name_prompts(distinct)
     return [
         replace(spec, labels=replace(spec.labels, setting=", ".join(map("=".join, varying)), varying=tuple(varying)))
         for spec, varying in zip(distinct, list_varying_settings(distinct), strict=True)
@@ -43,6 +45,21 @@ def resolve_cells(configs: Sequence[DictConfig]) -> list[CellSpec]:
 def _remove_seed_label(spec: CellSpec) -> CellSpec:
     """Return a cell without the label of its training seed, for cells that use no trained model."""
     return replace(spec, labels=replace(spec.labels, seed=""))
+
+
+def _name_prompts(specs: Sequence[CellSpec]) -> list[CellSpec]:
+    """Add the names of the prompts in conf/prompt to the settings of cells whose prompts differ.
+
+    A prompt has no name of its own, so that a cell would be described by all its templates. A prompt that is no option as it
+    stands has no name; its cells are described by what differs.
+    """
+    prompts = {repr(spec.config["prompt"]) for spec in specs}
+    if len(prompts) < 2:
+        return list(specs)
+    names = {repr(load_option("prompt", name)): name for name in list_options("prompt")}
+    return [
+        replace(spec, settings={**spec.settings, "prompt": names.get(repr(spec.config["prompt"]), "own")}) for spec in specs
+    ]
 
 
 def resolve_cell(cfg: DictConfig) -> CellSpec:
@@ -208,7 +225,7 @@ def _name_selection(cfg: DictConfig) -> tuple[str, str]:
 def _describe_settings(cfg: DictConfig) -> dict[str, str]:
     """Return the settings that the tables show as text if cells differ in them."""
     decoding = cfg.decoding
-    sampled = f"T={decoding.temperature}, {decoding.samples} samples" if decoding.temperature > 0 else "greedy"
+    sampled = f"T={decoding.temperature}" if decoding.temperature > 0 else "greedy"
     ranking, weighting = (
         f"{by} {cfg.estimator.name}" if by == "estimator" else str(by) for by in (cfg.rank_by, cfg.weighting.by)
     )
@@ -225,4 +242,5 @@ def _describe_settings(cfg: DictConfig) -> dict[str, str]:
         "reader": cfg.reader.name,
         "training": cfg.training.name if cfg.reader.tuned else "none",
         "decoding": sampled,
+        SAMPLES: str(decoding.samples),
     }

@@ -23,7 +23,7 @@ def resolve_option_names(cfg: DictConfig) -> DictConfig:
     resolved = copy_unresolved(cfg)
     for axis, values in cfg.grid.items():
         if is_group(str(axis)) and not isinstance(values, DictConfig):
-            resolved.grid[axis] = {name: _load_option(str(axis), str(name)) for name in values}
+            resolved.grid[axis] = {name: load_option(str(axis), str(name)) for name in values}
     return resolved
 
 
@@ -85,7 +85,7 @@ def _are_options(axis: str, values: DictConfig) -> bool:
 
 
 @cache
-def _load_option(group: str, name: str) -> Any:
+def load_option(group: str, name: str) -> Any:
     """Compose one option of a group and return its settings as plain values, with unresolved interpolations."""
     if name not in list_options(group):
         raise ConfigError(f"grid.{group}: there is no conf/{group}/{name}.yaml." + suggest_name(name, list_options(group)))
@@ -98,7 +98,7 @@ def _normalize_cell(cell: DictConfig) -> DictConfig:
         if not cell.strategy.get("uses_passages", True):
             cell.k = 0
             cell.placement = {"name": "none", "rule": {"_target_": "winnow.contexts.placement.Placement"}}
-            cell.distractors = _load_option("distractors", "retrieved")
+            cell.distractors = load_option("distractors", "retrieved")
         if not cell.strategy.get("uses_reader", True):
-            cell.training = _load_option("training", "none")
+            cell.training = load_option("training", "none")
     return cell

@@ -115,6 +115,11 @@ def resolve_trained_reader(
 
     """
     training = training or project.cfg.training
+    if reader.engine.get("template_options"):
+        raise ConfigError(
+            f"reader={reader.name} is fine-tuned, and trainings do not know reader.engine.template_options. Remove them, "
+            "or set reader.tuned=false."
+        )
     inputs = {
         "rankings": project.resolve_retrieval(training.retriever).identity,
         "training": {name: training[name] for name in _TRAINING_INPUTS if name in training},

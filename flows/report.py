@@ -78,14 +78,20 @@ def _list_difference_metrics(part: object) -> list[str]:
 
 
 def _format_metrics(results: Sequence[CellResult], seed: int) -> str:
-    """Return the labels of all cells and [mean, low, high] of their metrics as JSON; `seed` is that of the bootstrap."""
+    """Return the labels of all cells and [mean, low, high] of their metrics as JSON, null where they are undefined.
+
+    `seed` is that of the bootstrap.
+    """
     body = []
     for cell, result in zip(name_cells(results), results, strict=True):
         labels = result.labels
         names = {"cell": cell}
         names |= {name: getattr(labels, name) for name in ("strategy", "k", "gold", "samples", "setting", "seed")}
         intervals = {metric.name: result.compute_interval(metric.name, seed) for metric in result.metrics}
-        bounds = {name: [interval.mean, interval.low, interval.high] for name, interval in intervals.items() if interval.n}
+        bounds = {
+            name: [interval.mean, interval.low, interval.high] if interval.n else [None] * 3
+            for name, interval in intervals.items()
+        }
         body.append({**names, **bounds})
     return json.dumps(body, indent=1) + "\n"
 

@@ -10,15 +10,15 @@ from winnow.records import Passage
 from winnow.testing import make_tiny_encoder, make_tiny_t5
 
 PASSAGE = Passage("p", "Emma", "A novel by Austen.")
-TEXTS = ["Query: who wrote it? Document: Emma. A novel by Austen. Relevant: true false"]
+TEXTS = ["Query: who wrote it? Document: Emma A novel by Austen. Relevant: true false"]
 
 
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("monot5", "Query: who wrote it? Document: Emma. A novel by Austen. Relevant:"),
-        ("minilm_reranker", "who wrote it? Emma. A novel by Austen."),
-        ("bge_reranker", "who wrote it? Emma. A novel by Austen."),
+        ("monot5", "Query: who wrote it? Document: Emma A novel by Austen. Relevant:"),
+        ("minilm_reranker", "who wrote it? Emma A novel by Austen."),
+        ("bge_reranker", "who wrote it? Emma A novel by Austen."),
     ],
 )
 def test_the_text_of_a_pair(name: str, text: str, tmp_path: Path) -> None:

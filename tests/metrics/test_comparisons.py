@@ -17,6 +17,7 @@ from winnow.metrics.comparisons import (
     mcnemar_test,
     permutation_test,
 )
+from winnow.metrics.intervals import compute_bounds, resample_means
 
 
 def test_mcnemar_by_hand() -> None:
@@ -178,3 +179,22 @@ def test_holm_over_a_larger_family() -> None:
 def test_equal_differences_say_nothing_of_what_is_detectable() -> None:
     """Each question takes 500 tokens less."""
     assert math.isnan(compute_detectable_difference(np.full(20, -500.0)))
+
+
+def test_the_extension_has_the_side_of_the_differences() -> None:
+    """Eight questions of a hundred gain a little: the interval reaches further up than down, and contains the bootstrap's."""
+    first, second = np.full(100, 0.5), np.full(100, 0.5)
+    first[:8] += 0.1
+    result, swapped = compare(first, second), compare(second, first)
+    assert result.high > 0.1 > -result.low
+    assert (swapped.low, swapped.high) == (pytest.approx(-result.high), pytest.approx(-result.low))
+    bounds = compute_bounds(resample_means(first - second, 0, 2000))
+    assert result.low <= bounds[0]
+    assert result.high >= bounds[1]
+    beyond = compare(first, 2 * second)
+    assert beyond.high < 0, "values above 1 are no fractions"
+
+
+def test_rounding_is_no_spread() -> None:
+    """0.9 - 0.6 is not the same in every question, up to the last bit."""
+    assert math.isnan(compute_detectable_difference(np.full(100, 0.9) - np.append(np.full(99, 0.6), 0.6 + 1e-16)))

@@ -100,3 +100,14 @@ def test_facts_of_a_sentence_that_the_judge_invents_do_not_count() -> None:
     """A weak judge goes on with the pattern of the prompt; one that repeats the sentence first is understood."""
     assert parse_facts("- a\n- b\n\nSentence: C.\nFacts:\n- c") == ["a", "b"]
     assert parse_facts("Sentence: C.\nFacts:\n- c\n- d") == ["c", "d"]
+
+
+def test_reasoning_of_the_judge_is_no_fact_and_no_decision() -> None:
+    """A judge that was cut while it reasoned has decided nothing, so that there is no score."""
+    one = sample("Ada wrote.")
+    facts = ["<think>- not this</think>- Ada wrote."]
+    score, prompts = run_scripted_plan(replace(METRIC, gamma=0).plan(one), [facts, ["<think>True</think>False"]])
+    assert score == 0.0
+    assert [prompt.rpartition("/ ")[2] for prompt in prompts[1]] == ["Ada wrote."]
+    assert run_scripted_plan(METRIC.plan(one), [facts, ["<think>Okay, the passage says"]])[0] is None
+    assert run_scripted_plan(replace(METRIC, gamma=0).plan(one), [facts, [""]])[0] == 1.0, "the published rule"

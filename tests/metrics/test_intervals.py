@@ -7,9 +7,12 @@ from winnow.errors import InputError
 from winnow.metrics.intervals import (
     UNDEFINED,
     build_undefined_interval,
+    compute_bounds,
     compute_mean_interval,
     compute_ratio_interval,
     resample_joint_sums,
+    resample_means,
+    widen_bounds,
 )
 
 
@@ -173,3 +176,14 @@ def test_the_interval_of_a_fraction_near_one_covers(share: float) -> None:
     draws = np.where(random.random((300, 60)) < share, 1.0, 0.5)
     covered = [(one := compute_mean_interval(row)).low <= truth <= one.high for row in draws]
     assert np.mean(covered) >= 0.94
+
+
+@pytest.mark.parametrize(("num_other", "is_wilson"), [(9, True), (10, False)])
+def test_ten_other_values_are_enough_for_a_bootstrap(num_other: int, is_wilson: bool) -> None:
+    """With nine, the interval is at least Wilson's, and never narrower than the bootstrap's."""
+    values = np.append(np.ones(200 - num_other), np.full(num_other, 0.5))
+    interval, bootstrap = compute_mean_interval(values), compute_bounds(resample_means(values, 0, 2000))
+    assert (interval.low < bootstrap[0] - 0.002) == is_wilson
+    assert interval.low <= bootstrap[0]
+    assert interval.high >= bootstrap[1]
+    assert widen_bounds((0.0, 1.0), 0.5, np.full((1, 5), 0.5)) == (0.0, 1.0)

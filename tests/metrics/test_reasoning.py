@@ -2,7 +2,7 @@
 
 import pytest
 
-from winnow.metrics.reasoning import remove_reasoning
+from winnow.metrics.reasoning import find_open_reasoning, remove_reasoning
 
 
 @pytest.mark.parametrize(
@@ -17,9 +17,25 @@ from winnow.metrics.reasoning import remove_reasoning
         (" Ada\n", " Ada\n"),
         ("I think that <think> is a tag", "I think that <think> is a tag"),
         ("", ""),
+        ("Paris\n</think>\n\n", "Paris"),
+        ("<think>Paris</think>\n", ""),
     ],
 )
 def test_what_stands_behind_the_last_end_is_the_reply(reply: str, rest: str) -> None:
     """A beginning without an end leaves nothing; text without reasoning is unchanged."""
     assert remove_reasoning(reply) == rest
     assert remove_reasoning(rest) == rest
+
+
+@pytest.mark.parametrize(
+    ("prompt", "tag"),
+    [
+        ("<user>who?<assistant><think>\n", "<think>\n"),
+        ("a [THINK]", "[THINK]"),
+        ("<think></think>\n", ""),
+        ("<think> who?", ""),
+    ],
+)
+def test_a_prompt_may_begin_the_reasoning(prompt: str, tag: str) -> None:
+    """Only at its end."""
+    assert find_open_reasoning(prompt) == tag

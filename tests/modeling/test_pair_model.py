@@ -24,6 +24,10 @@ def test_a_t5_reads_the_pair_and_the_end(tmp_path: Path) -> None:
     parts = ["question: who wrote emma", "title: Emma context: Jane Austen wrote Emma"]
     question_ids, passage_ids = tokenizer(parts, add_special_tokens=False)["input_ids"]
     assert row == [*question_ids, *passage_ids, tokenizer.eos_token_id]
+    ended = Seq2SeqGenerator(model.path, PairTemplate(suffix=" relevant:"), max_answer=8)
+    suffix_ids = tokenizer(" relevant:", add_special_tokens=False)["input_ids"]
+    row = build_seq2seq_tokenizer(ended).encode("who wrote emma", PASSAGE)
+    assert row == [*question_ids, *passage_ids, *suffix_ids, tokenizer.eos_token_id]
     assert model.lm is model.lm
     assert model.tokens is model.tokens
 

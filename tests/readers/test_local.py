@@ -12,6 +12,7 @@ from winnow.errors import ConfigError, ModelError
 from winnow.modeling.loading import render_chat
 from winnow.readers.local import LocalReader
 from winnow.records import Decoding, Generate, Generation, Likelihood, Message, Request, Search
+from winnow.strategies.replies import extract_answer
 from winnow.testing import make_tiny_causal_lm
 
 TEXTS = [f"The quick brown fox number {n} " * (1 + n % 4) for n in range(9)]
@@ -193,6 +194,38 @@ def test_options_of_the_chat_template(tmp_path: Path) -> None:
         readers[3].encode(request)
     with pytest.raises(ConfigError, match="may not set tokenize"):
         LocalReader(str(folder), "tiny", template_options={"tokenize": True})
+
+
+@pytest.mark.parametrize("runtime", ["torch", "openvino"])
+def test_reasoning_that_the_chat_template_begins_is_part_of_the_reply(tmp_path: Path, runtime: str) -> None:
+    """So that a reply that is cut while the model reasons is known to be no answer; a begun reply has no tag before it."""
+    if runtime == "openvino":
+        pytest.importorskip("openvino_genai")
+    folder = make_tiny_causal_lm(tmp_path / "lm", ["who wrote it"])
+    template = AutoTokenizer.from_pretrained(folder)
+    template.chat_template = (
+        "{% for m in messages %}{{ m['content'] }} {% endfor %}{% if add_generation_prompt %}<think>\n{% endif %}"
+    )
+    template.save_pretrained(folder)
+    reader = LocalReader(
+        str(folder), "tiny", dtype="float32", device="cpu", runtime=runtime, converted=str(tmp_path / "converted")
+    )
+    (reply,) = answers(reader, [Generate((Message("user", "who"),), Decoding(3))]).values()
+    assert reply.startswith("<think>\n")
+    assert extract_answer(reply) == ""
+    begun = Generate((Message("user", "who"), Message("assistant", "who")), Decoding(3))
+    assert not next(iter(answers(reader, [begun]).values())).startswith("<think>")
+
+
+def test_options_of_the_chat_template_are_part_of_both_identities(folder: Path) -> None:
+    """Of PyTorch's and of OpenVINO's."""
+    pytest.importorskip("openvino_genai")
+    for runtime in ("torch", "openvino"):
+        identities = {
+            LocalReader(str(folder), "tiny", dtype="float32", device="cpu", runtime=runtime, template_options=options).identity
+            for options in ({}, {"enable_thinking": True}, {"enable_thinking": False})
+        }
+        assert len(identities) == 3
 
 
 def test_named_tokens_have_log_probabilities_at_every_step(tmp_path: Path) -> None:

@@ -108,7 +108,17 @@ def test_the_caption_says_what_is_compared() -> None:
     table = build_best_table(ratio, 0)
     assert table is not None
     assert "A - B is the mean difference of the questions' own %NM of pools" in table.caption
-    trained = [replace(cell, labels=replace(cell.labels, seed="1")) for cell in CELLS]
-    table = build_best_table(trained, 0)
-    assert table is not None
-    assert "A is the model of one training seed" in table.caption
+    for seeds, is_said in (("1212", True), ("7777", False)):
+        trained = [replace(cell, labels=replace(cell.labels, seed=seed)) for cell, seed in zip(CELLS, seeds, strict=True)]
+        table = build_best_table(trained, 0)
+        assert table is not None
+        assert ("A is the model of one training seed" in table.caption) == is_said
+
+
+def test_only_compared_cells_make_pairs() -> None:
+    """A cell of other questions is in no pair, so that it makes no correction larger."""
+    other = replace(make_cell_result("z", 5, "g", [0.0] * 12), labels=replace(CELLS[0].labels, questions="others"))
+    expected, ours = find_best(CELLS, 0), find_best([*CELLS, other, other], 0)
+    assert expected is not None
+    assert ours is not None
+    assert [one.adjusted_p_value for one in ours.comparisons] == [one.adjusted_p_value for one in expected.comparisons]

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from winnow.metrics.base import RatioMetric, Sample
@@ -11,6 +12,7 @@ from winnow.reports.cells import (
     CellResult,
     TableView,
     build_matrix_table,
+    build_metrics_table,
     can_compare,
     compare_cells,
     get_common_values,
@@ -151,3 +153,29 @@ def test_equal_answers_are_no_equal_results() -> None:
     samples = [replace(one, prediction=replace(one.prediction, usage=())) for one in cost.samples]
     assert have_equal_results(first, replace(cost, samples=samples), "em")
     assert not have_equal_results(first, replace(cost, samples=samples), "tokens_in")
+
+
+def test_equal_answers_in_another_order_need_equal_values_too() -> None:
+    """Undefined values are equal to each other."""
+    cost = make_cell_result("a", 10, "g", [1.0, 0.0, 1.0])
+    samples = [replace(one, prediction=replace(one.prediction, usage=())) for one in cost.samples]
+    shuffled = replace(cost, samples=samples[::-1])
+    assert have_equal_results(cost, shuffled, "em")
+    assert not have_equal_results(cost, shuffled, "tokens_in")
+    assert np.isnan(cost.compute_values("nm_pool")).any()
+    assert have_equal_results(cost, replace(cost, samples=samples), "nm_pool")
+
+
+def test_cells_of_as_many_other_questions_say_so() -> None:
+    """The number alone does not tell."""
+    first = make_cell_result("a", 5, "g", [1.0, 0.0, 1.0])
+    table = build_metrics_table("t", "c.", [first.select_questions({"q0", "q1"}), first.select_questions({"q1", "q2"})], 0)
+    assert (
+        "The rows are over different questions. Tables of differences pair the questions that two cells share."
+        in table.caption
+    )
+    assert [row[table.columns.index("questions")] for row in table.rows] == ["2", "2"]
+    other = replace(first, labels=replace(first.labels, questions="another limit"))
+    table = build_metrics_table("t", "c.", [first.select_questions({"q0"}), other], 0)
+    assert table.caption.endswith("share if these are selected alike.")
+    assert build_metrics_table("t", "c.", [first, first], 0).caption == "c."

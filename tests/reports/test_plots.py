@@ -39,9 +39,15 @@ def test_samples_of_other_settings_are_other_lines() -> None:
     for retriever in ("bm25", "dense"):
         for samples in (1, 5):
             one = make_cell_result("concatenation", 5, "g", [1.0, 0.0])
-            varying = (("retriever", retriever), ("decoding", f"T=0.7, {samples} samples"))
+            varying = (("retriever", retriever), ("decoding", "T=0.7"), ("samples", str(samples)))
             cells.append(replace(one, labels=replace(one.labels, samples=samples, varying=varying)))
+    seeded = [replace(cell, labels=replace(cell.labels, seed=seed)) for seed in "12" for cell in cells[:1]]
+    assert [row[0] for row in plot_against_samples(seeded, 5, 0).rows] == [
+        f"concatenation, retriever=bm25, decoding=T=0.7, seed {seed}, g" for seed in "12"
+    ]
     plot = plot_against_samples(cells, 5, 0)
     assert [row[:2] for row in plot.rows] == [
-        (f"concatenation, retriever={retriever}, g", tick) for retriever in ("bm25", "dense") for tick in ("1", "5")
+        (f"concatenation, retriever={retriever}, decoding=T=0.7, g", tick)
+        for retriever in ("bm25", "dense")
+        for tick in ("1", "5")
     ]

@@ -82,3 +82,11 @@ def test_settings_are_checked() -> None:
         Marginal(PROMPT, Decoding(), scoring="best")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="received 5"):
         Marginal(PROMPT, Decoding(temperature=1.0, samples=5))
+
+
+def test_reasoning_is_part_of_neither_answer_nor_reply() -> None:
+    """Of an answer, and where none is left."""
+    result, _ = answer("fast", ["<think>y?</think>x", "<think>x?", "<think>x?"], {("a", "x"): 0.9})
+    assert (result.text, result.reply, result.candidates) == ("x", "x", ("x",))
+    result, _ = answer("fast", ["<think>x?"] * 3, {})
+    assert (result.unknown, result.reply) == (True, "")

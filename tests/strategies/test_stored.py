@@ -50,3 +50,17 @@ def test_what_lacks_is_named(tmp_path: Path) -> None:
         play(stored(file, row, row).plan(make_question(), []), pytest.fail)
     with pytest.raises(InputError, match=r"has no column 'out'.*Set strategy\.plan\.answer"):
         play(stored(file, row, answer="out").plan(make_question(), []), pytest.fail)
+
+
+@pytest.mark.parametrize("answer", [["Paris"], {"text": "Paris"}, True, float("nan")])
+def test_an_answer_that_is_no_text_is_refused(tmp_path: Path, answer: object) -> None:
+    """Its repr would be a wrong answer."""
+    with pytest.raises(InputError, match="line 1: expected a non-empty answer"):
+        play(stored(tmp_path / "a.jsonl", {"question_id": "q1", "answer": answer}).plan(make_question(), []), pytest.fail)
+
+
+def test_reasoning_is_no_part_of_a_stored_answer(tmp_path: Path) -> None:
+    """Nor of the reply, whose citations are counted."""
+    row = {"question_id": "q1", "answer": "<think>Lyon [1]?</think>Paris", "raw": "<think>Lyon [1]?</think>Paris [2]"}
+    answer, _ = play(stored(tmp_path / "a.jsonl", row, reply="raw").plan(make_question(), []), pytest.fail)
+    assert (answer.text, answer.reply) == ("Paris", "Paris [2]")

@@ -1,6 +1,7 @@
 """Artifacts as pandas data frames, for notebooks."""
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -60,11 +61,11 @@ def load_report_frames(folder: Path) -> ReportFrames:
     for body in json.loads((folder / CELL_VALUES).read_text()):
         row: dict[str, Any] = {}
         for name, value in body.items():
-            row |= (
-                dict(zip((name, f"{name}_low", f"{name}_high"), value, strict=True))
-                if isinstance(value, list)
-                else {name: value}
-            )
+            if isinstance(value, list):
+                bounds = (math.nan if bound is None else bound for bound in value)
+                row |= dict(zip((name, f"{name}_low", f"{name}_high"), bounds, strict=True))
+            else:
+                row[name] = value
         rows.append(row)
     return ReportFrames(pd.DataFrame(rows), pq.read_table(folder / QUESTION_VALUES).to_pandas())
 

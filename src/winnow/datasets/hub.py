@@ -30,7 +30,7 @@ class HubQuestions:
 
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 1
     dataset_names: ClassVar[tuple[str, ...]] = ("path",)
     input_files: ClassVar[tuple[str, ...]] = ("options.data_files", "options.data_dir")
 

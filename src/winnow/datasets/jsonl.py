@@ -21,11 +21,11 @@ class JsonlQuestions:
         gold: Name of the column with the ids of the gold passages, a list or a single one, or "" without annotation. A
             question may have none.
         meta: Names of further columns, by which results can be grouped.
-        split: Name of the column with the split of the question, for `dataset.split.given=true`, or "".
+        split: Name of the column with the split of the question, which `Split(given=True)` keeps, or "".
 
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 1
     input_files: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str

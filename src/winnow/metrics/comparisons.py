@@ -34,6 +34,8 @@ _SIGNIFICANCE_LEVEL = 0.05
 _NUM_PERMUTATIONS = 9999
 _MAX_PERMUTED = 2000
 """Number of non-zero differences above which the permutation test uses a normal approximation."""
+_MAX_NOISE = 1e-9
+"""Largest difference between values that are equal up to rounding."""
 _NUM_BETA_QUANTILES = 400
 """Number of quantiles by which a Beta distribution is represented."""
 
@@ -186,9 +188,10 @@ def compute_detectable_difference(differences: ArrayLike) -> float:
     """Compute the smallest mean difference that a paired test detects with 80 % power at the 5 % level.
 
     The questions are assumed to keep their spread: the share of discordant questions if the values of both cells are 0 or 1,
-    otherwise the standard deviation of the differences. For values of 0 or 1, the power of the exact test is 77 to 84 %. The
-    result is NaN if no test can detect a difference, or if the spread says nothing about it: with fewer than six questions or,
-    for other values, with fewer than six non-zero differences or equal differences on all questions.
+    otherwise the standard deviation of the differences. For values of 0 or 1, the exact test has at least 76 % power, and more
+    for fewer than 100 questions. The result is NaN if no test can detect a difference, or if the spread says nothing about it:
+    with fewer than six questions or, for other values, with fewer than six non-zero differences or equal differences on all
+    questions.
 
     Args:
         differences: (questions,) Observed difference between the two cells on each question.
@@ -201,7 +204,7 @@ def compute_detectable_difference(differences: ArrayLike) -> float:
     spread = _compute_spread(data)
     normal_difference = _POWER_QUANTILES * math.sqrt(spread / len(data))
     if not is_ternary:
-        return normal_difference if spread else math.nan
+        return normal_difference if np.ptp(data) > _MAX_NOISE else math.nan
     exact_difference = _EXPECTED_DISCORDANT / len(data)
     return min(1.0, max(normal_difference, exact_difference))
 

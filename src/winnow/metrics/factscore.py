@@ -26,7 +26,8 @@ class FactScore(JudgedMetric):
     The judge divides each sentence of the answer into facts, and then decides on each fact from the first contexts of the
     retriever. As published, the share of an answer with n facts is multiplied by exp(1 - gamma / n) if n is at most gamma.
     The metric is undefined for questions whose answer is "unknown", a refusal or empty: report it beside %Unk, which counts
-    them. A sentence for which the judge lists no facts is one fact.
+    them. It is undefined, too, if the judge was cut while it reasoned. A sentence for which the judge lists no facts is one
+    fact.
 
     Args:
         split_template: Template of the prompt for the facts, with the field {sentence}. The reply lists them, one per line.
@@ -79,6 +80,8 @@ class FactScore(JudgedMetric):
         verdicts = yield [
             self._build_request(self.check_template.format(topic=topic, passages=passages, fact=fact), 8) for fact in facts
         ]
+        if any(verdict.text.strip() and not remove_reasoning(verdict.text).strip() for verdict in verdicts):
+            return None  # the judge was cut while it reasoned
         return compute_score([parse_support(verdict.text) for verdict in verdicts], self.gamma)
 
     def _build_request(self, prompt: str, max_new_tokens: int) -> Generate:

@@ -13,7 +13,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from msgspec import structs
+
 from winnow.errors import ConfigError
+from winnow.metrics.reasoning import find_open_reasoning
 from winnow.modeling.architectures import explain_unsupported
 from winnow.modeling.loading import (
     LanguageModel,
@@ -24,7 +27,7 @@ from winnow.modeling.loading import (
     resolve_runtime,
 )
 from winnow.readers.batching import LocalEngine, TokenisedRequest, require_text_request
-from winnow.records import Generate, Generation, Likelihood, Request, Result, Score, Usage
+from winnow.records import Generate, Generation, Likelihood, Message, Request, Result, Score, Usage
 
 if TYPE_CHECKING:
     from winnow.readers.openvino import ContinuousBatch
@@ -171,10 +174,22 @@ class LocalReader(LocalEngine):
 
     def collect(self, timeout: float) -> Sequence[tuple[Request, Result]]:
         """Run one batch or step, or OpenVINO GenAI until at least one generation is finished."""
-        results = [] if self._batch is None else self._batch.collect()
+        results: Sequence[tuple[Request, Result]] = [] if self._batch is None else self._batch.collect()
         if not results and self._scorer is not None:
             results = [(item.request, Score(value, Usage(item.length))) for item, value in self._scorer.collect()]
-        return results or super().collect(timeout)
+        results = results or super().collect(timeout)
+        return [(request, self._add_beginning(request, result)) for request, result in results] if self._beginning else results
+
+    @cached_property
+    def _beginning(self) -> str:
+        """The tag with which the chat template begins the reasoning of a reply, or "" if it begins none."""
+        return find_open_reasoning(render_chat(self.lm.tokenizer, (Message("user", ""),), self.template_options))
+
+    def _add_beginning(self, request: Request, result: Result) -> Result:
+        """Put the tag that ends the prompt before a reply, so that a reply that is cut is known to have only reasoned."""
+        if not isinstance(request, Generate) or not isinstance(result, Generation) or request.messages[-1].role == "assistant":
+            return result
+        return structs.replace(result, text=self._beginning + result.text)
 
     def close(self) -> None:
         """Release the model weights, and drop the requests that are not finished."""

@@ -109,7 +109,7 @@ def build_best_table(cells: Sequence[CellResult], seed: int) -> TableView | None
         "average. Tests and intervals are those of the tables of differences."
     )
     caption += describe_difference(metric)
-    if cells[best.index].labels.seed:
+    if len({cell.labels.seed for cell in cells if cell.labels.seed}) > 1 and cells[best.index].labels.seed:
         caption += " A is the model of one training seed, the best of several."
     if best.equal:
         caption += f" The same answers as A, which are not compared: {'; '.join(names[index] for index in best.equal)}."

@@ -62,6 +62,7 @@ def _compute_difference(
         [cell for cell in cells if has_labels(cell.labels, {**part.at, **where})] for where in (reported.of, reported.less)
     )
     stated_labels = {*reported.of, *reported.less}
+    varied_labels = {name for name in stated_labels if reported.of.get(name) != reported.less.get(name)}
     names = ("strategy", "k", "gold", "samples", "seed", "rank_by", "weight_by")
     equal_labels = [name for name in names if name not in stated_labels]
     pairs = [
@@ -70,7 +71,7 @@ def _compute_difference(
         for second in second_cells
         if can_compare(first, second)
         and all(getattr(first.labels, name) == getattr(second.labels, name) for name in equal_labels)
-        and first.labels.select_other_settings(stated_labels) == second.labels.select_other_settings(stated_labels)
+        and first.labels.has_other_settings_of(second.labels, varied_labels)
     ]
     metric = cells[0].find_metric(reported.metric)
     assert metric is not None, reported.metric
@@ -81,7 +82,7 @@ def _compute_difference(
     for first, second in pairs:
         values = get_common_values(first, second, reported.metric, seed)
         shared_names = [name for name in ("strategy", "seed") if name in equal_labels and len(pairs) > 1]
-        shared_settings = first.labels.select_other_settings(stated_labels) if len(pairs) > 1 else {}
+        shared_settings = first.labels.select_other_settings(varied_labels) if len(pairs) > 1 else {}
         shared_labels = ", ".join(
             [
                 *(text for name in shared_names if (text := str(getattr(first.labels, name)))),

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from winnow.errors import InputError
 from winnow.formats.text import read_columns, require_text
+from winnow.metrics.reasoning import remove_reasoning
 from winnow.records import Answer, Context, Decoding, Plan, Question
 from winnow.strategies.prompt import Prompt
 from winnow.strategies.replies import is_unknown
@@ -24,7 +25,7 @@ class StoredAnswers:
         decoding: Generation settings, which are not used.
         path: File with one line per question.
         id: Name of the column with the id of the question.
-        answer: Name of the column with the answer; an empty one is "unknown".
+        answer: Name of the column with the answer, without the reasoning of a model; an empty one is "unknown".
         reply: Name of the column with the whole reply, which metrics of citations read, or "" if it is the answer.
 
     """
@@ -61,6 +62,9 @@ class StoredAnswers:
                 raise InputError.from_line(
                     path, line_number, received=question_id, expected="a question that no line before answers"
                 )
-            texts = ["" if row[name] is None else str(row[name]).strip() for name in ("answer", "reply")]
+            texts = [
+                "" if row[name] in (None, "") else remove_reasoning(require_text(row[name], path, line_number, columns[name]))
+                for name in ("answer", "reply")
+            ]
             replies[question_id] = (texts[0], texts[1])
         return replies

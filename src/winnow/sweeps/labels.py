@@ -3,9 +3,9 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-DECODING = "decoding"
-"""Name of the setting that `samples` is part of."""
-_SETTINGS_OF_LABELS = {"ranked by": "rank_by", "weighted by": "weight_by", DECODING: "samples"}
+SAMPLES = "samples"
+"""Name of the setting that is the label `samples`."""
+_SETTINGS_OF_LABELS = {"ranked by": "rank_by", "weighted by": "weight_by", SAMPLES: "samples"}
 """Settings that follow from a label."""
 
 
@@ -51,3 +51,8 @@ class CellLabels:
     def select_other_settings(self, labels: Collection[str]) -> dict[str, str]:
         """Return the settings that distinguish the cell, without those that follow from one of these labels."""
         return {name: value for name, value in self.varying if _SETTINGS_OF_LABELS.get(name) not in labels}
+
+    def has_other_settings_of(self, other: "CellLabels", labels: Collection[str]) -> bool:
+        """Return whether two cells are equal in the settings that both have, without those that follow from these labels."""
+        ours, theirs = self.select_other_settings(labels), other.select_other_settings(labels)
+        return all(ours[name] == theirs[name] for name in ours.keys() & theirs.keys())

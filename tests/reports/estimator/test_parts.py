@@ -123,3 +123,17 @@ def test_an_unknown_data_set_is_refused() -> None:
         ConfigError, match=r"evaluate_estimator\.paper='nq' is not a data set of RE-RAG\. Choose one of NQ, TQA"
     ):
         load_paper_table("table2", "nq")
+
+
+def test_ranks_beyond_the_scored_contexts_are_undefined() -> None:
+    """Two contexts were scored: there is a top-1, and no top-5; of five contexts there is a top-5, and no top-10."""
+    assert [row[2:] for row in build_top_k_table(evaluation()).rows[:3]] == [[UNDEFINED] * 3] * 3
+    five = [scored(n, [float(rank) for rank in range(5)], [rank == n for rank in range(5)]) for n in range(4)]
+    for row in build_top_k_table(evaluation([*five, *TEST])).rows[:3]:
+        assert (row[2] == UNDEFINED, row[3:]) == (False, [UNDEFINED] * 2)
+
+
+def test_sets_without_an_answer_are_counted_by_score() -> None:
+    """The retriever's top 1 has an answer once, the estimator's twice, of four."""
+    table = build_detection_table(replace(evaluation(), k=1))
+    assert "Of 4 sets have no answer: 3 of those of retriever; 2 of those of estimator, 0.5 to 0.9" in table.caption

@@ -39,6 +39,7 @@ def test_pages_that_could_not_be_read_are_counted() -> None:
         ("\n query: Ada, author\nquestion: next", "Ada, author", "query: Ada, author"),
         (" ".join(["word"] * 30), " ".join(["word"] * 30), f"query: {' '.join(['word'] * 30)}"),
         (" ".join(["word"] * 31), "who?", "rewriting: no keywords"),
+        ("<think>Who is Bob?</think>\nAda", "Ada", "query: Ada"),
         (" \n", "who?", "rewriting: no keywords"),
         (Failed("moderated"), "who?", "rewriting failed: moderated"),
     ],

@@ -142,7 +142,7 @@ def build_detection_table(evaluation: Evaluation) -> TableView:
     best_scores, answerable = evaluation.sources[-1].score_sets(evaluation.test, evaluation.k)
     all_flagged = evaluate_detection(best_scores, answerable, math.inf, seed=evaluation.seed)
     intervals = (all_flagged.recall, all_flagged.precision, all_flagged.f1)
-    rows.append(["every set flagged", UNDEFINED, *(interval.format_percent() for interval in intervals)])
+    rows.append(["every set of the estimator flagged", UNDEFINED, *(interval.format_percent() for interval in intervals)])
     counts = "; ".join(f"{int((~flags).sum())} of those of {name}" for name, flags in sets.items())
     caption = (
         f"A set is the top {evaluation.k} contexts of a score. Of {len(evaluation.test)} sets have no answer: {counts}. "

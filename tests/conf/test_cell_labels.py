@@ -1,0 +1,88 @@
+"""Labels by which the cells of one report differ."""
+
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+from omegaconf import OmegaConf
+
+from flows import _models
+from flows._artifacts import Project
+from flows._cells import _build_labels, _describe_settings, _name_prompts
+from flows._conf import compose
+from winnow.errors import ConfigError
+from winnow.sweeps.labels import CellLabels
+from winnow.sweeps.spec import CellSpec, list_varying_settings
+
+
+def spec(*overrides: str) -> CellSpec:
+    """A cell of which only labels, settings and configuration matter."""
+    config = cast("dict[str, Any]", OmegaConf.to_container(compose([*overrides]), resolve=True))
+    unused: Any = None
+    return CellSpec(
+        "key",
+        unused,
+        CellLabels("a", 5, "g"),
+        {"reader": "x"},
+        unused,
+        unused,
+        None,
+        None,
+        unused,
+        unused,
+        unused,
+        config=config,
+    )
+
+
+def test_a_grid_of_prompts_has_short_labels() -> None:
+    """Where no prompt differs, none is named."""
+    cells = [spec(f"prompt={name}") for name in ("re_rag", "post_fusion", "rage")]
+    assert list_varying_settings(_name_prompts(cells)) == [
+        [("prompt", "re_rag")], [("prompt", "post_fusion")], [("prompt", "rage")]
+    ]  # fmt: skip
+    assert _name_prompts(cells[:1]) == cells[:1]
+    assert _name_prompts([cells[0], replace(cells[0], key="other")])[0].settings == {"reader": "x"}
+
+
+def test_a_changed_prompt_is_described_by_what_differs() -> None:
+    """Two of them have the same name, and differ in a template."""
+    cells = [
+        spec("prompt=rage"),
+        spec("prompt=rage", "prompt.system=Be brief."),
+        spec("prompt=rage", "prompt.system=Be kind."),
+    ]
+    assert list_varying_settings(_name_prompts(cells)) == [
+        [("prompt", "rage")],
+        [("prompt", "own"), ("prompt.system", "Be brief.")],
+        [("prompt", "own"), ("prompt.system", "Be kind.")],
+    ]
+
+
+def test_cells_of_other_questions_have_other_labels() -> None:
+    """By limit and by filter, in the settings that tables show and in the selection that comparisons need to be equal."""
+    words = [[], ["sweep.limit=7"], ["sweep.limit=null"], ["sweep.closed_book_filter=false"]]
+    configs = [compose([*overrides]) for overrides in words]
+    settings = [_describe_settings(cfg) for cfg in configs]
+    assert [one["limit"] for one in settings] == ["60", "7", "none", "60"]
+    assert [one["filter"] for one in settings] == ["closed book", "closed book", "closed book", "none"]
+    selections = [_build_labels(cfg, Project(cfg)).questions for cfg in configs]
+    assert len(set(selections)) == 4
+    assert {selection.rpartition("/test/")[2] for selection in selections} == {
+        "60/closed book", "7/closed book", "none/closed book", "60/none"
+    }  # fmt: skip
+
+
+def test_samples_and_temperature_are_two_settings() -> None:
+    """The number of samples is an axis of a plot, the temperature is not."""
+    settings = _describe_settings(compose(["decoding=self_consistency", "decoding.samples=5"]))
+    assert (settings["decoding"], settings["samples"]) == ("T=0.7", "5")
+    greedy = _describe_settings(compose([]))
+    assert (greedy["decoding"], greedy["samples"]) == ("greedy", "1")
+
+
+def test_trainings_know_no_options_of_a_chat_template() -> None:
+    """The reader would be trained on other prompts than it answers."""
+    cfg = compose(["reader=smollm2_tuned", "+reader.engine.template_options.enable_thinking=false"])
+    with pytest.raises(ConfigError, match=r"trainings do not know reader\.engine\.template_options"):
+        _models.resolve_trained_reader(Project(cfg), cfg.reader, cfg.prompt)
