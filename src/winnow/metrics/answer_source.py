@@ -1,0 +1,62 @@
+"""Where answers come from: a gold passage of the prompt, another passage, or the reader itself."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, get_args
+
+from winnow.errors import ConfigError
+from winnow.metrics.answer import exact_match, normalise
+from winnow.metrics.base import Input, MeanMetric, Sample
+from winnow.metrics.ranking import has_answers
+
+Source = Literal["gold", "other", "none"]
+Outcome = Literal["any", "right", "wrong"]
+
+
+@dataclass(frozen=True)
+class AnswerSource(MeanMetric):
+    """Share of answers whose text stands in a certain kind of passage of the prompt, by the rules of `has_answer`.
+
+    The kinds are a gold passage ("gold"), no gold passage but another one ("other"), and none ("none"). For each outcome, the
+    shares of the three kinds add up to that of the outcome. A wrong answer from another passage is one that a passage misled
+    the reader to; a right one from none is the reader's own. The text of an answer may stand in a passage by chance, so that
+    the metric is for short answers that are neither yes, no nor a letter.
+
+    The metric is undefined for "unknown" and for answers without a letter or digit, and without passages.
+
+    Args:
+        source: Kind of passage.
+        outcome: Whether only "right" or "wrong" answers count, by exact match; "any" counts both.
+
+    """
+
+    inputs: ClassVar[frozenset[Input]] = frozenset({"prediction", "contexts"})
+
+    source: Source = "gold"
+    outcome: Outcome = "any"
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for an unknown source or outcome."""
+        if self.source not in get_args(Source) or self.outcome not in get_args(Outcome):
+            raise ConfigError(
+                f"metric.{self.name}: source must be one of {', '.join(get_args(Source))}, and outcome one of "
+                f"{', '.join(get_args(Outcome))}; received {self.source!r} and {self.outcome!r}."
+            )
+
+    def score(self, sample: Sample) -> float | None:
+        """Return 1.0 if the answer has the source and the outcome, else 0.0."""
+        answer = sample.prediction.answer
+        if sample.prediction.unknown or not normalise(answer) or not sample.contexts:
+            return None
+        if self.outcome != "any":
+            is_right = exact_match(answer, sample.question.answers) == 1.0
+            if is_right != (self.outcome == "right"):
+                return 0.0
+        return float(_find_source(sample) == self.source)
+
+
+def _find_source(sample: Sample) -> Source:
+    """Return the best kind of passage in the prompt that contains the answer."""
+    texts = [f"{context.passage.title}\n{context.passage.text}" for context in sample.contexts]
+    contains_answer = has_answers(texts, [sample.prediction.answer])
+    kinds = {context.is_gold for context, contains in zip(sample.contexts, contains_answer, strict=True) if contains}
+    return "gold" if True in kinds else "other" if kinds else "none"
