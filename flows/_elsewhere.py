@@ -27,13 +27,13 @@ def print_equivalent(artifact: Artifact) -> None:
 
 def _describe_equivalent(artifact: Artifact) -> str:
     """Return a line that names an equivalent artifact and the overrides that select it, or an empty string."""
-    wanted = flatten(artifact.settings["inputs"])
+    inputs = flatten(artifact.settings["inputs"])
     prefix = artifact.folder.name.removesuffix(artifact.key)
     for folder in sorted(artifact.folder.parent.glob(f"{prefix}*")):
-        made = flatten(read_manifest(folder).get("settings", {}).get("inputs", {}))
-        differing = [name for name in {**wanted, **made} if wanted.get(name) != made.get(name)]
-        if made and differing and all(name.rpartition(".")[2] in _MACHINE_DEPENDENT for name in differing):
-            overrides = " ".join(f"{_build_key(name)}={made[name]}" for name in differing if name in made)
+        stored_inputs = flatten(read_manifest(folder).get("settings", {}).get("inputs", {}))
+        differing = [name for name in {**inputs, **stored_inputs} if inputs.get(name) != stored_inputs.get(name)]
+        if stored_inputs and differing and all(name.rpartition(".")[2] in _MACHINE_DEPENDENT for name in differing):
+            overrides = " ".join(f"{_build_key(name)}={stored_inputs[name]}" for name in differing if name in stored_inputs)
             return f"{folder} is finished, and differs only by what auto meant where it was made. To use it, set {overrides}."
     return ""
 

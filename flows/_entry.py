@@ -71,16 +71,16 @@ def make_main(
             target, arguments = _take_value(arguments, "--track", "a folder, for example --track tracked/index")
             if target:
                 check_target(Path(target))
-            chosen = _track_artifacts(stage, Path(target)) if target else stage
+            tracked_stage = _track_artifacts(stage, Path(target)) if target else stage
             params, arguments = _take_value(arguments, "--params", "a file, for example --params params.yaml")
             if params:
                 cfg = load_params(Path(params), arguments, grid=grid)
-                _with_short_errors(functools.partial(run_flow, chosen, name, retries))([cfg])
+                _with_short_errors(functools.partial(run_flow, tracked_stage, name, retries))([cfg])
             else:
                 arguments = _replace_former_names(arguments)
                 sys.argv[1:] = arguments
                 check_overrides(_select_overrides(arguments), grid=grid)
-                _run_hydra(chosen, name, retries)
+                _run_hydra(tracked_stage, name, retries)
         except WinnowError as error:
             sys.exit(f"{type(error).__name__}: {error}")
 

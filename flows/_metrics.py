@@ -100,8 +100,8 @@ def build_cell_rows(results: Sequence[CellResult]) -> list[dict[str, str]]:
             row[metric.heading] = metric.format(interval) if number == 0 else metric.format_mean(interval)
         rows.append(row)
     names = dict.fromkeys(name for row in rows for name in row)
-    shown = [name for name in names if any(row.get(name, "") not in ("", UNDEFINED) for row in rows)]
-    return [{name: row.get(name, UNDEFINED) for name in shown} for row in rows]
+    columns = [name for name in names if any(row.get(name, "") not in ("", UNDEFINED) for row in rows)]
+    return [{name: row.get(name, UNDEFINED) for name in columns} for row in rows]
 
 
 Judged = Mapping[str, Mapping[str, Sequence[Row | None]]]

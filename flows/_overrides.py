@@ -36,11 +36,11 @@ def check_overrides(overrides: Sequence[str], *, grid: bool = True) -> None:
         parsed = OverridesParser.create().parse_overrides(list(overrides))
     except OverrideParseException as error:
         raise ConfigError(f"{error.override!r} is not a valid override; write key=value, for example k=5.") from error
-    chosen = _collect_options(parsed)
+    options = _collect_options(parsed)
     _check_keys(parsed)
     if grid:
         keys = list(_iter_changed_keys(parsed))
-        for composed_grid in _iter_grids(chosen, parsed):
+        for composed_grid in _iter_grids(options, parsed):
             check_grid(keys, composed_grid)
 
 
@@ -139,7 +139,7 @@ def _collect_options(parsed: Iterable["Override"]) -> dict[str, list[str]]:
         ConfigError: If there is no such option.
 
     """
-    chosen: dict[str, list[str]] = {}
+    options: dict[str, list[str]] = {}
     for override in parsed:
         group = override.key_or_group
         if not is_group(group) or override.is_delete():
@@ -149,8 +149,8 @@ def _collect_options(parsed: Iterable["Override"]) -> dict[str, list[str]]:
             if name not in known:
                 raise ConfigError(f"{group}={name}: there is no conf/{group}/{name}.yaml." + suggest_name(name, known))
         if override.package is None:
-            chosen[group] = names
-    return chosen
+            options[group] = names
+    return options
 
 
 def _option_names(override: "Override") -> list[Any]:

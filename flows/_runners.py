@@ -83,8 +83,10 @@ def submit_with_merge(cfg: DictConfig, commands: Sequence[list[str]], logs: Sequ
     """
     executor = _open_executor(cfg, logs[0].parent)
     number = str(_submit_array(cfg, executor, commands, logs)[0].job_id).partition("_")[0]
-    given = cfg.shards.slurm.get("slurm_additional_parameters", {})
-    executor.update_parameters(name="winnow-merge", slurm_additional_parameters={**given, "dependency": f"afterok:{number}"})
+    parameters = cfg.shards.slurm.get("slurm_additional_parameters", {})
+    executor.update_parameters(
+        name="winnow-merge", slurm_additional_parameters={**parameters, "dependency": f"afterok:{number}"}
+    )
     command = [sys.executable, "-m", "flows.shards", *merge]
     last = executor.submit(run_command, command, str((logs[0].parent / "merge.log").absolute()), os.getcwd())
     return [number, str(last.job_id)]

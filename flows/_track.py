@@ -44,8 +44,8 @@ def open_trackers(specs: Iterable[CellSpec]) -> dict[str, Tracker]:
 def save_view(tracker: Tracker, results: Sequence[CellResult]) -> None:
     """Save the view of an experiment that shows its cells: their first metric and %Unk, strategy, k and gold."""
     names = [metric.name for metric in results[0].metrics]
-    shown = [name for name in names if name in (names[0], "unk")]
-    tracker.save_view(VIEW, metrics=shown, params=["strategy", "k", "gold"], search="tags.stage = 'sweep'")
+    columns = [name for name in names if name in (names[0], "unk")]
+    tracker.save_view(VIEW, metrics=columns, params=["strategy", "k", "gold"], search="tags.stage = 'sweep'")
 
 
 @contextmanager

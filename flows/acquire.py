@@ -50,11 +50,13 @@ def _dry_run(assets: Sequence[Asset]) -> Summary:
         }
         for asset in assets
     ]
-    needed = sum(asset.size for asset in missing)
+    num_bytes = sum(asset.size for asset in missing)
     free = shutil.disk_usage(".").free
-    warning = "" if needed <= free else " There is not enough disk space."
+    warning = "" if num_bytes <= free else " There is not enough disk space."
     return Summary(
-        "Dry run: nothing was fetched", rows, f"{_format_gigabytes(needed)} needed, {_format_gigabytes(free)} free.{warning}"
+        "Dry run: nothing was fetched",
+        rows,
+        f"{_format_gigabytes(num_bytes)} needed, {_format_gigabytes(free)} free.{warning}",
     )
 
 

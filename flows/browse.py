@@ -33,12 +33,12 @@ def browse(configs: Sequence[DictConfig]) -> Summary:
     cfg, specs = configs[0], resolve_cells(configs)
     require_finished(specs)
     results = read_results(cfg, specs, inputs=("contexts", "ranking"))
-    chosen = choose_questions(results, cfg.browse.questions, cfg.report.seed)
+    question_ids = choose_questions(results, cfg.browse.questions, cfg.report.seed)
     texts = Texts()
-    cases = _build_cases(cfg, specs, results, chosen, texts)
+    cases = _build_cases(cfg, specs, results, question_ids, texts)
     seed = cfg.report.seed
     notes = [
-        *_describe_cases(cases, len({s.question.question_id for r in results for s in r.samples}), len(chosen)),
+        *_describe_cases(cases, len({s.question.question_id for r in results for s in r.samples}), len(question_ids)),
         *_describe_selection(specs),
         *build_reply_notes(results, seed),
         *build_incident_notes(results),
@@ -47,7 +47,7 @@ def browse(configs: Sequence[DictConfig]) -> Summary:
     path = Path(cfg.report.out) / BROWSER_FILE
     text = page.render()
     write_texts(path.parent, {path.name: text})
-    size = f"{len(text) / 1e6:.1f} MB; {len(results)} cells, prompts of {len(chosen)} questions"
+    size = f"{len(text) / 1e6:.1f} MB; {len(results)} cells, prompts of {len(question_ids)} questions"
     return Summary(f"{page.title}: {path}", note=f"{size}. Open it in a browser; it needs no server and no network.")
 
 

@@ -106,8 +106,8 @@ def load_overrides(path: Path) -> list[str]:
     unknown = set(body) - {"groups", "set"}
     if unknown:
         raise ConfigError(f"{path} may only have the keys `groups` and `set`, but it also has {sorted(map(str, unknown))}.")
-    chosen = [f"{name}={value}" for name, value in (body.get("groups") or {}).items()]
-    return chosen + [f"{name}={_quote(value)}" for name, value in flatten(body.get("set") or {}).items()]
+    choices = [f"{name}={value}" for name, value in (body.get("groups") or {}).items()]
+    return choices + [f"{name}={_quote(value)}" for name, value in flatten(body.get("set") or {}).items()]
 
 
 def _quote(value: Any) -> str:

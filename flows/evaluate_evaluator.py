@@ -61,16 +61,16 @@ def evaluate_evaluator(configs: Sequence[DictConfig]) -> Summary:
             dev, test, dev_pairs, test_pairs, verdicts, thresholds, cfg.report.seed, settings.alpha, provenance
         )
         out = Path(settings.out)
-        found = {"upper": thresholds.upper, "lower": thresholds.lower}
+        values = {"upper": thresholds.upper, "lower": thresholds.lower}
         texts = {
             "report.html": report.render_html(),
             "report.md": report.render_markdown(),
-            "thresholds.json": json.dumps(found) + "\n",
+            "thresholds.json": json.dumps(values) + "\n",
         }
         write_texts(out, texts)
         table = report.tables[0]
         rows += [dict(zip(table.columns, row, strict=True)) for row in table.rows]
-        words = " ".join(f"thresholds.{name}={value!r}" for name, value in found.items())
+        words = " ".join(f"thresholds.{name}={value!r}" for name, value in values.items())
         notes.append(f"Thresholds for k={cfg.k}, from {len(dev)} questions: {words}\nReport: {out / 'report.html'}")
     return Summary(f"{table.title}, {table.caption}", rows, "\n".join(notes))
 

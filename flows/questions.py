@@ -43,12 +43,12 @@ def _write_questions(project: Project) -> None:
     parsed = list(build(cfg.parser))
     if not parsed:
         raise InputError(f"dataset={cfg.name}: {cfg.parser.get('path')} contains no question. Correct dataset.parser.path.")
-    kept = (
+    selection = (
         question
         for question in _label_answerable(project, list(build(cfg.split).assign(parsed)))
         if question.answerable or question.split not in project.cfg.answerable.required
     )
-    artifact.finish(parquet.write(artifact.folder / "questions.parquet", contracts.QUESTIONS, build_question_rows(kept)))
+    artifact.finish(parquet.write(artifact.folder / "questions.parquet", contracts.QUESTIONS, build_question_rows(selection)))
 
 
 def _label_answerable(project: Project, parsed: Sequence[Question]) -> Iterator[Question]:

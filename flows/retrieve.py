@@ -81,8 +81,8 @@ def _retrieve(
 ) -> list[Path]:
     """Retrieve for the questions that are in no part yet, and return all parts."""
     folder = artifact.folder / "shards"
-    found = read_found_questions(list_parts(folder))
-    missing = [question for question in questions if question.question_id not in found]
+    hits = read_found_questions(list_parts(folder))
+    missing = [question for question in questions if question.question_id not in hits]
     if missing:
         searcher = build(retriever).open(project.resolve_index(retriever).require())
         with progress("retrieving", len(questions)) as advance:

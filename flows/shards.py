@@ -95,9 +95,9 @@ def _check_finished(configs: Sequence[DictConfig], parts: Sequence[Shard]) -> No
             continue
         words = " ".join(_build_words(shard))
         other = describe_other_settings(cfg, shard, stage)
-        found = f" It was last run with other settings: {other}." if other is not None else ""
+        reason = f" It was last run with other settings: {other}." if other is not None else ""
         raise ConfigError(
-            f"Shard {shard.number} of {shard.count} is not finished with these settings.{found} Run `python -m flows.{stage} "
+            f"Shard {shard.number} of {shard.count} is not finished with these settings.{reason} Run `python -m flows.{stage} "
             f"{words}` and copy {shard.find_ledger(get_folder(cfg))} and the marker beside it here."
         )
 

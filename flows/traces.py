@@ -39,14 +39,14 @@ def traces(configs: Sequence[DictConfig]) -> Summary:
         )
     require_finished(specs)
     results = read_results(cfg, specs, inputs=("contexts", "ranking"))
-    chosen = choose_questions(results, cfg.tracking.traces, cfg.report.seed)
+    question_ids = choose_questions(results, cfg.tracking.traces, cfg.report.seed)
     cells = {cell.spec.key: cell for cell in load_cells(specs)}
     trackers = open_trackers(specs)
     rows = []
-    with open_ledger(cfg) as ledger, progress("logging traces", len(specs) * len(chosen)) as advance:
+    with open_ledger(cfg) as ledger, progress("logging traces", len(specs) * len(question_ids)) as advance:
         for spec, result in zip(specs, results, strict=True):
             tracker = trackers[str(spec.config["tracking"]["experiment"])]
-            rows.append(_log_cell(cells[spec.key], result, chosen, tracker, ledger, advance))
+            rows.append(_log_cell(cells[spec.key], result, question_ids, tracker, ledger, advance))
     return Summary("Traces", rows, 'MLflow (`make ui`) shows them under "Traces" of the experiment of each sweep.')
 
 

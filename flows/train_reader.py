@@ -177,8 +177,10 @@ def _build_groups(ranked: Sequence[tuple[Question, Sequence[Context]]], mix: Any
     """Build the prompts of a mix as groups, without those for whose replies no reward is defined."""
     from winnow.training.groups import Group
 
-    chosen = mix.select_questions(ranked, seed)
-    return [group for group in (Group(question, tuple(contexts)) for question, contexts in chosen) if task.has_reward(group)]
+    questions = mix.select_questions(ranked, seed)
+    return [
+        group for group in (Group(question, tuple(contexts)) for question, contexts in questions) if task.has_reward(group)
+    ]
 
 
 def _format_intervals(row: dict[str, Any]) -> dict[str, Any]:

@@ -34,10 +34,10 @@ def test_cells_of_other_settings_are_no_pair() -> None:
                                   ("dense", {"estimator": [1.0, 0.0], "retriever": [0.0, 0.0]}))
         for by, ems in ems_by.items()
     ]  # fmt: skip
-    found = compute_differences(part(ESTIMATOR, RETRIEVER), cells, 0)
-    assert [one.shared_labels for one in found] == ["marginal, retriever=bm25", "marginal, retriever=dense"]
-    assert [one.comparison.difference for one in found if one.comparison] == [0.5, 0.5]
-    assert [row[1] for row in build_differences_table(found).rows] == [
+    differences = compute_differences(part(ESTIMATOR, RETRIEVER), cells, 0)
+    assert [one.shared_labels for one in differences] == ["marginal, retriever=bm25", "marginal, retriever=dense"]
+    assert [one.comparison.difference for one in differences if one.comparison] == [0.5, 0.5]
+    assert [row[1] for row in build_differences_table(differences).rows] == [
         f"rank_by estimator, weight_by estimator (marginal, retriever={name})" for name in ("bm25", "dense")
     ]
 
@@ -57,16 +57,16 @@ def test_a_label_that_both_cells_state_keeps_its_settings_equal() -> None:
         for strategy in ("marginal", "post_fusion")
     ]
     both = ({"strategy": "post_fusion", "rank_by": "estimator"}, {"strategy": "marginal", "rank_by": "estimator"})
-    found = compute_differences(part(*both), cells, 0)
-    assert [one.shared_labels for one in found] == ["ranked by=estimator a", "ranked by=estimator b"]
+    differences = compute_differences(part(*both), cells, 0)
+    assert [one.shared_labels for one in differences] == ["ranked by=estimator a", "ranked by=estimator b"]
 
 
 @pytest.mark.parametrize("name", ["weighting.scale", "retriever"])
 def test_a_setting_that_one_cell_lacks_separates_none(name: str) -> None:
     """It only distinguishes the other cells from each other."""
     cells = [cell([1.0, 0.0], "concatenation"), *(cell([0.0, 0.0], "post_fusion", ((name, value),)) for value in "12")]
-    found = compute_differences(part({"strategy": "concatenation"}, {"strategy": "post_fusion"}), cells, 0)
-    assert [one.comparison.difference for one in found if one.comparison] == [0.5, 0.5]
+    differences = compute_differences(part({"strategy": "concatenation"}, {"strategy": "post_fusion"}), cells, 0)
+    assert [one.comparison.difference for one in differences if one.comparison] == [0.5, 0.5]
 
 
 def test_numbers_of_samples_are_a_label() -> None:
@@ -76,5 +76,5 @@ def test_numbers_of_samples_are_a_label() -> None:
         for t in (0.5, 1.0)
         for samples in (1, 5)
     ]
-    found = compute_differences(part({"samples": 5}, {"samples": 1}), cells, 0)
-    assert [one.shared_labels for one in found] == ["marginal, decoding=T=0.5", "marginal, decoding=T=1.0"]
+    differences = compute_differences(part({"samples": 5}, {"samples": 1}), cells, 0)
+    assert [one.shared_labels for one in differences] == ["marginal, decoding=T=0.5", "marginal, decoding=T=1.0"]

@@ -103,8 +103,8 @@ class MappedPassages(Mapping[str, Passage]):
 
     def _read(self, passage_id: str, position: int) -> Passage:
         """Read the passage with an id from the rows whose hashes are that of the id, of which the first is given."""
-        wanted = hash(passage_id)
-        while position < len(self._hashes) and self._hashes[position] == wanted:
+        passage_hash = hash(passage_id)
+        while position < len(self._hashes) and self._hashes[position] == passage_hash:
             row = int(self._rows[position])
             number = bisect_right(self._ends, row)
             found_ids, titles, texts = self._columns[number]

@@ -127,10 +127,10 @@ def _read_passages(folder: Path, inputs: Mapping[str, Any], ids: list[str]) -> d
 def _find_artifact(folder: Path, kind: str, identity: str) -> Path:
     """Return the folder of an artifact of another kind, beside that of the predictions, by the key in its identity."""
     key = identity.partition(":")[0]
-    found = sorted((folder.parent.parent / kind).glob(f"*-{key}"))
-    if not found:
+    folders = sorted((folder.parent.parent / kind).glob(f"*-{key}"))
+    if not folders:
         raise ArtifactError(
             f"{folder} was made from the artifact {kind}/*-{key}, which is not in {folder.parent.parent}. Restore it "
             "(`dvc pull`), or run the stage again."
         )
-    return found[0]
+    return folders[0]

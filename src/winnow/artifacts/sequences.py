@@ -20,5 +20,5 @@ class LazySequence(Sequence[T]):
     def __getitem__(self, index: slice) -> list[T]: ...
     def __getitem__(self, index: int | slice) -> T | list[T]:
         """Return one item, counted from the end if the index is negative, or those of a slice."""
-        found = range(len(self))[index]
-        return self.read(found) if isinstance(found, int) else [self.read(number) for number in found]
+        selection = range(len(self))[index]
+        return self.read(selection) if isinstance(selection, int) else [self.read(number) for number in selection]

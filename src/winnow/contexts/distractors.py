@@ -93,8 +93,8 @@ class Distractors:
             if context.rank > 0 and not is_relevant(context) and self._qualifies(question, context.passage)
         ]
         middle = (len(candidates) + 1) // 2
-        chosen = candidates[:middle][:k] if self.kind == "hard" else candidates[middle:][::-1][:k]
-        return [*chosen, *self._draw(question, contexts, k - len(chosen), pool)]
+        selection = candidates[:middle][:k] if self.kind == "hard" else candidates[middle:][::-1][:k]
+        return [*selection, *self._draw(question, contexts, k - len(selection), pool)]
 
     def _draw(self, question: Question, contexts: Sequence[Context], count: int, pool: Sequence[Passage]) -> list[Context]:
         """Draw passages that were not retrieved for the question and do not contain an answer."""
@@ -102,15 +102,15 @@ class Distractors:
             return []
         rng = random.Random(f"{self.seed}/distractors/{question.question_id}")
         own = {context.passage.passage_id for context in contexts}
-        drawn: list[Context] = []
+        sample: list[Context] = []
         num_drawn = min(len(pool), _DRAWS_PER_CONTEXT * count + len(own))
         for index in rng.sample(range(len(pool)), num_drawn):
-            if len(drawn) == count:
+            if len(sample) == count:
                 break
             passage = pool[index]
             if passage.passage_id not in own and self._qualifies(question, passage):
-                drawn.append(Context(passage, rank=0, score=None, has_answer=False))
-        return drawn
+                sample.append(Context(passage, rank=0, score=None, has_answer=False))
+        return sample
 
     def _qualifies(self, question: Question, passage: Passage) -> bool:
         """Return whether a passage is long enough, and neither its title nor its text contains an answer."""

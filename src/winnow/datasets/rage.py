@@ -31,7 +31,7 @@ class RageQueries:
         maps = read_maps(folder)
         file = find_table(folder, "queries")
         for number, row in read_table(file, ("_id", "text")):
-            found = maps.get(row["_id"])
-            if found and found.relevant:
+            relevance_map = maps.get(row["_id"])
+            if relevance_map and relevance_map.relevant:
                 text = require_text(row["text"], file, number, "text")
-                yield Question(row["_id"], text, (text,), found.relevant)
+                yield Question(row["_id"], text, (text,), relevance_map.relevant)

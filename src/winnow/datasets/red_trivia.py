@@ -34,7 +34,7 @@ class RedTrivia:
 
     def __iter__(self) -> Iterator[Question]:
         """Yield the questions list by list."""
-        seen: set[str] = set()
+        question_keys: set[str] = set()
         for name in self.lists:
             path = Path(self.path) / f"{name}.yaml"
             text = read_text(path)
@@ -48,14 +48,14 @@ class RedTrivia:
                     "dataset.parser.path and dataset.parser.lists."
                 )
             for entry_number, (question, answers) in enumerate(entries.items(), start=1):
-                if question == "AUTHOR" or question in seen:
+                if question == "AUTHOR" or question in question_keys:
                     continue
                 if not isinstance(answers, list):
                     raise InputError(
                         f"{path}, entry {entry_number} ({question!r}): expected a list of answers; received {answers!r}. "
                         "Correct that entry or remove it."
                     )
-                seen.add(question)
+                question_keys.add(question)
                 meta = json.dumps({"list": name})
                 question_text = require_text(question, path, entry_number, "question", unit="record")
                 parsed_answers = parse_answers(answers, path, entry_number, unit="record")

@@ -30,13 +30,13 @@ class RelevanceMap:
 def find_table(folder: Path, name: str) -> Path:
     """Return the file of a table; raise InputError if the folder has none."""
     files = [folder / f"{name}{suffix}" for suffix in _SUFFIXES]
-    found = next((file for file in files if file.is_file()), None)
-    if found is None:
+    table_file = next((file for file in files if file.is_file()), None)
+    if table_file is None:
         raise InputError(
             f"{folder} has none of the files {', '.join(file.name for file in files)}. RAGE's tables are corpus, queries, "
             f"{', '.join(KINDS)}, one file each."
         )
-    return found
+    return table_file
 
 
 def read_table(file: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -61,8 +61,8 @@ class Rows:
         """Return the rows of the questions with these indices."""
         positions = np.cumsum(self.is_defined) - 1
         is_defined = self.is_defined[indices]
-        chosen = positions[indices[is_defined]]
-        columns = {name: values[chosen] for name, values in self.columns.items()} if len(chosen) else {}
+        rows = positions[indices[is_defined]]
+        columns = {name: values[rows] for name, values in self.columns.items()} if len(rows) else {}
         return Rows(is_defined, columns)
 
 

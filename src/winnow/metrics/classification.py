@@ -102,11 +102,11 @@ def parse_choice(reply: str, choices: Mapping[str, str]) -> str | None:
     if match and match[1].upper() in choices:
         return match[1].upper()
     text = f" {normalise(reply)} "
-    found = {letter: normalized for letter, choice in choices.items() if f" {(normalized := normalise(choice))} " in text}
+    matches = {letter: normalized for letter, choice in choices.items() if f" {(normalized := normalise(choice))} " in text}
     whole = [
         letter
-        for letter, choice in found.items()
-        if choice and not any(choice != other and f" {choice} " in f" {other} " for other in found.values())
+        for letter, choice in matches.items()
+        if choice and not any(choice != other and f" {choice} " in f" {other} " for other in matches.values())
     ]
     return whole[0] if len(whole) == 1 else None
 

@@ -107,17 +107,17 @@ class BlockPool:
             The indices of the blocks, and the key of the next full block; None if there is none.
 
         """
-        found: list[BlockKey] = []
+        block_keys: list[BlockKey] = []
         number, key = 0, None
         for start in range(0, len(ids) - self.block_size, self.block_size):
             key = (number, tuple(ids[start : start + self.block_size]))
             if key not in self._known:
                 break
-            found.append(key)
+            block_keys.append(key)
             number, key = self._known[key][0], None
-        for known in reversed(found):
+        for known in reversed(block_keys):
             self._known.move_to_end(known)  # the first block last, so that it is not dropped before those behind it
-        return [self._known[known][1] for known in found], key
+        return [self._known[known][1] for known in block_keys], key
 
     def allocate(self, count: int, used: set[int]) -> list[int] | None:
         """Take blocks for a prompt, and drop known ones that are not used in their place; return None if there are too few."""

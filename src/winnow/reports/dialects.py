@@ -28,10 +28,10 @@ def build_dialect_tables(cells: Sequence[CellResult]) -> list[TableView]:
         if len(metrics) > 1:
             differing = [(cell, index) for cell in cells for index in _find_differences(cell, metrics)]
             if differing:
-                shown = f"The first {MAX_ROWS} of {len(differing)}" if len(differing) > MAX_ROWS else str(len(differing))
+                count = f"The first {MAX_ROWS} of {len(differing)}" if len(differing) > MAX_ROWS else str(len(differing))
                 rows = [_build_row(cell, index, metrics) for cell, index in differing[:MAX_ROWS]]
                 total = sum(cell.num_questions for cell in cells)
-                caption = f"{shown} of {total} answers in all cells have another value by another rule."
+                caption = f"{count} of {total} answers in all cells have another value by another rule."
                 columns = ["strategy", "k", "gold", "question", "reply", "accepted", *(metric.heading for metric in metrics)]
                 tables.append(TableView(f"Answers on which the rules of {title} differ", caption, columns, rows))
     return tables

@@ -110,9 +110,9 @@ def build_differences_table(differences: Sequence[Difference]) -> TableView:
         values = [difference.status, UNDEFINED, UNDEFINED, UNDEFINED, paper, UNDEFINED]
         if ours is not None:
             num_needed = difference.num_needed_questions
-            needed = UNDEFINED if num_needed is None else f"{num_needed:,}"
+            num_needed_text = UNDEFINED if num_needed is None else f"{num_needed:,}"
             adjusted_p = format_p(next(adjusted_p_values))
-            values = [ours.format_difference(difference.scale), ours.p_text, adjusted_p, str(ours.n), paper, needed]
+            values = [ours.format_difference(difference.scale), ours.p_text, adjusted_p, str(ours.n), paper, num_needed_text]
         first_name = _format_labels(reported.of) + (f" ({difference.shared_labels})" if difference.shared_labels else "")
         rows.append([difference.title, first_name, _format_labels(reported.less), *values, reported.note])
     caption = (

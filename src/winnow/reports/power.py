@@ -107,10 +107,10 @@ def _build_planning_table(entries: Sequence[Entry], effects: Sequence[float], sc
 
 def _plot(entries: Sequence[Entry]) -> Plot:
     """Plot the share of draws with the same order against the number of questions, for the largest differences."""
-    shown = [(f"{pair.names[0]} - {pair.names[1]}, {pair.names[2]}", points) for pair, _, points in entries[:_MOST_LINES]]
+    lines = [(f"{pair.names[0]} - {pair.names[1]}, {pair.names[2]}", points) for pair, _, points in entries[:_MOST_LINES]]
 
     def draw(axes: Any) -> None:
-        for name, points in shown:
+        for name, points in lines:
             axes.plot([point.n for point in points], [100 * point.same_order for point in points], label=name)
         axes.axhline(100 * _STABLE, color="grey", linewidth=0.8, linestyle=":", marker="")
         axes.set(
@@ -118,5 +118,5 @@ def _plot(entries: Sequence[Entry]) -> Plot:
         )
         axes.grid(alpha=0.3)
 
-    rows = [(name, point.n, 100 * point.same_order, 100 * point.significant) for name, points in shown for point in points]
+    rows = [(name, point.n, 100 * point.same_order, 100 * point.significant) for name, points in lines for point in points]
     return Plot("Draws with the same order", ("pair", "questions", "same order, %", "significant, %"), rows, draw)

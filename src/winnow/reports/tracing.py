@@ -113,17 +113,17 @@ def log_traces(
 
     """
     with _send_to(tracker.uri):
-        kept, outdated = _divide_traces(tracker, run_id, content, set(question_ids))
+        complete_ids, outdated = _divide_traces(tracker, run_id, content, set(question_ids))
         for first in range(0, len(outdated), _BATCH):
             tracker.client.delete_traces(tracker.experiment_id, trace_ids=outdated[first : first + _BATCH])
         num_logged = 0
         for question_id in question_ids:
-            trace = None if question_id in kept else build(question_id)
+            trace = None if question_id in complete_ids else build(question_id)
             if trace is not None:
                 _log_trace(tracker, run_id, content, round(started * 1e9), trace)
                 num_logged += 1
             advance()
-    return num_logged, len(kept)
+    return num_logged, len(complete_ids)
 
 
 @contextmanager
@@ -150,7 +150,7 @@ def _divide_traces(tracker: Tracker, run_id: str, content: str, question_ids: se
 
     One complete trace per question is kept. A trace whose assessment is missing was interrupted.
     """
-    kept: set[str] = set()
+    complete_ids: set[str] = set()
     outdated = []
     token = None
     while True:
@@ -162,13 +162,13 @@ def _divide_traces(tracker: Tracker, run_id: str, content: str, question_ids: se
             is_complete = trace.info.tags.get(_CONTENT_TAG) == content and any(
                 assessment.name == _ASSESSMENT for assessment in trace.info.assessments
             )
-            if is_complete and question_id in question_ids and question_id not in kept:
-                kept.add(question_id)
+            if is_complete and question_id in question_ids and question_id not in complete_ids:
+                complete_ids.add(question_id)
             elif question_id is not None:
                 outdated.append(trace.info.trace_id)
         token = page.token
         if not token:
-            return kept, outdated
+            return complete_ids, outdated
 
 
 def _log_trace(tracker: Tracker, run_id: str, content: str, start: int, trace: Trace) -> None:

@@ -57,9 +57,9 @@ class _CragSearcher:
         rows = self.rows.get(normalise_question(question.text), [])
         texts = {tuple(passage.text for passage in row.passages) for row in rows}
         if len(texts) != 1:
-            found = f"{len(texts)} rows with different contexts" if texts else "no row"
+            reason = f"{len(texts)} rows with different contexts" if texts else "no row"
             raise InputError(
-                f"{self.path} has {found} for question {question.question_id!r} ({question.text!r}), and rows are found by "
+                f"{self.path} has {reason} for question {question.question_id!r} ({question.text!r}), and rows are found by "
                 "the question's text. Leave the question out, or provide contexts with ids as FiD JSON (retriever=provided)."
             )
         return rows[0]

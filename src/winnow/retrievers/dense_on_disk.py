@@ -169,9 +169,9 @@ class _OnDiskSearcher:
         ends = np.cumsum([len(block) for block in self.blocks])
         numbers = np.searchsorted(ends, rows, side="right")
         for number in np.unique(numbers[rows >= 0]):
-            chosen = (numbers == number) & (rows >= 0)
+            is_in_block = (numbers == number) & (rows >= 0)
             block = self.blocks[number]
-            candidates[chosen] = block[rows[chosen] - (ends[number] - len(block))]
+            candidates[is_in_block] = block[rows[is_in_block] - (ends[number] - len(block))]
         scores = np.einsum("qd,qcd->qc", queries, candidates)
         return np.where(rows >= 0, scores, -np.inf).astype(np.float32)
 

@@ -135,8 +135,8 @@ class _NeighbourReader:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        found = self.passages.filter(pc.is_in(self.passages["passage_id"], pa.array(sorted(ids), pa.string())))
-        return dict(zip(found["passage_id"].to_pylist(), found["text"].to_pylist(), strict=True))
+        rows = self.passages.filter(pc.is_in(self.passages["passage_id"], pa.array(sorted(ids), pa.string())))
+        return dict(zip(rows["passage_id"].to_pylist(), rows["text"].to_pylist(), strict=True))
 
     def _build_maps(self, question: Question, hits: Sequence[Hit], texts: dict[str, str]) -> Maps:
         settings = self.settings
@@ -155,14 +155,14 @@ class _NeighbourReader:
         """Draw passages at random that are not excluded and, if asked for, hold no answer."""
         rng = random.Random(f"{self.settings.seed}/irrelevant/{question.question_id}")
         count = len(self.passages)
-        drawn: list[str] = []
+        sample: list[str] = []
         for row in rng.sample(range(count), min(count, len(excluded) + 10 * self.settings.irrelevant)):
             passage_id, text = (self.passages[name][row].as_py() for name in ("passage_id", "text"))
-            if len(drawn) == self.settings.irrelevant:
+            if len(sample) == self.settings.irrelevant:
                 break
             if passage_id not in excluded and not (excludes and has_answer(text, question.answers)):
-                drawn.append(passage_id)
-        return tuple(drawn)
+                sample.append(passage_id)
+        return tuple(sample)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,8 +205,8 @@ class _PublishedReader:
                 f"The maps in {self.path} have no document for question {missing.question_id!r} ({missing.text!r}). The "
                 "questions and the maps must come from the same files."
             )
-        found = [self.maps[question.question_id] for question in questions]
-        return [Maps(m, {doc: 1 / rank for rank, doc in enumerate(m.seemingly_relevant, start=1)}) for m in found]
+        document_maps = [self.maps[question.question_id] for question in questions]
+        return [Maps(m, {doc: 1 / rank for rank, doc in enumerate(m.seemingly_relevant, start=1)}) for m in document_maps]
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,10 +282,10 @@ class _MixtureSearcher:
             rng.shuffle(relevant)
         hits = [Hit(passage_id, maps.scores.get(passage_id)) for passage_id in relevant[: mixture.relevant]]
         seemingly = [doc for doc in documents.seemingly_relevant if doc not in documents.relevant]
-        drawn = _draw(rng, seemingly, mixture.seemingly_relevant)
-        hits += [Hit(passage_id, maps.scores[passage_id]) for passage_id in drawn]
-        taken = {*documents.relevant, *documents.seemingly_relevant}
-        irrelevant = [doc for doc in documents.irrelevant if doc not in taken]
+        sample = _draw(rng, seemingly, mixture.seemingly_relevant)
+        hits += [Hit(passage_id, maps.scores[passage_id]) for passage_id in sample]
+        related_ids = {*documents.relevant, *documents.seemingly_relevant}
+        irrelevant = [doc for doc in documents.irrelevant if doc not in related_ids]
         hits += [Hit(passage_id, None) for passage_id in _draw(rng, irrelevant, mixture.irrelevant)]
         rng.shuffle(hits)
         return hits

@@ -81,8 +81,9 @@ class VectorBlocks:
         if not (file.is_file() and label_file.is_file()):
             return False
         label = json.loads(label_file.read_text())
-        found = np.asarray(label["probe"], dtype=np.float32)
-        is_same = found.shape == probe.shape and np.linalg.norm(found - probe) <= _MAX_DISTANCE * np.linalg.norm(probe)
+        block_probe = np.asarray(label["probe"], dtype=np.float32)
+        max_distance = _MAX_DISTANCE * np.linalg.norm(probe)
+        is_same = block_probe.shape == probe.shape and np.linalg.norm(block_probe - probe) <= max_distance
         if is_same and label["texts"] == _compute_text_digest(passages):
             return True
         raise ArtifactError(
@@ -117,11 +118,11 @@ def sample_vectors(files: Sequence[Path], number: int, seed: int) -> NDArray[np.
     blocks = [np.load(file, mmap_mode="r") for file in files]
     total = sum(map(len, blocks))
     random = np.random.default_rng(seed)
-    chosen = np.sort(random.choice(total, number, replace=False)) if total > number else np.arange(total)
+    positions = np.sort(random.choice(total, number, replace=False)) if total > number else np.arange(total)
     starts = np.cumsum([0, *map(len, blocks)])
-    bounds = np.searchsorted(chosen, starts)
+    bounds = np.searchsorted(positions, starts)
     parts = [
-        block[chosen[first:last] - start]
+        block[positions[first:last] - start]
         for block, start, first, last in zip(blocks, starts[:-1], bounds[:-1], bounds[1:], strict=True)
     ]
     return np.concatenate(parts).astype(np.float32)

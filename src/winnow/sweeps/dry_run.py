@@ -108,11 +108,11 @@ class _SimulatedRun:
         """Return the stored results of calls, from the ledger if they were not read a short time ago."""
         unread = [key for key in keys if key not in self.recent and key not in self.missing]
         self.recent.update(ledger.get(unread))
-        found = {key: self.recent[key] for key in keys if key in self.recent}
+        results = {key: self.recent[key] for key in keys if key in self.recent}
         if len(self.recent) > _MAX_RECENT:
             for key in list(itertools.islice(self.recent, len(self.recent) - _MAX_RECENT)):
                 del self.recent[key]
-        return found
+        return results
 
     def leave_out(self, keys: Set[bytes]) -> None:
         """Remove calls that were counted elsewhere. Requests stay, because they count what would be called without sharing."""

@@ -90,15 +90,16 @@ class QuestionSelection:
         """Apply the closed-book filter, whose artifact is the file `path`."""
         rows = parquet.read(path, contracts.CLOSED_BOOK, columns=["question_id", "kept"]).to_pylist()
         is_kept = {row["question_id"]: row["kept"] for row in rows}
-        kept = [question for question in questions if is_kept.get(question.question_id)]
+        unanswered = [question for question in questions if is_kept.get(question.question_id)]
         num_missing = sum(question.question_id not in is_kept for question in questions)
-        if num_missing and (self.limit is None or len(kept) < self.limit):
+        if num_missing and (self.limit is None or len(unanswered) < self.limit):
             raise ConfigError(
-                f"sweep.limit={self.limit} needs more questions than the closed-book filter covers: it kept {len(kept)}, and "
-                f"{num_missing} of split {self.split!r} have no closed-book answer. Raise closed_book.limit (null means all), "
-                "set closed_book.split to the same split, or switch the filter off with sweep.closed_book_filter=false."
+                f"sweep.limit={self.limit} needs more questions than the closed-book filter covers: it kept "
+                f"{len(unanswered)}, and {num_missing} of split {self.split!r} have no closed-book answer. Raise "
+                "closed_book.limit (null means all), set closed_book.split to the same split, or switch the filter off with "
+                "sweep.closed_book_filter=false."
             )
-        return kept
+        return unanswered
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from winnow.training.examples import Example, select_reply
 
 def list_citable(questions: Sequence[tuple[Question, Sequence[Context]]]) -> list[tuple[Question, list[Context]]]:
     """Return the questions whose retrieved contexts include a relevant one, with these contexts in their order."""
-    shown = [(question, [context for context in contexts if context.rank]) for question, contexts in questions]
-    return [(question, contexts) for question, contexts in shown if any(mark_relevant(question, contexts))]
+    ranked_questions = [(question, [context for context in contexts if context.rank]) for question, contexts in questions]
+    return [(question, contexts) for question, contexts in ranked_questions if any(mark_relevant(question, contexts))]
 
 
 @dataclass(frozen=True)

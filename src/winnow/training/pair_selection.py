@@ -67,6 +67,6 @@ class PairSelection:
         candidates = (pool[index] for index in rng.sample(range(len(pool)), min(len(pool), 20 * self.random_negatives)))
         others = {context.passage.passage_id: context for context in candidates}
         drawn = [context for passage_id, context in others.items() if passage_id not in own_ids]
-        found = has_answers([context.passage.text for context in drawn], question.answers)
-        irrelevant = [context for context, contains in zip(drawn, found, strict=True) if not contains]
+        contain_answer = has_answers([context.passage.text for context in drawn], question.answers)
+        irrelevant = [context for context, contains in zip(drawn, contain_answer, strict=True) if not contains]
         return [replace(context, rank=0, has_answer=False, is_gold=False) for context in irrelevant[: self.random_negatives]]

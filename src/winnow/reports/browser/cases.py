@@ -154,21 +154,26 @@ def _encode_context(context: Context, texts: Texts) -> list[Any]:
 def _encode_call(call: Call, passages: Sequence[Passage], texts: Texts) -> dict[str, Any]:
     """Return a call as a mapping with its kind, role, prompt (pairs of a name and numbers), result and what is notable."""
     request = call.request
-    shown = [*passages, *(request.passages if isinstance(request, Generate) else ())]
+    prompt_passages = [*passages, *(request.passages if isinstance(request, Generate) else ())]
     match request:
         case Generate():
-            prompt = _encode_messages(request.messages, shown, texts)
+            prompt = _encode_messages(request.messages, prompt_passages, texts)
         case Likelihood():
             prompt = [
-                *_encode_messages(request.messages, shown, texts),
+                *_encode_messages(request.messages, prompt_passages, texts),
                 ("continuation", texts.encode(request.continuation, ())),
             ]
         case Estimate():
             passage = "\n".join(filter(None, [request.title, request.text]))
-            prompt = [("question", texts.encode(request.question, ())), ("passage", texts.encode(passage, shown))]
+            prompt = [("question", texts.encode(request.question, ())), ("passage", texts.encode(passage, prompt_passages))]
         case Search():
             prompt = [("query", texts.encode(request.query, ()))]
-    encoded = {"kind": type(request).__name__, "role": request.role, "prompt": prompt, **_encode_result(call, shown, texts)}
+    encoded = {
+        "kind": type(request).__name__,
+        "role": request.role,
+        "prompt": prompt,
+        **_encode_result(call, prompt_passages, texts),
+    }
     return {**encoded, "dropped": call.dropped} if call.dropped else encoded
 
 

@@ -194,8 +194,8 @@ def _format_needed(pair: Pair, metric: Metric, seed: int) -> str:
     values = get_common_values(pair.first, pair.second, metric.name, seed)
     if values is None:
         return ""
-    needed = compute_questions_needed(values[0] - values[1], pair.comparison.difference)
-    return f"If the true difference is as large, a single test shows it with {needed:,} questions (80 % power)."
+    num_needed = compute_questions_needed(values[0] - values[1], pair.comparison.difference)
+    return f"If the true difference is as large, a single test shows it with {num_needed:,} questions (80 % power)."
 
 
 def _describe_cost(cells: Sequence[CellResult], names: Sequence[str], seed: int) -> Iterator[Finding]:

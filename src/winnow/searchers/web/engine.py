@@ -183,13 +183,13 @@ class WebSearch:
         if self._error is not None:
             raise self._error
         try:
-            found = self._find(search)
+            results = self._find(search)
         except _RetryError as error:
             return self._count_failure(str(error))
         with self._lock:
             self._failures = 0
         passages, snapshots = [], list[Snapshot]()
-        for result in found:
+        for result in results:
             passage, snapshot = self.pages.read(result)
             snapshots.append(snapshot)
             if passage is not None:
@@ -217,8 +217,8 @@ class WebSearch:
             wait=_wait_as_told,
             reraise=True,
         )
-        found = retrying(self._ask, search.query, number)
-        return sorted(found, key=lambda result: not self._is_preferred(result.url))[: search.n]
+        results = retrying(self._ask, search.query, number)
+        return sorted(results, key=lambda result: not self._is_preferred(result.url))[: search.n]
 
     def _ask(self, query: str, n: int) -> Sequence[Found]:
         """Ask the API once.

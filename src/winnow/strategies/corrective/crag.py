@@ -83,8 +83,8 @@ class Crag:
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Request the correction and then the answer. The trace records the action."""
         knowledge, trace = yield from self.correction.correct(question, [context.passage for context in contexts])
-        shown = [Context(passage, rank, None, has_answer=False) for rank, passage in enumerate(knowledge, start=1)]
-        answer = yield from Concatenation(self.prompt, self.decoding, self.vote).plan(question, shown)
+        strips = [Context(passage, rank, None, has_answer=False) for rank, passage in enumerate(knowledge, start=1)]
+        answer = yield from Concatenation(self.prompt, self.decoding, self.vote).plan(question, strips)
         return replace(answer, trace=(*trace, *answer.trace))
 
 

@@ -92,11 +92,11 @@ class Refinement:
             scores[number] = score
         best_first = sorted(range(len(strips)), key=lambda number: (-scores[number], number))
         passing = [number for number in best_first if self.threshold is None or scores[number] >= self.threshold]
-        chosen = passing[: self.top] or best_first[:1]
+        selection = passing[: self.top] or best_first[:1]
         if self.order == "original":
-            chosen.sort()
-        kept = self._join([strips[number] for number in chosen])
-        return Knowledge(kept, len(strips), len(chosen), not passing, evaluation.failed)
+            selection.sort()
+        joined_strips = self._join([strips[number] for number in selection])
+        return Knowledge(joined_strips, len(strips), len(selection), not passing, evaluation.failed)
 
     def _join(self, strips: Sequence[tuple[int, Passage]]) -> tuple[Passage, ...]:
         """Join strips, which are given with the position of their passage."""
