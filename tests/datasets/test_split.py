@@ -43,3 +43,13 @@ def test_shuffled_questions_are_a_sample() -> None:
     shuffled = list(Split(given=True, seed=1, shuffle=True).assign(given))
     assert [question.question_id for question in shuffled] == first
     assert {question.question_id for question in shuffled if question.split == "dev"} == {str(n) for n in range(5)}
+
+
+@pytest.mark.parametrize("split", [Split(all="test"), Split(test=2, dev=2)])
+def test_splits_of_the_data_set_are_not_lost(split: Split) -> None:
+    """A folder of train.json and test.json must not become one test split without a word."""
+    given = [replace(question, split="train" if n else "") for n, question in enumerate(QUESTIONS)]
+    with pytest.raises(ConfigError, match="would replace the split 'train' that the data set has for question '1'"):
+        list(split.assign(given))
+    same = [replace(question, split="test") for question in QUESTIONS]
+    assert [question.split for question in Split(all="test").assign(same)] == ["test"] * 20

@@ -43,7 +43,14 @@ class Split:
             )
 
     def assign(self, questions: Iterable[Question]) -> Iterator[Question]:
-        """Yield the questions with their splits. The order is random if the splits are drawn or `shuffle` is set."""
+        """Yield the questions with their splits. The order is random if the splits are drawn or `shuffle` is set.
+
+        Raises:
+            ConfigError: If the questions have other splits already and `given` is not set, or if none is left to train on.
+
+        """
+        if not self.given:
+            questions = self._check_unassigned(questions)
         if self.all or self.given:
             for question in self._shuffle(questions) if self.shuffle else questions:
                 yield replace(question, split=self.all) if self.all else question
@@ -57,6 +64,16 @@ class Split:
         for index, question in enumerate(shuffled):
             split = "test" if index < self.test else "dev" if index < self.test + self.dev else "train"
             yield replace(question, split=split)
+
+    def _check_unassigned(self, questions: Iterable[Question]) -> Iterator[Question]:
+        """Yield the questions, and raise ConfigError at the first one that has another split already."""
+        for question in questions:
+            if question.split not in ("", self.all):
+                raise ConfigError(
+                    f"dataset.split would replace the split {question.split!r} that the data set has for question "
+                    f"{question.question_id!r}. Set dataset.split.all='' and dataset.split.given=true to keep it."
+                )
+            yield question
 
     def _shuffle(self, questions: Iterable[Question]) -> list[Question]:
         """Return the questions in random order, which depends on the seed and on their ids alone."""
