@@ -45,7 +45,7 @@ ANY_VALUE = {
         ("rank_by=estimater", "rank_by='estimater': expected one of retriever, estimator"),
         ("dry_run=maybe", "dry_run='maybe': expected a valid boolean"),
         ("decoding.temperature=nan", "decoding.temperature=nan: expected a finite number"),
-        ("placement.rule.gold=first", "placement.rule.gold='first': expected one of keep, insert, remove"),
+        ("placement.rule.gold=first", "placement.rule.gold='first': expected one of keep, insert, insert_all, remove"),
         ("reader=openai reader.engine.pacing.max_concurrency=1.5", "max_concurrency=1.5: expected a valid integer"),
         ("+strategy.plan.vote_by=x", "strategy.plan.vote_by: Concatenation has no such setting"),
         ("corpus.parser._target_=winnow.nowhere.Nothing", "there is no such class"),
