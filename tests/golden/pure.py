@@ -192,7 +192,9 @@ def with_files(component: type, build: Callable[[Path], Any]) -> Golden:
 
 
 def splits(_: Path) -> Any:
-    return [list(split.assign(QUESTIONS)) for split in (Split(test=1, dev=2, seed=3), Split(all="dev"), Split(given=True))]
+    unassigned = [replace(question, split="") for question in QUESTIONS]
+    drawn, one = (list(split.assign(unassigned)) for split in (Split(test=1, dev=2, seed=3), Split(all="dev")))
+    return [drawn, one, list(Split(given=True).assign(QUESTIONS))]
 
 
 def samples() -> list[Sample]:

@@ -103,15 +103,9 @@ class Placement:
                 return retrieved
             case "shuffled":
                 return _create_rng(self.seed, question, "shuffle").sample([*gold, *others], len(gold) + len(others))
-            case "first":
-                index = 0
-            case "last":
-                index = len(others)
-            case "random":
-                index = _create_rng(self.seed, question, "order").randint(0, len(others))
-            case position:
-                index = min(position - 1, len(others))
-        return [*others[:index], *gold, *others[index:]]
+            case _:
+                index = self._find_index(question, len(others))
+                return [*others[:index], *gold, *others[index:]]
 
     def _arrange(self, question: Question, contexts: list[Context]) -> list[Context]:
         """Move the gold passage, if there is one, to the position that `order` requires, or shuffle the contexts."""
@@ -121,16 +115,21 @@ class Placement:
         if gold_context is None or self.order == "retrieved":
             return contexts
         others = [context for context in contexts if context is not gold_context]
+        return _insert_context(others, gold_context, self._find_index(question, len(others)))
+
+    def _find_index(self, question: Question, num_others: int) -> int:
+        """Return the index among the other contexts at which `order` puts the gold passage, or all of them together."""
         match self.order:
             case "first":
-                index = 0
+                return 0
             case "last":
-                index = len(others)
+                return num_others
             case "random":
-                index = _create_rng(self.seed, question, "order").randint(0, len(others))
+                return _create_rng(self.seed, question, "order").randint(0, num_others)
+            case "retrieved" | "shuffled":
+                raise AssertionError(self.order)
             case position:
-                index = min(position - 1, len(others))
-        return _insert_context(others, gold_context, index)
+                return min(position - 1, num_others)
 
 
 def _find_gold(contexts: Sequence[Context]) -> Context | None:

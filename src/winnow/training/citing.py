@@ -73,7 +73,7 @@ class CitationPrompts:
 class CitationMix(CitationPrompts):
     """Training examples with replies from labels: the shortest answer in a relevant passage, and all relevant passages.
 
-    A reply is, for example, "Jane Austen [2][4]". A question without short answers, as in BEIR, has the citations alone.
+    A reply is, for example, `Jane Austen [2][4]`. A question without short answers, as in BEIR, has the citations alone.
 
     Attributes:
         examples: Maximum number of examples.
