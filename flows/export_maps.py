@@ -31,8 +31,8 @@ def export_maps(configs: Sequence[DictConfig]) -> Summary:
                 f"retriever={cfg.retriever.name} has no maps of relevant and irrelevant documents. Choose retriever=mixture."
             )
         questions = read_questions(project.questions_file, [cfg.export_maps.split])
-        maps_list = retriever.maps.open(project.resolve_index().require()).find(questions)
-        maps = {question.question_id: one.documents for question, one in zip(questions, maps_list, strict=True)}
+        document_maps = retriever.maps.open(project.resolve_index().require()).find(questions)
+        maps = {question.question_id: one.documents for question, one in zip(questions, document_maps, strict=True)}
         kept = [question for question in questions if maps[question.question_id].relevant]
         write_rage_files(out, kept, read_passages(project.corpus.require() / "passages.parquet"), maps)
         rows.append({"folder": out, "questions": len(kept), "without a relevant document": len(questions) - len(kept)})

@@ -24,7 +24,7 @@ from flows._entry import make_main
 from flows._metrics import build_breakdown, build_cell_rows, read_results
 from flows._summary import Summary
 from winnow.artifacts.files import write_texts
-from winnow.artifacts.frames import QUESTION_VALUES
+from winnow.artifacts.frames import CELL_VALUES, QUESTION_VALUES
 from winnow.artifacts.provenance import describe_code, read_manifest
 from winnow.reports.cells import CellResult, name_cells
 from winnow.reports.page import PLOTTED_METRICS, build_report
@@ -60,7 +60,7 @@ def report(configs: Sequence[DictConfig]) -> Summary:
         "report.html": page.render_html(),
         "report.md": page.render_markdown(),
         "tables.tex": page.render_latex(),
-        "metrics.json": _format_metrics(results, cfg.report.seed),
+        CELL_VALUES: _format_metrics(results, cfg.report.seed),
         "summary.json": _format_summary(results),
         "cells.csv": _format_csv(results),
     }

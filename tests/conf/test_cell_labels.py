@@ -10,29 +10,15 @@ from flows import _models
 from flows._artifacts import Project
 from flows._cells import _build_labels, _describe_settings, _name_prompts
 from flows._conf import compose
+from tests.sweeps.test_spec import spec as make_spec
 from winnow.errors import ConfigError
-from winnow.sweeps.labels import CellLabels
 from winnow.sweeps.spec import CellSpec, list_varying_settings
 
 
 def spec(*overrides: str) -> CellSpec:
     """A cell of which only labels, settings and configuration matter."""
     config = cast("dict[str, Any]", OmegaConf.to_container(compose([*overrides]), resolve=True))
-    unused: Any = None
-    return CellSpec(
-        "key",
-        unused,
-        CellLabels("a", 5, "g"),
-        {"reader": "x"},
-        unused,
-        unused,
-        None,
-        None,
-        unused,
-        unused,
-        unused,
-        config=config,
-    )
+    return replace(make_spec({"reader": "x"}), config=config)
 
 
 def test_a_grid_of_prompts_has_short_labels() -> None:

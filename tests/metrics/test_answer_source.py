@@ -51,8 +51,14 @@ def test_right_without_a_passage_is_the_readers_own() -> None:
 def test_what_has_no_source_is_undefined() -> None:
     """Unknown answers, those without a word, and prompts without passages; they count in no share."""
     metric = AnswerSource("m", "m", source="none")
-    undefined = [sample("unknown", unknown=True), sample("?!"), replace(sample("Ada"), contexts=())]
-    assert [metric.score(one) for one in undefined] == [None] * 3
+    undefined = [
+        sample("unknown", unknown=True),
+        sample("?!"),
+        sample("\N{EM DASH}"),
+        sample("The"),
+        replace(sample("Ada"), contexts=()),
+    ]
+    assert [metric.score(one) for one in undefined] == [None] * 5
     value = evaluate([metric], [*undefined, sample("Ada"), sample("Austen")])["m"]
     assert (value.mean, value.n) == (0.5, 2)
 

@@ -128,13 +128,14 @@ def write_fid(path: Path, rows: Iterable[tuple[Question, Iterable[Context]]]) ->
     with atomic_write(path) as partial, partial.open("w", encoding="utf-8") as stream:
         stream.write("[")
         for question, contexts in rows:
+            gold_ids = set(question.gold_passage_ids)
             row = {
                 "id": question.question_id,
                 "question": question.text,
                 "answers": list(question.answers),
                 **({"target": question.target} if question.target else {}),
                 **({} if question.meta == "{}" else {"meta": json.loads(question.meta)}),
-                "ctxs": [_format_context(context, set(question.gold_passage_ids)) for context in contexts],
+                "ctxs": [_format_context(context, gold_ids) for context in contexts],
             }
             stream.write(",\n" if count else "\n")
             json.dump(row, stream, ensure_ascii=False)

@@ -267,11 +267,11 @@ class SqliteStore:
         """Claim the calls that are neither stored nor under a valid claim of another owner, and return their keys."""
         now = time.time()
         with self.transaction() as db:
-            stored_keys = {key for (key,) in self._execute_in("SELECT key FROM calls", keys)}
+            unavailable_keys = {key for (key,) in self._execute_in("SELECT key FROM calls", keys)}
             for key, owner, expires in self._execute_in("SELECT key, owner, expires FROM claims", keys):
                 if owner != self.owner and not has_lapsed(owner, expires, now):
-                    stored_keys.add(key)
-            claimed = set(keys) - stored_keys
+                    unavailable_keys.add(key)
+            claimed = set(keys) - unavailable_keys
             claims = [(key, self.owner, now + LEASE_SECONDS) for key in claimed]
             db.executemany("INSERT OR REPLACE INTO claims VALUES (?,?,?)", claims)
         return claimed

@@ -45,7 +45,7 @@ class AnswerSource(MeanMetric):
     def score(self, sample: Sample) -> float | None:
         """Return 1.0 if the answer has the source and the outcome, else 0.0."""
         answer = sample.prediction.answer
-        if sample.prediction.unknown or not normalise(answer) or not sample.contexts:
+        if sample.prediction.unknown or not any(map(str.isalnum, normalise(answer))) or not sample.contexts:
             return None
         if self.outcome != "any":
             is_right = exact_match(answer, sample.question.answers) == 1.0

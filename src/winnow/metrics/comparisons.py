@@ -199,12 +199,13 @@ def compute_detectable_difference(differences: ArrayLike) -> float:
     """
     data = as_vector(differences)
     is_ternary = _is_ternary(data)
-    if len(data) < _MIN_DISCORDANT or (not is_ternary and np.count_nonzero(data) < _MIN_DISCORDANT):
+    if len(data) < _MIN_DISCORDANT:
         return math.nan
-    spread = _compute_spread(data)
-    normal_difference = _POWER_QUANTILES * math.sqrt(spread / len(data))
+    if not is_ternary and (np.count_nonzero(data) < _MIN_DISCORDANT or np.ptp(data) <= _MAX_NOISE):
+        return math.nan
+    normal_difference = _POWER_QUANTILES * math.sqrt(_compute_spread(data) / len(data))
     if not is_ternary:
-        return normal_difference if np.ptp(data) > _MAX_NOISE else math.nan
+        return normal_difference
     exact_difference = _EXPECTED_DISCORDANT / len(data)
     return min(1.0, max(normal_difference, exact_difference))
 

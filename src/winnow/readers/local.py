@@ -178,7 +178,9 @@ class LocalReader(LocalEngine):
         if not results and self._scorer is not None:
             results = [(item.request, Score(value, Usage(item.length))) for item, value in self._scorer.collect()]
         results = results or super().collect(timeout)
-        return [(request, self._add_beginning(request, result)) for request, result in results] if self._beginning else results
+        if not results or not self._beginning:  # without a result, the model may not be loaded
+            return results
+        return [(request, self._add_beginning(request, result)) for request, result in results]
 
     @cached_property
     def _beginning(self) -> str:

@@ -175,14 +175,13 @@ def build_metrics_table(title: str, caption: str, cells: Sequence[CellResult], s
     If the cells have different questions, the rows say how many, and the caption that they are not the same.
     """
     metrics = cells[0].metrics
-    is_same = have_same_questions(cells)
-    numbers = [[] if is_same else [str(cell.num_questions)] for cell in cells]
-    rows = [
-        [*_label_values(cell, cells), *number, *(cell.format_metric(metric.name, seed) for metric in metrics)]
-        for cell, number in zip(cells, numbers, strict=True)
-    ]
-    columns = [*_label_names(cells), *(["questions"] if numbers[0] else []), *(metric.heading for metric in metrics)]
-    if not is_same:
+    columns = [*_label_names(cells), *(metric.heading for metric in metrics)]
+    rows = [[*_label_values(cell, cells), *(cell.format_metric(metric.name, seed) for metric in metrics)] for cell in cells]
+    if not have_same_questions(cells):
+        position = len(_label_names(cells))
+        columns.insert(position, "questions")
+        for row, cell in zip(rows, cells, strict=True):
+            row.insert(position, str(cell.num_questions))
         caption += " The rows are over different questions. Tables of differences pair the questions that two cells share"
         caption += "." if len({cell.labels.questions for cell in cells}) == 1 else " if these are selected alike."
     return TableView(title, caption, columns, rows)

@@ -10,7 +10,6 @@ from typing import Any
 
 from winnow.metrics.intervals import Interval
 from winnow.reports.cells import CellResult
-from winnow.sweeps.labels import SAMPLES
 
 _PLACEMENTS = (
     "gold_removed", "retrieved", "gold_inserted", "gold_first", "gold_all_first", "gold_random", "shuffled",
@@ -142,7 +141,7 @@ def plot_against_samples(cells: Sequence[CellResult], k: int, seed: int) -> Plot
     lines: dict[str, Points] = {}
     for cell in selected:
         point = (float(ticks.index(cell.labels.samples)), cell.compute_interval("em", seed))
-        settings = [f"{name}={value}" for name, value in cell.labels.varying if name != SAMPLES]
+        settings = map("=".join, cell.labels.select_other_settings(["samples"]).items())
         seed_text = cell.labels.seed and f"seed {cell.labels.seed}"
         name = ", ".join(filter(None, [cell.labels.strategy, *settings, seed_text, cell.labels.gold]))
         lines.setdefault(name, []).append(point)

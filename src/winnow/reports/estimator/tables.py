@@ -132,20 +132,21 @@ def _format_example(scored: ScoredQuestion, context: Context) -> list[str]:
 
 def build_detection_table(evaluation: Evaluation) -> TableView:
     """Build a table of how well thresholds detect sets without an answer (table 4)."""
-    rows = []
+    rows, counts = [], []
     for source in evaluation.sources:
         threshold = source.choose_threshold(evaluation.dev, evaluation.k)
-        scores = evaluate_detection(*source.score_sets(evaluation.test, evaluation.k), threshold, seed=evaluation.seed)
+        best_scores, answerable = source.score_sets(evaluation.test, evaluation.k)
+        counts.append(f"{int((~answerable).sum())} of those of {source.name}")
+        scores = evaluate_detection(best_scores, answerable, threshold, seed=evaluation.seed)
         intervals = (scores.recall, scores.precision, scores.f1)
         rows.append([source.name, source.format_threshold(threshold), *(interval.format_percent() for interval in intervals)])
-    sets = {source.name: source.score_sets(evaluation.test, evaluation.k)[1] for source in evaluation.sources}
-    best_scores, answerable = evaluation.sources[-1].score_sets(evaluation.test, evaluation.k)
+    # `best_scores` and `answerable` are those of the last source, the log-odds of the estimator
     all_flagged = evaluate_detection(best_scores, answerable, math.inf, seed=evaluation.seed)
     intervals = (all_flagged.recall, all_flagged.precision, all_flagged.f1)
     rows.append(["every set of the estimator flagged", UNDEFINED, *(interval.format_percent() for interval in intervals)])
-    counts = "; ".join(f"{int((~flags).sum())} of those of {name}" for name, flags in sets.items())
     caption = (
-        f"A set is the top {evaluation.k} contexts of a score. Of {len(evaluation.test)} sets have no answer: {counts}. "
+        f"A set is the top {evaluation.k} contexts of a score. Of {len(evaluation.test)} sets have no answer: "
+        f"{'; '.join(counts)}. "
         f"The thresholds have the best F1 on {len(evaluation.dev)} dev questions. Scores of the retriever are as it computes "
         "them, and their thresholds quantiles; the paper takes cosine similarities with thresholds from 0.5 to 0.9"
     )
