@@ -11,7 +11,7 @@ from omegaconf import DictConfig
 
 from flows._conf import CONF, check_choices, compose, list_groups, list_options, resolve_settings
 from flows._hub import use_recorded_commits
-from flows._overrides import check_overrides, load_params
+from flows._overrides import complete_overrides, load_params
 from flows._prefect import run_flow
 from flows._renames import replace_former_names
 from flows._schema import check_settings
@@ -77,9 +77,7 @@ def make_main(
                 cfg = load_params(Path(params), arguments, grid=grid)
                 _with_short_errors(functools.partial(run_flow, tracked_stage, name, retries))([cfg])
             else:
-                arguments = _replace_former_names(arguments)
-                sys.argv[1:] = arguments
-                check_overrides(_select_overrides(arguments), grid=grid)
+                sys.argv[1:] = _complete_arguments(arguments, grid=grid)
                 _run_hydra(tracked_stage, name, retries)
         except WinnowError as error:
             sys.exit(f"{type(error).__name__}: {error}")
@@ -155,17 +153,13 @@ def _reject_dry_run(stage: Stage) -> Stage:
     return checked
 
 
-def _select_overrides(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments that are overrides, without the flags of Hydra and their values."""
-    return [word for word, is_override in _classify_arguments(arguments) if is_override]
-
-
-def _replace_former_names(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments with former names of settings replaced by the current ones."""
-    words: list[str] = []
+def _complete_arguments(arguments: Sequence[str], *, grid: bool) -> list[str]:
+    """Return the arguments with checked and completed overrides; the flags of Hydra and their values stay as they are."""
+    words: list[tuple[str, bool]] = []
     for word, is_override in _classify_arguments(arguments):
-        words += replace_former_names([word]) if is_override else [word]
-    return words
+        words += [(name, True) for name in replace_former_names([word])] if is_override else [(word, False)]
+    completed = iter(complete_overrides([word for word, is_override in words if is_override], grid=grid))
+    return [next(completed) if is_override else word for word, is_override in words]
 
 
 def _classify_arguments(arguments: Sequence[str]) -> list[tuple[str, bool]]:

@@ -13,6 +13,7 @@ from typing import Any
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 
 from flows._conf import compose, copy_unresolved, is_group, list_keys, list_options, resolve_settings
+from flows._schema import is_component_setting
 from winnow.errors import ConfigError, suggest_name
 
 
@@ -48,7 +49,7 @@ def _iter_cells(cfg: DictConfig) -> Iterator[DictConfig]:
     for values in itertools.product(*axes.values()):
         cell = copy_unresolved(cfg)
         for axis, value in sorted(zip(axes, values, strict=True), key=lambda pair: "." in pair[0]):
-            if OmegaConf.select(cell, axis, default=OmegaConf) is OmegaConf:
+            if OmegaConf.select(cell, axis, default=OmegaConf) is OmegaConf and not is_component_setting(cell, axis):
                 raise ConfigError(f"grid.{axis}: there is no setting {axis!r}." + suggest_name(axis, list_keys(cell)))
             OmegaConf.update(cell, axis, value, merge=False)
         cell.grid = None

@@ -162,7 +162,7 @@ def check_training_split(cfg: DictConfig, reader: DictConfig) -> None:
         raise ConfigError(
             f"reader={reader.name} is fine-tuned on the split {cfg.training.split!r}, but dataset={cfg.dataset.name} has only "
             f"the split {only_split!r} (dataset.split.all). Add reader=smollm2 to use the model as it is, or split the data "
-            "set, as in dataset.split.all='' +dataset.split.test=100 +dataset.split.dev=50 +dataset.split.seed=13."
+            "set, as in dataset.split.all='' dataset.split.test=100 dataset.split.dev=50 dataset.split.seed=13."
         )
 
 

@@ -1,4 +1,4 @@
-"""Checks the overrides of a command line or of overrides.yaml: every key must exist in conf/ and have an effect."""
+"""Checks the overrides of a command line or of overrides.yaml, and completes them: every key must exist and have an effect."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,14 +12,18 @@ from yaml import YAMLError
 from flows._conf import compose, is_group, list_groups, list_keys, list_options
 from flows._grid import collect_axes
 from flows._renames import replace_former_names
+from flows._schema import is_component_setting, list_component_settings
 from winnow.errors import ConfigError, suggest_name
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
 
 
-def check_overrides(overrides: Sequence[str], *, grid: bool = True) -> None:
-    """Check that the key and the option of every override exist.
+def complete_overrides(overrides: Sequence[str], *, grid: bool = True) -> list[str]:
+    """Return overrides as Hydra takes them, after checking that the key and the option of each exist.
+
+    Hydra wants a `+` before every key that the composed configuration lacks. It is added for settings of components that the
+    YAML leaves at their defaults (dataset.split.shuffle=true) and for new axes of the grid (grid.k=[1,5]).
 
     Args:
         overrides: Overrides in Hydra's syntax.
@@ -37,11 +41,14 @@ def check_overrides(overrides: Sequence[str], *, grid: bool = True) -> None:
     except OverrideParseException as error:
         raise ConfigError(f"{error.override!r} is not a valid override; write key=value, for example k=5.") from error
     options = _collect_options(parsed)
-    _check_keys(parsed)
+    new_keys = _find_new_keys(parsed)
+    completed = [f"+{text}" if key.key_or_group in new_keys else text for key, text in zip(parsed, overrides, strict=True)]
     if grid:
+        parsed = OverridesParser.create().parse_overrides(completed)
         keys = list(_iter_changed_keys(parsed))
         for composed_grid in _iter_grids(options, parsed):
             check_grid(keys, composed_grid)
+    return completed
 
 
 def check_grid(keys: Iterable[str], grid: DictConfig | None) -> None:
@@ -91,8 +98,9 @@ def load_params(path: Path, overrides: Sequence[str], *, grid: bool = True) -> D
                 f"{override}: {path} is composed already, so its options cannot change. Choose the option in overrides.yaml "
                 "and run `python -m flows.compose`, or run without --params."
             )
-        if OmegaConf.select(cfg, key, default=OmegaConf) is OmegaConf:
-            raise ConfigError(_describe_unknown_key(key, list_keys(cfg)))
+        if OmegaConf.select(cfg, key, default=OmegaConf) is OmegaConf and not _is_addable(cfg, key):
+            near = list_component_settings(cfg, key)
+            raise ConfigError(_describe_unknown_key(key, [*list_keys(cfg), *near]))
         value = _parse_value(override, text)
         OmegaConf.update(cfg, key, value, merge=not isinstance(value, list))
         changed += _list_leaf_keys(key, value)
@@ -112,17 +120,33 @@ def _parse_value(override: str, text: str) -> Any:
         ) from error
 
 
-def _check_keys(parsed: Sequence["Override"]) -> None:
-    """Raise a ConfigError for a key that the composed configuration does not have."""
+def _find_new_keys(parsed: Sequence["Override"]) -> set[str]:
+    """Return the keys that the composed configuration lacks but may have; raise a ConfigError for any other key it lacks."""
     choices = [choice for override in parsed if (choice := _select_first_option(override))]
-    known: set[str] = set()
-    for override in parsed:
-        key = override.key_or_group
-        if override.is_add() or key.startswith("hydra") or is_group(key):
-            continue
-        known = known or set(list_keys(compose(choices)))
-        if key not in known:
-            raise ConfigError(_describe_unknown_key(key, known | set(list_groups())))
+    keys = {
+        override.key_or_group: override.is_delete()
+        for override in parsed
+        if not (override.is_add() or override.is_force_add())
+        and not (override.key_or_group.startswith("hydra") or is_group(override.key_or_group))
+    }
+    if not keys:
+        return set()
+    cfg = compose(choices)
+    known = set(list_keys(cfg))
+    new_keys = keys.keys() - known
+    for key in sorted(new_keys):
+        if keys[key] or not _is_addable(cfg, key):
+            near = list_component_settings(cfg, key)
+            raise ConfigError(_describe_unknown_key(key, known | {*list_groups(), *near}))
+    return new_keys
+
+
+def _is_addable(cfg: DictConfig, key: str) -> bool:
+    """Return whether a key that a configuration lacks is a setting of a component, or an axis of the grid over a setting."""
+    axis = key.removeprefix("grid.")
+    if axis == key:
+        return is_component_setting(cfg, key)
+    return is_group(axis) or is_component_setting(cfg, axis) or OmegaConf.select(cfg, axis, default=OmegaConf) is not OmegaConf
 
 
 def _select_first_option(override: "Override") -> str:
@@ -206,7 +230,7 @@ def _describe_unknown_key(key: str, known: Iterable[str]) -> str:
     """Return the message for a key that does not exist, with the nearest of the known keys."""
     if key.startswith("grid."):
         axis = key.removeprefix("grid.")
-        return f"The grid has no axis {axis!r}." + suggest_name(key, known) + f" A new one is '+{key}=[...]'."
+        return f"The grid has no axis {axis!r}, and there is no such setting." + suggest_name(axis, known)
     return (
         f"There is no setting {key!r}."
         + suggest_name(key, known)

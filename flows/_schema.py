@@ -8,7 +8,7 @@ import math
 import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from annotated_types import Ge, Gt, Lt
 from hydra.utils import get_class
@@ -264,6 +264,42 @@ def check_component(key: str, node: DictConfig) -> None:
             _check_value(f"{key}.{name}", value, annotations[name])
             if name in RANGES and value is not None and isinstance(value, int | float):
                 _check_value(f"{key}.{name}", value, RANGES[name])
+
+
+def list_component_settings(cfg: DictConfig, key: str) -> list[str]:
+    """Return the dotted names of all settings of the component that has a setting, even those that are left at their defaults.
+
+    Args:
+        cfg: Composed configuration.
+        key: Dotted name of a setting, which may not exist.
+
+    """
+    parent, annotations = _find_component(cfg, key)
+    return [f"{parent}.{name}" for name in annotations]
+
+
+def is_component_setting(cfg: DictConfig, key: str) -> bool:
+    """Return whether a key names a setting of a component, or an entry of a mapping among them, even one without a value."""
+    parent, annotations = _find_component(cfg, key)
+    name, _, entry = key.removeprefix(f"{parent}.").partition(".")
+    if not entry:
+        return name in annotations
+    kinds = (annotations.get(name), *get_args(annotations.get(name)))
+    return any(get_origin(kind) in (dict, Mapping) for kind in kinds)
+
+
+def _find_component(cfg: DictConfig, key: str) -> tuple[str, dict[str, Any]]:
+    """Return the dotted name of the innermost component around a setting, and the annotations of its settings, or none."""
+    parent = key.rpartition(".")[0]
+    while parent:
+        node = OmegaConf.select(cfg, parent, default=None)
+        if isinstance(node, DictConfig) and "_target_" in node:
+            try:
+                return parent, _read_annotations(get_class(str(node["_target_"])))
+            except Exception:
+                break  # `check_component` reports a class that does not exist
+        parent = parent.rpartition(".")[0]
+    return "", {}
 
 
 @cache

@@ -16,7 +16,7 @@ from yaml import YAMLError
 
 from flows._conf import compose
 from flows._grid import resolve_option_names
-from flows._overrides import check_overrides
+from flows._overrides import complete_overrides
 from flows._renames import replace_former_names
 from winnow.artifacts.files import atomic_write
 from winnow.artifacts.provenance import compute_key, flatten
@@ -37,8 +37,7 @@ def compose_params(overrides: Sequence[str]) -> str:
         ConfigError: If an override is not valid, or if a setting has no value.
 
     """
-    overrides = replace_former_names(overrides)
-    check_overrides(overrides)
+    overrides = complete_overrides(replace_former_names(overrides))
     cfg = compose(overrides)
     without_hydra = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"])
     resolved = resolve_option_names(without_hydra)

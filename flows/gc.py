@@ -42,7 +42,7 @@ from flows._engines import (
 from flows._grid import expand_grid
 from flows._hub import use_recorded_commits
 from flows._ledger import open_ledger
-from flows._overrides import check_overrides, load_params
+from flows._overrides import complete_overrides, load_params
 from flows._searched import list_retrievers
 from flows._seeds import expand_seeds
 from flows._summary import Summary, progress
@@ -275,8 +275,7 @@ def main() -> None:
     parser.add_argument("settings", nargs="*", help="settings whose artifacts and calls are used, such as k=7")
     options = parser.parse_args()
     try:
-        check_overrides(options.settings)
-        cfg = compose(options.settings)
+        cfg = compose(complete_overrides(options.settings))
         gc(cfg, remove=options.remove, calls=options.calls, force=options.force, hours=options.hours).show()
     except WinnowError as error:
         sys.exit(f"{type(error).__name__}: {error}")

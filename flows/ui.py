@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from flows._conf import compose
-from flows._overrides import check_overrides
+from flows._overrides import complete_overrides
 from flows._servers import is_port_free, run_server
 from flows._track import VIEW, resolve_uri
 from winnow.errors import ConfigError, WinnowError
@@ -45,8 +45,7 @@ def _serve(port: int, overrides: list[str]) -> None:
         ConfigError: If the port is taken, or if the store cannot be opened.
 
     """
-    check_overrides(overrides)
-    tracking = compose(overrides).tracking
+    tracking = compose(complete_overrides(overrides)).tracking
     uri = resolve_uri(str(tracking.uri))
     views = find_views(uri, VIEW)
     if uri.startswith(("http://", "https://")):

@@ -1,27 +1,22 @@
-"""What every test starts with."""
+"""What the tests of several folders share."""
 
 import logging
-from collections.abc import Iterator
+import sys
 
 import pytest
 
+from winnow.testing import LogRecorder
 
-@pytest.fixture(autouse=True)
-def _capture_warnings(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Let `caplog` have the warnings of Winnow, whatever libraries that earlier tests used did to the root logger.
 
-    They raise its level, replace its handlers, or switch loggers off that exist when they are imported.
+@pytest.fixture
+def warning_log(monkeypatch: pytest.MonkeyPatch) -> LogRecorder:
+    """Return a recorder of the warnings and errors that Winnow's modules log during the test.
+
+    This replaces `caplog`, because some libraries that earlier tests of the process have used switch loggers off, or replace
+    the handlers and the level of the root logger.
     """
-    package = logging.getLogger("winnow")
-    logging.disable(logging.NOTSET)
-    for name in [name for name in logging.root.manager.loggerDict if name.startswith("winnow.")]:
-        logger = logging.getLogger(name)
-        logger.disabled, logger.propagate = False, True
-        logger.setLevel(logging.NOTSET)
-    package.disabled, package.propagate = False, False
-    package.setLevel(logging.WARNING)
-    package.addHandler(caplog.handler)
-    yield
-    package.removeHandler(caplog.handler)
-    package.propagate = True
-    package.setLevel(logging.NOTSET)
+    recorder = LogRecorder()
+    for name, module in list(sys.modules.items()):
+        if name.startswith("winnow.") and isinstance(getattr(module, "_log", None), logging.Logger):
+            monkeypatch.setattr(module, "_log", recorder)
+    return recorder

@@ -13,7 +13,7 @@ import pytest
 from pages import read_blocks
 
 from flows._conf import check_choices, compose
-from flows._overrides import check_overrides
+from flows._overrides import complete_overrides
 from flows._schema import check_settings
 
 ROOT = Path(__file__).parents[1]
@@ -63,8 +63,7 @@ def check_flow(module: str, words: list[str]) -> None:
 @cache
 def check_words(words: tuple[str, ...], *, grid: bool) -> None:
     """Compose settings and check them, as the commands do."""
-    check_overrides(words, grid=grid)
-    cfg = compose(list(words))
+    cfg = compose(complete_overrides(words, grid=grid))
     check_choices(cfg)
     check_settings(cfg)
 

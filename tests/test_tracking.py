@@ -13,6 +13,7 @@ import pytest
 from mlflow import MlflowClient
 
 from winnow.errors import ConfigError
+from winnow.testing import LogRecorder
 from winnow.tracking import DatasetRef, Tracker, find_views
 
 
@@ -49,6 +50,8 @@ OPEN = """
 import sys
 from pathlib import Path
 from winnow.tracking import Tracker
+from winnow.testing import LogRecorder
+from winnow.testing import LogRecorder
 tracker = Tracker(sys.argv[1], "winnow", Path(sys.argv[2]))
 if "run" in sys.argv:
     tracker.start_run("r", params={}, tags={}).end()
@@ -69,9 +72,7 @@ def test_a_new_store_is_created_by_one_process_at_a_time(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("cut", ["empty", "some tables", "no version"])
-def test_a_store_whose_creation_was_interrupted_is_created_again(
-    tmp_path: Path, cut: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_store_whose_creation_was_interrupted_is_created_again(tmp_path: Path, cut: str, warning_log: LogRecorder) -> None:
     """A kill in any part of it; what there was is kept beside it."""
     path = tmp_path / "mlflow.db"
     if cut == "empty":
@@ -85,7 +86,7 @@ def test_a_store_whose_creation_was_interrupted_is_created_again(
             db.execute("DELETE FROM alembic_version")
     os.utime(path, (0, 0))
     Tracker(f"sqlite:///{path}", "winnow", tmp_path / "artifacts").start_run("r", params={}, tags={}).end()
-    assert "created incompletely" in caplog.text
+    assert "created incompletely" in warning_log.text
     assert len(list(tmp_path.glob("mlflow.db.broken-*"))) == 1
 
 

@@ -10,7 +10,7 @@ from flows._build import build
 from flows._conf import CONF, check_choices, compose, list_groups, list_keys, list_options
 from flows._grid import expand_grid
 from flows._identity import import_component_class
-from flows._overrides import check_overrides, load_params
+from flows._overrides import complete_overrides, load_params
 from flows._renames import replace_former_names
 from flows._schema import check_settings
 from flows.compose import compose_params, load_overrides
@@ -99,7 +99,7 @@ def test_settings_within_groups_are_axes_too() -> None:
     cells = list(expand_grid([compose(["experiment=post_fusion/figure5"])]))
     assert len(cells) == 15
     assert [c.decoding.samples for c in cells[:5]] == [1, 5, 10, 30, 50]
-    check_overrides(words := ["experiment=post_fusion/figure5", "grid.decoding.samples=[1,3]", "decoding.temperature=0.5"])
+    complete_overrides(words := ["experiment=post_fusion/figure5", "grid.decoding.samples=[1,3]", "decoding.temperature=0.5"])
     assert {(c.decoding.samples, c.decoding.temperature) for c in expand_grid([compose(words)])} == {(1, 0.5), (3, 0.5)}
     orders = [c.placement.rule.order for c in expand_grid([compose(["experiment=post_fusion/positions"])])]
     assert orders == ["shuffled", *range(1, 11)] * 2
@@ -118,16 +118,37 @@ def test_settings_within_groups_are_axes_too() -> None:
 def test_an_unknown_key_is_refused_with_the_nearest(word: str, message: str) -> None:
     """Before anything runs."""
     with pytest.raises(ConfigError, match=message):
-        check_overrides(word.split())
+        complete_overrides(word.split())
 
 
 def test_known_keys_pass() -> None:
     """Groups, values, sweeps, and keys of a chosen option; in a grid, those of groups that are no axis."""
-    check_overrides(["experiment=post_fusion/table1", "placement.rule.seed=1", "grid.strategy=[post_fusion]"])
-    check_overrides(["retriever=dense", "retriever.engine.index_factory=HNSW32", "k=1,5", "+new=1", "hydra.verbose=true"])
-    check_overrides(["reader=openai", "reader.base=x", "reader.engine.budget.money=2", "reader@joint.teacher.reader=folder"])
-    check_overrides(["experiment=null", "k=3"])
+    complete_overrides(["experiment=post_fusion/table1", "placement.rule.seed=1", "grid.strategy=[post_fusion]"])
+    complete_overrides(["retriever=dense", "retriever.engine.index_factory=HNSW32", "k=1,5", "+new=1", "hydra.verbose=true"])
+    complete_overrides(
+        ["reader=openai", "reader.base=x", "reader.engine.budget.money=2", "reader@joint.teacher.reader=folder"]
+    )
+    complete_overrides(["experiment=null", "k=3"])
     assert "corpus.parser.path" in list_keys(compose([]))
+
+
+def test_settings_at_their_defaults_need_no_plus() -> None:
+    """Settings of a component that its YAML does not name, and new axes of a grid, are set as any other."""
+    words = complete_overrides(["dataset=jsonl", "dataset.split.shuffle=true", "+reader.engine.cache_gb=2", "k=3"])
+    assert words == ["dataset=jsonl", "+dataset.split.shuffle=true", "+reader.engine.cache_gb=2", "k=3"]
+    assert compose(words).dataset.split == {"_target_": "winnow.datasets.split.Split", "all": "test", "shuffle": True}
+    assert complete_overrides(["dataset=jsonl", "dataset.split.seed=1,2"])[1] == "+dataset.split.seed=1,2"
+    assert complete_overrides(["dataset=jsonl", "++dataset.split.seed=1"])[1] == "++dataset.split.seed=1"
+    words = complete_overrides(["reader.engine.template_options.enable_thinking=false"])
+    assert compose(words).reader.engine.template_options == {"enable_thinking": False}
+    with pytest.raises(ConfigError, match=r"no setting 'reader.engine.cache_gb.more'"):
+        complete_overrides(["reader.engine.cache_gb.more=1"])
+    words = complete_overrides(["experiment=re_rag/table6", "grid.prompt=[plain,post_fusion]", "grid.decoding.seed=[1,2]"])
+    assert words == ["experiment=re_rag/table6", "+grid.prompt=[plain,post_fusion]", "+grid.decoding.seed=[1,2]"]
+    cells = list(expand_grid([compose(words)]))
+    assert len(cells) == 4 * len(list(expand_grid([compose(words[:1])])))
+    shuffled = complete_overrides(["grid={dataset:{split:{shuffle:[true,false]}}}"])
+    assert [cell.dataset.split.shuffle for cell in expand_grid([compose(shuffled)])] == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -145,28 +166,31 @@ def test_known_keys_pass() -> None:
         ("grid={weighting:[{by:none,scale:1.0}]} weighting.by=none", "^weighting.by: the grid is over weighting"),
         ("experiment=re_rag/table6 grid.k=7", r"grid.k=7: an axis needs a list of values; write 'grid.k=\[7\]'"),
         ("experiment=re_rag/table6 grid.strategy=post_fusion", r"write 'grid.strategy=\[post_fusion\]'"),
-        ("experiment=re_rag/table6 grid.kk=[7]", r"no axis 'kk'. Did you mean 'grid.k'\? A new one is '\+grid.kk=\[...\]'"),
+        ("experiment=re_rag/table6 grid.kk=[7]", "no axis 'kk', and there is no such setting"),
+        ("~dataset.split.shuffle", "There is no setting 'dataset.split.shuffle'"),
+        ("dataset.split.shufle=true", "There is no setting 'dataset.split.shufle'. Did you mean 'dataset.split.shuffle'"),
+        ("experiment=re_rag/table6 grid.placement.rule.seed=[1,2] placement.rule.seed=3", "over placement.rule.seed"),
         ("grid=5", "grid=5: it must map each axis to a list"),
     ],
 )
 def test_what_a_grid_hides_is_refused(words: str, message: str) -> None:
     """Whatever the order of the words, for each experiment and grid of a multirun."""
     with pytest.raises(ConfigError, match=message):
-        check_overrides(words.split())
+        complete_overrides(words.split())
 
 
 def test_what_reaches_a_cell_passes() -> None:
     """An axis that was taken away, a group whose setting is an axis, and every word where no grid is run."""
-    check_overrides(["experiment=re_rag/table6", "~grid.k", "k=1"])
-    check_overrides(["experiment=re_rag/table6", "grid=null", "k=1", "strategy=post_fusion"])
-    check_overrides(["experiment=re_rag/table6", "~grid", "k=1"])
+    complete_overrides(["experiment=re_rag/table6", "~grid.k", "k=1"])
+    complete_overrides(["experiment=re_rag/table6", "grid=null", "k=1", "strategy=post_fusion"])
+    complete_overrides(["experiment=re_rag/table6", "~grid", "k=1"])
     assert [cell.k for cell in expand_grid([compose(["experiment=re_rag/table6", "~grid", "k=1"])])] == [1]
     emptied = ["experiment=post_fusion/positions", "~grid.placement.rule"]
     assert len(list(expand_grid([compose(emptied)]))) == 2
-    check_overrides(["experiment=re_rag/table6", "grid.k=[1],[2]"])
-    check_overrides(["experiment=post_fusion/positions", "placement=gold_first"])
-    check_overrides(["+grid.reader=[smollm2]", "reader@joint.teacher.reader=folder"])
-    check_overrides(["+grid.retriever=[bm25,dense]", "retriever=dense"], grid=False)
+    complete_overrides(["experiment=re_rag/table6", "grid.k=[1],[2]"])
+    complete_overrides(["experiment=post_fusion/positions", "placement=gold_first"])
+    complete_overrides(["+grid.reader=[smollm2]", "reader@joint.teacher.reader=folder"])
+    complete_overrides(["+grid.retriever=[bm25,dense]", "retriever=dense"], grid=False)
 
 
 def test_words_after_a_params_file(tmp_path: Path) -> None:
@@ -245,18 +269,18 @@ def test_former_names_work_and_say_the_new_one(word: str, now: list[str], capsys
     assert bool(capsys.readouterr().err) == (now != [word])
     others = ["joint=re_rag", "retriever=dense", "encoder=dpr", "estimator=causal", "reader=openai"]
     others.append("reader@judge=openai")
-    check_overrides([*others, *now], grid=False)
+    complete_overrides([*others, *now], grid=False)
 
 
 def test_roles_and_metrics_are_chosen_by_their_group() -> None:
     """A reader for the role of a judge, with settings of its own; a list of metrics; an unknown one is refused."""
     words = ["reader@judge=openai", "judge.base=gpt-4o-mini", "metric=[em,judged]", "breakdown=gold_rank"]
-    check_overrides(words)
+    complete_overrides(words)
     cfg = compose(words)
     assert (cfg.judge.name, cfg.reader.name) == ("gpt-4o-mini", "smollm2_tuned")
     assert list(cfg.metric) == ["em", "judged"]
     with pytest.raises(ConfigError, match=r"metric=unknwn: there is no conf/metric/unknwn.yaml. Did you mean 'unk'"):
-        check_overrides(["metric=[em,unknwn]"])
+        complete_overrides(["metric=[em,unknwn]"])
 
 
 def test_a_component_that_lacks_a_key_is_named() -> None:

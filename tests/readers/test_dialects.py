@@ -1,6 +1,5 @@
 """What servers offer beyond the chat protocol, against a server on this machine that plays vLLM and llama-server."""
 
-import logging
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from winnow.protocols import build_engine_map
 from winnow.readers.openai_chat import OpenAIReader
 from winnow.readers.pacing import Pacing
 from winnow.records import Decoding, Generate, Likelihood, Message, Plan, Score, Usage
+from winnow.testing import LogRecorder
 from winnow.testing.chat_server import ChatServer, get_token_logprob, render_messages
 
 FAST = Pacing(initial_wait=0.01, max_wait=0.02, read_timeout=2.0, connect_timeout=2.0, max_attempts=2)
@@ -112,7 +112,7 @@ def test_the_server_renders_the_prompt() -> None:
     assert OpenAIReader("m", "m", url, dialect="vllm").render_prompt(request) is None
 
 
-def test_another_version_of_a_server_is_an_error(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_another_version_of_a_server_is_an_error(tmp_path: Path, warning_log: LogRecorder) -> None:
     """The version is part of the identity if it is set; a version that is not set is logged."""
     with ChatServer(version="0.11").serve() as url:
         for dialect in ("vllm", "llama.cpp"):
@@ -126,9 +126,8 @@ def test_another_version_of_a_server_is_an_error(tmp_path: Path, caplog: pytest.
         assert right.identity != OpenAIReader("m", "m", url, dialect="vllm").identity
         assert "0.11" in right.identity
         run(right, tmp_path, ask(Generate(MESSAGES, Decoding())))
-        with caplog.at_level(logging.WARNING):
-            run(OpenAIReader("m", "m", url, dialect="vllm"), tmp_path, ask(Generate(MESSAGES, Decoding(5))))
-        assert "set reader.engine.version=0.11, which makes new calls" in caplog.text
+        run(OpenAIReader("m", "m", url, dialect="vllm"), tmp_path, ask(Generate(MESSAGES, Decoding(5))))
+        assert "set reader.engine.version=0.11, which makes new calls" in warning_log.text
 
 
 def test_a_server_that_reports_no_version_is_not_taken_for_the_right_one(

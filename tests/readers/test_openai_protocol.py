@@ -10,6 +10,7 @@ import pytest
 from winnow.errors import ConfigError, ReaderError
 from winnow.readers.openai_protocol import ChatProtocol, RetryableError, estimate_max_usage
 from winnow.records import Decoding, Generate, Generation, Message, TooLong, Usage
+from winnow.testing import LogRecorder
 
 PROTOCOL = ChatProtocol("m", "http://127.0.0.1:1/v1", "WINNOW_TEST_KEY")
 REQUEST = Generate((Message("system", "s"), Message("user", "u")), Decoding(5))
@@ -95,10 +96,10 @@ def test_samples_share_the_usage_of_their_call() -> None:
         PROTOCOL.parse_reply(reply(choices=choices), [REQUEST] * 3)
 
 
-def test_tokens_are_estimated_where_the_server_counts_none(caplog: pytest.LogCaptureFixture) -> None:
+def test_tokens_are_estimated_where_the_server_counts_none(warning_log: LogRecorder) -> None:
     """And it says so."""
     assert PROTOCOL.parse_reply(reply(usage=None), [REQUEST])[0].usage.tokens_in == 16
-    assert "estimated" in caplog.text
+    assert "estimated" in warning_log.text
     assert estimate_max_usage(Generate((Message("user", "\u6771\u4eac" * 10),), Decoding(5))) == Usage(38, 5)
 
 

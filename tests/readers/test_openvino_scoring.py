@@ -103,7 +103,7 @@ def test_a_prompt_that_needs_more_memory_than_there_is(folder: Path, converted: 
     scorer = reader._open_scorer()
     scorer._pool = BlockPool(1, scorer._pool.block_size)
     reader.submit([max(build(TEXTS), key=lambda request: len(str(request)))])
-    with pytest.raises(ModelError, match=r"need more than 2 GiB. Set \+reader.engine.cache_gb=4"):
+    with pytest.raises(ModelError, match=r"need more than 2 GiB. Set reader.engine.cache_gb=4"):
         reader.collect(0.0)
 
 

@@ -195,7 +195,7 @@ class ContinuousBatch:
         if status != openvino_genai.GenerationStatus.FINISHED:
             raise ModelError(
                 f"OpenVINO GenAI gave no complete reply to a prompt of {item.length} tokens ({status}): keys and values need "
-                f"more than {self.cache_gb} GiB. Set +reader.engine.cache_gb={2 * self.cache_gb}."
+                f"more than {self.cache_gb} GiB. Set reader.engine.cache_gb={2 * self.cache_gb}."
             )
         outputs = handle.read_all()
         return outputs[0]

@@ -163,7 +163,7 @@ class ContinuationScorer:
         if self._waiting and not rows:
             raise ModelError(
                 f"{self.folder}: the keys and values of a prompt of {self._waiting[0].length} tokens need more than "
-                f"{self.cache_gb} GiB. Set +reader.engine.cache_gb={2 * self.cache_gb}."
+                f"{self.cache_gb} GiB. Set reader.engine.cache_gb={2 * self.cache_gb}."
             )
         return rows
 

@@ -1,4 +1,4 @@
-"""Test utilities: a reader with scripted replies, a function that runs plans, tiny models, and a chat server with faults."""
+"""Test utilities: a reader with scripted replies, a function that runs plans, tiny models, a log recorder, a chat server."""
 
 from winnow.testing.fakes import (
     METRICS,
@@ -10,11 +10,13 @@ from winnow.testing.fakes import (
     make_sample,
     run_scripted_plan,
 )
+from winnow.testing.log_recorder import LogRecorder
 from winnow.testing.tiny_models import make_tiny_causal_lm, make_tiny_dpr, make_tiny_encoder, make_tiny_t5, make_tiny_tokenizer
 
 __all__ = [
     "METRICS",
     "PASSAGES",
+    "LogRecorder",
     "ScriptedReader",
     "make_cell_result",
     "make_context",
