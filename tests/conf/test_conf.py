@@ -235,7 +235,7 @@ def test_bad_values_are_config_errors() -> None:
         "_target_": "winnow.retrievers.dense.Dense",
         "encoder": {"_target_": "winnow.modeling.sentence_encoder.SentenceEncoder", "path": "x", "pooling": "max"},
     }
-    with pytest.raises(ConfigError, match="mean or cls"):
+    with pytest.raises(ConfigError, match="mean, cls or last"):
         build(OmegaConf.create(nested))
     with pytest.raises(ConfigError, match=r"grid\.strategy: there is no conf/strategy/nope"):
         list(expand_grid([compose(["+grid={strategy:[nope]}"])]))

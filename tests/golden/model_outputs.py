@@ -15,6 +15,7 @@ from msgspec import structs
 from winnow.datasets.fid_json import FidQuestions
 from winnow.estimators.cross_encoder import CrossEncoder
 from winnow.modeling.sentence_encoder import SentenceEncoder
+from winnow.modeling.splade_encoder import SpladeEncoder
 from winnow.readers.openai_batch import OpenAIBatchReader
 from winnow.records import (
     Decoding,
@@ -28,7 +29,7 @@ from winnow.retrievers.bm25 import BM25
 from winnow.retrievers.provided import Provided
 from winnow.retrievers.trec_run import TrecRun
 from winnow.searchers.local import LocalSearch
-from winnow.testing import make_tiny_causal_lm, make_tiny_encoder, make_tiny_t5
+from winnow.testing import make_tiny_causal_lm, make_tiny_encoder, make_tiny_masked_lm, make_tiny_t5
 from winnow.training.evaluator import RelevanceRegression
 from winnow.training.examples import Mix, build_examples
 from winnow.training.generators import Seq2SeqGenerator
@@ -56,6 +57,11 @@ TEXTS = [passage.text for passage in PASSAGES] + [question.text for question in 
 
 def encoder(folder: Path) -> SentenceEncoder:
     return SentenceEncoder(str(even_weights(make_tiny_encoder(folder / "encoder", TEXTS))), dtype="float32", device="cpu")
+
+
+def splade(folder: Path) -> SpladeEncoder:
+    path = even_weights(make_tiny_masked_lm(folder / "encoder", TEXTS))
+    return SpladeEncoder(str(path), dtype="float32", device="cpu")
 
 
 def search(retriever: Any, folder: Path) -> Any:

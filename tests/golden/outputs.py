@@ -16,6 +16,7 @@ from model_outputs import (
     LIKELIHOODS,
     PAIRS,
     REQUESTS,
+    TEXTS,
     causal_lm,
     chat_reader,
     citing,
@@ -31,6 +32,7 @@ from model_outputs import (
     re_rag,
     regression,
     search,
+    splade,
     t5,
     trained,
     trec_run,
@@ -117,6 +119,7 @@ from winnow.metrics.majority import NotMajority, NotMajorityOfPools
 from winnow.metrics.replies import CutReplies, EmptyReplies, LongAnswers, Refusals
 from winnow.metrics.unknown import Unknown
 from winnow.modeling.sentence_encoder import SentenceEncoder
+from winnow.modeling.splade_encoder import SpladeEncoder
 from winnow.readers.fid import FidReader
 from winnow.readers.local import LocalReader
 from winnow.readers.openai_batch import OpenAIBatchReader
@@ -131,6 +134,7 @@ from winnow.retrievers.dense_on_disk import DenseOnDisk
 from winnow.retrievers.hybrid import Hybrid
 from winnow.retrievers.mixture import Mixture, NeighbourMaps
 from winnow.retrievers.provided import Provided
+from winnow.retrievers.splade import Splade
 from winnow.retrievers.tantivy import Tantivy
 from winnow.retrievers.trec_run import TrecRun
 from winnow.searchers.local import LocalSearch
@@ -217,6 +221,7 @@ GOLDENS = [
     Golden(BM25, lambda folder: search(BM25(), folder), 1e-3),
     Golden(Dense, lambda folder: search(Dense(encoder(folder), shard_size=4), folder), 1e-2),
     Golden(DenseOnDisk, lambda folder: search(DenseOnDisk(encoder(folder), lists=2, codes="SQ8", block_size=4), folder), 1e-2),
+    Golden(Splade, lambda folder: search(Splade(splade(folder), block_size=4), folder), 1e-2),
     Golden(Tantivy, lambda folder: search(Tantivy(), folder), 1e-3),
     Golden(Hybrid, lambda folder: search(Hybrid({"a": BM25(), "b": BM25(b=0.1)}), folder), 1e-3),
     Golden(NeighbourMaps, lambda folder: search(mixture(folder), folder), 1e-2),
@@ -227,6 +232,7 @@ GOLDENS = [
     *(search_api(component) for component in (Searxng, Serper, GoogleCustomSearch)),
     PAGES_READ,
     Golden(SentenceEncoder, vectors, 1e-2),
+    Golden(SpladeEncoder, lambda folder: splade(folder).encode_queries(TEXTS[:2]).toarray()[:, 100:120].tolist(), 1e-2),
     Golden(BiEncoder, lambda folder: BiEncoder(encoder(folder)).score(PAIRS).tolist(), 0.05),
     estimator(CrossEncoder, lambda folder: encoder(folder).path, {"head": "pooled"}, {"head": "pooled", "separate_layers": 1}),
     word_estimator(T5Estimator, t5),

@@ -9,7 +9,7 @@ import torch
 from winnow.errors import ConfigError
 from winnow.modeling.sentence_encoder import SentenceEncoder
 from winnow.records import Passage
-from winnow.testing import make_tiny_dpr, make_tiny_encoder
+from winnow.testing import make_tiny_causal_lm, make_tiny_dpr, make_tiny_encoder
 
 TEXTS = ["a short one", "a rather longer text about something " * 5, "middle sized text here"]
 ROWS = [Passage(str(n), "Title", text) for n, text in enumerate(TEXTS)]
@@ -53,8 +53,20 @@ def test_prefixes_pooling_and_truncation(folder: Path) -> None:
     assert short.encode_passages(ROWS).shape == (3, 32)
     assert short.truncated >= 1
     assert short.encode_passages([]).shape == (0, 32)
-    with pytest.raises(ConfigError, match="mean or cls"):
+    with pytest.raises(ConfigError, match="mean, cls or last"):
         SentenceEncoder(str(folder), pooling="max")  # type: ignore[arg-type]
+
+
+def test_the_pooling_last_is_the_last_token_of_a_decoder(tmp_path: Path) -> None:
+    """Of transformers alone, text by text; padding is no token."""
+    from transformers import AutoModel, AutoTokenizer
+
+    folder = make_tiny_causal_lm(tmp_path, TEXTS)
+    model, tokenizer = AutoModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
+    with torch.inference_mode():
+        expected = [model(tokenizer(text, return_tensors="pt").input_ids).last_hidden_state[0, -1].numpy() for text in TEXTS]
+    vectors = SentenceEncoder(str(folder), dtype="float32", pooling="last", normalise=False).encode_queries(TEXTS)
+    np.testing.assert_allclose(vectors, expected, atol=1e-5)
 
 
 def test_two_encoders_as_in_dpr(tmp_path: Path) -> None:

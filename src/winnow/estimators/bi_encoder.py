@@ -7,7 +7,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from winnow.modeling.sentence_encoder import Advance, SentenceEncoder
+from winnow.modeling.sentence_encoder import SentenceEncoder
+from winnow.modeling.text_encoder import Advance
 from winnow.records import Passage
 
 

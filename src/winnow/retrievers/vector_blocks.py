@@ -1,4 +1,4 @@
-"""The vectors of a corpus in blocks, files of 16-bit numbers that several processes or machines can write."""
+"""The vectors of a corpus in blocks, files that several processes or machines can write."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse, save_npz
 
 from winnow.artifacts.files import atomic_write
 from winnow.artifacts.parquet import batched
 from winnow.errors import ArtifactError, ConfigError
-from winnow.modeling.sentence_encoder import SentenceEncoder
 from winnow.protocols import PassageSource
 from winnow.records import Passage
 
@@ -26,6 +27,18 @@ SelectBlock = Callable[[int], bool]
 """A function that returns whether a process encodes the block of this number."""
 
 
+Vectors: TypeAlias = NDArray[np.float32] | csr_array
+"""Vectors of shape (texts, dimensions), dense or sparse."""
+
+
+class PassageEncoder(Protocol):
+    """An encoder of passages, such as a `SentenceEncoder` or a `SpladeEncoder`."""
+
+    def encode_passages(self, passages: Sequence[Passage]) -> Vectors:
+        """Encode passages to vectors of shape (passages, dimensions)."""
+        ...
+
+
 def select_all(number: int) -> bool:  # noqa: ARG001 (a SelectBlock)
     """Select every block."""
     return True
@@ -35,9 +48,9 @@ def select_all(number: int) -> bool:  # noqa: ARG001 (a SelectBlock)
 class VectorBlocks:
     """The folder of the vectors of an index.
 
-    A block is a file of vectors and a label, a file with the ids of its passages, a digest of their texts, and the vector of
-    one fixed passage, by which blocks of different encoders are told apart. Blocks that are there are not encoded again, so
-    that an interrupted build resumes after the last complete block.
+    A block is a file of vectors (dense ones in 16 bits) and a label, a file with the ids of its passages, a digest of their
+    texts, and the vector of one fixed passage, by which blocks of different encoders are told apart. Blocks that are there are
+    not encoded again, so that an interrupted build resumes after the last complete block.
 
     Args:
         encoder: Encoder of the passages.
@@ -46,7 +59,7 @@ class VectorBlocks:
 
     """
 
-    encoder: SentenceEncoder
+    encoder: PassageEncoder
     folder: Path
     size: int
 
@@ -62,12 +75,13 @@ class VectorBlocks:
 
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        probe = self.encoder.encode_passages([_PROBE])[0]
+        probe_vectors = self.encoder.encode_passages([_PROBE])
+        probe, suffix = _to_dense(probe_vectors)[0], ".npz" if issparse(probe_vectors) else ".npy"
         files, is_empty = [], True
         for number, block in enumerate(batched(passages(), self.size)):
             is_empty = False
             if select(number):
-                file = self.folder / f"{number:05d}.npy"
+                file = self.folder / f"{number:05d}{suffix}"
                 if not self._is_encoded(file, block, probe):
                     self._encode_block(file, block, probe)
                 files.append(file)
@@ -94,12 +108,21 @@ class VectorBlocks:
     def _encode_block(self, file: Path, passages: Sequence[Passage], probe: NDArray[np.float32]) -> None:
         """Write the vectors of a block, then its label."""
         vectors = self.encoder.encode_passages(passages)
-        with atomic_write(file, required_bytes=2 * vectors.nbytes) as partial, partial.open("wb") as stream:
-            np.save(stream, vectors.astype(np.float16))
+        num_bytes = vectors.data.nbytes
+        with atomic_write(file, required_bytes=2 * num_bytes) as partial, partial.open("wb") as stream:
+            if issparse(vectors):
+                save_npz(stream, vectors)
+            else:
+                np.save(stream, vectors.astype(np.float16))
         ids = [passage.passage_id for passage in passages]
         label = {"probe": probe.tolist(), "texts": _compute_text_digest(passages), "passage_ids": ids}
         with atomic_write(file.with_suffix(".json"), required_bytes=2**20) as partial:
             partial.write_text(json.dumps(label))
+
+
+def _to_dense(vectors: Vectors) -> NDArray[np.float32]:
+    """Return vectors as an array that has their zeros."""
+    return vectors if isinstance(vectors, np.ndarray) else vectors.toarray()
 
 
 def _compute_text_digest(passages: Sequence[Passage]) -> str:

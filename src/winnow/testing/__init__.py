@@ -11,7 +11,14 @@ from winnow.testing.fakes import (
     run_scripted_plan,
 )
 from winnow.testing.log_recorder import LogRecorder
-from winnow.testing.tiny_models import make_tiny_causal_lm, make_tiny_dpr, make_tiny_encoder, make_tiny_t5, make_tiny_tokenizer
+from winnow.testing.tiny_models import (
+    make_tiny_causal_lm,
+    make_tiny_dpr,
+    make_tiny_encoder,
+    make_tiny_masked_lm,
+    make_tiny_t5,
+    make_tiny_tokenizer,
+)
 
 __all__ = [
     "METRICS",
@@ -25,6 +32,7 @@ __all__ = [
     "make_tiny_causal_lm",
     "make_tiny_dpr",
     "make_tiny_encoder",
+    "make_tiny_masked_lm",
     "make_tiny_t5",
     "make_tiny_tokenizer",
     "run_scripted_plan",

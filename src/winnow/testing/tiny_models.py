@@ -103,6 +103,18 @@ def make_tiny_encoder(folder: Path, texts: Iterable[str], *, seed: int = 0) -> P
     return _save_model(folder, tokenizer, lambda: BertModel(config), seed)
 
 
+def make_tiny_masked_lm(folder: Path, texts: Iterable[str], *, seed: int = 0) -> Path:
+    """Save a two-layer BERT with its head for masked tokens and a tokenizer to a folder, and return the folder."""
+    from transformers import BertConfig, BertForMaskedLM
+
+    tokenizer = make_tiny_tokenizer(texts)
+    config = BertConfig(
+        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
+        max_position_embeddings=512, pad_token_id=0,
+    )  # fmt: skip
+    return _save_model(folder, tokenizer, lambda: BertForMaskedLM(config), seed)
+
+
 def make_tiny_dpr(folder: Path, texts: Iterable[str]) -> tuple[Path, Path]:
     """Save a question encoder and a context encoder of DPR with random weights, and return their folders below `folder`."""
     import torch

@@ -1,0 +1,139 @@
+"""What encoders of texts share: templates, tokenisation, batches of similar length, and loading."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from winnow.errors import ConfigError
+from winnow.modeling.loading import build_hub_arguments, check_model, pick_device, pick_dtype, resolve_dtype
+from winnow.modeling.memory_budget import MemoryBudget
+from winnow.modeling.pair_inputs import pad_rows
+from winnow.modeling.weights import load_tokenizer_or_config
+from winnow.records import Passage
+
+if TYPE_CHECKING:
+    import torch
+
+Advance = Callable[[int], None]
+"""A function that is called with the number of texts in each finished batch."""
+
+
+@dataclass
+class TextEncoder(ABC):
+    """An encoder of queries and passages with a transformer, which is loaded on first use.
+
+    Args:
+        path: Safetensors folder or hub name.
+        query_path: Separate model for queries, as in DPR; None means that queries use the same model as passages.
+        passage_template: Template of a passage with the fields {title} and {text} (DPR: "{title} [SEP] {text}").
+        query_prefix: Text before every query ("query: " for E5).
+        passage_prefix: Text before every passage.
+        max_length: Maximum number of tokens of a text. Longer texts are truncated, and counted in `truncated`.
+        dtype: "float32", "bfloat16", "float16" or "auto" (bfloat16 if the hardware supports it).
+        device: "auto", "cpu" or "cuda".
+        batch_tokens: Maximum number of padded tokens per batch. It is lowered if a GPU has too little memory.
+        truncated: Number of texts truncated so far.
+
+    """
+
+    speed_only: ClassVar[Mapping[str, str]] = {
+        "device": "every device computes the same up to rounding",
+        "batch_tokens": "batches affect vectors only by rounding",
+    }
+    model_paths: ClassVar[tuple[str, ...]] = ("path", "query_path")
+
+    path: str
+    query_path: str | None = None
+    passage_template: str = "{title}. {text}"
+    query_prefix: str = ""
+    passage_prefix: str = ""
+    max_length: int = 256
+    dtype: str = "auto"
+    device: str = "auto"
+    batch_tokens: int = 8192
+    truncated: int = field(default=0, repr=False)
+    _loaded: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError if `passage_template` lacks the field {text}."""
+        if "{text}" not in self.passage_template:
+            raise ConfigError(f"encoder.model.passage_template must contain {{text}}; received {self.passage_template!r}.")
+
+    @classmethod
+    def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings with dtype "auto" resolved for this machine."""
+        dtype = resolve_dtype(str(settings.get("dtype", "auto")), str(settings.get("device", "auto")))
+        return {**settings, "dtype": dtype}
+
+    def _format_queries(self, texts: Sequence[str]) -> list[str]:
+        """Return the texts of queries with their prefix."""
+        return [self.query_prefix + text for text in texts]
+
+    def _format_passages(self, passages: Sequence[Passage]) -> list[str]:
+        """Return the texts of passages, in their template and with their prefix."""
+        texts = [self.passage_template.format(title=passage.title, text=passage.text) for passage in passages]
+        return [self.passage_prefix + text for text in texts]
+
+    def _iter_pooled(
+        self, texts: Sequence[str], path: str, advance: Advance | None = None
+    ) -> Iterator[tuple[Sequence[int], torch.Tensor]]:
+        """Yield the indices of the texts of each batch, which have similar lengths, with their pooled vectors."""
+        import torch
+
+        model, tokenizer, device = self._load(path)
+        fields: dict[str, list[list[int]]] = {}
+        if texts:
+            fields = dict(tokenizer(list(texts), truncation=True, max_length=self.max_length))
+        rows = fields.get("input_ids", [])
+        longest = [text for text, row in zip(texts, rows, strict=True) if len(row) == self.max_length]
+        self.truncated += sum(len(ids) > self.max_length for ids in tokenizer(longest)["input_ids"]) if longest else 0
+        padding = {"input_ids": tokenizer.pad_token_id, "token_type_ids": tokenizer.pad_token_type_id, "attention_mask": 0}
+
+        def encode_batch(batch: Sequence[int]) -> torch.Tensor:
+            inputs = {
+                name: pad_rows([values[index] for index in batch], padding[name])[0].to(device)
+                for name, values in fields.items()
+            }
+            with torch.inference_mode():
+                return self._pool(model(**inputs), inputs["attention_mask"])
+
+        for indices, pooled in self._budget.run_rows(encode_batch, [len(row) for row in rows]):
+            yield indices, pooled
+            if advance:
+                advance(len(indices))
+
+    @cached_property
+    def _budget(self) -> MemoryBudget:
+        """The limit on padded tokens per batch, which is lowered if the GPU's memory does not suffice."""
+        return MemoryBudget(self.batch_tokens, "encoder.model.batch_tokens")
+
+    @abstractmethod
+    def _pool(self, output: Any, mask: torch.Tensor) -> torch.Tensor:
+        """Pool the output of the model and its mask (batch, tokens) to vectors of texts (batch, dimensions)."""
+
+    @abstractmethod
+    def _load_model(self, source: str, architecture: str, options: Mapping[str, Any]) -> Any:
+        """Load the model of a source with options of `from_pretrained`; `architecture` is what its configuration names."""
+
+    def _load(self, path: str) -> Any:
+        """Return the model, tokenizer and device of a path. They are loaded only once."""
+        if path not in self._loaded:
+            from transformers import AutoConfig, AutoTokenizer
+            from transformers.utils import logging as hf_logging
+
+            check_model(path)
+            hf_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+            device = pick_device(self.device)
+            source, hub_options = build_hub_arguments(path)
+            architecture = (load_tokenizer_or_config(AutoConfig, source, **hub_options).architectures or [""])[0]
+            options = {"dtype": pick_dtype(self.dtype, self.device), "use_safetensors": True, **hub_options}
+            self._loaded[path] = (
+                self._load_model(source, architecture, options).to(device).eval(),
+                load_tokenizer_or_config(AutoTokenizer, source, **hub_options),
+                device,
+            )
+        return self._loaded[path]
