@@ -26,7 +26,7 @@ from winnow.identity import get_ledger_identity
 from winnow.prices import Price
 from winnow.protocols import CallStore, Engine, Engines, Estimator, PromptRenderer, build_engine_map
 from winnow.readers.budget import Budget, Spending
-from winnow.records import Generate, Outcome, Role, T
+from winnow.records import MODEL_ROLES, Generate, Outcome, Role, T
 from winnow.searchers.local import LocalSearch
 from winnow.searchers.web.identity import name_web_search
 from winnow.sweeps.dry_run import CostEstimate, estimate_cost
@@ -36,8 +36,6 @@ EVALUATED = "evaluated"
 """Name of a reader that is compared with its base model after a training."""
 _MAX_RENDERED = 100
 """Number of plans in which a dry run looks for the first prompt of each role."""
-ROLES = ("reader", "rewriter", "judge", "verifier")
-"""Roles that a language model fills. The roles "estimator", "nli" and "search" have components of their own."""
 
 
 def resolve_engine_spec(project: Project, role: Role) -> EngineSpec:
@@ -54,9 +52,9 @@ def resolve_engine_spec(project: Project, role: Role) -> EngineSpec:
         return resolve_search_spec(project)
     if role == "nli":
         return _resolve_nli_spec(project)
-    if role not in ROLES:
+    if role not in MODEL_ROLES:
         raise ConfigError(
-            f"engines: there is no role {role!r}; the roles are {', '.join((*ROLES, 'estimator', 'nli', 'search'))}."
+            f"engines: there is no role {role!r}; the roles are {', '.join((*MODEL_ROLES, 'estimator', 'nli', 'search'))}."
         )
     node = project.cfg.get(role) or project.cfg.reader
     return resolve_reader_spec(project, node, project.cfg.prompt, role)
@@ -274,7 +272,7 @@ def build_dry_run_rows(
     Args:
         cfg: Settings, which name the ledger.
         specs: Engines that serve the jobs.
-        jobs: Function that creates the jobs; it is called twice.
+        jobs: Function that creates the jobs; it is called once for each of the estimates.
         counted: Keys of calls that earlier rows counted; see `estimate_cost`.
 
     """

@@ -3,6 +3,8 @@
 import sys
 from collections.abc import Sequence
 
+from winnow.records import MODEL_ROLES
+
 FORMER_NAMES = {
     "weigh": "weighting",
     "grid.weigh": "grid.weighting",
@@ -27,7 +29,7 @@ FORMER_NAMES = {
     "retriever.engine.shard": "retriever.engine.shard_size",
     **{
         f"{role}.engine.{former}": f"{role}.engine.{name}"
-        for role in ("reader", "rewriter", "judge", "verifier")
+        for role in MODEL_ROLES
         for former, name in {
             "window": "context_length",
             "key_variable": "api_key_variable",

@@ -15,6 +15,7 @@ from winnow.artifacts.files import write_texts
 from winnow.artifacts.provenance import compute_key
 from winnow.errors import ConfigError
 from winnow.ledger.stores import is_server
+from winnow.records import MODEL_ROLES
 from winnow.sweeps.shards import Shard
 
 _LIMITS = {
@@ -24,7 +25,6 @@ _LIMITS = {
 """Settings of an engine that all shards share."""
 _WHOLE = ("tokens", "max_concurrency")
 """Those of them that are whole numbers, of which every shard has at least 1."""
-_ROLES = ("reader", "rewriter", "judge", "verifier")
 
 
 def get_shard(cfg: DictConfig) -> Shard | None:
@@ -54,7 +54,7 @@ def divide_limits(configs: Sequence[DictConfig], shard: Shard) -> list[DictConfi
 
 def _list_engines(cfg: DictConfig) -> list[DictConfig]:
     """Return the settings of the engines of all roles, and those of a training's teacher."""
-    nodes = [cfg.get(role) for role in _ROLES] + [OmegaConf.select(cfg, "joint.teacher.reader")]
+    nodes = [cfg.get(role) for role in MODEL_ROLES] + [OmegaConf.select(cfg, "joint.teacher.reader")]
     return [node.engine for node in nodes if node is not None and "engine" in node]
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from winnow.metrics.intervals import Interval
+
 
 @dataclass(frozen=True, slots=True)
 class Summary:
@@ -42,6 +44,16 @@ class Summary:
             console.print(self.title)
         if self.note:
             console.print(self.note, highlight=False, markup=False)
+
+
+def format_intervals(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row of a table with its intervals formatted in percent."""
+    return {name: value.format_percent() if isinstance(value, Interval) else value for name, value in row.items()}
+
+
+def format_training_speed(seconds: float, tokens_per_second: float, peak_memory: float) -> str:
+    """Return the time, the throughput and the peak memory (in bytes) of a training."""
+    return f"{seconds:.0f} s, {tokens_per_second:.0f} tokens/s, {peak_memory / 1e9:.1f} GB"
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from flows._track import track
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.tables import read_questions
 from winnow.driver import Job
-from winnow.metrics.answer import exact_match, f1_score
+from winnow.metrics.answer import exact_match, f1
 from winnow.records import Answer, Question
 from winnow.strategies.closed_book import ClosedBook
 from winnow.sweeps.shards import Shard
@@ -86,8 +86,8 @@ def _ask(project: Project, questions: Sequence[Question]) -> dict[Hashable, str]
 def build_closed_book_row(question: Question, answer: str) -> dict[str, Any]:
     """Build the row of a question; it is kept for sweeps if the answer is no exact match."""
     em = exact_match(answer, question.answers)
-    f1 = f1_score(answer, question.answers)
-    return {"question_id": question.question_id, "answer": answer, "em": em, "f1": f1, "kept": em == 0.0}
+    scores = {"em": em, "f1": f1(answer, question.answers)}
+    return {"question_id": question.question_id, "answer": answer, **scores, "kept": em == 0.0}
 
 
 def _read_questions(project: Project) -> Sequence[Question]:

@@ -31,7 +31,6 @@ from flows._cells import needs_relevance, resolve_cell_artifact, resolve_closed_
 from flows._conf import compose, list_options
 from flows._engines import (
     EVALUATED,
-    ROLES,
     compute_estimator_identity,
     identify_engines,
     open_engines,
@@ -53,6 +52,7 @@ from winnow.identity import get_ledger_identity
 from winnow.ledger.sqlite import SqliteStore
 from winnow.ledger.tools import prune_calls, summarize_calls
 from winnow.prices import Price
+from winnow.records import MODEL_ROLES
 from winnow.searchers.web.identity import is_web_search
 
 _PARAMS = Path("params.yaml")
@@ -183,7 +183,7 @@ def _iter_artifacts(project: Project) -> Iterator[Artifact]:
 
 def _iter_readers(cfg: DictConfig) -> Iterator[DictConfig]:
     """Yield the settings of the models of all roles."""
-    yield from (cfg[role] for role in ROLES if cfg.get(role))
+    yield from (cfg[role] for role in MODEL_ROLES if cfg.get(role))
 
 
 def _add_engines(use: Use, project: Project) -> None:
@@ -205,8 +205,9 @@ def _add_engines(use: Use, project: Project) -> None:
                 use.engines.add(get_ledger_identity(evaluated))
             use.opened.add(spec.key)
     use.engines.add(compute_estimator_identity(project))
-    if "search" in cfg.strategy.get("engines", ()):
-        use.engines.add(resolve_engine_spec(project, "search").key)
+    for role, is_used in (("search", "search" in cfg.strategy.get("engines", ())), ("nli", cfg.get("nli") is not None)):
+        if is_used:
+            use.engines.add(resolve_engine_spec(project, role).key)
 
 
 def _iter_keys(settings: Any) -> Iterator[str]:

@@ -19,7 +19,7 @@ from flows._entry import make_main
 from flows._hits import iter_hits, list_parts, read_found_questions, write_parts
 from flows._searched import list_retrievers
 from flows._shards import get_shard, hold
-from flows._summary import Summary, progress
+from flows._summary import Summary, format_intervals, progress
 from flows._track import track
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.rankings import Rankings, read_rankings
@@ -52,13 +52,9 @@ def retrieve(configs: Sequence[DictConfig]) -> Summary:
                 with track(project, "retrieve", artifact, {"k": cfg.depth}) as run:
                     run.log_metrics(_select_logged_values(quality))
             folders.append(artifact.folder)
-            rows += [_format_intervals(row) for row in quality]
+            rows += [format_intervals(row) for row in quality]
             notes += _note_missing_scores(rankings, artifact.folder.name)
     return Summary("Retrieval, % [95 % interval]", rows, "\n".join(dict.fromkeys(notes)), folders)
-
-
-def _format_intervals(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: value.format_percent() if isinstance(value, Interval) else value for name, value in row.items()}
 
 
 def _run_shard(configs: Sequence[DictConfig], shard: Shard) -> Summary:

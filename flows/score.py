@@ -21,7 +21,7 @@ from flows._entry import make_main
 from flows._ledger import open_ledger
 from flows._shard_calls import run_shard, use_finished_shards
 from flows._shards import get_shard
-from flows._summary import Summary
+from flows._summary import Summary, format_intervals
 from flows._track import track
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.rankings import read_rankings
@@ -30,7 +30,7 @@ from winnow.contexts.build import build_ranked_contexts
 from winnow.driver import Job
 from winnow.estimators.engine import EstimatorEngine
 from winnow.metrics.comparisons import adjust_p_values, compare, format_p
-from winnow.metrics.intervals import Interval, compute_mean_interval
+from winnow.metrics.intervals import compute_mean_interval
 from winnow.metrics.retrieval import top_k_accuracy
 from winnow.protocols import build_engine_map
 from winnow.records import Context, Question
@@ -61,7 +61,7 @@ def score(configs: Sequence[DictConfig]) -> Summary:
                 run.log_metrics({"truncated_texts": float(num_truncated)})
                 run.log_metrics({f"{row['ranking']}_top_{k}": row[f"top-{k}"].mean for row in comparison[:2] for k in KS})
         folders.append(artifact.folder)
-        rows += [_format_intervals(row) for row in comparison]
+        rows += [format_intervals(row) for row in comparison]
         if num_truncated:
             note = f"{num_truncated} texts were truncated to the estimator's maximum length."
         else:
@@ -95,10 +95,6 @@ def _read_contexts(project: Project, questions: Sequence[Question]) -> dict[str,
     rankings = read_rankings(project.rankings.require(), questions)
     depth = project.cfg.score.depth
     return {q.question_id: _select_top(build_ranked_contexts(rankings, q), depth) for q in questions}
-
-
-def _format_intervals(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value.format_percent() if isinstance(value, Interval) else value for name, value in row.items()}
 
 
 def _write_scores(project: Project, artifact: Artifact, questions: Sequence[Question]) -> int:

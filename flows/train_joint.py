@@ -26,7 +26,7 @@ from flows._entry import make_main
 from flows._prompts import open_prompt
 from flows._shard_calls import run_shard, use_finished_shards
 from flows._shards import divide_limits, get_shard
-from flows._summary import Summary, progress
+from flows._summary import Summary, format_training_speed, progress
 from flows._track import discard_metrics, track
 from winnow.artifacts.files import remove_leftovers
 from winnow.artifacts.rankings import read_rankings
@@ -113,6 +113,7 @@ def _train(project: Project, artifact: Artifact) -> None:
                 "peak_memory_gb": report.peak_memory / 1e9,
                 "best_epoch": float(report.best_epoch),
                 "truncated_pairs": float(report.truncated),
+                "truncated_answers": float(report.truncated_answers),
             }
         )
     artifact.finish(len(train))
@@ -181,8 +182,9 @@ def _build_row(artifact: Artifact) -> dict[str, Any]:
     report = json.loads((artifact.folder / "training.json").read_text())
     best: dict[str, float] = next((row for row in report["history"] if row["epoch"] == report["best_epoch"]), {})
     metrics = {name: f"{100 * value:.1f} %" for name, value in best.items() if name != "epoch"}
-    truncation = f", {report['truncated']} pairs truncated to the maximum length" if report.get("truncated") else ""
-    speed = f"{report['seconds']:.0f} s, {report['tokens_per_second']:.0f} tokens/s, {report['peak_memory'] / 1e9:.1f} GB"
+    counts = ((report.get(name, 0), what) for name, what in (("truncated", "pairs"), ("truncated_answers", "answers")))
+    truncation = "".join(f", {count} {what} truncated to the maximum length" for count, what in counts if count)
+    speed = format_training_speed(report["seconds"], report["tokens_per_second"], report["peak_memory"])
     return {"best epoch": f"{report['best_epoch']} of {len(report['history'])}", **metrics, "training": speed + truncation}
 
 

@@ -23,7 +23,7 @@ from flows._engines import EVALUATED, collect_results, iter_outcomes, open_reade
 from flows._entry import make_main
 from flows._ledger import open_ledger
 from flows._prompts import open_prompt
-from flows._summary import Summary, progress
+from flows._summary import Summary, format_intervals, format_training_speed, progress
 from flows._track import discard_metrics, track
 from winnow.artifacts.files import remove_leftovers
 from winnow.artifacts.rankings import read_rankings
@@ -101,7 +101,7 @@ def _train(project: Project, artifact: Artifact, training: DictConfig) -> list[d
         )
         run.log_metrics({name: value for name, value in report.items() if isinstance(value, float)})
     artifact.finish(num_examples)
-    return [{**_format_intervals(row), "training": report["text"] if row["model"] == "tuned" else ""} for row in rows]
+    return [{**format_intervals(row), "training": report["text"] if row["model"] == "tuned" else ""} for row in rows]
 
 
 def _train_on_replies(
@@ -116,7 +116,7 @@ def _train_on_replies(
         mix = replace(mix, replies=_ask_teacher(project, training, mix, ranked, prompt))
     examples = mix.build_examples(ranked, prompt, training.seed)
     report = fine_tune(base, examples, build(training.settings), out, log, mix.new_tokens)
-    speed = f"{report.seconds:.0f} s, {report.tokens_per_second:.0f} tokens/s, {report.peak_memory / 1e9:.1f} GB"
+    speed = format_training_speed(report.seconds, report.tokens_per_second, report.peak_memory)
     values = {f"train_{name}": float(value) for name, value in asdict(report).items()}
     number = _format_number(len(examples), "examples", list_citable(ranked) if mix.cites else None)
     return len(examples), {**values, "text": f"{number}, {speed}, {report.skipped} pairs too long"}
@@ -165,7 +165,7 @@ def _train_on_rewards(
     else:
         with progress("training", count_optimizer_steps(len(train), settings, method.updates)) as advance:
             report = fit(method, train, dev[: training.evaluation.limit], settings, out, log, advance)
-    speed = f"{report.seconds:.0f} s, {report.tokens_per_second:.0f} tokens/s, {report.peak_memory / 1e9:.1f} GB"
+    speed = format_training_speed(report.seconds, report.tokens_per_second, report.peak_memory)
     values = {
         f"train_{name}": float(getattr(report, name)) for name in ("steps", "seconds", "tokens_per_second", "peak_memory")
     }
@@ -181,10 +181,6 @@ def _build_groups(ranked: Sequence[tuple[Question, Sequence[Context]]], mix: Any
     return [
         group for group in (Group(question, tuple(contexts)) for question, contexts in questions) if task.has_reward(group)
     ]
-
-
-def _format_intervals(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: value.format_percent() if isinstance(value, Interval) else value for name, value in row.items()}
 
 
 def _load_ranked_questions(project: Project, training: DictConfig, split: str) -> list[tuple[Question, tuple[Context, ...]]]:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.plans import PROMPT, ask, run
 from winnow.driver import Driver, Job
-from winnow.errors import ReaderError
+from winnow.errors import ConfigError, ReaderError
 from winnow.identity import get_ledger_identity
 from winnow.keys import compute_request_key
 from winnow.ledger.sqlite import SqliteStore
@@ -153,6 +153,32 @@ def test_a_silent_server_is_drained_for_a_limited_time(tmp_path: Path, monkeypat
     with SqliteStore(tmp_path / "l.sqlite") as ledger, pytest.raises(ReaderError, match="quota"):
         list(Driver(engines, ledger).run([Job(1, ask_two_roles())]))
     assert 2 <= silent.polls < 100
+
+
+class OneByOne(ScriptedReader):
+    """A server that returns one result at a time."""
+
+    remote: ClassVar[bool] = True
+
+
+@pytest.mark.parametrize("error", ["each plan", "refused request", "unknown role"])
+def test_calls_in_flight_are_stored_after_an_error(tmp_path: Path, error: str) -> None:
+    """Whatever ends the run, and however many plans fail while the rest of the paid calls comes in."""
+    reader = OneByOne(batch_size=1)
+
+    def fail(number: int) -> Plan[Answer]:
+        yield [Generate((Message("user", str(number)),), Decoding())]
+        if error == "each plan":
+            raise ValueError(number)
+        role, logprobs = ("judge", ()) if error == "unknown role" else ("reader", ("yes",))
+        yield [Generate((Message("user", "again"),), Decoding(), role=role, token_logprobs=logprobs)]
+        return Answer("", unknown=True)
+
+    with SqliteStore(tmp_path / "l.sqlite") as ledger:
+        with pytest.raises((ValueError, ConfigError)):
+            list(Driver(build_engine_map(reader), ledger).run([Job(number, fail(number)) for number in range(10)]))
+        requests = [Generate((Message("user", str(number)),), Decoding()) for number in range(10)]
+        assert len(ledger.get([compute_request_key(get_ledger_identity(reader), request) for request in requests])) == 10
 
 
 class Server(ScriptedReader):

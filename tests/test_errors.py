@@ -2,8 +2,10 @@
 
 import inspect
 
+import pytest
+
 from winnow import errors
-from winnow.errors import InputError, WinnowError, suggest_name
+from winnow.errors import ConfigError, InputError, WinnowError, check_fields, suggest_name
 
 
 def test_one_root_and_a_standard_error_each() -> None:
@@ -24,3 +26,20 @@ def test_nearest_names_one_or_none() -> None:
     """A close name is offered, a far one is not."""
     assert suggest_name("retreiver", ["retriever", "reader"]) == " Did you mean 'retriever'?"
     assert suggest_name("xyz", ["retriever"]) == ""
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        ("{title}", r"x must have {text}, may have {title}, and no other field; received '{title}'"),
+        ("{text} {foo}", "and no other field"),
+        ("{text} {}", "and no other field"),
+        ("{text[0]}", "must have {text}"),
+        ("{text", "x is no template"),
+    ],
+)
+def test_fields_of_templates(template: str, message: str) -> None:
+    """Wrong ones are refused before a prompt is built with them; doubled braces are no field."""
+    check_fields("x", "{text} {{foo}}", {"text"}, {"title"})
+    with pytest.raises(ConfigError, match=message):
+        check_fields("x", template, {"text"}, {"title"})

@@ -13,7 +13,6 @@ import pytest
 from mlflow import MlflowClient
 
 from winnow.errors import ConfigError
-from winnow.testing import LogRecorder
 from winnow.tracking import DatasetRef, Tracker, find_views
 
 
@@ -50,12 +49,17 @@ OPEN = """
 import sys
 from pathlib import Path
 from winnow.tracking import Tracker
-from winnow.testing import LogRecorder
-from winnow.testing import LogRecorder
 tracker = Tracker(sys.argv[1], "winnow", Path(sys.argv[2]))
 if "run" in sys.argv:
     tracker.start_run("r", params={}, tags={}).end()
 """
+
+
+def test_more_parameters_than_a_batch(tmp_path: Path) -> None:
+    """MLflow takes 100 at once."""
+    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    run = Tracker(uri, "winnow", tmp_path / "artifacts").start_run("r", params={f"p{n}": n for n in range(250)}, tags={})
+    assert len(MlflowClient(uri).get_run(run.run_id).data.params) == 250
 
 
 @pytest.mark.slow
@@ -72,7 +76,9 @@ def test_a_new_store_is_created_by_one_process_at_a_time(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("cut", ["empty", "some tables", "no version"])
-def test_a_store_whose_creation_was_interrupted_is_created_again(tmp_path: Path, cut: str, warning_log: LogRecorder) -> None:
+def test_a_store_whose_creation_was_interrupted_is_created_again(
+    tmp_path: Path, cut: str, caplog: pytest.LogCaptureFixture
+) -> None:
     """A kill in any part of it; what there was is kept beside it."""
     path = tmp_path / "mlflow.db"
     if cut == "empty":
@@ -86,7 +92,7 @@ def test_a_store_whose_creation_was_interrupted_is_created_again(tmp_path: Path,
             db.execute("DELETE FROM alembic_version")
     os.utime(path, (0, 0))
     Tracker(f"sqlite:///{path}", "winnow", tmp_path / "artifacts").start_run("r", params={}, tags={}).end()
-    assert "created incompletely" in warning_log.text
+    assert "created incompletely" in caplog.text
     assert len(list(tmp_path.glob("mlflow.db.broken-*"))) == 1
 
 

@@ -126,7 +126,11 @@ class Driver:
     def run(self, jobs: Iterable[Job[T]]) -> Iterator[Outcome[T]]:
         """Run the plans of the jobs, and yield the outcome of each plan when it is finished. The order is not fixed."""
         with _reduce_garbage_collection():
-            yield from self._run(iter(jobs))
+            try:
+                yield from self._run(iter(jobs))
+            except Exception:
+                self._drain()
+                raise
 
     def _run(self, jobs: Iterator[Job[T]]) -> Iterator[Outcome[T]]:
         exhausted = False
@@ -150,7 +154,7 @@ class Driver:
                 for queue in self._queues.values():
                     queue.engine.collect(0.0)  # nothing is pending: the call confirms that all results are stored
                 return
-            self._run_round()
+            self._submit_and_collect()
 
     def _resume(self, active: ActivePlan, results: list[Any] | None) -> None:
         """Resume a plan, or start it if `results` is None, and register its next requests.
@@ -235,21 +239,13 @@ class Driver:
         if not active.waiting:
             self._resume(active, active.results)
 
-    def _run_round(self) -> None:
-        """Submit calls and collect results once. After an error, store the results of calls in flight, which are paid for."""
-        try:
-            self._submit_and_collect()
-        except Exception:
-            self._drain()
-            raise
-
     def _drain(self) -> None:
-        """Collect the results of calls that are in flight on servers, for at most `_DRAIN_SECONDS`."""
+        """Store the results of calls that are in flight on servers after an error; wait for at most `_DRAIN_SECONDS`."""
         deadline = time.monotonic() + _DRAIN_SECONDS
         for queue in self._queues.values():
-            with suppress(Exception):  # the run ends with the first error
-                while queue.remote and queue.in_flight and not queue.failed and time.monotonic() < deadline:
-                    self._collect(queue, _WAIT_SECONDS)
+            while queue.remote and queue.in_flight and not queue.failed and time.monotonic() < deadline:
+                with suppress(Exception):  # the run ends with the first error
+                    self._store(queue, _WAIT_SECONDS)
 
     def _submit_and_collect(self) -> None:
         """Submit calls, collect finished results, and wait only if nothing else can be done."""
@@ -284,6 +280,17 @@ class Driver:
 
     def _collect(self, queue: EngineQueue, timeout: float) -> bool:
         """Store all finished results of an engine and deliver the requested ones; return whether there were any."""
+        finished = self._store(queue, timeout)
+        for call, result in finished or ():
+            if isinstance(result, TooLong):
+                for waiter in call.waiters:
+                    self._drop_passage(waiter, result.reason)
+            else:
+                self._deliver_to_all(call, result)
+        return finished is not None
+
+    def _store(self, queue: EngineQueue, timeout: float) -> list[tuple[Call, Result | TooLong]] | None:
+        """Store all finished results of an engine; return those that plans wait for, with their calls, or None without any."""
         start = time.monotonic()
         try:
             results = queue.engine.collect(timeout)
@@ -291,29 +298,27 @@ class Driver:
             queue.failed = True
             raise
         if not results:
-            return False
+            return None
         now = time.monotonic()
         began = queue.since if queue.remote else start
         seconds_per_call, queue.since = (now - began) / len(results), now
         keyed = [(self._find_key(queue, request), request, add_time(result, seconds_per_call)) for request, result in results]
         rows = [(key, request, result, seconds_per_call) for key, request, result in keyed if not isinstance(result, TooLong)]
         self.ledger.put(queue.identity, rows)
-        too_long: list[bytes] = []
+        finished: list[tuple[Call, Result | TooLong]] = []
         for key, _, result in keyed:
             call = self._close_call(key)
             if call is None:
                 continue
             call.queue.in_flight -= call.state is CallState.SUBMITTED
             call.state = CallState.DONE
-            if isinstance(result, TooLong):
-                too_long.append(key)
-                for waiter in call.waiters:
-                    self._drop_passage(waiter, result.reason)
-            else:
-                self._finish_call(call, result)
+            finished.append((call, result))
+            if not isinstance(result, TooLong):
+                self._count_call(call, result)
+        too_long = [call.key for call, result in finished if isinstance(result, TooLong)]
         if too_long:
             self.ledger.release(too_long)
-        return True
+        return finished
 
     def _find_key(self, queue: EngineQueue, request: Request) -> bytes:
         """Return the key of a finished request. It is computed for a request of an earlier run, which a server may return."""
@@ -327,13 +332,12 @@ class Driver:
             del self._calls_by_request[id(call.request)]
         return call
 
-    def _finish_call(self, call: Call, result: Result) -> None:
-        """Count a call that this process made, and deliver its result."""
+    def _count_call(self, call: Call, result: Result) -> None:
+        """Count a call that this process made."""
         self.stats.executed += 1
         if isinstance(result, Generation | Score):
             role = call.request.role
             self.stats.usage[role] = self.stats.usage.get(role, Usage()) + result.usage
-        self._deliver_to_all(call, result)
 
     def _poll_elsewhere(self) -> None:
         """Deliver the results of calls that other processes made, and queue the calls that they gave up."""

@@ -4,6 +4,7 @@ A message says what is wrong, where, which value was received, and what to do.
 """
 
 from difflib import get_close_matches
+from string import Formatter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -102,3 +103,33 @@ def suggest_name(name: str, known: "Iterable[str]") -> str:
     """Return the hint " Did you mean 'x'?" with the known name closest to `name`, or "" if none is similar."""
     matches = get_close_matches(name, list(known), n=1, cutoff=0.5)
     return f" Did you mean {matches[0]!r}?" if matches else ""
+
+
+def find_fields(template: str) -> set[str]:
+    """Return the names of the fields of a template, which `str.format` replaces; raise ValueError if it is malformed."""
+    return {name for _, name, _, _ in Formatter().parse(template) if name is not None}
+
+
+def check_fields(setting: str, template: str, required: "Iterable[str]", optional: "Iterable[str]" = ()) -> None:
+    """Check the fields of a template.
+
+    Args:
+        setting: Dotted name of the setting, for the error message.
+        template: Template to check.
+        required: Names of the fields that it must have.
+        optional: Names of further fields that it may have.
+
+    Raises:
+        ConfigError: If the template is malformed, lacks a required field, or has another one.
+
+    """
+    required, optional = sorted(required), sorted(set(optional) - set(required))
+    try:
+        fields = find_fields(template)
+    except ValueError as error:
+        raise ConfigError(f"{setting} is no template ({error}). Write {{{{ for a brace; received {template!r}.") from None
+    if set(required) <= fields <= {*required, *optional}:
+        return
+    must, may = (" and ".join(f"{{{name}}}" for name in names) for names in (required, optional))
+    rules = [f"must have {must}"] * bool(required) + [f"may have {may}"] * bool(optional)
+    raise ConfigError(f"{setting} {', '.join(rules) or 'must have no field'}, and no other field; received {template!r}.")

@@ -19,6 +19,8 @@ Provenance = Literal["annotated", "distant", "none"]
 
 Role = str
 """Purpose of an engine: "reader", "rewriter", "judge", "verifier", for Estimate "estimator" or "nli", for Search "search"."""
+MODEL_ROLES = ("reader", "rewriter", "judge", "verifier")
+"""Roles that a language model fills. The roles "estimator", "nli" and "search" have components of their own."""
 
 
 @dataclass(frozen=True, slots=True)

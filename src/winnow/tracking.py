@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from winnow.artifacts.files import atomic_write
+from winnow.artifacts.parquet import batched
 from winnow.artifacts.provenance import flatten
 from winnow.errors import ConfigError
 
@@ -135,7 +136,9 @@ class Tracker:
         run_id = run.info.run_id
         # MLflow accepts values of up to 6000 characters, and up to 100 parameters in a batch.
         logged_params = [Param(key, str(value)[:6000]) for key, value in _flatten_settings(params).items()]
-        self.client.log_batch(run_id, params=logged_params[:100], tags=[RunTag(key, value) for key, value in tags.items()])
+        self.client.log_batch(run_id, tags=[RunTag(key, value) for key, value in tags.items()])
+        for batch in batched(logged_params, 100):
+            self.client.log_batch(run_id, params=list(batch))
         datasets = [Dataset(ref.name, ref.digest, "local", json.dumps({"uri": ref.source})) for ref in data]
         inputs = [DatasetInput(dataset) for dataset in datasets]
         if inputs:

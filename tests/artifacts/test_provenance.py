@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 import subprocess
+import tomllib
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from types import SimpleNamespace
@@ -143,7 +145,17 @@ def test_a_library_that_is_not_installed_has_no_version(monkeypatch: pytest.Monk
         return "1"
 
     monkeypatch.setattr(provenance, "version", version)
-    assert list(get_installed_versions()) == ["winnow", "transformers", "bm25s", "faiss-cpu", "tantivy", "numpy"]
+    assert list(get_installed_versions()) == [name for name in provenance._PACKAGES if name != "torch"]
+
+
+def test_packages_that_affect_results_are_those_of_the_project() -> None:
+    """A name that pip does not know would never be recorded."""
+    project = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text())["project"]
+    required = [*project["dependencies"], *project["optional-dependencies"]["cpu"], *project["optional-dependencies"]["gpu"]]
+    names = {re.split(r"[^A-Za-z0-9_-]", requirement)[0] for requirement in required}
+    assert set(provenance._PACKAGES) - names == {"winnow", "tokenizers"}  # the latter comes with transformers
+    readers = {"openvino", "openvino-genai", "torch", "transformers", "peft", "bitsandbytes"}
+    assert readers <= set(provenance._PACKAGES)
 
 
 def test_the_revision_is_that_of_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

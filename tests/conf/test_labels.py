@@ -44,7 +44,8 @@ def record_requests(plan: Plan[Answer], log_odds: float) -> list[Request]:
             case Search():
                 return Pages((Passage("w", "Web", "A page. It has text."),))
             case _:
-                return Generation("Answer: Ada", logprobs=(-0.5,))
+                tokens = dict.fromkeys(request.token_logprobs, (-0.5,))
+                return Generation("Answer: Ada", logprobs=(-0.5,), token_logprobs=tokens or None, token_positions={})
 
     try:
         requests: Sequence[Request] = next(plan)

@@ -1,7 +1,9 @@
 """Contexts are built from rankings by a pure function."""
 
-from winnow.artifacts.rankings import RankedHit
-from winnow.contexts.build import build_contexts
+from pathlib import Path
+
+from winnow.artifacts.rankings import RankedHit, Rankings
+from winnow.contexts.build import build_contexts, build_ranked_contexts
 from winnow.records import Passage, Question
 
 PASSAGES = {n: Passage(n, f"T{n}", text) for n, text in {"1": "x", "2": "Jane Austen", "3": "y", "4": "gold"}.items()}
@@ -31,3 +33,12 @@ def test_an_annotated_gold_passage_comes_last_with_rank_0() -> None:
     contexts = build_contexts(annotated, HITS, PASSAGES, {"4": 0.5})
     assert [(c.passage.passage_id, c.rank, c.is_gold, c.has_answer) for c in contexts][-1] == ("4", 0, True, True)
     assert [c.is_gold for c in contexts] == [True, False, False, True]
+
+
+def test_each_order_is_built_from_the_same_rankings() -> None:
+    """The contexts of one order are not those that were kept for the other."""
+    rankings = Rankings(Path(), {"q1": HITS}, PASSAGES, {"q1": {"1": -1.0, "3": 2.0}})
+    by_retriever = build_ranked_contexts(rankings, QUESTION, "retriever")
+    by_estimator = build_ranked_contexts(rankings, QUESTION, "estimator")
+    orders = [[context.passage.passage_id for context in contexts] for contexts in (by_retriever, by_estimator)]
+    assert orders == [["1", "2", "3"], ["3", "1", "2"]]

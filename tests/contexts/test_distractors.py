@@ -7,7 +7,7 @@ import pytest
 
 from winnow.contexts.distractors import Distractors, Kind
 from winnow.contexts.placement import Placement
-from winnow.errors import ConfigError
+from winnow.errors import ConfigError, InputError
 from winnow.records import Context, Passage, Question
 from winnow.testing import make_context, make_question
 
@@ -54,12 +54,22 @@ def test_hard_and_easy_distractors_are_never_the_same() -> None:
 
 
 def test_a_gold_passage_below_k_stays_out_of_the_prompt() -> None:
-    """It is as one that was not retrieved, also where there are too few distractors; it can be inserted."""
-    chosen = select("hard", "-+++++g", 5, pool=POOL[:1])
+    """It is as one that was not retrieved; it can be inserted."""
+    chosen = select("hard", "-+++++g", 2, pool=POOL[:1])
     assert ids(chosen) == ["p1", "r0", "p7"]
     assert [context.rank for context in chosen] == [1, 2, 0]
-    assert Placement().place(QUESTION, chosen, 5).gold_position == 0
-    assert Placement("insert", "last").place(QUESTION, chosen, 5).gold_position == 3
+    assert Placement().place(QUESTION, chosen, 2).gold_position == 0
+    assert Placement("insert", "last").place(QUESTION, chosen, 2).gold_position == 2
+
+
+def test_too_few_distractors_are_an_error() -> None:
+    """A prompt with fewer passages would not be compared with others of k."""
+    with pytest.raises(InputError, match=r"'q1' has only 3 of 5 contexts: the pool of 1 passages has too few distractors"):
+        select("hard", "-+++++g", 5, pool=POOL[:1])
+    with pytest.raises(InputError, match="has only 2 of 3 contexts"):
+        select("random", "g---", 3, pool=POOL[:1])
+    assert ids(select("random", "g---", 2, pool=POOL[:1])) == ["p1", "r0"]
+    assert select("hard", "", 3) == []
 
 
 def test_a_title_with_an_answer_is_no_distractor() -> None:
@@ -68,8 +78,8 @@ def test_a_title_with_an_answer_is_no_distractor() -> None:
     contexts = [*titled, *ranking("------")[2:]]
     chosen = Distractors("hard", None).replace_contexts(QUESTION, contexts, 2, [Passage("x", "In Oslo", "text"), *POOL])
     assert ids(chosen) == ["p3", "p4"]
-    drawn = Distractors("random", None).replace_contexts(QUESTION, contexts, 2, [Passage("x", "In Oslo", "text")])
-    assert ids(drawn) == []
+    with pytest.raises(InputError, match="has only 0 of 2 contexts"):
+        Distractors("random", None).replace_contexts(QUESTION, contexts, 2, [Passage("x", "In Oslo", "text")])
 
 
 def test_retrieved_contexts_are_kept() -> None:
@@ -112,14 +122,6 @@ def test_every_placement_has_the_gold_passage_and_k_contexts(kind: Kind, order: 
         placed = Placement("insert", order).place(make_question(), chosen, 3)  # type: ignore[arg-type]
         assert len(placed.contexts) == 3
         assert [context.is_gold for context in placed.contexts].count(True) == 1
-
-
-def test_too_few_distractors_make_a_shorter_prompt() -> None:
-    """They are never taken twice, and an empty pool gives none."""
-    assert ids(select("hard", "g+-+", 3, pool=[])) == ["p1", "p3"]
-    assert ids(select("random", "g---", 3, pool=[])) == ["p1"]
-    assert ids(select("random", "g---", 3, pool=POOL[:1])) == ["p1", "r0"]
-    assert select("hard", "", 3) == []
 
 
 def test_settings_are_checked() -> None:

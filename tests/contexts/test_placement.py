@@ -195,3 +195,10 @@ def test_more_gold_passages_than_places_are_refused() -> None:
         Placement("insert_all", "first").place(make_question(), HOPS, 2)
     assert ids(Placement("insert_all", "last"), None, 2) == ["p1", "p2"]
     assert len(Placement("insert_all", "last").place(make_question(), HOPS[:2], 5).contexts) == 2
+
+
+def test_the_best_ranked_gold_passage_is_placed_before_one_that_was_not_retrieved() -> None:
+    """Whichever stands first among the contexts."""
+    contexts = [make_context(9, "distant", is_gold=True, rank=0), *ranking(2)]
+    placed = Placement("insert", "first").place(make_question(), contexts, 3)
+    assert [context.passage.passage_id for context in placed.contexts] == ["p2", "p1", "p3"]

@@ -7,10 +7,13 @@ import pytest
 from conftest import Run, overrides
 
 from flows import gc as module
+from flows._artifacts import Project
 from flows._conf import compose
+from flows._engines import resolve_engine_spec
 from flows._summary import Summary
 from winnow.ledger.sqlite import SqliteStore
 from winnow.records import Pages, Search
+from winnow.testing import make_tiny_encoder
 
 
 def count_calls(folder: Path) -> int:
@@ -55,3 +58,12 @@ def test_only_what_nothing_uses_is_listed_and_removed(
         ledger.put("serper/2026-10@0123", [(b"k" * 32, Search("q", 1), Pages(()), 0.1)])
     assert f"{calls} calls" in [row["what"] for row in gc("reader.name=other", remove=True, calls=True, force=True).rows]
     assert count_calls(tmp_path) == 1, "a search of the web cannot be made again"
+
+
+def test_the_model_of_entailment_is_in_use(world: Path) -> None:
+    """Its estimates, of metrics such as citation_support, are calls as those of a strategy's engines are."""
+    model = make_tiny_encoder(world.parent / "nli", ["a"])
+    project = Project(compose(["estimator@nli=nli", f"nli.base={model}"]))
+    use = module.Use()
+    module._add_engines(use, project)
+    assert resolve_engine_spec(project, "nli").key in use.engines

@@ -40,6 +40,8 @@ def test_adjacent_questions_of_one_text(tmp_path: Path) -> None:
     file = tmp_path / "x.txt"
     file.write_text("a? [SEP] 1\na? [SEP] 2\na? [SEP] 1\na? [SEP] 2\nb? [SEP] 1\nb? [SEP] 3\nc? [SEP] 1\nc? [SEP] 2\n")
     assert [[p.text for p in row.passages] for row in read_crag_rows(file)] == [["1", "2"], ["1", "2"], ["1", "3"], ["1", "2"]]
+    file.write_text("a? [SEP] 1\na? [SEP] 2\na? [SEP] 3\nb? [SEP] 1\nb? [SEP] 3\nc? [SEP] 1\nc? [SEP] 2\n")
+    assert [len(row.passages) for row in read_crag_rows(file)] == [3, 2, 2]
     file.write_text("b? [SEP] 1\nb? [SEP] 2\na? [SEP] 1\na? [SEP] 2\na? [SEP] 3\na? [SEP] 4\nc? [SEP] 1\nc? [SEP] 2\n")
     with pytest.raises(InputError, match="4 lines in a row of the question 'a\\?', but 2 of most"):
         list(read_crag_rows(file))

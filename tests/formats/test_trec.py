@@ -21,6 +21,18 @@ def test_a_run_is_ordered_by_score_then_by_rank(tmp_path: Path) -> None:
     assert read_trec_run(tmp_path / "runs/test.trec") == expected
     (tmp_path / "runs/dev.trec").write_text("q3 Q0 d9 1 1 x\n")
     assert read_trec_run(tmp_path / "runs") == {**expected, "q3": [Hit("d9", 1.0)]}
+    (tmp_path / "runs/train.trec").write_text("q3 Q0 d1 1 1 x\n")
+    with pytest.raises(InputError, match=r"dev.trec and .*train.trec both rank passages for question 'q3'"):
+        read_trec_run(tmp_path / "runs")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match=r"Check retriever\.engine\.path"):
+        read_trec_run(tmp_path / "empty")
+
+
+def test_equal_scores_are_in_the_order_of_the_ranks(tmp_path: Path) -> None:
+    """Not in that of the lines."""
+    (tmp_path / "run").write_text("q Q0 b 2 1 x\nq Q0 a 1 1 x\nq Q0 c 3 1 x\n")
+    assert [hit.passage_id for hit in read_trec_run(tmp_path / "run")["q"]] == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(

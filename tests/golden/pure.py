@@ -132,6 +132,7 @@ def placements(_: Path) -> Any:
 
 def distractors(_: Path) -> Any:
     pool = [context.passage for question in QUESTIONS for context in contexts(question)]
+    pool += [Passage(f"x{number}", "", f"Stones number {number} are grey and heavy.") for number in range(6)]
     kinds: list[Any] = ["hard", "easy", "random"]
     rules = [Distractors(kind, words) for kind in kinds for words in (None, 4)]
     chosen = [rule.replace_contexts(question, contexts(question), 2, pool) for rule in rules for question in QUESTIONS]

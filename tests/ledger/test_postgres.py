@@ -21,7 +21,6 @@ from winnow.ledger.postgres import PostgresStore
 from winnow.ledger.sqlite import SqliteStore
 from winnow.ledger.stores import open_store
 from winnow.records import Decoding, Failed, Generate, Generation, Message, Pages, Passage, Result, Score, Usage
-from winnow.testing import LogRecorder
 from winnow.testing.chat_server import ChatServer
 
 psycopg = pytest.importorskip("psycopg")
@@ -147,18 +146,18 @@ def test_a_result_that_cannot_be_stored(url: str) -> None:
         assert other.claim([row("bad")[0]]) == {row("bad")[0]}
 
 
-def test_a_damaged_row_is_made_again(url: str, warning_log: LogRecorder) -> None:
+def test_a_damaged_row_is_made_again(url: str, caplog: pytest.LogCaptureFixture) -> None:
     """A value that does not fit its checksum is no result."""
     with PostgresStore(url) as ledger:
         ledger.put("m", [row("a"), row("b")])
         with psycopg.connect(url, autocommit=True) as db:
             db.execute("UPDATE calls SET value = replace(value, 'A', 'X')")
         assert ledger.get([row("a")[0], row("b")[0]]) == {row("b")[0]: Generation("B", usage=Usage(0, 0, 0.5))}
-        assert "1 damaged calls were deleted" in warning_log.text
+        assert "1 damaged calls were deleted" in caplog.text
         assert ledger.claim([row("a")[0]]) == {row("a")[0]}
 
 
-def test_a_restart_is_waited_for(server: PostgresServer, url: str, warning_log: LogRecorder) -> None:
+def test_a_restart_is_waited_for(server: PostgresServer, url: str, caplog: pytest.LogCaptureFixture) -> None:
     """The database stops and comes back: the operation ends well. If it is away for too long, the error says what to do."""
     with PostgresStore(url, patience=30.0) as ledger:
         ledger.put("m", [row("a")])
@@ -167,7 +166,7 @@ def test_a_restart_is_waited_for(server: PostgresServer, url: str, warning_log: 
         timer.start()
         assert len(ledger) == 1
         timer.join()
-        assert "does not answer. Waiting for it." in warning_log.text
+        assert "does not answer. Waiting for it." in caplog.text
         ledger.put("m", [row("b")])
         ledger.patience = 0.5
         server.stop()
@@ -243,7 +242,6 @@ from winnow.protocols import build_engine_map
 from winnow.readers.openai_chat import OpenAIReader
 from winnow.readers.pacing import Pacing
 from winnow.records import Answer, Decoding, Generate, Message
-from winnow.testing import LogRecorder
 
 def plan(number):
     (reply,) = yield [Generate((Message("user", f"first {number}"),), Decoding())]

@@ -11,7 +11,6 @@ from winnow.ledger import sqlite
 from winnow.ledger.recovery import is_intact, recover
 from winnow.ledger.sqlite import SqliteStore
 from winnow.records import Decoding, Generate, Generation, Message
-from winnow.testing import LogRecorder
 
 CALLS = 3000
 
@@ -28,7 +27,7 @@ def filled(path: Path) -> dict[bytes, Generation]:
 
 
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
-def test_a_truncated_file_keeps_what_is_before_the_cut(tmp_path: Path, warning_log: LogRecorder, share: float) -> None:
+def test_a_truncated_file_keeps_what_is_before_the_cut(tmp_path: Path, caplog: pytest.LogCaptureFixture, share: float) -> None:
     """At least a third of what the rest of the file holds comes back, every result is right, new calls can be stored.
 
     SQLite's pages lie in the order in which they were split, so that a cut takes inner pages along.
@@ -43,7 +42,7 @@ def test_a_truncated_file_keeps_what_is_before_the_cut(tmp_path: Path, warning_l
         assert all(stored[key] == result for key, result in rows.items())
         missing = next(key for key in stored if key not in rows)
         ledger.put("m", [(missing, Generate((), Decoding()), stored[missing], 0.0)])
-    assert f"{len(rows)} calls were recovered" in warning_log.text
+    assert f"{len(rows)} calls were recovered" in caplog.text
     assert is_intact(path)
     assert len(list(tmp_path.glob("l.sqlite.damaged-*"))) == 1
 

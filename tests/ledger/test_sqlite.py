@@ -18,7 +18,6 @@ from winnow.keys import compute_request_key
 from winnow.ledger.rows import decode_result, encode_result
 from winnow.ledger.sqlite import SqliteStore
 from winnow.records import Decoding, Failed, Generate, Generation, Message, Pages, Passage, Score, Usage
-from winnow.testing import LogRecorder
 
 
 def generate(text: str, decoding: Decoding | None = None, sample: int = 0) -> Generate:
@@ -136,7 +135,7 @@ def test_a_full_disk_is_named_and_what_was_stored_stays(tmp_path: Path) -> None:
         assert len(ledger) == 1
 
 
-def test_a_flipped_bit_is_noticed_and_the_call_made_again(tmp_path: Path, warning_log: LogRecorder) -> None:
+def test_a_flipped_bit_is_noticed_and_the_call_made_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A result that fails its checksum is dropped with a word, never returned."""
     request = generate("a")
     key = compute_request_key("m", request)
@@ -145,7 +144,7 @@ def test_a_flipped_bit_is_noticed_and_the_call_made_again(tmp_path: Path, warnin
         ledger.connection.execute("UPDATE calls SET value = replace(value, 'Paris', 'Parit')")
         assert ledger.get([key]) == {}
         assert len(ledger) == 0
-    assert "1 damaged calls were set aside" in warning_log.text
+    assert "1 damaged calls were set aside" in caplog.text
 
 
 def test_a_closed_ledger_says_so(tmp_path: Path) -> None:

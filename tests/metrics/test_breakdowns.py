@@ -58,6 +58,9 @@ def test_by_gold_rank() -> None:
     samples = [_sample("{}", "a", *row) for row in rows]
     names = ["1", "2-5", "6-20", "6-20", "21-100", "not retrieved", "no gold passage", "over 100", "over 100"]
     assert GoldRank("gold_rank", "rank").assign_groups(samples) == names
+    for bounds in ((), (5, 3), (2, 2), (0, 3)):
+        with pytest.raises(ConfigError, match="must be ranks from 1 in ascending order"):
+            GoldRank("gold_rank", "rank", upper_bounds=bounds)
     assert GoldRank("gold_rank", "rank", upper_bounds=(3, 4)).assign_groups(samples[:2]) == ["1-3", "over 4"]
     assert collect_inputs([GoldRank("g", "g"), Unknown("u", "%Unk")]) == {"ranking", "prediction"}
 

@@ -100,7 +100,7 @@ def test_settings() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"hypothesis": "{question}"}, "must have the field {sentence}"),
+        ({"hypothesis": "{question}"}, "must have {sentence}, may have {question}, and no other field"),
         ({"hypothesis": "{sentence} {x}"}, "may have {question}"),
         ({"most": 0}, "received 0, None and 'recall'"),
         ({"max_words": 0}, "received 3, 0 and 'recall'"),

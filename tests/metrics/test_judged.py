@@ -22,5 +22,5 @@ def test_a_judge_is_asked_and_its_odd_replies_leave_the_question_out() -> None:
     ]
     assert [verdict for verdict, _ in verdicts] == [1.0, 0.0, None, None]
     assert verdicts[0][1] == [["Who wrote Emma?|Jane Austen; Austen|Emma"]]
-    with pytest.raises(ConfigError, match=r"metric.judged.template must contain \{answer\}"):
+    with pytest.raises(ConfigError, match=r"metric.judged.template must have \{answer\} and \{answers\} and \{question\}"):
         JudgedAccuracy("judged", "judged", template="{question} {answers}")

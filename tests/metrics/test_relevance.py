@@ -65,3 +65,18 @@ def test_the_area_is_that_of_scikit_learn_and_its_interval_covers_questions() ->
     assert (difference.mean, difference.low, difference.high) == (0, 0, 0)
     worse = compute_auroc_interval(scores, labels, groups, rng.normal(0, 1, 120))
     assert worse.mean > 0.1
+
+
+def test_of_equally_good_thresholds_the_middle_one_is_chosen() -> None:
+    """0.1, 0.5 and 1.8, or 0, 0.3 and 0.7."""
+    scores = np.array([0.0, 0.2, 0.4, 0.6, 0.8])
+    assert choose_accuracy_threshold(scores, np.array([False, True, False, True, False])) == pytest.approx(0.5)
+    assert choose_accuracy_threshold(scores, np.array([True, False, True, False, True])) == pytest.approx(0.3)
+
+
+def test_an_area_needs_both_labels() -> None:
+    """In all pairs, and in a resample, which is left out otherwise."""
+    with pytest.raises(InputError, match="received 0 relevant of 2"):
+        compute_auroc_interval(np.array([0.1, 0.2]), np.array([False, False]), ["a", "b"])
+    interval = compute_auroc_interval(np.array([0.1, 0.2, 0.3]), np.array([False, True, False]), ["a", "b", "c"])
+    assert 0 <= interval.low <= interval.mean == 0.5 <= interval.high <= 1

@@ -51,7 +51,7 @@ def test_a_question_without_hits_counts_as_0() -> None:
 
 def test_a_question_without_judged_passages_is_refused() -> None:
     """Its recall is undefined, not 0."""
-    with pytest.raises(InputError, match="'b' has no judged passage"):
+    with pytest.raises(InputError, match="'b' has no relevant passage"):
         compute_ranking_measures({"a": ("x",), "b": ()}, {}, (1,))
 
 

@@ -12,7 +12,7 @@ from winnow.estimators.cross_encoder import CrossEncoder
 from winnow.modeling.memory_budget import MemoryBudget, compute_ahead
 from winnow.readers.local import LocalReader
 from winnow.records import Decoding, Generate, Likelihood, Message, Passage, Request
-from winnow.testing import LogRecorder, make_tiny_causal_lm, make_tiny_encoder
+from winnow.testing import make_tiny_causal_lm, make_tiny_encoder
 
 
 class SmallGpu:
@@ -30,15 +30,15 @@ class SmallGpu:
         return [number * number for number in batch]
 
 
-def test_a_batch_that_does_not_fit_is_split(warning_log: LogRecorder) -> None:
+def test_a_batch_that_does_not_fit_is_split(caplog: pytest.LogCaptureFixture) -> None:
     """Each half has its own result, and the message names the setting."""
     gpu, budget = SmallGpu(40), MemoryBudget(1000, "reader.engine.batch_tokens")
     parts = list(budget.run(gpu.compute, [9, 8, 7, 6, 5, 4, 3, 2], lambda number: number))
     assert parts == [([9, 8, 7, 6], [81, 64, 49, 36]), ([5, 4, 3, 2], [25, 16, 9, 4])]
     assert [len(batch) for batch in gpu.batches] == [8, 4, 4]
     assert budget.tokens == 36
-    assert "batch of 72 tokens (CUDA out of memory. Tried to allocate 2 GiB)" in warning_log.text
-    assert "reader.engine.batch_tokens=36" in warning_log.text
+    assert "batch of 72 tokens (CUDA out of memory. Tried to allocate 2 GiB)" in caplog.text
+    assert "reader.engine.batch_tokens=36" in caplog.text
 
 
 def test_later_batches_are_split_before_they_fail() -> None:

@@ -83,5 +83,5 @@ def test_two_encoders_as_in_dpr(tmp_path: Path) -> None:
     np.testing.assert_allclose(vectors, expected.numpy(), atol=1e-5)
     other = SentenceEncoder(str(show), passage_template="{title} [SEP] {text}", normalise=False, dtype="float32")
     assert not np.allclose(encoder.encode_queries(TEXTS), other.encode_queries(TEXTS))
-    with pytest.raises(ConfigError, match="passage_template must contain"):
+    with pytest.raises(ConfigError, match="passage_template must have"):
         SentenceEncoder("x", passage_template="{title}")

@@ -44,7 +44,7 @@ def test_templates_and_truncation(folder: Path) -> None:
     encoder.encode_queries(TEXTS[1:2])
     assert encoder.truncated == 1
     assert encoder.encode_passages([]).shape == (0, passages.shape[1])
-    with pytest.raises(ConfigError, match=r"must contain \{text\}"):
+    with pytest.raises(ConfigError, match=r"must have \{text\}, may have \{title\}"):
         SpladeEncoder("x", passage_template="{title}")
 
 

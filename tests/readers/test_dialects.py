@@ -11,7 +11,6 @@ from winnow.protocols import build_engine_map
 from winnow.readers.openai_chat import OpenAIReader
 from winnow.readers.pacing import Pacing
 from winnow.records import Decoding, Generate, Likelihood, Message, Plan, Score, Usage
-from winnow.testing import LogRecorder
 from winnow.testing.chat_server import ChatServer, get_token_logprob, render_messages
 
 FAST = Pacing(initial_wait=0.01, max_wait=0.02, read_timeout=2.0, connect_timeout=2.0, max_attempts=2)
@@ -112,7 +111,7 @@ def test_the_server_renders_the_prompt() -> None:
     assert OpenAIReader("m", "m", url, dialect="vllm").render_prompt(request) is None
 
 
-def test_another_version_of_a_server_is_an_error(tmp_path: Path, warning_log: LogRecorder) -> None:
+def test_another_version_of_a_server_is_an_error(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The version is part of the identity if it is set; a version that is not set is logged."""
     with ChatServer(version="0.11").serve() as url:
         for dialect in ("vllm", "llama.cpp"):
@@ -127,7 +126,7 @@ def test_another_version_of_a_server_is_an_error(tmp_path: Path, warning_log: Lo
         assert "0.11" in right.identity
         run(right, tmp_path, ask(Generate(MESSAGES, Decoding())))
         run(OpenAIReader("m", "m", url, dialect="vllm"), tmp_path, ask(Generate(MESSAGES, Decoding(5))))
-        assert "set reader.engine.version=0.11, which makes new calls" in warning_log.text
+        assert "set reader.engine.version=0.11, which makes new calls" in caplog.text
 
 
 def test_a_server_that_reports_no_version_is_not_taken_for_the_right_one(

@@ -17,8 +17,8 @@ from winnow.prices import Price
 from winnow.protocols import build_engine_map
 from winnow.readers.budget import Budget
 from winnow.readers.openai_chat import OpenAIReader
-from winnow.readers.openai_protocol import estimate_max_usage
 from winnow.readers.pacing import Pacing
+from winnow.readers.token_estimates import estimate_max_usage
 from winnow.records import Answer, Decoding, Failed, Generate, Generation, Likelihood, Message, Outcome, Plan
 from winnow.strategies.marginal import Marginal
 from winnow.strategies.prompt import Prompt

@@ -44,3 +44,15 @@ def test_the_page_by_hand(scored: bool) -> None:
     assert [row[1:4] for row in action_table.rows[:2]] == [["an answer", "6", "6 (100.0 %)"], ["no answer", "2", "0 (0.0 %)"]]
     assert report.notes == ["The estimator gave no number for 8 of 32 contexts, which count as irrelevant."]
     assert len([plot for plot in report.plots if plot.title]) == 2
+
+
+def test_scores_that_are_no_probabilities_have_no_calibration() -> None:
+    """A regression without a bound may exceed 1; the page says so, after all its calls were made."""
+    dev, test = evaluated("d"), evaluated("t")
+    test[0] = replace(test[0], scores=(-0.8, 1.02))
+    pairs = [PairSelection(1, 1, 0).select([Group(item.question, item.contexts) for item in part]) for part in (dev, test)]
+    report = build_evaluator_report(dev, test, *pairs, {}, find_thresholds(dev, 1.0), 0, 1.0, {})
+    assert [table.title for table in report.tables] == ["Evaluators on held-out pairs (CRAG, table 4)", "Actions"]
+    assert len(report.plots) == 1
+    (note,) = report.notes
+    assert note.startswith("1 of 16 scores are not between -1 and 1")

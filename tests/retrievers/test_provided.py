@@ -29,3 +29,11 @@ def test_provided_serves_a_fid_file(tmp_path: Path) -> None:
     assert searcher.search(QUESTIONS[:1], 10) == [[Hit("p", 3.0)]]
     with pytest.raises(InputError, match="question '2'"):
         searcher.search(QUESTIONS, 10)
+
+
+def test_a_question_has_one_ranking(tmp_path: Path) -> None:
+    """Two rows of one id are an error."""
+    path = tmp_path / "f.json"
+    path.write_text(json.dumps([{"id": "1", "question": "a", "answers": ["x"], "ctxs": [{"id": "p", "text": "t"}]}] * 2))
+    with pytest.raises(InputError, match=r"two rows for the question id '1' \('a'\)"):
+        Provided(str(path)).open(tmp_path / "i")

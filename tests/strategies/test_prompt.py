@@ -48,7 +48,7 @@ def test_candidates_and_system_have_their_place() -> None:
 
 def test_a_template_without_a_field_is_refused() -> None:
     """A prompt that would never show the passages cannot be configured."""
-    with pytest.raises(ConfigError, match=r"with_contexts.*received \['question'\]"):
+    with pytest.raises(ConfigError, match=r"with_contexts must have \{contexts\} and \{question\}.*received '\{question\}'"):
         Prompt("{question}", "{question}", PROMPT.with_candidates)
     with pytest.raises(ConfigError, match="passage"):
         Prompt(PROMPT.with_contexts, "{question}", PROMPT.with_candidates, passage="{body}")
@@ -74,7 +74,7 @@ def test_demonstrations_stand_before_the_question() -> None:
     assert "A1" not in own.content  # no question sees its own answer
     assert "A3" in own.content
     assert replace(prompt, shots=None).render(make_question("Q?"), [make_context(3, "t")])[0].content == "#[1] Title 3 | t|Q?"
-    with pytest.raises(ConfigError, match=r"with_contexts must have the fields .*demonstrations"):
+    with pytest.raises(ConfigError, match=r"with_contexts must have .*demonstrations"):
         replace(prompt, with_contexts=PROMPT.with_contexts)
 
 

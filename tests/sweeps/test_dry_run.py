@@ -103,8 +103,8 @@ def test_roles_are_counted_and_priced_apart(tmp_path: Path) -> None:
         prices = {"reader": Price(1.0, 0.0), "judge": Price(100.0, 0.0)}
         estimate = estimate_cost(lambda: [Job(1, plan())], engines, ledger, prices)
     assert {role: one.missing for role, one in estimate.items()} == {"reader": (1, 1), "judge": (1, 1)}
-    assert estimate["reader"].money == (pytest.approx(1e-4), pytest.approx(1e-4))
-    assert estimate["judge"].money == (pytest.approx(1e-3), pytest.approx(1e-3))
+    assert estimate["reader"].money == (pytest.approx(1.08e-4), pytest.approx(1.08e-4))
+    assert estimate["judge"].money == (pytest.approx(1.8e-3), pytest.approx(1.8e-3))
 
 
 def verifying(contexts: int) -> Plan[Answer]:

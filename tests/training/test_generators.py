@@ -49,6 +49,9 @@ def test_answers_end_and_are_cut(tmp_path: Path) -> None:
     end = generator.lm.tokenizer.eos_token_id
     assert generator.encode_answer("Jane Austen " * 20)[-1] == end
     assert len(generator.encode_answer("Jane Austen " * 20)) == 8
+    assert generator.truncated_answers == 1
+    generator.encode_answer("a")
+    assert generator.truncated_answers == 1
 
 
 def test_target_log_likelihood_by_hand() -> None:

@@ -167,10 +167,17 @@ def _compute_digest(path: str, size_bytes: int, mtime_ns: int) -> str:  # noqa: 
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+_PACKAGES = (
+    "winnow", "torch", "transformers", "tokenizers", "openvino", "openvino-genai", "peft", "trl", "bitsandbytes", "bm25s",
+    "PyStemmer", "tantivy", "faiss-cpu", "faiss-gpu-cu12", "scikit-learn", "scipy", "numpy",
+)  # fmt: skip
+"""Packages that can affect results."""
+
+
 def get_installed_versions() -> dict[str, str]:
     """Return the installed versions of the packages that can affect results."""
     installed = {}
-    for name in ("winnow", "torch", "transformers", "bm25s", "faiss-cpu", "tantivy", "numpy"):
+    for name in _PACKAGES:
         try:
             installed[name] = version(name)
         except PackageNotFoundError:

@@ -139,4 +139,4 @@ def convert_predictions(rows: pa.Table | pa.RecordBatch) -> Iterator[Prediction]
     entries = list(map(RoleUsage, *(part.to_pylist() for part in parts))) if len(parts[0]) else []
     ends = np.cumsum(usage.value_lengths().to_numpy(zero_copy_only=False)).tolist()
     columns["usage"] = (tuple(entries[start:end]) for start, end in zip([0, *ends], ends, strict=False))
-    return map(Prediction, *columns.values())
+    return map(Prediction, *(columns[field.name] for field in fields(Prediction)))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, get_args
 
 from winnow.contexts.gold import is_relevant
-from winnow.errors import ConfigError
+from winnow.errors import ConfigError, InputError
 from winnow.metrics.ranking import has_answer
 from winnow.records import Context, Passage, Question
 
@@ -44,7 +44,7 @@ class Distractors:
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     kind: Kind = "retrieved"
     words: int | None = None
@@ -71,6 +71,9 @@ class Distractors:
             k: Number of contexts in the prompt.
             pool: Passages from which random distractors are drawn.
 
+        Raises:
+            InputError: If there are too few distractors for k contexts.
+
         """
         if self.kind == "retrieved":
             return tuple(contexts)
@@ -81,6 +84,12 @@ class Distractors:
                 replaced.append(context if position <= k else replace(context, rank=0))
             elif (distractor := next(distractors, None)) is not None:
                 replaced.append(replace(distractor, passage=self._cut(distractor.passage), rank=context.rank))
+        if len(replaced) < min(k, len(contexts)):
+            raise InputError(
+                f"Question {question.question_id!r} has only {len(replaced)} of {min(k, len(contexts))} contexts: the pool of "
+                f"{len(pool)} passages has too few distractors for it. Lower k or distractors.rule.words, or take a larger "
+                "corpus."
+            )
         return tuple(replaced)
 
     def _select(self, question: Question, contexts: Sequence[Context], k: int, pool: Sequence[Passage]) -> list[Context]:

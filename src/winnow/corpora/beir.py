@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from winnow.formats.text import read_json_lines, require_text
+from winnow.formats.text import read_json_lines, read_title, require_text
 from winnow.records import Passage
 
 
@@ -13,7 +13,7 @@ from winnow.records import Passage
 class BeirCorpus:
     """A parser that reads each document of a BEIR corpus as a passage. If a document has no text, its title is the text."""
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
     input_files: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str
@@ -22,5 +22,5 @@ class BeirCorpus:
         """Yield the passages in file order."""
         path = Path(self.path)
         for line_number, row in read_json_lines(path, {"_id": str, "text": str}):
-            text = require_text(row["text"] or row.get("title", ""), path, line_number, "text")
-            yield Passage(row["_id"], str(row.get("title", "")), text)
+            text = require_text(row["text"] or row.get("title"), path, line_number, "text")
+            yield Passage(row["_id"], read_title(row.get("title"), path, line_number), text)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from winnow.errors import InputError
 from winnow.formats.hub import load_hub_rows
-from winnow.formats.text import require_text
+from winnow.formats.text import read_title, require_text
 from winnow.records import Passage
 
 
@@ -25,7 +25,7 @@ class HubCorpus:
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
     dataset_names: ClassVar[tuple[str, ...]] = ("path",)
     input_files: ClassVar[tuple[str, ...]] = ("options.data_files", "options.data_dir")
 
@@ -46,5 +46,8 @@ class HubCorpus:
                     f"{self.path}, row {row_number}: there is no column {', '.join(sorted(missing))}; the row has "
                     f"{sorted(row)}. Correct the column names in corpus.parser."
                 )
-            text = require_text(row[self.text_column], Path(self.path), row_number, "passage", unit="row")
-            yield Passage(str(row[self.id_column]), str(row[self.title_column]), text)
+            passage_id, text = (
+                require_text(row[column], Path(self.path), row_number, name, unit="row")
+                for column, name in ((self.id_column, "id"), (self.text_column, "passage"))
+            )
+            yield Passage(passage_id, read_title(row[self.title_column], Path(self.path), row_number, unit="row"), text)

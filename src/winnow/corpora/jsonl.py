@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from winnow.formats.text import read_columns, require_text
+from winnow.formats.text import read_columns, read_title, require_text
 from winnow.records import Passage
 
 
@@ -35,5 +35,5 @@ class JsonlCorpus:
         optional_columns = {name: column for name, column in (("title", self.title), ("id", self.id)) if column}
         for line_number, row in read_columns(path, {"text": self.text} | optional_columns, "corpus.parser"):
             passage_id = require_text(row.get("id", line_number), path, line_number, self.id or "id")
-            title = "" if row.get("title") in (None, "") else require_text(row["title"], path, line_number, self.title)
+            title = read_title(row.get("title"), path, line_number, column=self.title)
             yield Passage(passage_id, title, require_text(row["text"], path, line_number, self.text))

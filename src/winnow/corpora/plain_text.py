@@ -39,7 +39,7 @@ class PlainText:
     def __iter__(self) -> Iterator[Passage]:
         """Yield the passages of all files, sorted by path. The id of a passage is its file's name with its number."""
         root = Path(self.path)
-        for file in find_files(root, self.pattern):
+        for file in find_files(root, self.pattern, "corpus.parser.path and corpus.parser.pattern"):
             lines = (line for _, line in iter_lines(file))
             title = next(lines, "").strip() if self.title == "first_line" else file.stem if self.title == "file_name" else ""
             words = (word for line in lines for word in line.split())

@@ -36,7 +36,7 @@ class WikiExtracts:
 
     def __iter__(self) -> Iterator[Passage]:
         """Yield the passages of all files below `path`, page by page."""
-        for file in find_files(Path(self.path), self.pattern):
+        for file in find_files(Path(self.path), self.pattern, "corpus.parser.path and corpus.parser.pattern"):
             for _, page in read_json_lines(file, {"id": (str, int), "title": str, "text": str}):
                 for number, text in enumerate(split_words(iter(page["text"].split()), self.words)):
                     yield Passage(f"{page['id']}#{number}", page["title"], text)

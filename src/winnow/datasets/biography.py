@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from winnow.errors import ConfigError, InputError
+from winnow.errors import InputError, check_fields
 from winnow.formats.text import iter_lines, read_json_lines, require_text
 from winnow.records import Question
 
@@ -34,8 +34,7 @@ class Biography:
 
     def __post_init__(self) -> None:
         """Raise ConfigError if the template does not name the person."""
-        if "{topic}" not in self.template:
-            raise ConfigError(f"dataset.parser.template must contain {{topic}}; received {self.template!r}.")
+        check_fields("dataset.parser.template", self.template, {"topic"})
 
     def __iter__(self) -> Iterator[Question]:
         """Yield one question per person, in file order."""

@@ -13,7 +13,7 @@ from winnow.records import Question
 class FidQuestions:
     """A parser of the questions in a FiD file, or in a folder with one file per split."""
 
-    revision: ClassVar[int] = 3
+    revision: ClassVar[int] = 4
     input_files: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str

@@ -13,7 +13,7 @@ from typing import Any
 from winnow.artifacts.files import atomic_write
 from winnow.errors import InputError
 from winnow.formats.multihop import convert_multihop_row
-from winnow.formats.text import format_meta, load_json, parse_answers, read_json_lines, require_text
+from winnow.formats.text import format_meta, load_json, parse_answers, read_json_lines, read_title, require_text
 from winnow.records import Context, Passage, Question
 
 
@@ -78,7 +78,7 @@ def _parse_row(path: Path, row_number: int, row: Any, unit: str) -> FidRow:
         )
     target = str(row.get("target") or "").strip()
     answers = parse_answers(row.get("answers") or [target], path, row_number, unit=unit)
-    question_id = str(row.get("id", row_number - 1))
+    question_id = str(row_number - 1 if row.get("id") is None else row["id"])
     question_text = require_text(row["question"], path, row_number, "question", unit=unit)
     if not row["ctxs"]:
         raise InputError.from_line(path, row_number, received=str(row), expected="at least one context in ctxs", unit=unit)
@@ -88,7 +88,8 @@ def _parse_row(path: Path, row_number: int, row: Any, unit: str) -> FidRow:
             expected = f"context {index} as an object with title and text"
             raise InputError.from_line(path, row_number, received=str(entry), expected=expected, unit=unit)
         text = require_text(entry.get("text", ""), path, row_number, f"text of context {index}", unit=unit)
-        passage = Passage(str(entry.get("id", f"{question_id}-{index}")), str(entry.get("title", "")), text)
+        passage_id = f"{question_id}-{index}" if entry.get("id") is None else str(entry["id"])
+        passage = Passage(passage_id, read_title(entry.get("title"), path, row_number, unit=unit), text)
         contexts.append((passage, _parse_score(entry.get("score"), path, row_number, index, unit)))
         if entry.get("is_gold") is True:
             gold_ids.append(passage.passage_id)

@@ -38,8 +38,13 @@ def open_text(path: Path) -> IO[str]:
     return path.open(encoding="utf-8-sig", newline="")
 
 
-def find_files(root: Path, pattern: str) -> list[Path]:
+def find_files(root: Path, pattern: str, settings: str) -> list[Path]:
     """Return the sorted files below a folder that match a glob pattern. If the path is a file, return only this file.
+
+    Args:
+        root: Folder or file.
+        pattern: Glob pattern.
+        settings: What to check if there is no such file, for the error message.
 
     Raises:
         InputError: If no file matches.
@@ -47,7 +52,7 @@ def find_files(root: Path, pattern: str) -> list[Path]:
     """
     files = [root] if root.is_file() else sorted(root.rglob(pattern))
     if not files:
-        raise InputError(f"No file in {root} matches {pattern!r}. Check corpus.parser.path and corpus.parser.pattern.")
+        raise InputError(f"No file in {root} matches {pattern!r}. Check {settings}.")
     return files
 
 
@@ -277,6 +282,11 @@ def require_text(value: object, path: Path, line: int, field_name: str, *, unit:
     if not text:
         raise InputError.from_line(path, line, received=str(value), expected=f"a non-empty {field_name}", unit=unit)
     return text
+
+
+def read_title(value: object, path: Path, line: int, *, column: str = "title", unit: str = "line") -> str:
+    """Return the title of a passage as stripped text, or "" if it is missing, null or empty; see `require_text`."""
+    return "" if value in (None, "") else require_text(value, path, line, column, unit=unit)
 
 
 def parse_ids(value: object, path: Path, line: int, field_name: str, *, unit: str = "line") -> tuple[str, ...]:

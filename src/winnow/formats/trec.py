@@ -20,12 +20,11 @@ def read_trec_run(path: Path) -> dict[str, list[Hit]]:
         The hits of each question by question id, best first.
 
     Raises:
-        InputError: If a line is malformed, or if a question has a passage twice.
+        InputError: If a line is malformed, if a question has a passage twice, or if two files rank passages for a question.
 
     """
     if path.is_dir():
-        runs = [read_trec_run(file) for file in find_files(path, "*")]
-        return {question_id: hits for run in runs for question_id, hits in run.items()}
+        return _read_trec_runs(find_files(path, "*", "retriever.engine.path"))
     rows: dict[str, dict[str, tuple[float, int]]] = {}
     for number, line in iter_lines(path):
         fields = line.split()
@@ -46,6 +45,21 @@ def read_trec_run(path: Path) -> dict[str, list[Hit]]:
         ]
         for question_id, hits in rows.items()
     }
+
+
+def _read_trec_runs(files: Sequence[Path]) -> dict[str, list[Hit]]:
+    """Read the runs of several files; raise InputError if a question is in two of them."""
+    rankings: dict[str, list[Hit]] = {}
+    source: dict[str, Path] = {}
+    for file in files:
+        for question_id, hits in read_trec_run(file).items():
+            if question_id in rankings:
+                raise InputError(
+                    f"{source[question_id]} and {file} both rank passages for question {question_id!r}. A folder has the runs "
+                    "of one retriever, one per split; remove one of the files, or name a single file."
+                )
+            rankings[question_id], source[question_id] = hits, file
+    return rankings
 
 
 def _parse_entry(rank: str, score: str) -> tuple[float, int] | None:

@@ -59,7 +59,7 @@ def has_exact_match(predictions: Iterable[str], answers: Sequence[str], dialect:
     return any(normalise(prediction, dialect) in normalised_answers for prediction in predictions)
 
 
-def f1_score(prediction: str, answers: Sequence[str], dialect: Dialect = "squad") -> float:
+def f1(prediction: str, answers: Sequence[str], dialect: Dialect = "squad") -> float:
     """Compute the token F1 (0 to 1) of the prediction against each answer, and return the highest."""
     _validate(answers, dialect)
     normalised_prediction = normalise(prediction, dialect)

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -80,6 +81,12 @@ class GoldRank(Breakdown):
     revision: ClassVar[int] = 1
     inputs: ClassVar[frozenset[Input]] = frozenset({"ranking"})
     upper_bounds: Sequence[int] = (1, 5, 20, 100)
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError unless the ranks are positive and ascending."""
+        bounds = list(self.upper_bounds)
+        if not bounds or bounds[0] < 1 or any(first >= second for first, second in pairwise(bounds)):
+            raise ConfigError(f"breakdown.upper_bounds must be ranks from 1 in ascending order; received {bounds}.")
 
     def assign_groups(self, samples: Sequence[Sample]) -> list[str]:
         """Return the group of each sample, such as "2-5"."""

@@ -152,6 +152,10 @@ def score_citations(reply: str, relevance: Sequence[bool], dialect: Dialect = "r
     )
 
 
+score = score_citations
+"""The name under which other people's scripts call the function."""
+
+
 def _compute_f1(precision: float, recall: float) -> float:
     total = precision + recall
     return 2 * precision * recall / total if total else 0.0

@@ -15,6 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from winnow.errors import InputError
 from winnow.metrics.intervals import (
     MIN_DEVIATING,
+    MIN_DISCORDANT,
+    NORMAL_QUANTILE,
+    SIGNIFICANCE_LEVEL,
     UNDEFINED,
     as_vector,
     compute_bounds,
@@ -24,13 +27,10 @@ from winnow.metrics.intervals import (
 )
 
 Floats = NDArray[np.float64]
-_MIN_DISCORDANT = 6
-"""Number of discordant questions below which the exact test cannot reach p < 0.05, because 2 / 2**5 > 0.05."""
 _EXPECTED_DISCORDANT = 7.906
-"""Mean of a Poisson distribution whose values are at least `_MIN_DISCORDANT` with a probability of 80 %."""
-_POWER_QUANTILES = 1.959964 + 0.841621
+"""Mean of a Poisson distribution whose values are at least `MIN_DISCORDANT` with a probability of 80 %."""
+_POWER_QUANTILES = NORMAL_QUANTILE + 0.841621
 """Sum of the normal quantiles of a two-sided 5 % test and of 80 % power."""
-_SIGNIFICANCE_LEVEL = 0.05
 _NUM_PERMUTATIONS = 9999
 _MAX_PERMUTED = 2000
 """Number of non-zero differences above which the permutation test uses a normal approximation."""
@@ -198,10 +198,10 @@ def compute_detectable_difference(differences: ArrayLike) -> float:
 
     """
     data = as_vector(differences)
-    is_ternary = _is_ternary(data)
-    if len(data) < _MIN_DISCORDANT:
+    is_ternary = has_ternary_values(data)
+    if len(data) < MIN_DISCORDANT:
         return math.nan
-    if not is_ternary and (np.count_nonzero(data) < _MIN_DISCORDANT or np.ptp(data) <= _MAX_NOISE):
+    if not is_ternary and (np.count_nonzero(data) < MIN_DISCORDANT or np.ptp(data) <= _MAX_NOISE):
         return math.nan
     normal_difference = _POWER_QUANTILES * math.sqrt(_compute_spread(data) / len(data))
     if not is_ternary:
@@ -220,16 +220,16 @@ def compute_questions_needed(differences: ArrayLike, effect: float) -> int:
     """
     data = as_vector(differences)
     spread = _compute_spread(data)
-    if not _is_ternary(data):
-        return max(_MIN_DISCORDANT, math.ceil(_POWER_QUANTILES**2 * spread / effect**2))
-    needed_by_normal = _POWER_QUANTILES**2 * max(spread, abs(effect)) / effect**2
+    if not has_ternary_values(data):
+        return max(MIN_DISCORDANT, math.ceil(_POWER_QUANTILES**2 * spread / effect**2))
+    needed_by_normal = _POWER_QUANTILES**2 * spread / effect**2
     needed_by_exact = _EXPECTED_DISCORDANT / abs(effect)
     return math.ceil(max(needed_by_normal, needed_by_exact))
 
 
 def _compute_spread(data: Floats) -> float:
     """Compute the share of discordant questions if the values are differences of 0s and 1s, else their variance."""
-    if _is_ternary(data):
+    if has_ternary_values(data):
         return float((data**2).mean())
     return float(data.var(ddof=1)) if len(data) > 1 else 0.0
 
@@ -252,7 +252,7 @@ def compute_paired_share_bounds(gained: int, lost: int, num_questions: int) -> t
     """
     low = -_compute_upper_bound(lost, gained, num_questions)
     high = _compute_upper_bound(gained, lost, num_questions)
-    if mcnemar_test(gained, lost) >= _SIGNIFICANCE_LEVEL:  # the bounds are approximate and might exclude 0
+    if mcnemar_test(gained, lost) >= SIGNIFICANCE_LEVEL:  # the bounds are approximate and might exclude 0
         low, high = min(low, 0.0), max(high, 0.0)
     return low, high
 
@@ -267,7 +267,7 @@ def _compute_upper_bound(gained: int, lost: int, num_questions: int) -> float:
         _compute_beta_quantiles(num_discordant + 1, num_concordant),
         _compute_beta_quantiles(num_discordant, num_concordant + 1),
     )
-    return float(np.quantile(advantage[:, None] * shares, 1 - _SIGNIFICANCE_LEVEL / 2))
+    return float(np.quantile(advantage[:, None] * shares, 1 - SIGNIFICANCE_LEVEL / 2))
 
 
 def _compute_beta_quantiles(a: int, b: int) -> Floats:
@@ -281,6 +281,6 @@ def _compute_beta_quantiles(a: int, b: int) -> Floats:
     return quantiles
 
 
-def _is_ternary(data: Floats) -> bool:
+def has_ternary_values(data: Floats) -> bool:
     """Return whether the values are differences of 0s and 1s."""
     return bool(np.isin(data, (-1.0, 0.0, 1.0)).all())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, get_args
 
 from winnow.errors import ConfigError
-from winnow.metrics.answer import Dialect, accuracy, exact_match, f1_score
+from winnow.metrics.answer import Dialect, accuracy, exact_match, f1
 from winnow.metrics.base import MeanMetric, Sample
 
 
@@ -54,7 +54,7 @@ class F1(_Correctness):
 
     def score(self, sample: Sample) -> float:
         """Compute the highest token F1 (0 to 1) over the accepted answers."""
-        return f1_score(sample.prediction.answer, sample.question.answers, self.dialect)
+        return f1(sample.prediction.answer, sample.question.answers, self.dialect)
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from string import Formatter
 from typing import ClassVar, Literal, get_args
 
-from winnow.errors import ConfigError
+from winnow.errors import ConfigError, check_fields
 from winnow.metrics.base import Input, JudgedMetric, Sample
 from winnow.metrics.citation import find_citations, remove_citations, split_cited_sentences
 from winnow.records import Estimate, Passage, Plan, Role, Score
@@ -53,12 +52,7 @@ class CitationSupport(JudgedMetric):
 
     def __post_init__(self) -> None:
         """Raise ConfigError for a template without {sentence}, and for numbers and words that have no meaning."""
-        fields = {name for _, name, _, _ in Formatter().parse(self.hypothesis) if name is not None}
-        if "sentence" not in fields or fields - {"sentence", "question"}:
-            raise ConfigError(
-                f"metric.{self.name}.hypothesis must have the field {{sentence}} and may have {{question}}; received "
-                f"{self.hypothesis!r}."
-            )
+        check_fields(f"metric.{self.name}.hypothesis", self.hypothesis, {"sentence"}, {"question"})
         if self.most < 1 or (self.max_words is not None and self.max_words < 1) or self.of not in get_args(Measure):
             raise ConfigError(
                 f"metric.{self.name}: most must be at least 1, max_words at least 1 or null, and `of` one of "

@@ -4,10 +4,9 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from string import Formatter
 from typing import ClassVar, Literal, get_args
 
-from winnow.errors import ConfigError
+from winnow.errors import ConfigError, check_fields
 from winnow.metrics.base import Input, JudgedMetric, Sample
 from winnow.metrics.reasoning import remove_reasoning
 from winnow.records import Decoding, Generate, Message, Plan, Prediction
@@ -51,11 +50,7 @@ class FactScore(JudgedMetric):
     def __post_init__(self) -> None:
         """Raise ConfigError for templates without their fields, and for numbers and words that have no meaning."""
         for name, fields in (("split_template", {"sentence"}), ("check_template", {"topic", "passages", "fact"})):
-            received = {field for _, field, _, _ in Formatter().parse(getattr(self, name)) if field is not None}
-            if received != fields:
-                raise ConfigError(
-                    f"metric.{self.name}.{name} must have the fields {sorted(fields)}; received {sorted(received)}."
-                )
+            check_fields(f"metric.{self.name}.{name}", getattr(self, name), fields)
         if self.passages < 1 or self.gamma < 0 or self.of not in get_args(Measure):
             raise ConfigError(
                 f"metric.{self.name}: passages must be at least 1, gamma at least 0, and `of` one of "

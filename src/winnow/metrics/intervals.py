@@ -12,8 +12,12 @@ from winnow.errors import InputError
 UNDEFINED = "\N{EN DASH}"
 """Text that is printed for an undefined value."""
 _BOUND_QUANTILES = (0.025, 0.975)
-_NORMAL_QUANTILE = 1.959963984540054
+SIGNIFICANCE_LEVEL = 0.05
+"""P-value below which a difference is called significant."""
+NORMAL_QUANTILE = 1.959963984540054
 """The 97.5 % quantile of the normal distribution."""
+MIN_DISCORDANT = 6
+"""Number of discordant questions below which no exact test reaches p < 0.05, because 2 / 2**5 > 0.05."""
 _MAX_CHUNK_VALUES = 2_000_000
 """Maximum number of values to draw at once for a bootstrap."""
 MIN_DEVIATING = 10
@@ -180,11 +184,11 @@ def as_vector(values: ArrayLike | Sequence[float]) -> NDArray[np.float64]:
 
 def _compute_wilson_bounds(share: float, num_trials: int) -> tuple[float, float]:
     """Compute Wilson's score interval of a share. SciPy's function only accepts whole numbers of successes."""
-    squared = _NORMAL_QUANTILE**2
+    squared = NORMAL_QUANTILE**2
     scale = 1 + squared / num_trials
     centre = (share + squared / (2 * num_trials)) / scale
     variance = share * (1 - share) / num_trials + squared / (4 * num_trials**2)
-    half_width = _NORMAL_QUANTILE / scale * math.sqrt(variance)
+    half_width = NORMAL_QUANTILE / scale * math.sqrt(variance)
     # Rounding errors could leave a share of 0 or 1 outside of the interval.
     low, high = min(share, centre - half_width), max(share, centre + half_width)
     return max(0.0, float(low)), min(1.0, float(high))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from winnow.errors import ConfigError
+from winnow.errors import check_fields
 from winnow.metrics.base import JudgedMetric, Sample
 from winnow.metrics.reasoning import remove_reasoning
 from winnow.records import Decoding, Generate, Message, Plan
@@ -16,7 +16,7 @@ class JudgedAccuracy(JudgedMetric):
     The metric is undefined for a question if the judge's reply starts with neither word.
 
     Args:
-        template: Template of the judge's prompt, with the placeholders {question}, {answers} and {answer}.
+        template: Template of the judge's prompt, with the fields {question}, {answers} and {answer}.
         max_new_tokens: Maximum number of tokens in the judge's reply.
 
     """
@@ -27,10 +27,8 @@ class JudgedAccuracy(JudgedMetric):
     max_new_tokens: int = 4
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if the template lacks a placeholder."""
-        for name in ("question", "answers", "answer"):
-            if "{" + name + "}" not in self.template:
-                raise ConfigError(f"metric.{self.name}.template must contain {{{name}}}; received {self.template!r}.")
+        """Raise ConfigError if the template lacks a field or has another one."""
+        check_fields(f"metric.{self.name}.template", self.template, ("question", "answers", "answer"))
 
     def plan(self, sample: Sample) -> Plan[float | None]:
         """Yield one request to the judge, and return 1.0 for "yes", 0.0 for "no", or None for any other reply."""

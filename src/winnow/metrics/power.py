@@ -7,13 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from winnow.errors import InputError
-from winnow.metrics.intervals import as_vector
+from winnow.metrics.comparisons import has_ternary_values
+from winnow.metrics.intervals import MIN_DISCORDANT, NORMAL_QUANTILE, SIGNIFICANCE_LEVEL, as_vector
 
-_SIGNIFICANCE_LEVEL = 0.05
-_Z = 1.959964
-"""Normal quantile of a two-sided 5 % test."""
-_FEWEST = 6
-"""Number of questions below which no exact test reaches p < 0.05, because 2 / 2**5 > 0.05."""
 _MOST_VALUES = 5_000_000
 """Number of values that are drawn at once."""
 
@@ -24,7 +20,8 @@ class PowerPoint:
 
     Attributes:
         n: Number of questions.
-        same_order: Share of draws in which the same cell is better as on all questions. A tie counts half.
+        same_order: Share of draws in which the cell is better that is better on all questions, or the first one if neither is.
+            A tie counts half.
         significant: Share of draws in which a paired test at the 5 % level finds that it is better.
 
     """
@@ -53,7 +50,7 @@ def compute_power(differences: ArrayLike, sizes: Sequence[int], *, seed: int = 0
         raise InputError("Power needs at least one question on which the cells differ; received none.")
     rng = np.random.default_rng(seed)
     sign = np.sign(data.mean())
-    draw = _draw_ternary if np.isin(data, (-1.0, 0.0, 1.0)).all() else _draw_means
+    draw = _draw_ternary if has_ternary_values(data) else _draw_means
     points = []
     for n in sizes:
         means, is_significant = draw(data, n, rng, resamples)
@@ -75,7 +72,7 @@ def _draw_ternary(data: NDArray[np.float64], n: int, rng: np.random.Generator, r
     counts = rng.multinomial(n, [won, lost, max(0.0, 1.0 - won - lost)], size=resamples)
     gained, missed = counts[:, 0], counts[:, 1]
     p_values = np.minimum(1.0, 2.0 * binom.cdf(np.minimum(gained, missed), gained + missed, 0.5))
-    return (gained - missed) / n, p_values < _SIGNIFICANCE_LEVEL
+    return (gained - missed) / n, p_values < SIGNIFICANCE_LEVEL
 
 
 def _draw_means(data: NDArray[np.float64], n: int, rng: np.random.Generator, resamples: int) -> Draws:
@@ -85,9 +82,9 @@ def _draw_means(data: NDArray[np.float64], n: int, rng: np.random.Generator, res
     for start in range(0, resamples, block):
         values = rng.choice(data, size=(min(block, resamples - start), n))
         mean = values.mean(axis=1)
-        error = values.std(axis=1, ddof=1) / np.sqrt(n) if n >= _FEWEST else np.full(len(mean), np.inf)
+        error = values.std(axis=1, ddof=1) / np.sqrt(n) if n >= MIN_DISCORDANT else np.full(len(mean), np.inf)
         means.append(mean)
-        is_significant.append(np.abs(mean) > _Z * error)
+        is_significant.append(np.abs(mean) > NORMAL_QUANTILE * error)
     return np.concatenate(means), np.concatenate(is_significant)
 
 

@@ -42,8 +42,9 @@ def search_action_thresholds(best_scores: Floats, answerable: Labels, alpha: flo
 
     The upper threshold maximises S = (TP + TN) / n_total - alpha FP / n_neg (slides, page "Action Trigger"), where a question
     is positive if one of its contexts is relevant. The slides do not say how the lower threshold is chosen. Here it maximises
-    the mirrored score (TP + TN) / n_total - alpha FN / n_pos, because its costly error is to discard relevant contexts. The
-    candidates lie halfway between successive scores. Of equally good candidates, the one in the middle is chosen.
+    the mirrored score (TP + TN) / n_total - alpha FN / n_pos, because its costly error is to discard relevant contexts. As FP
+    falls with the threshold and FN rises, it does not exceed the upper one. The candidates lie halfway between successive
+    scores. Of equally good candidates, the one in the middle is chosen.
 
     Args:
         best_scores: (questions,) Highest relevance score among the contexts of each question.
@@ -70,7 +71,7 @@ def search_action_thresholds(best_scores: Floats, answerable: Labels, alpha: flo
     upper_scores = accuracy - alpha * false_positives / num_negative
     lower_scores = accuracy - alpha * (num_positive - true_positives) / num_positive
     upper, lower = (_select_middle(candidates, scores) for scores in (upper_scores, lower_scores))
-    return ThresholdSearch(upper, min(lower, upper), candidates, upper_scores, lower_scores)
+    return ThresholdSearch(upper, lower, candidates, upper_scores, lower_scores)
 
 
 def choose_accuracy_threshold(scores: Floats, labels: Labels) -> float:
@@ -93,11 +94,18 @@ def compute_auroc_interval(
         other: (pairs,) Scores of another evaluator. With them, the result is the difference of the two areas.
         seed: Seed of the bootstrap.
 
+    Raises:
+        InputError: If all pairs have the same label.
+
     """
     from sklearn.metrics import roc_auc_score
 
     check_labels(scores, labels)
-    members = [np.flatnonzero(np.asarray(groups) == group) for group in dict.fromkeys(groups)]
+    if labels.all() or not labels.any():
+        raise InputError(f"AUROC needs relevant and irrelevant pairs; received {int(labels.sum())} relevant of {len(labels)}.")
+    numbers = {group: number for number, group in enumerate(dict.fromkeys(groups))}
+    numbered = np.array([numbers[group] for group in groups])
+    members = np.split(np.argsort(numbered, kind="stable"), np.cumsum(np.bincount(numbered))[:-1])
     rng = np.random.default_rng(seed)
 
     def compute_area(rows: NDArray[np.int64]) -> float:

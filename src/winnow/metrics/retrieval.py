@@ -48,10 +48,10 @@ def compute_ranking_measures(
     """
     import ir_measures
 
-    unjudged_id = next((question_id for question_id, passage_ids in relevant.items() if not passage_ids), None)
-    if unjudged_id is not None:
+    lacking_id = next((question_id for question_id, passage_ids in relevant.items() if not passage_ids), None)
+    if lacking_id is not None:
         raise InputError(
-            f"Question {unjudged_id!r} has no judged passage, so that its recall is undefined. Leave the question out."
+            f"Question {lacking_id!r} has no relevant passage, so that its recall is undefined. Leave the question out."
         )
     headings = {f"recall@{k}": f"R@{k}" for k in depths} | RANK_MEASURES
     measures = {ir_measures.parse_measure(name): heading for heading, name in headings.items()}

@@ -85,6 +85,8 @@ def _convert_overlap_to_f1(overlap: Interval) -> Interval:
 def select_threshold(best_scores: Floats, answerable: Labels, thresholds: Sequence[float]) -> float:
     """Return the threshold that detects sets without an answer with the highest F1. The first of equal ones wins.
 
+    If every set has an answer, F1 is 0 for all thresholds, and the first one is returned.
+
     Args:
         best_scores: (questions,) Highest score of each set.
         answerable: (questions,) Whether any context of the set contains an answer.

@@ -273,7 +273,7 @@ def _compress_weights(graph: openvino.Model) -> openvino.Model:
     """Store the matrices of the layers in 8 bits with NNCF, symmetrically and with a scale per output channel."""
     import nncf
 
-    nncf.set_log_level(logging.ERROR)
+    logging.getLogger("nncf").setLevel(logging.ERROR)  # nncf.set_log_level would set the level of others' handlers, too
     return nncf.compress_weights(graph, mode=nncf.CompressWeightsMode.INT8_SYM)
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from string import Formatter
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import numpy as np
 
-from winnow.errors import ConfigError
+from winnow.errors import ConfigError, check_fields
 
 if TYPE_CHECKING:
     import torch
@@ -45,13 +44,8 @@ class PairTemplate:
 
     def __post_init__(self) -> None:
         """Raise ConfigError if a template lacks a field or has an unknown one."""
-        for name, required, allowed in (("question", {"question"}, {"question"}), ("passage", {"text"}, {"text", "title"})):
-            fields = {field_name for _, field_name, _, _ in Formatter().parse(getattr(self, name)) if field_name is not None}
-            if required - fields or fields - allowed:
-                raise ConfigError(
-                    f"template.{name} must have the fields {sorted(required)} and may only have the fields "
-                    f"{sorted(allowed)}; received {getattr(self, name)!r}."
-                )
+        check_fields("template.question", self.question, {"question"})
+        check_fields("template.passage", self.passage, {"text"}, {"title"})
 
 
 @dataclass

@@ -65,6 +65,11 @@ class PairModel(ABC):
         """Return the number of pairs truncated to `max_length` so far."""
         return self._tokens.truncated if self._tokens else 0
 
+    @property
+    def truncated_answers(self) -> int:
+        """Return the number of distinct answers truncated so far; 0 for a model that reads no answers."""
+        return 0
+
     @abstractmethod
     def load(self) -> LanguageModel:
         """Load the model and its tokenizer."""

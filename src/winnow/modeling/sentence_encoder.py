@@ -40,7 +40,7 @@ class SentenceEncoder(TextEncoder):
     normalise: bool = True
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if `pooling` is unknown or `passage_template` lacks the field {text}."""
+        """Raise ConfigError if `pooling` is unknown, and for a wrong `passage_template`."""
         if self.pooling not in get_args(Pooling):
             raise ConfigError(f"encoder.model.pooling must be mean, cls or last; received {self.pooling!r}.")
         super().__post_init__()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from winnow.errors import ConfigError
+from winnow.errors import check_fields
 from winnow.modeling.loading import build_hub_arguments, check_model, pick_device, pick_dtype, resolve_dtype
 from winnow.modeling.memory_budget import MemoryBudget
 from winnow.modeling.pair_inputs import pad_rows
@@ -59,9 +59,8 @@ class TextEncoder(ABC):
     _loaded: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if `passage_template` lacks the field {text}."""
-        if "{text}" not in self.passage_template:
-            raise ConfigError(f"encoder.model.passage_template must contain {{text}}; received {self.passage_template!r}.")
+        """Raise ConfigError if `passage_template` lacks the field {text} or has another one than {title}."""
+        check_fields("encoder.model.passage_template", self.passage_template, {"text"}, {"title"})
 
     @classmethod
     def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:

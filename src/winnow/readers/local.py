@@ -154,7 +154,7 @@ class LocalReader(LocalEngine):
         return load_causal_lm(self.path, self.dtype, self.device, self.quantize)
 
     def explain_refusal(self, request: Request) -> str | None:
-        """Return why OpenVINO serves a request not, or None."""
+        """Return why OpenVINO does not serve a request, or None if it does."""
         if not self._uses_openvino or not isinstance(request, Generate):
             return None
         if request.token_logprobs:

@@ -21,11 +21,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from msgspec import structs
 
+from winnow.artifacts.files import atomic_write
 from winnow.errors import CallRefusedError, ConfigError, ReaderError
 from winnow.keys import compute_request_key
 from winnow.readers.openai_engine import OpenAIEngine
-from winnow.readers.openai_protocol import ModelMismatchError, RetryableError, estimate_max_usage
+from winnow.readers.openai_protocol import ModelMismatchError, RetryableError
 from winnow.readers.reply_limit import read_lines
+from winnow.readers.token_estimates import estimate_max_usage
 from winnow.records import Decoding, Failed, Generate, Generation, Message, Request, Result, TooLong, Usage
 
 if TYPE_CHECKING:
@@ -394,7 +396,6 @@ def _find_by_name(name: str, batches: Iterable[Any]) -> str | None:
 
 
 def _write_state(path: Path, state: Mapping[str, Any]) -> None:
-    """Write a state file atomically."""
-    partial_path = path.with_suffix(".partial")
-    partial_path.write_text(json.dumps(state))
-    partial_path.rename(path)
+    """Write a state file, the only record of a batch that is paid for, atomically."""
+    with atomic_write(path, required_bytes=2**20) as partial:
+        partial.write_text(json.dumps(state))

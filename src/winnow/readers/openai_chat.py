@@ -17,10 +17,11 @@ from winnow.modeling.loading import compute_weights_digest
 from winnow.readers.dialects import get_dialect
 from winnow.readers.openai_connection import OpenAIConnection, TextRequest
 from winnow.readers.openai_engine import OpenAIEngine
-from winnow.readers.openai_protocol import RetryableError, estimate_max_usage
+from winnow.readers.openai_protocol import RetryableError
 from winnow.readers.pacing import CircuitBreaker, ConcurrencyLimit, Pacing
 from winnow.readers.server_preparation import ServerPreparation
 from winnow.readers.server_process import ServerProcess
+from winnow.readers.token_estimates import estimate_max_usage
 from winnow.records import Failed, Generate, Generation, Likelihood, Request, Result, Score, TooLong, Usage
 
 if TYPE_CHECKING:

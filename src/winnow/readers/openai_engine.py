@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 from winnow.errors import ConfigError
 from winnow.prices import Price
 from winnow.readers.budget import Budget, Spending
-from winnow.readers.openai_protocol import ChatProtocol, estimate_max_usage, estimate_prompt_tokens
+from winnow.readers.openai_protocol import ChatProtocol
+from winnow.readers.token_estimates import estimate_max_usage, estimate_prompt_tokens
 from winnow.records import Generate, Likelihood, Request
 
 

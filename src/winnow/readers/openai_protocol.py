@@ -5,14 +5,12 @@ A failure is either a result (a filtered reply, or a prompt that is too long), w
 
 from __future__ import annotations
 
-import email.utils
 import ipaddress
 import json
 import logging
 import math
 import os
 import re
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -23,8 +21,10 @@ from urllib.parse import urlsplit
 from msgspec import structs
 
 from winnow.errors import CallRefusedError, ConfigError, ReaderError
+from winnow.formats.http import parse_retry_after
 from winnow.keys import compute_request_key
-from winnow.records import Generate, Generation, Likelihood, Message, TooLong, Usage
+from winnow.readers.token_estimates import estimate_prompt_tokens, estimate_text_tokens
+from winnow.records import Generate, Generation, Message, TooLong, Usage
 
 if TYPE_CHECKING:
     import openai
@@ -33,8 +33,6 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 """Half of a surrogate pair, which JSON can represent and UTF-8 cannot."""
 _MAX_PLAUSIBLE_TOKENS = 10**9
 """Token counts of this size or more are taken for an error of the server."""
-_CHARACTERS_PER_TOKEN = 4
-_TOKENS_PER_MESSAGE = 8
 _MODERATION = re.compile(r"invalid_prompt|content.?(policy|management|filter)|moderation|flagged|safety", re.IGNORECASE)
 _TOO_LONG = re.compile(
     r"context (length|size|window)|exceed_context_size|max(imum)? model length|too many tokens", re.IGNORECASE
@@ -244,7 +242,7 @@ class ChatProtocol:
                     f"The server refused a request because the quota is exhausted ({message}). Finished calls are in the "
                     "ledger. Increase the quota and run the command again."
                 )
-            raise RetryableError(f"HTTP {status}: {message}", after=_retry_after(headers), throttled=status in (429, 503))
+            raise RetryableError(f"HTTP {status}: {message}", after=parse_retry_after(headers), throttled=status in (429, 503))
         is_moderated = status in (400, 422) and _MODERATION.search(f"{code} {message}")
         error_class = CallRefusedError if is_moderated else ReaderError
         raise error_class(
@@ -271,27 +269,6 @@ def _is_same_model(expected: str, served: str) -> bool:
 def encode_messages(messages: Sequence[Message]) -> list[dict[str, str]]:
     """Return messages as the chat protocol writes them."""
     return [{"role": message.role, "content": message.content} for message in messages]
-
-
-def estimate_max_usage(request: Generate | Likelihood, samples: int = 1) -> Usage:
-    """Estimate the maximum usage of a call: the tokens of its prompt, and the maximum reply length for each sample."""
-    max_reply_tokens = request.decoding.max_new_tokens if isinstance(request, Generate) else 1
-    return Usage(estimate_prompt_tokens(request), max_reply_tokens * samples)
-
-
-def estimate_prompt_tokens(request: Generate | Likelihood) -> int:
-    """Estimate the number of tokens of a prompt, because the tokenizers of remote models are not available.
-
-    The estimate is one token per four ASCII characters, 1.5 tokens per other character, and eight tokens per message.
-    """
-    tokens = 0
-    texts = [message.content for message in request.messages]
-    if isinstance(request, Likelihood):
-        texts.append(request.continuation)
-    for text in texts:
-        non_ascii = 0 if text.isascii() else sum(not character.isascii() for character in text)
-        tokens += (len(text) - non_ascii) // _CHARACTERS_PER_TOKEN + 3 * non_ascii // 2 + _TOKENS_PER_MESSAGE
-    return tokens
 
 
 def _replace_lone_surrogates(text: str) -> str:
@@ -328,25 +305,11 @@ def _parse_logprobs(reported: Any) -> tuple[float, ...] | None:
 def _parse_usage(reported: Any, requests: Sequence[Generate], choices: Sequence[Generation]) -> Usage:
     """Parse the token counts of a reply, or estimate them if they are missing or impossible: the reply was paid for."""
     with suppress(ValueError, KeyError, TypeError, AttributeError, OverflowError):
-        usage = Usage(int(reported["prompt_tokens"]), int(reported.get("completion_tokens") or 0))
+        usage = Usage(int(reported["prompt_tokens"]), int(reported["completion_tokens"]))
         if 0 <= usage.tokens_in < _MAX_PLAUSIBLE_TOKENS and 0 <= usage.tokens_out < _MAX_PLAUSIBLE_TOKENS:
             return usage
-    _log.warning("The server reported no token counts or implausible ones. They are estimated at four characters per token.")
-    return Usage(estimate_prompt_tokens(requests[0]), sum(len(choice.text) for choice in choices) // _CHARACTERS_PER_TOKEN)
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Parse a Retry-After header (seconds, milliseconds or a date) into seconds; return None if there is no valid one."""
-    try:
-        if (value := headers.get("retry-after-ms")) is not None:
-            return max(0.0, float(value) / 1000)
-        if (value := headers.get("retry-after")) is None:
-            return None
-        if value[:1].isalpha():
-            return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
-        return max(0.0, float(value))
-    except ValueError:
-        return None
+    _log.warning("The server reported no token counts or implausible ones. They are estimated by their characters.")
+    return Usage(estimate_prompt_tokens(requests[0]), sum(estimate_text_tokens(choice.text) for choice in choices))
 
 
 def is_loopback(address: str) -> bool:

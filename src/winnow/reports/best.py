@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from winnow.metrics.base import Metric
 from winnow.metrics.comparisons import Comparison, adjust_p_values
+from winnow.metrics.intervals import SIGNIFICANCE_LEVEL
 from winnow.reports.cells import (
     CellResult,
     TableView,
@@ -14,7 +15,7 @@ from winnow.reports.cells import (
     have_equal_results,
     name_cells,
 )
-from winnow.reports.comparisons import SIGNIFICANCE_LEVEL, describe_difference, format_comparison, name_comparison_columns
+from winnow.reports.comparisons import describe_difference, format_comparison, name_comparison_columns
 
 
 @dataclass(frozen=True, slots=True)

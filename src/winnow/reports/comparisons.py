@@ -10,11 +10,9 @@ from dataclasses import dataclass
 
 from winnow.metrics.base import MeanMetric, Metric
 from winnow.metrics.comparisons import Comparison, adjust_p_values, format_p
+from winnow.metrics.intervals import SIGNIFICANCE_LEVEL
 from winnow.reports.cells import CellResult, TableView, can_compare, compare_cells, get_unit_scale, have_equal_results
 from winnow.sweeps.labels import CellLabels
-
-SIGNIFICANCE_LEVEL = 0.05
-"""Adjusted p-value below which a difference is called significant."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,11 +78,20 @@ def build_evaluator_report(
         provenance: Description of data, evaluator and code, by topic.
 
     """
-    tables = [_build_pairs_table(dev, test, dev_pairs, test_pairs, verdicts, seed)]
-    tables += [_build_action_table(test, thresholds), _build_calibration_table(test)]
-    plots = [_plot_thresholds(thresholds, alpha), _plot_reliability(test)]
+    tables = [_build_pairs_table(dev, test, dev_pairs, test_pairs, verdicts, seed), _build_action_table(test, thresholds)]
+    plots = [_plot_thresholds(thresholds, alpha)]
     failed, total = sum(item.failed for item in (*dev, *test)), sum(len(item.scores) for item in (*dev, *test))
     notes = [f"The estimator gave no number for {failed} of {total} contexts, which count as irrelevant."] if failed else []
+    scores = [score for item in test for score in item.scores]
+    num_outside = sum(abs(score) > 1 for score in scores)
+    if num_outside:
+        notes.append(
+            f"{num_outside} of {len(scores)} scores are not between -1 and 1, so that (score + 1) / 2 is no probability. No "
+            "calibration is shown."
+        )
+    else:
+        tables.append(_build_calibration_table(test))
+        plots.append(_plot_reliability(test))
     return Report("Winnow: retrieval evaluators", notes, tables, plots, provenance)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from winnow.errors import InputError
 from winnow.formats.fid_json import read_fid
 from winnow.protocols import PassageSource, Searcher
 from winnow.records import Hit
@@ -20,7 +21,7 @@ class Provided:
 
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
     input_files: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str
@@ -30,11 +31,16 @@ class Provided:
         folder.mkdir(parents=True, exist_ok=True)
 
     def open(self, folder: Path) -> Searcher:  # noqa: ARG002 (the protocol)
-        """Read the rankings of the file."""
-        rankings = {
-            row.question.question_id: [Hit(passage.passage_id, score) for passage, score in row.contexts]
-            for row in read_fid(Path(self.path))
-        }
+        """Read the rankings of the file; raise InputError if two rows have the same question id."""
+        rankings: dict[str, list[Hit]] = {}
+        for row in read_fid(Path(self.path)):
+            question_id = row.question.question_id
+            if question_id in rankings:
+                raise InputError(
+                    f"{self.path} has two rows for the question id {question_id!r} ({row.question.text!r}). Remove one, or "
+                    "give the rows ids of their own."
+                )
+            rankings[question_id] = [Hit(passage.passage_id, score) for passage, score in row.contexts]
         return StoredRankings(rankings, self._explain_missing)
 
     def _explain_missing(self, missing: Sequence[str], num_questions: int) -> str:  # noqa: ARG002 (as StoredRankings calls it)

@@ -1,6 +1,6 @@
 """Answer marginalization: the probability of each answer is summed over the passages (RE-RAG, eqs. 2 and 6)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -54,21 +54,16 @@ class Marginal:
         decoding = replace(self.decoding, logprobs=True) if self.scoring == "generated" else self.decoding
         replies = yield [build_request(self.prompt, question, [context], decoding) for context in contexts]
         answers = [extract_answer(reply.text) for reply in replies]
-        eligible_answers = [self._resolve_unknown(answer) for answer in answers]
+        eligible_answers = [self.resolve_unknown(answer) for answer in answers]
         candidates = tuple(answer for answer in answers if not is_unknown(answer))
         spellings = marginalization.collect_spellings([answer for answer in eligible_answers if answer is not None])
         if not spellings:
             reply, used = (remove_reasoning(replies[0].text), (contexts[0].passage,)) if replies else ("", ())
             return Answer(UNKNOWN, unknown=True, candidates=candidates, used=used, reply=reply)
         keys = [None if answer is None else normalise(answer) for answer in eligible_answers]
-        pairs = [
-            (key, index)
-            for key in spellings
-            for index in range(len(contexts))
-            if self.scoring == "exact" or keys[index] == key
-        ]
+        pairs = self.list_pairs(spellings, keys)
         if self.scoring == "generated":
-            log_likelihoods = [_sum_log_probabilities(replies[index]) for _, index in pairs]
+            log_likelihoods = [sum_log_probabilities(replies[index]) for _, index in pairs]
         else:
             scores = yield [
                 Likelihood(self.prompt.render(question, [contexts[index]]), spellings[key]) for key, index in pairs
@@ -86,15 +81,30 @@ class Marginal:
         reply = remove_reasoning(replies[first].text)
         return Answer(spellings[best], spellings[best] == UNKNOWN, candidates, used, reply, trace)
 
-    def _resolve_unknown(self, answer: str) -> str | None:
+    def list_pairs(self, answers: Iterable[str], own_answers: Sequence[str | None]) -> list[tuple[str, int]]:
+        """Return the pairs of a normalised answer and the index of a context under which its likelihood is obtained.
+
+        Args:
+            answers: Distinct normalised answers.
+            own_answers: Normalised answer that each context produced, or None.
+
+        """
+        return [
+            (answer, index)
+            for answer in answers
+            for index, own_answer in enumerate(own_answers)
+            if self.scoring == "exact" or own_answer == answer
+        ]
+
+    def resolve_unknown(self, answer: str) -> str | None:
         """Return the answer to score. Every form of "unknown" becomes that word, or None if it does not count as an answer."""
         if not is_unknown(answer):
             return answer
         return UNKNOWN if self.unknown_votes else None
 
 
-def _sum_log_probabilities(reply: Generation) -> float:
-    """Sum the log-probabilities of a reply's tokens."""
+def sum_log_probabilities(reply: Generation) -> float:
+    """Sum the log-probabilities of a reply's tokens; raise ReaderError if the reader returned none."""
     if reply.logprobs is None:
         raise ReaderError(
             "strategy.plan.scoring=generated needs the log-probabilities of the reply's tokens, but the reader returned none. "

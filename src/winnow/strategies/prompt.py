@@ -4,10 +4,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from string import Formatter
 from typing import ClassVar
 
-from winnow.errors import ConfigError
+from winnow.errors import ConfigError, check_fields, find_fields
 from winnow.records import Context, Decoding, Generate, Message, Passage, Question
 from winnow.strategies.demonstrations import Demonstration, Shots
 
@@ -50,24 +49,18 @@ class Prompt:
 
     def __post_init__(self) -> None:
         """Validate the fields of each template."""
-        begun_fields = {field for _, field, _, _ in Formatter().parse(self.reply_start) if field is not None}
-        contexts = {"contexts"} - begun_fields
+        check_fields("prompt.reply_start", self.reply_start, (), {"contexts"})
+        contexts = {"contexts"} - find_fields(self.reply_start)
         shots_field = {"demonstrations"} if self.shots else set()
         demonstration_fields = {"contexts", "question", "answer"} if self.shots else set()
         for name, required, optional in (
             ("with_contexts", {"question", *contexts, *shots_field}, {"demonstrations"}),
             ("without_contexts", {"question"}, set()),
             ("with_candidates", {"candidates", "question", *contexts, *shots_field}, {"demonstrations"}),
-            ("reply_start", set(), {"contexts"}),
             ("passage", set(), {"number", "title", "text"}),
             ("demonstration", demonstration_fields, {"number", "contexts", "question", "answer"}),
         ):
-            fields = {field for _, field, _, _ in Formatter().parse(getattr(self, name)) if field is not None}
-            if required - fields or fields - required - optional:
-                allowed = f" and may have {sorted(optional - required)}" if optional - required else ""
-                raise ConfigError(
-                    f"prompt.{name} must have the fields {sorted(required)}{allowed}; received {sorted(fields)}."
-                )
+            check_fields(f"prompt.{name}", getattr(self, name), required, optional)
 
     def render(self, question: Question, contexts: Sequence[Context], candidates: Sequence[str] = ()) -> tuple[Message, ...]:
         """Build the chat messages of a question and its contexts, or the closed-book prompt if there are no contexts.
@@ -153,12 +146,10 @@ def build_request(
 
 def _create_shortener(
     prompt: Prompt, question: Question, contexts: Sequence[Context], decoding: Decoding, candidates: Sequence[str]
-) -> Callable[[], Generate | None]:
-    """Return a function that builds the request with one passage fewer. It returns None if only one passage is left."""
+) -> Callable[[], Generate]:
+    """Return a function that builds the request with one passage fewer, from several contexts."""
 
-    def shorten() -> Generate | None:
-        if len(contexts) < 2:
-            return None
+    def shorten() -> Generate:
         dropped = max(contexts, key=lambda context: (not context.is_gold, context.rank))
         remaining = [context for context in contexts if context is not dropped]
         return build_request(prompt, question, remaining, decoding, candidates)

@@ -17,10 +17,10 @@ from winnow.identity import get_ledger_identity
 from winnow.keys import compute_request_key
 from winnow.prices import Price
 from winnow.protocols import CallStore, Engine, Engines
+from winnow.readers.token_estimates import estimate_max_usage
 from winnow.records import Generate, Generation, Likelihood, Pages, Request, Result, Role, Score, Search, Usage
 from winnow.strategies.self_rag.reflection import RETRIEVE
 
-_CHARACTERS_PER_TOKEN = 4
 _MAX_RECENT = 20_000
 """Number of results that are kept for other plans that request them."""
 
@@ -58,7 +58,7 @@ class CostEstimate:
         requests: Number of requests. Without sharing, each of them would be a call.
         stored: Number of distinct calls that the ledger contains.
         missing: Number of distinct calls that would be made: those after every placeholder, and those after any of them.
-        tokens: Number of prompt tokens of the missing calls, at four characters per token.
+        tokens: Number of prompt tokens of the missing calls, by estimate.
         money: Dollars for the missing calls. The lower bound counts no reply, the upper bound replies of max_new_tokens.
         seconds: Time for the missing calls at the mean time of this engine's stored calls, or None if there are none.
         is_open: Whether requests depend on replies that are not known yet, so that the upper bounds may be exceeded.
@@ -266,7 +266,4 @@ def _compute_max_usage(request: Request) -> Usage:
     """Estimate the prompt tokens of a call, and return them with the maximum number of reply tokens."""
     if not isinstance(request, Generate | Likelihood):
         return Usage()
-    characters = sum(len(message.content) for message in request.messages)
-    if isinstance(request, Likelihood):
-        return Usage((characters + len(request.continuation)) // _CHARACTERS_PER_TOKEN)
-    return Usage(characters // _CHARACTERS_PER_TOKEN, request.decoding.max_new_tokens)
+    return estimate_max_usage(request)

@@ -1,4 +1,4 @@
-"""Test utilities: a reader with scripted replies, a function that runs plans, tiny models, a log recorder, a chat server."""
+"""Test utilities: a reader with scripted replies, a function that runs plans, tiny models, and a chat server with faults."""
 
 from winnow.testing.fakes import (
     METRICS,
@@ -10,7 +10,6 @@ from winnow.testing.fakes import (
     make_sample,
     run_scripted_plan,
 )
-from winnow.testing.log_recorder import LogRecorder
 from winnow.testing.tiny_models import (
     make_tiny_causal_lm,
     make_tiny_dpr,
@@ -23,7 +22,6 @@ from winnow.testing.tiny_models import (
 __all__ = [
     "METRICS",
     "PASSAGES",
-    "LogRecorder",
     "ScriptedReader",
     "make_cell_result",
     "make_context",

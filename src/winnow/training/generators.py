@@ -25,17 +25,26 @@ class Generator(PairModel):
 
     Attributes:
         dtype: Data type of the weights. Training needs "float32".
-        max_answer: Maximum number of tokens in an answer, including the end token.
+        max_answer: Maximum number of tokens in an answer, including the end token. Longer answers are truncated, and counted
+            in `truncated_answers`.
 
     """
 
     dtype: str = "float32"
     max_answer: int = 32
+    _truncated_answers: set[str] = field(default_factory=set, repr=False)
+
+    @property
+    def truncated_answers(self) -> int:
+        """Return the number of distinct answers truncated to `max_answer` so far."""
+        return len(self._truncated_answers)
 
     def encode_answer(self, answer: str) -> list[int]:
         """Tokenise an answer and append the end token. Longer answers are truncated to `max_answer` tokens in all."""
         tokenizer = self.lm.tokenizer
         ids: list[int] = tokenizer(self.get_answer_prefix() + answer, add_special_tokens=False)["input_ids"]
+        if len(ids) >= self.max_answer:
+            self._truncated_answers.add(answer)
         return [*ids[: self.max_answer - 1], int(tokenizer.eos_token_id)]
 
     def get_answer_prefix(self) -> str:

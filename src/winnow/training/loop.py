@@ -58,6 +58,7 @@ class LoopReport:
         best_epoch: Epoch whose models were saved, counted from 1.
         history: Mean metrics on the development questions after each epoch.
         truncated: Number of pairs that the first process truncated to a model's maximum length since it last started.
+        truncated_answers: Number of distinct answers that it truncated to the maximum length of an answer.
 
     """
 
@@ -68,6 +69,7 @@ class LoopReport:
     best_epoch: int
     history: Sequence[Mapping[str, float]]
     truncated: int = 0
+    truncated_answers: int = 0
 
 
 @dataclass
@@ -247,6 +249,7 @@ class _Loop:
             progress.best_epoch,
             progress.history,
             self.method.truncated,
+            self.method.truncated_answers,
         )
 
     def _compute_tokens_per_second(self) -> float:
@@ -347,9 +350,9 @@ class _Loop:
         progress.history.append({"epoch": progress.epoch, **means})
         if means and self.processes.is_main_process:
             self.log({f"dev_{name}": value for name, value in means.items()}, progress.step)
-        criterion = self.method.criterion
-        if not rows or means.get(criterion, math.inf) >= progress.best:
-            progress.best, progress.best_epoch = means.get(criterion, -math.inf), progress.epoch
+        criterion = means[self.method.criterion] if means else -math.inf
+        if not means or criterion >= progress.best:
+            progress.best, progress.best_epoch = criterion, progress.epoch
             if self.processes.is_main_process:
                 self._save_models(self.best_folder)
         self.checkpoint.save(self.fingerprint, asdict(progress))

@@ -69,6 +69,11 @@ class Method(ABC, Generic[Batch]):
         """Return the number of question-passage pairs that have been truncated to a model's maximum length so far."""
         return sum(component.truncated for component in self.components.values())
 
+    @property
+    def truncated_answers(self) -> int:
+        """Return the number of distinct answers that have been truncated to the maximum length of an answer so far."""
+        return sum(component.truncated_answers for component in self.components.values())
+
     def prepare(self, groups: Sequence[Group], seed: int, epoch: int) -> Batch:  # noqa: ARG002 (subclasses use seed and epoch)
         """Prepare a batch of questions.
 

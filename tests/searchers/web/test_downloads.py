@@ -1,8 +1,13 @@
 """Pages that cannot be downloaded say why, within limits that hold."""
 
 import gzip
+import threading
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
+import httpx
 import pytest
 from small_web import Reply, SmallWeb
 
@@ -102,3 +107,34 @@ def test_cookies_are_not_kept(web: SmallWeb) -> None:
     for _ in range(2):
         reader.download(f"{web.url}/page")
     assert all("Cookie" not in headers for _, _, headers, _ in web.requests)
+
+
+def test_a_host_has_two_connections(web: SmallWeb, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many threads read its pages, and also where a redirect leads to it."""
+    other = web.url.replace("127.0.0.1", "localhost")
+    web.add("/page", "x")
+    for number in range(4):
+        web.add(f"/moved{number}", status=302, Location=f"{web.url}/page")
+    most, open_now, lock, open_page = 0, 0, threading.Lock(), Downloader._open
+
+    @contextmanager
+    def count(self: Downloader, url: httpx.URL, deadline: float) -> Iterator[httpx.Response]:
+        nonlocal most, open_now
+        is_counted = url.host == "127.0.0.1"
+        with lock:
+            open_now += is_counted
+            most = max(most, open_now)
+        time.sleep(0.05)
+        try:
+            with open_page(self, url, deadline) as response:
+                yield response
+        finally:
+            with lock:
+                open_now -= is_counted
+
+    monkeypatch.setattr(Downloader, "_open", count)
+    reader = downloader(respect_robots=False)
+    urls = [f"{web.url}/page"] * 4 + [f"{other}/moved{number}" for number in range(4)]
+    with ThreadPoolExecutor(8) as threads:
+        assert {download.body for download in threads.map(reader.download, urls)} == {b"x"}
+    assert most == 2

@@ -101,6 +101,7 @@ def test_nothing_found_is_no_failure(web: SmallWeb, tmp_path: Path) -> None:
         (Reply(b"busy", 503), "HTTP status 503"),
         (Reply(b"slow down", 429), "quota exceeded: HTTP status 429"),
         (Reply(b'{"error": {"errors": [{"reason": "quotaExceeded"}]}}', 403), "quota exceeded: HTTP status 403"),
+        (Reply(b"You have no credits left", 400), "quota exceeded: HTTP status 400"),
         (Reply(b"<html>"), "no reply of this API"),
         (Reply(b"[1]"), "no reply of this API"),
         (Reply(b"\xff\xfe\x00"), "no reply of this API"),
@@ -122,10 +123,10 @@ def test_another_attempt_may_succeed(web: SmallWeb, tmp_path: Path, waits: list[
     add_pages(web)
     found = web.replies["/search"]
     assert isinstance(found, Reply)
-    web.replies["/search"] = [Reply(b"", 429, {"Retry-After": "7"}), found]
+    web.replies["/search"] = [Reply(b"", 429, {"Retry-After": "7.5"}), found]
     (result,) = run(tmp_path, make_engine(web))
     assert isinstance(result, Pages)
-    assert waits == [7]
+    assert waits == [7.5]
     web.replies["/search"] = Reply(b"", 429, {"Retry-After": "86400"})
     web.requests.clear()
     (result,) = run(tmp_path, make_engine(web), ["another"])
@@ -151,6 +152,17 @@ def test_successive_failures_stop_the_run(web: SmallWeb, tmp_path: Path) -> None
     add_pages(web)
     results = run(tmp_path, make_engine(web, max_failures=3, max_concurrency=1), queries)
     assert sum(isinstance(result, Failed) for result in results) == 3
+
+
+def test_failures_between_which_a_search_succeeds_do_not_stop_the_run(web: SmallWeb, tmp_path: Path) -> None:
+    """Only successive ones count."""
+    add_pages(web)
+    found = web.replies["/search"]
+    assert isinstance(found, Reply)
+    failure = [Reply(b"", 429)] * 4
+    web.replies["/search"] = [*failure, found, *failure, found, *failure, found]
+    results = run(tmp_path, make_engine(web, max_failures=2, max_concurrency=1), [f"query {number}" for number in range(6)])
+    assert [isinstance(result, Failed) for result in results] == [True, False] * 3
 
 
 def test_a_rejected_key_stops_the_run_and_is_not_shown(web: SmallWeb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,8 +68,8 @@ def test_scores_of_the_estimator() -> None:
 def test_templates_without_the_fields_are_refused() -> None:
     """Each with the fields received."""
     for template, message in (
-        ("{question}?", "must have the fields {question} and {text}"),
-        ("{question} {text} {answer}", r"received \['answer', 'question', 'text'\]"),
+        ("{question}?", "must have {question} and {text}, may have {title}"),
+        ("{question} {text} {answer}", "and no other field; received '{question} {text} {answer}'"),
     ):
         with pytest.raises(ConfigError, match=message):
             JudgedRelevance(template)

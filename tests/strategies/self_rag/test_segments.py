@@ -6,8 +6,8 @@ import pytest
 
 from tests.plans import play
 from tests.strategies.self_rag.replies import ALWAYS, CONTEXTS, NEVER, PROMPT, QUESTION, beginning, reply
-from winnow.errors import ConfigError
-from winnow.records import Decoding
+from winnow.errors import ConfigError, ReaderError
+from winnow.records import Decoding, Generation
 from winnow.strategies.corrective.crag import CorrectiveRetrieval
 from winnow.strategies.self_rag.reflection import NO_RETRIEVAL, RETRIEVE, TOKENS
 from winnow.strategies.self_rag.segments import Retrieval, build_segment_request, build_unaided_request, choose_passages
@@ -20,6 +20,13 @@ def test_the_threshold_is_not_enough(probability: float, is_retrieved: bool) -> 
     (decision, note), (request,) = play(plan, lambda _: reply(RETRIEVE, retrieve={0: probability}))
     assert (decision, note) == (is_retrieved, f"retrieval: P = {probability:.3f}")
     assert request.decoding.max_new_tokens == 1
+
+
+def test_a_reader_without_token_logprobs_is_refused() -> None:
+    """It would never retrieve."""
+    plan = Retrieval().decide(QUESTION, PROMPT, Decoding())
+    with pytest.raises(ReaderError, match="needs the log-probabilities of all reflection tokens"):
+        play(plan, lambda _: Generation(RETRIEVE))
 
 
 def test_fixed_decisions_need_no_call() -> None:

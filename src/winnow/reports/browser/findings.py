@@ -7,10 +7,10 @@ import numpy as np
 
 from winnow.metrics.base import Metric
 from winnow.metrics.comparisons import compute_questions_needed, format_p
-from winnow.metrics.intervals import UNDEFINED, is_binary
+from winnow.metrics.intervals import SIGNIFICANCE_LEVEL, UNDEFINED, is_binary
 from winnow.reports.best import Best, find_best, find_highest
 from winnow.reports.cells import CellResult, can_compare, get_common_values, get_unit_scale, have_equal_results
-from winnow.reports.comparisons import SIGNIFICANCE_LEVEL, FactorComparisons, Pair, compare_by_factor
+from winnow.reports.comparisons import FactorComparisons, Pair, compare_by_factor
 
 _MOST_PAIRS = 4
 """Number of significant differences that are named for each factor; the largest come first."""

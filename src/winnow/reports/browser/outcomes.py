@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from winnow.metrics.answer import exact_match, f1_score
+from winnow.metrics.answer import exact_match, f1
 from winnow.metrics.base import Sample
 
 _RIGHT_IN_SUBSTANCE = 0.5
@@ -72,7 +72,7 @@ def classify(sample: Sample) -> str:
         return "right"
     if any(exact_match(candidate, answers) for candidate in prediction.candidates):
         return "lost_vote"
-    if not prediction.unknown and f1_score(prediction.answer, answers) >= _RIGHT_IN_SUBSTANCE:
+    if not prediction.unknown and f1(prediction.answer, answers) >= _RIGHT_IN_SUBSTANCE:
         return "in_substance"
     if not sample.contexts:
         return "closed_book_unknown" if prediction.unknown else "closed_book_wrong"

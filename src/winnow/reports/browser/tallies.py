@@ -12,7 +12,7 @@ from winnow.contexts.marginalization import collect_spellings, log_softmax
 from winnow.metrics.answer import UNKNOWN, normalise
 from winnow.protocols import Strategy
 from winnow.records import Context, Generation, Score
-from winnow.strategies.marginal import Marginal
+from winnow.strategies.marginal import Marginal, sum_log_probabilities
 from winnow.strategies.post_fusion import PostFusion
 from winnow.strategies.replies import extract_answer, is_unknown
 from winnow.strategies.vote import compute_weights, order_by_rank
@@ -80,8 +80,7 @@ def _tally_votes(strategy: PostFusion, contexts: Sequence[Context], calls: Seque
     ballots = []
     for index in order_by_rank(contexts):
         for call in calls[index * samples : (index + 1) * samples]:
-            assert isinstance(call.result, Generation)
-            answer = extract_answer(call.result.text)
+            answer = extract_answer(_get_reply(call).text)
             unknown = is_unknown(answer)
             if unknown and not strategy.vote.unknown_votes:
                 continue
@@ -92,13 +91,13 @@ def _tally_votes(strategy: PostFusion, contexts: Sequence[Context], calls: Seque
 
 def _tally_probabilities(strategy: Marginal, contexts: Sequence[Context], rounds: Sequence[Sequence[Call]]) -> Tally:
     """Build one ballot for each pair of an answer and a context whose likelihood was computed."""
-    own = [_resolve_answer(strategy, call) for call in rounds[0]]
+    replies = [_get_reply(call) for call in rounds[0]]
+    own = [strategy.resolve_unknown(extract_answer(reply.text)) for reply in replies]
     keys = [None if answer is None else normalise(answer) for answer in own]
     spellings = collect_spellings([answer for answer in own if answer is not None])
-    is_exact = strategy.scoring == "exact"
-    pairs = [(key, index) for key in spellings for index in range(len(contexts)) if is_exact or keys[index] == key]
+    pairs = strategy.list_pairs(spellings, keys)
     if strategy.scoring == "generated":
-        log_likelihoods = [_sum_log_probabilities(rounds[0][index]) for _, index in pairs]
+        log_likelihoods = [sum_log_probabilities(replies[index]) for _, index in pairs]
     else:
         log_likelihoods = [_get_score(call) for call in (rounds[1] if len(rounds) > 1 else ())]
     log_weights = log_softmax([context.log_weight for context in contexts])
@@ -111,18 +110,9 @@ def _tally_probabilities(strategy: Marginal, contexts: Sequence[Context], rounds
     return Tally("log-probabilities", False, ballots)
 
 
-def _resolve_answer(strategy: Marginal, call: Call) -> str | None:
-    """Return the answer of a reply, or None if it is "unknown" and that is no answer."""
+def _get_reply(call: Call) -> Generation:
     assert isinstance(call.result, Generation)
-    answer = extract_answer(call.result.text)
-    if not is_unknown(answer):
-        return answer
-    return UNKNOWN if strategy.unknown_votes else None
-
-
-def _sum_log_probabilities(call: Call) -> float:
-    assert isinstance(call.result, Generation)
-    return sum(call.result.logprobs or ())
+    return call.result
 
 
 def _get_score(call: Call) -> float:

@@ -167,7 +167,9 @@ def compute_probabilities(contexts: Sequence[Context], calibration: Calibration)
 
 def get_exact_matches(questions: Sequence[ScoredQuestion]) -> Floats:
     """Return the EM of each question. All questions must have a predicted answer."""
-    return np.array([question.em or 0.0 for question in questions])
+    ems = [question.em for question in questions]
+    assert None not in ems
+    return np.array(ems, dtype=np.float64)
 
 
 def select_answered(questions: Sequence[ScoredQuestion]) -> list[ScoredQuestion]:

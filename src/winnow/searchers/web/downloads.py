@@ -80,17 +80,19 @@ class Downloader:
             UnreadableError: If the page cannot be had, is no text, or exceeds a limit.
 
         """
-        target = _parse_url(url)
-        with self._host_slots[target.host]:
-            deadline = time.monotonic() + self.timeout
-            for _ in range(_MAX_REDIRECTS + 1):
+        target, seconds_left = _parse_url(url), self.timeout
+        for _ in range(_MAX_REDIRECTS + 1):
+            with self._host_slots[target.host]:
+                start = time.monotonic()
+                deadline = start + seconds_left
                 if self.respect_robots and not self._get_robots(target, deadline).can_fetch(str(target), self.user_agent):
                     raise UnreadableError("disallowed by robots.txt")
                 with self._open(target, deadline) as response:
                     if not response.has_redirect_location:
                         return self._read_page(response, deadline)
                     location = response.headers["location"]
-                target = _parse_url(location, target)
+                seconds_left -= time.monotonic() - start  # waiting for a host's other downloads does not count
+            target = _parse_url(location, target)
         raise UnreadableError(f"more than {_MAX_REDIRECTS} redirects")
 
     @contextmanager

@@ -13,6 +13,7 @@ import httpx
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_random_exponential
 
 from winnow.errors import ConfigError, ReaderError, ServerUnavailableError
+from winnow.formats.http import parse_retry_after
 from winnow.records import Failed, Pages, Request, Result, Search, Snapshot
 from winnow.searchers.web.apis import Found, SearchApi
 from winnow.searchers.web.identity import get_current_month
@@ -241,7 +242,7 @@ class WebSearch:
             )
         if not reply.is_success:
             reason = "quota exceeded: " if _is_quota(reply) else ""
-            raise _RetryError(f"{reason}HTTP status {reply.status_code}", _parse_wait(reply))
+            raise _RetryError(f"{reason}HTTP status {reply.status_code}", parse_retry_after(reply.headers) or 0.0)
         try:
             return self.api.parse_reply(reply.json())
         except ValueError as error:
@@ -260,12 +261,6 @@ def _is_quota(reply: httpx.Response) -> bool:
         or (reply.status_code == 403 and "quota" in reply.text.lower())
         or (reply.status_code == 400 and "credits" in reply.text.lower())
     )
-
-
-def _parse_wait(reply: httpx.Response) -> float:
-    """Return the seconds in a Retry-After header, or 0."""
-    value = reply.headers.get("retry-after", "")
-    return float(value) if value.isdigit() else 0.0
 
 
 def _get_told_wait(state: RetryCallState) -> float:

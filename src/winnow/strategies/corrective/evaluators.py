@@ -3,10 +3,9 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from string import Formatter
 from typing import ClassVar, Protocol
 
-from winnow.errors import ConfigError
+from winnow.errors import check_fields
 from winnow.metrics.reasoning import remove_reasoning
 from winnow.records import Decoding, Estimate, Failed, Generate, Message, Passage, Plan, Question
 from winnow.strategies.corrective.actions import Scale, check_scale, compute_relevance_score
@@ -85,12 +84,7 @@ class JudgedRelevance:
 
     def __post_init__(self) -> None:
         """Raise ConfigError if the template lacks a field or has an unknown one."""
-        fields = {field for _, field, _, _ in Formatter().parse(self.template) if field is not None}
-        if {"question", "text"} - fields or fields - {"question", "title", "text"}:
-            raise ConfigError(
-                "The template of a judge must have the fields {question} and {text}, and may have {title}; received "
-                f"{sorted(fields)}."
-            )
+        check_fields("The template of a judge", self.template, {"question", "text"}, {"title"})
 
     def evaluate(self, question: Question, passages: Sequence[Passage]) -> Plan[Evaluation]:
         """Request a verdict on every passage."""

@@ -19,6 +19,11 @@ UTILITY: Mapping[str, float] = {f"[Utility:{grade}]": (grade - 3) / 2 for grade 
 TOKENS = (RETRIEVE, NO_RETRIEVAL, *RELEVANCE, *SUPPORT, *UTILITY)
 _ANY_TOKEN = re.compile("|".join(map(re.escape, (*TOKENS, "[Continue to Use Evidence]", "<paragraph>", "</paragraph>"))))
 
+_MISSING_LOGPROBS = (
+    "Self-RAG needs the log-probabilities of all reflection tokens, which this reader does not report. Use a local reader "
+    "with reader.engine.runtime=torch, and a model with these tokens."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class SegmentScore:
@@ -47,10 +52,7 @@ class SegmentScore:
     def compute(self, segment: Generation) -> float:
         """Compute the score of a segment; raise ReaderError if the reader reported no log-probabilities."""
         if segment.logprobs is None or segment.token_logprobs is None or segment.token_positions is None:
-            raise ReaderError(
-                "Self-RAG needs the log-probabilities of all reflection tokens, which this reader does not report. Use a "
-                "local reader with reader.engine.runtime=torch, and a model with these tokens."
-            )
+            raise ReaderError(_MISSING_LOGPROBS)
         mean = sum(segment.logprobs) / len(segment.logprobs) if segment.logprobs else -math.inf
         return (
             self.likelihood * math.exp(mean)
@@ -64,7 +66,13 @@ def compute_retrieval_probability(segment: Generation, position: int = 0) -> flo
     """Compute P(retrieve) against P(no retrieval) at a position of a reply.
 
     The published code for short answers divides the log-probabilities, by which a smaller probability gives a larger share.
+
+    Raises:
+        ReaderError: If the reader reported no log-probabilities.
+
     """
+    if segment.token_logprobs is None:
+        raise ReaderError(_MISSING_LOGPROBS)
     return _compute_expectation(segment, {RETRIEVE: 1.0, NO_RETRIEVAL: 0.0}, position)
 
 

@@ -19,7 +19,7 @@ class Retrieval:
 
     Args:
         when: "always", "never", or "adaptive": if the model's probability of the token for retrieval is high enough.
-        threshold: Smallest probability, against that of no retrieval, that is too low (published: 0.2).
+        threshold: Probability, against that of no retrieval, which must be exceeded (published: 0.2).
 
     """
 

@@ -1,0 +1,26 @@
+"""Estimates of the tokens of a call, for models whose tokenizers are not available."""
+
+from winnow.records import Generate, Likelihood, Usage
+
+_CHARACTERS_PER_TOKEN = 4
+_TOKENS_PER_MESSAGE = 8
+
+
+def estimate_max_usage(request: Generate | Likelihood, samples: int = 1) -> Usage:
+    """Estimate the maximum usage of a call: the tokens of its prompt, and the maximum reply length for each sample."""
+    max_reply_tokens = request.decoding.max_new_tokens if isinstance(request, Generate) else 1
+    return Usage(estimate_prompt_tokens(request), max_reply_tokens * samples)
+
+
+def estimate_prompt_tokens(request: Generate | Likelihood) -> int:
+    """Estimate the number of tokens of a prompt: those of its texts, and eight tokens per text."""
+    texts = [message.content for message in request.messages]
+    if isinstance(request, Likelihood):
+        texts.append(request.continuation)
+    return sum(estimate_text_tokens(text) + _TOKENS_PER_MESSAGE for text in texts)
+
+
+def estimate_text_tokens(text: str) -> int:
+    """Estimate the number of tokens of a text: one token per four ASCII characters, and 1.5 tokens per other character."""
+    non_ascii = 0 if text.isascii() else sum(not character.isascii() for character in text)
+    return (len(text) - non_ascii) // _CHARACTERS_PER_TOKEN + 3 * non_ascii // 2
