@@ -12,7 +12,7 @@ from typing import Any
 
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 
-from flows._conf import compose, copy_unresolved, is_group, list_keys, list_options, resolve_settings
+from flows._conf import compose, copy_unresolved, is_group, list_groups, list_keys, list_options, resolve_settings
 from flows._schema import is_component_setting
 from winnow.errors import ConfigError, suggest_name
 
@@ -50,10 +50,15 @@ def _iter_cells(cfg: DictConfig) -> Iterator[DictConfig]:
         cell = copy_unresolved(cfg)
         for axis, value in sorted(zip(axes, values, strict=True), key=lambda pair: "." in pair[0]):
             if OmegaConf.select(cell, axis, default=OmegaConf) is OmegaConf and not is_component_setting(cell, axis):
-                raise ConfigError(f"grid.{axis}: there is no setting {axis!r}." + suggest_name(axis, list_keys(cell)))
+                raise ConfigError(f"grid.{axis}: there is no setting {axis!r}." + suggest_name(axis, _list_axes(cell)))
             OmegaConf.update(cell, axis, value, merge=False)
         cell.grid = None
         yield cell
+
+
+def _list_axes(cfg: DictConfig) -> list[str]:
+    """Return the groups and settings over which a grid can be."""
+    return [*list_groups(), *(key for key in list_keys(cfg) if key.partition(".")[0] not in ("grid", "hydra"))]
 
 
 def collect_axes(grid: DictConfig | None, prefix: str = "") -> dict[str, list[Any]]:

@@ -15,6 +15,7 @@ from flows._searched import list_projects
 from flows._summary import Summary, progress
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.tables import build_passage_rows
+from winnow.errors import InputError
 from winnow.records import Passage
 
 
@@ -38,6 +39,9 @@ def _write_corpus(project: Project) -> dict[str, object]:
                 yield passage
 
         rows = parquet.write(artifact.folder / "passages.parquet", contracts.CORPUS, build_passage_rows(iter_passages()))
+    if not rows:
+        path = project.cfg.corpus.parser.get("path")
+        raise InputError(f"corpus={project.cfg.corpus.name}: {path} contains no passage. Correct corpus.parser.path.")
     artifact.finish(rows)
     return {"corpus": artifact.folder, "passages": rows}
 

@@ -1,7 +1,7 @@
 """Run the stages that the settings need, from downloads to the report and the page of questions, but no finished stage again.
 
-A stage runs for the settings of each job. What only a value of a grid's axis or another role's model needs, such as the
-rankings of a second retriever or a fine-tuned teacher, is run by its own command.
+A stage runs for the settings of each job and of each value of a grid's axes, such as several retrievers. What only another
+role's model needs, such as a fine-tuned teacher, is run by its own command.
 
 python -m flows.pipeline experiment=quick_start
 python -m flows.pipeline corpus=plain_text corpus.parser.path=texts dataset=jsonl dataset.parser.path=qa.jsonl reader=smollm2
@@ -9,13 +9,16 @@ python -m flows.pipeline pipeline.goal=retrieve retriever=dense
 """
 
 import importlib
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
+from flows._conf import resolve_settings
 from flows._entry import make_main
+from flows._grid import expand_grid
 from flows._hub import use_recorded_commits
 from flows._models import check_training_split
 from flows._summary import Summary
@@ -27,15 +30,18 @@ _GOALS = ("sweep", "report", "browse")
 _GOALS_WITHOUT_READER = ("corpus", "index", "questions", "retrieve")
 _GROUPS_WITHOUT_READER = ("corpus", "dataset", "retriever", "encoder", "search")
 """The groups of settings whose assets these goals need."""
+_READ_BY_THE_SWEEP = ("strategy", "k", "placement", "distractors", "weighting", "rank_by", "decoding", "metric")
+"""Settings that no stage before the sweep reads."""
 
 
 def pipeline(configs: Sequence[DictConfig]) -> Summary:
     """Run the stage that is the goal, by default the page of questions, and before it each stage whose artifact is missing."""
     goal = str(configs[0].pipeline.goal)
     uses_reader = goal not in _GOALS_WITHOUT_READER
-    for cfg in configs if uses_reader else ():
+    prepared = list_prepared_settings(configs)
+    for cfg in prepared if uses_reader else ():
         check_training_split(cfg, cfg.reader)
-    acquire(configs, () if uses_reader else _GROUPS_WITHOUT_READER).show()
+    acquire(prepared, () if uses_reader else _GROUPS_WITHOUT_READER).show()
     stages_run = ["acquire"]
     pinned = [use_recorded_commits(cfg) for cfg in configs]  # with the commits and checksums that `acquire` recorded
     if goal != _GOALS[-1]:
@@ -45,6 +51,18 @@ def pipeline(configs: Sequence[DictConfig]) -> Summary:
     if configs[0].tracking.traces:
         _run_stage("traces", pinned, stages_run)
     return Summary(report.title, report.rows, f"Stages run: {', '.join(stages_run)}\n{report.note}\n{page.title}")
+
+
+def list_prepared_settings(configs: Sequence[DictConfig]) -> list[DictConfig]:
+    """Return the distinct settings of the grids' cells in what the stages before the sweep read, without the grids."""
+    distinct: dict[str, DictConfig] = {}
+    for cfg in configs:
+        for cell in expand_grid([cfg]):
+            for name in _READ_BY_THE_SWEEP:
+                if name in cfg:
+                    OmegaConf.update(cell, name, cfg[name], merge=False, force_add=True)
+            distinct.setdefault(json.dumps(resolve_settings(cell), sort_keys=True, default=str), cell)
+    return list(distinct.values())
 
 
 def _run_stage(stage: str, configs: Sequence[DictConfig], stages_run: list[str]) -> Summary:
@@ -67,11 +85,11 @@ def _run_stage(stage: str, configs: Sequence[DictConfig], stages_run: list[str])
             if error.stage in stages_run:
                 raise MissingArtifactError(
                     f"{error} The stage {error.stage} has run for the settings as they are, so that another model of them "
-                    "needs it, such as the teacher of a training or a value of the grid: run it with that choice."
+                    "needs it, such as the teacher of a training: run it with that choice."
                 ) from error
             if not error.stage:
                 raise
-            _run_stage(error.stage, configs, stages_run).show()
+            _run_stage(error.stage, list_prepared_settings(configs), stages_run).show()
         else:
             stages_run.append(stage)
             return summary

@@ -12,14 +12,14 @@ import csv
 import io
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from flows import _models
 from flows._artifacts import Project
-from flows._cells import require_finished, resolve_cells
+from flows._cells import needs_relevance, require_finished, resolve_cells
 from flows._entry import make_main
 from flows._metrics import build_breakdown, build_cell_rows, read_results
 from flows._summary import Summary
@@ -42,7 +42,7 @@ def report(configs: Sequence[DictConfig]) -> Summary:
     require_finished(specs)
     paper = cfg.report.paper
     part = load_paper_part(paper.name, paper.part, paper.dataset, paper.model) if paper else None
-    hidden_metrics = [*PLOTTED_METRICS, *(part.metrics if part else ()), *_list_difference_metrics(part)]
+    hidden_metrics = [*PLOTTED_METRICS, "tokens", *(part.metrics if part else ()), *_list_difference_metrics(part)]
     results = read_results(cfg, specs, hidden=hidden_metrics)
     breakdown = build_breakdown(cfg)
     page = build_report(
@@ -108,8 +108,8 @@ def _format_csv(results: Sequence[CellResult]) -> str:
     rows = []
     for name, result in zip(name_cells(results), results, strict=True):
         labels = result.labels
-        names = {"cell": name, "strategy": labels.strategy, "k": labels.k, "gold": labels.gold}
-        rows.append(names | _compute_headline_values(result))
+        names = {"cell": name, "strategy": labels.strategy, "k": labels.k, "gold": labels.gold, "setting": labels.setting}
+        rows.append(names | _compute_headline_values(result) | {"questions": result.num_questions})
     writer = csv.DictWriter(text, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
@@ -118,7 +118,8 @@ def _format_csv(results: Sequence[CellResult]) -> str:
 
 def _compute_headline_values(result: CellResult) -> dict[str, float]:
     """Return the means of the defined headline metrics, rates in percent, rounded as tables show them."""
-    intervals = {metric: result.compute_interval(metric.name, 0) for metric in result.metrics if metric.headline}
+    headlines = [metric for metric in result.metrics if metric.headline or metric is result.metrics[0]]
+    intervals = {metric: result.compute_interval(metric.name, 0) for metric in headlines}
     return {
         metric.name: round(interval.mean * (100 if metric.unit == "percent" else 1), 3)
         for metric, interval in intervals.items()
@@ -128,24 +129,71 @@ def _compute_headline_values(result: CellResult) -> dict[str, float]:
 
 def describe_provenance(cfg: DictConfig, specs: Sequence[CellSpec]) -> Mapping[str, str]:
     """Describe the data, models, seeds and code from which the cells were computed."""
-    project = Project(cfg)
-    weights = _models.identify_reader_weights(project, cfg.reader, cfg.prompt)
-    filtered = ", without those that the reader answers closed-book" if cfg.sweep.closed_book_filter else ""
+    cells = [OmegaConf.create(dict(spec.config)) for spec in specs]
     return {
-        "Data": f"corpus {cfg.corpus.name}, questions {cfg.dataset.name}, split {cfg.sweep.split}{filtered}",
-        "Retriever": f"{cfg.retriever.name}, ranked by {cfg.rank_by}",
-        "Reader": f"{cfg.reader.name} ({weights}, {_describe_precision(project)})",
-        "Seeds": f"split {cfg.dataset.split.get('seed', 'none')}, training {_format_training_seeds(specs, cfg)}, "
-        f"bootstrap {cfg.report.seed}",
+        "Data": _join(_describe_data(cell) for cell in cells),
+        "Retriever": _join(_describe_retriever(cell) for cell in cells),
+        "Reader": _join(map(_describe_reader, _select_distinct(cells, ("strategy", "reader", "training", "prompt", "joint")))),
+        "Decoding": _join(_describe_decoding(cell) for cell in cells),
+        "Seeds": _describe_seeds(cfg, specs, cells),
         "Code": _describe_code(specs),
         "Cells": ", ".join(spec.folder.name for spec in specs),
     }
 
 
-def _format_training_seeds(specs: Sequence[CellSpec], cfg: DictConfig) -> str:
-    """Return the training seeds of the cells, or those of the settings if no cell is labelled with one."""
-    seeds = list(dict.fromkeys(spec.labels.seed for spec in specs if spec.labels.seed))
-    return ", ".join(seeds) or f"{cfg.training.get('seed', 'none')} (reader), {cfg.joint.settings.seed} (estimator)"
+def _select_distinct(cells: Iterable[DictConfig], groups: Sequence[str]) -> list[DictConfig]:
+    """Return the first of the cells with each combination of the settings of these groups."""
+    return list({str([cell.get(group) for group in groups]): cell for cell in reversed(list(cells))}.values())[::-1]
+
+
+def _join(values: Iterable[str]) -> str:
+    """Join the distinct values of all cells."""
+    return "; ".join(dict.fromkeys(value for value in values if value))
+
+
+def _describe_data(cell: DictConfig) -> str:
+    limit = "" if cell.sweep.limit is None else f", first {cell.sweep.limit} questions"
+    filtered = ", without those that the reader answers closed-book" if cell.sweep.closed_book_filter else ""
+    return f"corpus {cell.corpus.name}, questions {cell.dataset.name}, split {cell.sweep.split}{limit}{filtered}"
+
+
+def _describe_retriever(cell: DictConfig) -> str:
+    """Return the retriever of a cell, with its encoder if it has one; nothing for a cell without passages."""
+    if not cell.k:
+        return ""
+    encoder = f" (encoder {cell.encoder.name})" if "encoder" in str(cell.retriever.engine) else ""
+    return f"{cell.retriever.name}{encoder}, depth {cell.depth}, ranked by {cell.rank_by}"
+
+
+def _describe_reader(cell: DictConfig) -> str:
+    if not cell.strategy.get("uses_reader", True):
+        return ""
+    project = Project(cell)
+    weights = _models.identify_reader_weights(project, cell.reader, cell.prompt)
+    return f"{cell.reader.name} ({weights}, {_describe_precision(project)})"
+
+
+def _describe_decoding(cell: DictConfig) -> str:
+    decoding = cell.decoding
+    kind = f"temperature {decoding.temperature}" if decoding.temperature else "greedy"
+    samples = f", {decoding.samples} samples" if decoding.samples > 1 else ""
+    return f"{kind}, at most {decoding.max_new_tokens} new tokens{samples}"
+
+
+def _describe_seeds(cfg: DictConfig, specs: Sequence[CellSpec], cells: Sequence[DictConfig]) -> str:
+    """Return the seeds of the splits, of trainings that the cells use, and of the bootstrap."""
+    seeds = [f"split {cfg.dataset.split.get('seed', 'none')}"]
+    labelled = list(dict.fromkeys(spec.labels.seed for spec in specs if spec.labels.seed))
+    if labelled:
+        seeds.append(f"training {', '.join(labelled)}")
+    else:
+        readers = _join(str(cell.training.seed) for cell in cells if _models.is_trained(cell, cell.reader))
+        estimators = _join(
+            str(cell.joint.settings.seed) for cell in cells if needs_relevance(cell) and cell.estimator.get("trained")
+        )
+        seeds += [f"training of the reader {readers}"] if readers else []
+        seeds += [f"training of the estimator {estimators}"] if estimators else []
+    return ", ".join([*seeds, f"bootstrap {cfg.report.seed}"])
 
 
 def _describe_code(specs: Sequence[CellSpec]) -> str:

@@ -43,17 +43,23 @@ def retrieve(configs: Sequence[DictConfig]) -> Summary:
         questions = read_questions(project.questions_file)
         for retriever in list_retrievers(project):
             artifact = project.resolve_retrieval(retriever)
+            if artifact.folder in folders:
+                continue
             is_new = not artifact.is_finished
             if is_new:
                 _write_rankings(project, retriever, artifact, questions)
             rankings = read_rankings(artifact.folder, questions)
-            quality = [{"retrieval": artifact.folder.name, **row} for row in compute_quality_rows(rankings, questions)]
+            quality = [
+                {"retrieval": artifact.folder.name, **row} for row in compute_quality_rows(rankings, questions, cfg.depth)
+            ]
             if is_new:
                 with track(project, "retrieve", artifact, {"k": cfg.depth}) as run:
                     run.log_metrics(_select_logged_values(quality))
             folders.append(artifact.folder)
             rows += [format_intervals(row) for row in quality]
             notes += _note_missing_scores(rankings, artifact.folder.name)
+            if cfg.depth < DEPTHS[-1]:
+                notes.append(f"Rankings have at most depth={cfg.depth} passages, to which nDCG@10, MRR and MAP refer.")
     return Summary("Retrieval, % [95 % interval]", rows, "\n".join(dict.fromkeys(notes)), folders)
 
 
@@ -121,27 +127,27 @@ def _note_missing_scores(rankings: Rankings, name: str) -> list[str]:
     ]
 
 
-def compute_quality_rows(rankings: Rankings, questions: Sequence[Question]) -> list[dict[str, Any]]:
-    """Compute the retrieval metrics of each split, with confidence intervals.
+def compute_quality_rows(rankings: Rankings, questions: Sequence[Question], depth: int) -> list[dict[str, Any]]:
+    """Compute the retrieval metrics of each split, with confidence intervals, at depths of at most `depth`.
 
     Each split has a row with top-k accuracy by answer strings. If gold passages are annotated, it has a second row with
     recall@k, nDCG@10, MRR and MAP. Questions whose only answer is their own text, as in BEIR, count as having no answer.
     """
-    hits, rows = rankings.hits, []
+    hits, rows, depths = rankings.hits, [], [k for k in DEPTHS if k <= depth]
     for split in dict.fromkeys(question.split for question in questions):
         selected = [question for question in questions if question.split == split]
         undefined = dict.fromkeys(RANK_MEASURES, build_undefined_interval())
         answered = [question for question in selected if question.answers != (question.text,)]
         if answered:
             contains_answer = [[hit.has_answer for hit in hits[question.question_id]] for question in answered]
-            accuracies = {f"@{k}": compute_mean_interval(top_k_accuracy(contains_answer, k)) for k in DEPTHS}
+            accuracies = {f"@{k}": compute_mean_interval(top_k_accuracy(contains_answer, k)) for k in depths}
             rows.append({"split": split, "measure": "top-k accuracy", "questions": len(answered), **accuracies, **undefined})
         gold_ids = {question.question_id: question.gold_passage_ids for question in selected if question.gold_passage_ids}
         if gold_ids:
             ranked = {question_id: [hit.passage_id for hit in hits[question_id]] for question_id in gold_ids}
             measures = {
                 name: compute_mean_interval(values)
-                for name, values in compute_ranking_measures(gold_ids, ranked, DEPTHS).items()
+                for name, values in compute_ranking_measures(gold_ids, ranked, depths).items()
             }
             columns = {name.removeprefix("recall"): interval for name, interval in measures.items()}
             rows.append({"split": split, "measure": "recall", "questions": len(gold_ids), **columns})

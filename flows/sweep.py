@@ -28,6 +28,7 @@ from winnow.artifacts.tables import read_predictions
 from winnow.driver import RunStats
 from winnow.records import Answer, Outcome
 from winnow.reports.cells import CellResult
+from winnow.reports.notes import build_short_context_notes
 from winnow.sweeps.run import JobFactory, LoadedCell, group_by_engines, iter_jobs, load_cells, run_cells
 from winnow.sweeps.spec import CellSpec
 
@@ -60,7 +61,7 @@ def sweep(configs: Sequence[DictConfig]) -> Summary:
     _log_to_mlflow(configs[0], cells, results)
     rows, notes = build_cell_rows(results), notes or [_ALL_FINISHED_NOTE]
     title, folders = f"Sweep {configs[0].sweep.name}, 95 % intervals", [spec.folder for spec in specs]
-    return Summary(title, rows, "\n".join(filter(None, [*notes, _describe_passages(cells, results)])), folders)
+    return Summary(title, rows, "\n".join(filter(None, [*notes, _describe_passages(results)])), folders)
 
 
 def _select_unfinished(cfg: DictConfig, cells: Sequence[LoadedCell]) -> list[LoadedCell]:
@@ -103,12 +104,11 @@ def _log_to_mlflow(cfg: DictConfig, cells: Sequence[LoadedCell], results: Sequen
         log_cell(trackers[str(cell.spec.config["tracking"]["experiment"])], cell, result, metrics)
 
 
-def _describe_passages(cells: Sequence[LoadedCell], results: Sequence[CellResult]) -> str:
-    """Say how many passages did not fit into prompts and how many rankings are shorter than k, or return "" if none."""
+def _describe_passages(results: Sequence[CellResult]) -> str:
+    """Say how many passages did not fit into prompts and where fewer than k were retrieved, or return "" if nowhere."""
     dropped = sum(sum(result.columns.truncated) for result in results)
-    short = sum(cell.num_short_rankings for cell in cells)
     notes = [f"{dropped} passages did not fit into prompts."] if dropped else []
-    return " ".join([*notes, f"{short} times fewer than k passages were retrieved."] if short else notes)
+    return " ".join([*notes, *build_short_context_notes(results)])
 
 
 def _dry_run(

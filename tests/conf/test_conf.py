@@ -179,6 +179,13 @@ def test_what_a_grid_hides_is_refused(words: str, message: str) -> None:
         complete_overrides(words.split())
 
 
+def test_an_unknown_axis_is_refused_with_the_nearest_setting() -> None:
+    """Not with the name that was typed."""
+    for axis, nearest in (("strategies", "strategy"), ("temperature", "decoding.temperature"), ("placment", "placement")):
+        with pytest.raises(ConfigError, match=f"there is no setting '{axis}'. Did you mean '{nearest}'"):
+            list(expand_grid([compose([f"grid={{{axis}:[1,2]}}"])]))
+
+
 def test_what_reaches_a_cell_passes() -> None:
     """An axis that was taken away, a group whose setting is an axis, and every word where no grid is run."""
     complete_overrides(["experiment=re_rag/table6", "~grid.k", "k=1"])

@@ -3,6 +3,7 @@
 import base64
 import gzip
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -108,7 +109,9 @@ def test_dense_and_hybrid_and_reranking(prepared: Run, tmp_path: Path) -> None:
     """The other retrievers stand beside BM25; the estimator's ranking can be swept."""
     for retriever in ("dense", "hybrid"):
         prepared("index", f"retriever={retriever}")
-        assert "@100" in prepared("retrieve", f"retriever={retriever}").stdout
+        printed = prepared("retrieve", f"retriever={retriever}").stdout
+        assert "@5" in printed
+        assert "@100" not in printed, "deeper than the rankings"
     prepared("score")
     prepared("sweep", "k=2", "rank_by=estimator")
     assert len(list((tmp_path / "data/retrieval").iterdir())) == 3
@@ -256,6 +259,12 @@ def test_a_pipeline_runs_the_stages_that_its_words_need(run: Run, world: Path, t
     assert (tmp_path / "reports/sweep/report.html").is_file()
     again = run("pipeline", *words, small=False).stdout
     assert "Stages run: acquire, sweep, report, browse" in again
+    both = run("pipeline", *words, "grid={retriever:[bm25,dense]}", small=False).stdout
+    assert "Stages run: acquire, index, retrieve, sweep, report, browse" in both
+    report = (tmp_path / "reports/sweep/report.md").read_text()
+    assert "- Retriever: bm25, depth 10, ranked by retriever; dense (encoder folder), depth 10, ranked by retriever" in report
+    assert "- Reader: tiny (" in report
+    assert re.search(r"- Seeds: split none, bootstrap 0$", report, re.MULTILINE)
 
 
 def test_bad_input_files_are_named(run: Run, world: Path, tmp_path: Path) -> None:
@@ -270,7 +279,10 @@ def test_bad_input_files_are_named(run: Run, world: Path, tmp_path: Path) -> Non
     broken.write_text(f"{line}\n{line}\n")
     done = run("corpus", "corpus=beir", f"corpus.parser.path={broken}", check=False, small=False)
     assert "passage_id='1' is a duplicate" in done.stderr
-    assert not list((tmp_path / "data").rglob("*.parquet"))
+    broken.write_text("\n")
+    done = run("corpus", "corpus=beir", f"corpus.parser.path={broken}", check=False, small=False)
+    assert "broken.jsonl contains no passage. Correct corpus.parser.path." in done.stderr
+    assert not list((tmp_path / "data").rglob("manifest.json"))
 
 
 @pytest.mark.parametrize("stage", [*STAGES, "compose", "demo"])

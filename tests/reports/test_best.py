@@ -122,3 +122,15 @@ def test_only_compared_cells_make_pairs() -> None:
     assert expected is not None
     assert ours is not None
     assert [one.adjusted_p_value for one in ours.comparisons] == [one.adjusted_p_value for one in expected.comparisons]
+
+
+def test_the_best_of_equals_and_one_with_the_gold_passage_in_it() -> None:
+    """A cell that is as high is named, and so is the highest one that shows what was retrieved."""
+    a, b, c = ([1.0, 1.0, 0.0, 0.0], [1.0, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.0])
+    cells = [make_cell_result(name, 5, "gold_first", ems) for name, ems in (("a", a), ("b", b))]
+    table = build_best_table([*cells, make_cell_result("a", 5, "retrieved", c)], 0)
+    assert table is not None
+    assert "As high with other answers: b k=5 gold_first." in table.caption
+    assert (
+        "A has the gold passage in every prompt (gold_first); the highest of the others is a k=5 retrieved." in table.caption
+    )

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from winnow.records import RoleUsage
+from winnow.reports.cells import CellResult
 from winnow.reports.comparisons import build_comparison_tables
 from winnow.testing import make_cell_result
 
@@ -91,3 +92,34 @@ def test_equal_answers_with_other_values_are_compared() -> None:
     assert len(table.rows) == 1
     assert table.rows[0][3].startswith("+796.5 [")
     assert "Identical" not in table.caption
+
+
+def test_settings_that_were_varied_independently_are_compared_one_by_one() -> None:
+    """Of two retrievers by two prompts, four pairs; a reader and its training, which change together, are one setting."""
+
+    def build(settings: tuple[tuple[str, str], ...], ems: list[float]) -> CellResult:
+        cell = make_cell_result("concatenation", 5, "retrieved", ems)
+        return replace(cell, labels=replace(cell.labels, setting=", ".join(map("=".join, settings)), varying=settings))
+
+    ems = ([1.0, 0.0, 0.0, 0.0], [1.0, 1.0, 0.0, 0.0], [1.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0])
+    grid = [(("retriever", retriever), ("prompt", prompt)) for retriever in ("bm25", "dense") for prompt in ("a", "b")]
+    (table,) = build_comparison_tables([build(*pair) for pair in zip(grid, ems, strict=True)], 0)
+    assert sorted((row[0][15:-1], row[1][15:-1]) for row in table.rows) == [
+        ("retriever=bm25, prompt=b", "retriever=bm25, prompt=a"),
+        ("retriever=dense, prompt=a", "retriever=bm25, prompt=a"),
+        ("retriever=dense, prompt=b", "retriever=bm25, prompt=b"),
+        ("retriever=dense, prompt=b", "retriever=dense, prompt=a"),
+    ]
+    joint = [(("reader", "base"), ("training", "none")), (("reader", "tuned"), ("training", "sft"))]
+    (table,) = build_comparison_tables([build(*pair) for pair in zip(joint, ems, strict=False)], 0)
+    assert len(table.rows) == 1
+
+
+def test_copies_of_a_result_are_said() -> None:
+    """At k = 1 the gold passage is first and last at once: two significant differences are one result."""
+    right, wrong = [1.0] * 12, [0.0] * 12
+    placements = (("gold_first", right), ("gold_last", right), ("retrieved", wrong))
+    (table,) = build_comparison_tables([make_cell_result("a", 1, gold, ems) for gold, ems in placements], 0)
+    assert table.caption.startswith(
+        "2 of 2 differences are significant after Holm's correction; 1 of them compares the same answers as another. The cells"
+    )

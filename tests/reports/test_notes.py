@@ -5,9 +5,9 @@ from dataclasses import replace
 from winnow.metrics.replies import CutReplies, LongAnswers, Refusals
 from winnow.records import RoleUsage
 from winnow.reports.cells import CellResult
-from winnow.reports.notes import build_incident_notes, build_reply_notes
+from winnow.reports.notes import build_incident_notes, build_reply_notes, build_short_context_notes
 from winnow.sweeps.labels import CellLabels
-from winnow.testing import make_sample
+from winnow.testing import make_cell_result, make_sample
 
 METRICS = (CutReplies("cut", "cut"), LongAnswers("long", "over 10 words"), Refusals("refused", "refused"))
 
@@ -43,4 +43,19 @@ def test_incidents_of_the_traces_are_counted_by_cell() -> None:
         "Questions with a failed search: crag retrieved: 2 of 4.",
         "Questions with a search without a result: crag retrieved: 1 of 4.",
         "Questions with no strip above the filter: crag retrieved: 1 of 4.",
+    ]
+
+
+def test_prompts_with_fewer_than_k_contexts_are_noted() -> None:
+    """BM25 may retrieve fewer from a small corpus; a comparison with another retriever is then one of numbers, too."""
+    full = make_cell_result("a", 3, "retrieved", [1.0] * 4)
+    samples = [
+        replace(s, prediction=replace(s.prediction, passage_ids=("p1",) * n))
+        for s, n in zip(full.samples, (1, 3, 2, 3), strict=True)
+    ]
+    short = replace(full, samples=samples)
+    assert build_short_context_notes([full, make_cell_result("closed_book", 0, "none", [1.0])]) == []
+    assert build_short_context_notes([full, short]) == [
+        "Fewer than k contexts in 1 of 2 cells, because fewer were retrieved: at most for 2 of 4 questions, with 2.2 "
+        "contexts on average over all of them (a, k 3, retrieved)."
     ]

@@ -13,7 +13,6 @@ from winnow.metrics.intervals import UNDEFINED
 from winnow.reports.cells import CellResult, build_breakdown_table, build_metrics_table, compare_cells
 from winnow.reports.comparisons import build_comparison_tables
 from winnow.reports.page import Report, build_report
-from winnow.reports.plots import plot_against_k, plot_against_position
 from winnow.testing import make_cell_result
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -99,15 +98,6 @@ def test_a_breakdown_has_a_column_per_group() -> None:
     assert (table.title, table.columns[3:]) == ("EM by topic", ["b", "a"])
     assert [(row[3].partition(" ")[0], row[3][-3:]) for row in table.rows] == [("66.7", "(3)"), ("50.0", "(4)")]
     assert table.rows[1][4] == f"{UNDEFINED} (0)"
-
-
-def test_plots_are_svg_and_repeat() -> None:
-    """Deterministic text without scripts or addresses to load."""
-    one, two = (plot_against_k(CELLS, "em", "retrieved", 0) for _ in range(2))
-    assert one.render_svg() == two.render_svg()
-    assert one.render_svg().startswith("<svg")
-    assert "concatenation" in one.render_svg()
-    assert "<script" not in plot_against_position(CELLS, 5, 0).render_svg()
 
 
 def test_markdown_has_the_same_tables() -> None:

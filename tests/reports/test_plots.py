@@ -1,9 +1,13 @@
 """Plots as SVG and as files."""
 
 import csv
+import re
 from dataclasses import replace
 from pathlib import Path
 
+from matplotlib.figure import Figure
+
+from winnow.reports.page import build_report
 from winnow.reports.plots import FORMATS, plot_against_k, plot_against_position, plot_against_samples
 from winnow.testing import make_cell_result
 
@@ -16,7 +20,7 @@ def test_plots_are_svg_and_repeat() -> None:
     assert one.render_svg() == two.render_svg()
     assert one.render_svg().startswith("<svg")
     assert "concatenation" in one.render_svg()
-    assert "<script" not in plot_against_position(CELLS, 5, 0).render_svg()
+    assert "<script" not in plot_against_position(CELLS, "em", 5, 0).render_svg()
 
 
 def test_plots_are_saved_in_every_format(tmp_path: Path) -> None:
@@ -42,12 +46,37 @@ def test_samples_of_other_settings_are_other_lines() -> None:
             varying = (("retriever", retriever), ("decoding", "T=0.7"), ("samples", str(samples)))
             cells.append(replace(one, labels=replace(one.labels, samples=samples, varying=varying)))
     seeded = [replace(cell, labels=replace(cell.labels, seed=seed)) for seed in "12" for cell in cells[:1]]
-    assert [row[0] for row in plot_against_samples(seeded, 5, 0).rows] == [
+    assert [row[0] for row in plot_against_samples(seeded, "em", 5, 0).rows] == [
         f"concatenation, retriever=bm25, decoding=T=0.7, seed {seed}, g" for seed in "12"
     ]
-    plot = plot_against_samples(cells, 5, 0)
+    plot = plot_against_samples(cells, "em", 5, 0)
     assert [row[:2] for row in plot.rows] == [
         (f"concatenation, retriever={retriever}, decoding=T=0.7, g", tick)
         for retriever in ("bm25", "dense")
         for tick in ("1", "5")
     ]
+
+
+def test_a_report_plots_its_first_metric() -> None:
+    """In its own unit, and no metric that is undefined everywhere; strategies are in no order, so that no line joins them."""
+    tokens_first = [replace(cell, metrics=[cell.metrics[-1], *cell.metrics[:-1]]) for cell in CELLS]
+    plots = {plot.title: plot for plot in build_report("t", tokens_first, {}, 0).plots}
+    assert list(plots) == [
+        "tokens against k (gold: retrieved)", "%Unk against k (gold: retrieved)",
+        "tokens against k (gold: gold_first)", "%Unk against k (gold: gold_first)",
+        "tokens against the gold passage's position (k = 1)", "tokens against the gold passage's position (k = 5)",
+        "Tokens per question, read and written",
+    ]  # fmt: skip
+    plot = plots["tokens against k (gold: retrieved)"]
+    assert (plot.columns[2], plot.rows[0][2]) == ("tokens", 103.0)
+    axes = Figure().add_subplot()
+    plots["Tokens per question, read and written"].draw(axes)
+    assert {line.get_linestyle() for line in axes.get_lines()} == {"None"}
+
+
+def test_the_legend_is_below_the_plot() -> None:
+    """It covers no point, however many lines there are."""
+    many = [make_cell_result(f"strategy number {n}", 5, "retrieved", [0, 1, 1]) for n in range(12)]
+    heights = [float(re.search(r'height="([0-9.]+)pt"', plot_against_k(cells, "em", "retrieved", 0).render_svg())[1])  # type: ignore[index]
+               for cells in (many[:2], many)]  # fmt: skip
+    assert heights[1] > heights[0] + 50

@@ -62,7 +62,8 @@ class MetaField(Breakdown):
             field_names = sorted({name for fields in metadata for name in fields})
             available = ", ".join(field_names) or "none"
             raise ConfigError(
-                f"breakdown.field={self.field!r} is not in the metadata of the questions. Available fields: {available}."
+                f"breakdown.field={self.field!r} is not in the metadata of the questions. Available fields: {available}. Set "
+                "breakdown.field to one of them."
             )
         return [str(fields.get(self.field, "none")) for fields in metadata]
 

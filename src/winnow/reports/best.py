@@ -112,7 +112,21 @@ def build_best_table(cells: Sequence[CellResult], seed: int) -> TableView | None
     caption += describe_difference(metric)
     if len({cell.labels.seed for cell in cells if cell.labels.seed}) > 1 and cells[best.index].labels.seed:
         caption += " A is the model of one training seed, the best of several."
+    value = cells[best.index].compute_interval(metric.name, seed).mean
+    tied = [names[other.index] for other in ordered if cells[other.index].compute_interval(metric.name, seed).mean == value]
+    if tied:
+        caption += f" As high with other answers: {'; '.join(tied)}."
+    if is_gold_inserted(cells[best.index].labels.gold):
+        retrieved = [index for index, cell in enumerate(cells) if not is_gold_inserted(cell.labels.gold)]
+        highest = find_highest(cells, retrieved, metric, seed)
+        caption += f" A has the gold passage in every prompt ({cells[best.index].labels.gold})"
+        caption += "." if highest is None else f"; the highest of the others is {names[highest]}."
     if best.equal:
         caption += f" The same answers as A, which are not compared: {'; '.join(names[index] for index in best.equal)}."
     columns = ["B", *name_comparison_columns(metric)]
     return TableView("The best cell against the others", caption, columns, rows, len(rows) - num_above or None)
+
+
+def is_gold_inserted(placement: str) -> bool:
+    """Return whether a placement, by its name, puts the gold passage into every prompt."""
+    return placement == "shuffled" or (placement.startswith("gold_") and placement != "gold_removed")

@@ -38,6 +38,7 @@ class CellColumns:
         provenances: How the gold passage of each question was determined.
         traces: Records of what the strategy did.
         truncated: Numbers of passages that did not fit into prompts.
+        num_contexts: Numbers of contexts that were placed, which are fewer than k if fewer were retrieved.
         rows: Rows of each metric by metric name.
 
     """
@@ -47,6 +48,7 @@ class CellColumns:
     provenances: tuple[Provenance, ...]
     traces: tuple[Sequence[str], ...]
     truncated: tuple[int, ...]
+    num_contexts: tuple[int, ...]
     rows: Mapping[str, Rows]
 
     def select(self, indices: Sequence[int]) -> "CellColumns":
@@ -62,6 +64,7 @@ class CellColumns:
             pick(self.provenances),
             pick(self.traces),
             pick(self.truncated),
+            pick(self.num_contexts),
             {name: rows.select(numbers) for name, rows in self.rows.items()},
         )
 
@@ -79,12 +82,13 @@ def collect_columns(samples: Sequence[Sample], metrics: Sequence[Metric]) -> Cel
     def record() -> Iterator[Sample]:
         for sample in samples:
             one = sample.prediction
-            entries.append((sample.question.question_id, one.answer, one.provenance, one.trace, one.truncated_passages))
+            shown = one.truncated_passages, len(one.passage_ids)
+            entries.append((sample.question.question_id, one.answer, one.provenance, one.trace, *shown))
             yield sample
 
     rows = compute_rows(metrics, record())
-    question_ids, answers, provenances, traces, truncated = zip(*entries, strict=True) if entries else ((),) * 5
-    return CellColumns(question_ids, answers, provenances, traces, truncated, rows)
+    question_ids, answers, provenances, traces, truncated, numbers = zip(*entries, strict=True) if entries else ((),) * 6
+    return CellColumns(question_ids, answers, provenances, traces, truncated, numbers, rows)
 
 
 def has_many_predictions(specs: Sequence[CellSpec], metrics: Sequence[Metric], fewest: int = _FEWEST) -> bool:

@@ -183,6 +183,23 @@ def describe_difference(metric: Metric) -> str:
     return f" A - B is the mean difference of the questions' own {metric.heading}, for questions with a value in both cells."
 
 
+def group_equal_pairs(pairs: Sequence[Pair]) -> list[tuple[Pair, list[Pair]]]:
+    """Group pairs whose cells gave the same results, such as placements that are one at k = 1, by the first of each."""
+    groups: list[tuple[Pair, list[Pair]]] = []
+    for pair in pairs:
+        equal = next((group for first, group in groups if _have_equal_pairs(first, pair)), None)
+        if equal is None:
+            groups.append((pair, []))
+        else:
+            equal.append(pair)
+    return groups
+
+
+def _have_equal_pairs(first: Pair, second: Pair) -> bool:
+    metric = first.first.metrics[0].name
+    return have_equal_results(first.first, second.first, metric) and have_equal_results(first.second, second.second, metric)
+
+
 def _build_factor_table(comparisons: FactorComparisons, metric: Metric) -> TableView:
     """Build the table of the pairs that differ only in one factor."""
     scale = get_unit_scale(metric)
@@ -190,9 +207,11 @@ def _build_factor_table(comparisons: FactorComparisons, metric: Metric) -> Table
     num_significant = sum(pair.adjusted_p_value < SIGNIFICANCE_LEVEL for pair in pairs)
     rows = [[*pair.names, *format_comparison(pair.comparison, pair.adjusted_p_value, scale)] for pair in pairs]
     verb = "are" if num_significant > 1 else "is"
+    repeated = num_significant - len(group_equal_pairs(pairs[:num_significant]))
+    same = f"; {repeated} of them compare{'s' if repeated == 1 else ''} the same answers as another" if repeated else ""
     caption = (
-        f"{num_significant or 'None'} of {len(pairs)} differences {verb} significant after Holm's correction. The cells are "
-        "paired by question. If all values are 0 or 1, the test is McNemar's exact test and the interval agrees with it. "
+        f"{num_significant or 'None'} of {len(pairs)} differences {verb} significant after Holm's correction{same}. The cells "
+        "are paired by question. If all values are 0 or 1, the test is McNemar's exact test and the interval agrees with it. "
         "Otherwise, the test is a permutation test, and the interval is a bootstrap. If they disagree, rely on the test. The "
         "correction covers the p-values of this table. The column 'detectable' is the smallest difference that these "
         "questions show with 80 % power."
@@ -213,5 +232,19 @@ def _iterate_pairs(factor: Factor, cells: Sequence[CellResult]) -> Iterator[tupl
     """
     for second, first in itertools.combinations(cells, 2):
         seeds = {first.labels.seed, second.labels.seed} - {""}
-        if len(seeds) < 2 and factor.is_pair(first.labels, second.labels) and can_compare(first, second):
+        is_pair = len(seeds) < 2 and factor.is_pair(first.labels, second.labels) and can_compare(first, second)
+        if is_pair and not any(_is_between(cell.labels, first.labels, second.labels) for cell in cells):
             yield first, second
+
+
+def _is_between(cell: CellLabels, first: CellLabels, second: CellLabels) -> bool:
+    """Return whether a cell differs from two cells in some of the settings in which they differ, and in nothing else.
+
+    The two cells then differ in several settings that were varied independently, such as retriever and prompt. Settings that
+    always change together, such as a reader and its training, have no cell between them.
+    """
+    if first.setting == second.setting or (cell.strategy, cell.k, cell.gold) != (first.strategy, first.k, first.gold):
+        return False
+    settings, ours, theirs = dict(cell.varying), dict(first.varying), dict(second.varying)
+    is_mixed = all(value in (ours.get(name), theirs.get(name)) for name, value in settings.items())
+    return is_mixed and settings not in (ours, theirs)

@@ -41,6 +41,21 @@ def build_reply_notes(cells: Sequence[CellResult], seed: int) -> list[str]:
     return notes
 
 
+def build_short_context_notes(cells: Sequence[CellResult]) -> list[str]:
+    """Return a note if prompts have fewer than k contexts because fewer were retrieved, as by BM25 from a small corpus."""
+    counts = [(cell, sum(number < cell.labels.k for number in cell.columns.num_contexts)) for cell in cells]
+    affected = [(count, cell) for cell, count in counts if count]
+    if not affected:
+        return []
+    most, cell = max(affected, key=lambda pair: pair[0])
+    labels, numbers = cell.labels, cell.columns.num_contexts
+    return [
+        f"Fewer than k contexts in {len(affected)} of {len(cells)} cells, because fewer were retrieved: at most for {most} of "
+        f"{cell.num_questions} questions, with {sum(numbers) / len(numbers):.1f} contexts on average over all of them "
+        f"({labels.line}, k {labels.k}, {labels.gold})."
+    ]
+
+
 def build_incident_notes(cells: Sequence[CellResult]) -> list[str]:
     """Return one note for each kind of incident that the traces record, with the number of questions in each cell."""
     notes = []

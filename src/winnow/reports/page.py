@@ -16,14 +16,14 @@ from winnow.reports.cells import (
 from winnow.reports.comparisons import build_comparison_tables
 from winnow.reports.dialects import build_dialect_tables
 from winnow.reports.latex import format_latex_table
-from winnow.reports.notes import build_incident_notes, build_reply_notes
+from winnow.reports.notes import build_incident_notes, build_reply_notes, build_short_context_notes
 from winnow.reports.paper import compare_with_paper
 from winnow.reports.plots import Plot, plot_against_k, plot_against_position, plot_against_samples, plot_tokens_by_strategy
 from winnow.reports.reported import PaperPart
 from winnow.reports.seeds import build_seeds_table
 
-PLOTTED_METRICS = ("em", "unk", "nm", "tokens")
-"""Names of the metrics that are plotted if all cells have them."""
+PLOTTED_METRICS = ("unk", "nm")
+"""Names of the metrics that are plotted beside the first one if all cells have them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ def build_report(
         tables.append(build_breakdown_table(cells, breakdown, seed))
     caption = (
         f"{format_question_count(cells)} questions. The 95 % intervals are Wilson's for shares, and bootstrap intervals for "
-        "means and ratios."
+        "means and ratios; those of ratios of counts, such as (3/750), resample the questions to which the counts belong."
     )
     tables.append(build_metrics_table("All questions", caption, cells, seed))
     if any(cell.num_questions for cell in gold_cells):
@@ -125,7 +125,7 @@ def build_report(
     if spread_table:
         tables.append(spread_table)
     tables += build_dialect_tables(cells)
-    notes = [*build_reply_notes(cells, seed), *build_incident_notes(cells)]
+    notes = [*build_short_context_notes(cells), *build_reply_notes(cells, seed), *build_incident_notes(cells)]
     if part:
         covered_cells = gold_cells if part.gold_only and gold_cells else cells
         paper_tables, paper_notes = compare_with_paper(part, covered_cells, seed, filtered)
@@ -134,7 +134,7 @@ def build_report(
 
 
 def _draw_plots(cells: Sequence[CellResult], gold_cells: Sequence[CellResult], seed: int) -> list[Plot]:
-    """Draw the plots of the metrics that all cells have.
+    """Draw the plots of the first metric and of those metrics of `PLOTTED_METRICS` that all cells have.
 
     Args:
         cells: Cells of the sweep.
@@ -143,21 +143,24 @@ def _draw_plots(cells: Sequence[CellResult], gold_cells: Sequence[CellResult], s
 
     """
     with_passages = [cell for cell in cells if cell.labels.k]
-    available = {name for name in PLOTTED_METRICS if all(cell.find_metric(name) for cell in cells)}
+    if not with_passages:
+        return []
+    first = cells[0].metrics[0].name
     placements = list(dict.fromkeys(cell.labels.gold for cell in with_passages))
     ks = sorted({cell.labels.k for cell in with_passages})
-    plots = [
-        plot_against_k(with_passages, name, placement, seed)
-        for placement in placements
-        for name in ("em", "unk")
-        if name in available
-    ]
-    plots += [plot_against_k(with_passages, "nm", placement, seed) for placement in placements if "nm" in available]
-    if "em" in available:
-        plots += [plot_against_position(gold_cells or with_passages, k, seed) for k in ks]
+    names = [name for name in dict.fromkeys([first, *PLOTTED_METRICS]) if _is_defined(with_passages, name, seed)]
+    plots = [plot_against_k(with_passages, name, gold, seed) for gold in placements for name in names if name != "nm"]
+    plots += [plot_against_k(with_passages, name, gold, seed) for gold in placements for name in names if name == "nm"]
+    if first in names:
+        plots += [plot_against_position(gold_cells or with_passages, first, k, seed) for k in ks]
         if len({cell.labels.samples for cell in with_passages}) > 1:
-            plots += [plot_against_samples(with_passages, k, seed) for k in ks]
-    return [*plots, plot_tokens_by_strategy(cells, seed)] if "tokens" in available else plots
+            plots += [plot_against_samples(with_passages, first, k, seed) for k in ks]
+    return [*plots, plot_tokens_by_strategy(cells, seed)] if _is_defined(cells, "tokens", seed) else plots
+
+
+def _is_defined(cells: Sequence[CellResult], metric: str, seed: int) -> bool:
+    """Return whether all cells have a metric, and at least one a value."""
+    return all(cell.find_metric(metric) for cell in cells) and any(cell.compute_interval(metric, seed).n for cell in cells)
 
 
 def _select_gold_questions(cells: Sequence[CellResult]) -> list[CellResult]:

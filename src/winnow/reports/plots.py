@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from winnow.metrics.intervals import Interval
-from winnow.reports.cells import CellResult
+from winnow.reports.cells import CellResult, get_unit_scale
 
 _PLACEMENTS = (
     "gold_removed", "retrieved", "gold_inserted", "gold_first", "gold_all_first", "gold_random", "shuffled",
@@ -21,6 +22,10 @@ Points = list[tuple[float, Interval]]
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Colours that readers with any kind of colour vision tell apart (Okabe and Ito 2008)."""
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+_MOST_TICK_CHARACTERS = 50
+"""Number of characters in all labels of an x axis above which they are turned."""
+_MOST_LEGEND_CHARACTERS = 40
+"""Length of a name in the legend above which the legend has one column."""
 FORMATS = ("svg", "pdf", "png", "csv")
 """Formats in which a plot can be saved."""
 
@@ -86,7 +91,10 @@ class Plot:
             figure = Figure(figsize=(5.6, 3.6), layout="constrained")
             axes: Any = figure.add_subplot()
             self.draw(axes)
-            axes.legend(fontsize="small")
+            names = axes.get_legend_handles_labels()[1]
+            columns = 1 if max(map(len, names), default=0) > _MOST_LEGEND_CHARACTERS else 2
+            figure.set_size_inches(5.6, 3.6 + 0.2 * math.ceil(len(names) / columns))
+            figure.legend(loc="outside lower center", fontsize="small", ncols=columns, frameon=False)
             buffer = io.BytesIO()
             figure.savefig(buffer, format=extension, dpi=200, metadata=metadata)
         return buffer.getvalue()
@@ -112,27 +120,27 @@ def plot_against_k(cells: Sequence[CellResult], metric: str, gold: str, seed: in
             for cell in selected
             if cell.labels.line == name
         ]
-    title = f"{_get_heading(cells, metric)} against k (gold: {gold})"
-    return _plot_error_bars(
-        title, "passages per prompt (k)", lines, [str(tick) for tick in ticks], f"{_get_heading(cells, metric)}, %"
-    )
+    heading, unit, scale = _describe_axis(cells, metric)
+    title = f"{heading} against k (gold: {gold})"
+    return _plot_error_bars(title, "passages per prompt (k)", lines, [str(tick) for tick in ticks], unit, scale)
 
 
-def plot_against_position(cells: Sequence[CellResult], k: int, seed: int) -> Plot:
-    """Plot EM with its 95 % intervals against the placement of the gold passage at one k, with one line per strategy."""
+def plot_against_position(cells: Sequence[CellResult], metric: str, k: int, seed: int) -> Plot:
+    """Plot a metric with its 95 % intervals against the placement of the gold passage at one k, with one line per strategy."""
     selected = [cell for cell in cells if cell.labels.k == k]
     placements = sorted({cell.labels.gold for cell in selected}, key=_placement_order)
     lines: dict[str, Points] = {}
     for cell in selected:
-        point = (float(placements.index(cell.labels.gold)), cell.compute_interval("em", seed))
+        point = (float(placements.index(cell.labels.gold)), cell.compute_interval(metric, seed))
         lines.setdefault(cell.labels.line, []).append(point)
     ordered_lines = {name: sorted(points, key=lambda point: point[0]) for name, points in lines.items()}
-    title = f"EM against the gold passage's position (k = {k})"
-    return _plot_error_bars(title, "placement of the gold passage", ordered_lines, placements, "exact match, %")
+    heading, unit, scale = _describe_axis(cells, metric)
+    title = f"{heading} against the gold passage's position (k = {k})"
+    return _plot_error_bars(title, "placement of the gold passage", ordered_lines, placements, unit, scale)
 
 
-def plot_against_samples(cells: Sequence[CellResult], k: int, seed: int) -> Plot:
-    """Plot EM with its 95 % intervals against the number of samples per prompt at one k.
+def plot_against_samples(cells: Sequence[CellResult], metric: str, k: int, seed: int) -> Plot:
+    """Plot a metric with its 95 % intervals against the number of samples per prompt at one k.
 
     There is one line per strategy, setting, training seed and placement of the gold passage.
     """
@@ -140,13 +148,14 @@ def plot_against_samples(cells: Sequence[CellResult], k: int, seed: int) -> Plot
     ticks = sorted({cell.labels.samples for cell in selected})
     lines: dict[str, Points] = {}
     for cell in selected:
-        point = (float(ticks.index(cell.labels.samples)), cell.compute_interval("em", seed))
+        point = (float(ticks.index(cell.labels.samples)), cell.compute_interval(metric, seed))
         settings = map("=".join, cell.labels.select_other_settings(["samples"]).items())
         seed_text = cell.labels.seed and f"seed {cell.labels.seed}"
         name = ", ".join(filter(None, [cell.labels.strategy, *settings, seed_text, cell.labels.gold]))
         lines.setdefault(name, []).append(point)
-    title = f"EM against samples per prompt (k = {k})"
-    return _plot_error_bars(title, "samples per prompt", lines, [str(tick) for tick in ticks], "exact match, %")
+    heading, unit, scale = _describe_axis(cells, metric)
+    title = f"{heading} against samples per prompt (k = {k})"
+    return _plot_error_bars(title, "samples per prompt", lines, [str(tick) for tick in ticks], unit, scale)
 
 
 def plot_tokens_by_strategy(cells: Sequence[CellResult], seed: int) -> Plot:
@@ -157,7 +166,7 @@ def plot_tokens_by_strategy(cells: Sequence[CellResult], seed: int) -> Plot:
         labels = cell.labels
         point = (float(names.index(labels.line)), cell.compute_interval("tokens", seed))
         lines.setdefault(f"k = {labels.k}, {labels.gold}" if labels.k else "no passages", []).append(point)
-    return _plot_error_bars("Tokens per question, read and written", "strategy", lines, names, "tokens", 1)
+    return _plot_error_bars("Tokens per question, read and written", "strategy", lines, names, "tokens", 1, is_ordered=False)
 
 
 def plot_curves(title: str, x_label: str, y_label: str, lines: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> Plot:
@@ -181,10 +190,13 @@ def plot_curves(title: str, x_label: str, y_label: str, lines: Mapping[str, tupl
     return Plot(title, ("line", x_label, y_label), rows, draw)
 
 
-def _get_heading(cells: Sequence[CellResult], name: str) -> str:
-    """Return the heading of a metric, or its name if the cells do not have it."""
+def _describe_axis(cells: Sequence[CellResult], name: str) -> tuple[str, str, float]:
+    """Return the heading of a metric, the label of its axis, and the factor that converts its values to its unit."""
     metric = cells[0].find_metric(name)
-    return name if metric is None else metric.heading
+    if metric is None:
+        return name, name, 1.0
+    scale = get_unit_scale(metric)
+    return metric.heading, f"{metric.heading}, %" if scale == 100 else metric.heading, scale
 
 
 def _placement_order(name: str) -> tuple[int, float]:
@@ -201,7 +213,9 @@ def _plot_error_bars(
     lines: Mapping[str, Points],
     ticks: Sequence[str],
     unit: str,
-    scale: int = 100,
+    scale: float,
+    *,
+    is_ordered: bool = True,
 ) -> Plot:
     """Plot lines whose points have error bars. The lines are shifted slightly so that their bars do not overlap.
 
@@ -212,19 +226,24 @@ def _plot_error_bars(
         ticks: Labels of the x positions 0, 1, 2 and so on.
         unit: Label of the y axis.
         scale: Factor that converts the values to the unit.
+        is_ordered: Whether the positions have an order, so that a line joins the points.
 
     """
+    is_wide = sum(map(len, ticks)) > _MOST_TICK_CHARACTERS
 
     def draw(axes: Any) -> None:
+        style = {} if is_ordered else {"linestyle": "none"}
         for index, (name, points) in enumerate(lines.items()):
             offset = 0.05 * (index - (len(lines) - 1) / 2)
             intervals = [interval for _, interval in points]
             means = [scale * interval.mean for interval in intervals]
             below = [scale * (interval.mean - interval.low) for interval in intervals]
             above = [scale * (interval.high - interval.mean) for interval in intervals]
-            axes.errorbar([x + offset for x, _ in points], means, yerr=[below, above], capsize=3, label=name)
+            axes.errorbar([x + offset for x, _ in points], means, yerr=[below, above], capsize=3, label=name, **style)
         axes.set(title=title, xlabel=x_label, ylabel=unit, xticks=range(len(ticks)), xticklabels=ticks, ylim=(0, None))
         axes.grid(axis="y", alpha=0.3)
+        if is_wide:
+            axes.tick_params(axis="x", labelrotation=30)
 
     rows = [
         (name, ticks[round(x)], scale * interval.mean, scale * interval.low, scale * interval.high)

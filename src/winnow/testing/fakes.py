@@ -196,6 +196,7 @@ def make_cell_result(strategy: str, k: int, gold: str, ems: Sequence[float]) -> 
         candidates = (candidate,) if strategy == "post_fusion" else ()
         provenance = "distant" if number % 2 and k else "none"
         fields: dict[str, Any] = {"unknown": not em, "candidates": candidates, "provenance": provenance}
+        fields["passage_ids"] = tuple(f"p{rank}" for rank in range(1, k + 1))
         answer = "x" if em else "unknown"
         samples.append(make_sample(answer, number, tokens_in=100 + number, calls=k or 1, **fields))
     return CellResult(CellLabels(strategy, k, gold), samples, METRICS)

@@ -9,8 +9,8 @@ from winnow.metrics.base import Metric
 from winnow.metrics.comparisons import compute_questions_needed, format_p
 from winnow.metrics.intervals import SIGNIFICANCE_LEVEL, UNDEFINED, is_binary
 from winnow.reports.best import Best, find_best, find_highest
-from winnow.reports.cells import CellResult, can_compare, get_common_values, get_unit_scale, have_equal_results
-from winnow.reports.comparisons import FactorComparisons, Pair, compare_by_factor
+from winnow.reports.cells import CellResult, can_compare, get_common_values, get_unit_scale
+from winnow.reports.comparisons import FactorComparisons, Pair, compare_by_factor, group_equal_pairs
 
 _MOST_PAIRS = 4
 """Number of significant differences that are named for each factor; the largest come first."""
@@ -131,7 +131,7 @@ def _describe_factor(
         return
     significant = [pair for pair in pairs if pair.adjusted_p_value < SIGNIFICANCE_LEVEL]
     title, test = comparisons.factor.title, _name_test([cell for p in pairs for cell in (p.first, p.second)], metric)
-    distinct = _group_equal(sorted(significant, key=lambda pair: -abs(pair.comparison.difference)))
+    distinct = group_equal_pairs(sorted(significant, key=lambda pair: -abs(pair.comparison.difference)))
     if significant:
         repeated = len(significant) - len(distinct)
         same = f"; {repeated} of them compare{'s' if repeated == 1 else ''} the same answers as another" if repeated else ""
@@ -154,23 +154,6 @@ def _describe_factor(
             f"The largest that is not: {_format_pair(largest, metric)} {_format_needed(largest, metric, seed)}",
             _find_cells(largest, positions),
         )
-
-
-def _group_equal(pairs: Sequence[Pair]) -> list[tuple[Pair, list[Pair]]]:
-    """Group pairs whose cells gave the same results, such as placements that are one at k = 1, by the first of each."""
-    groups: list[tuple[Pair, list[Pair]]] = []
-    for pair in pairs:
-        equal = next((group for first, group in groups if _have_equal_results(first, pair)), None)
-        if equal is None:
-            groups.append((pair, []))
-        else:
-            equal.append(pair)
-    return groups
-
-
-def _have_equal_results(first: Pair, second: Pair) -> bool:
-    metric = first.first.metrics[0].name
-    return have_equal_results(first.first, second.first, metric) and have_equal_results(first.second, second.second, metric)
 
 
 def _format_pair(pair: Pair, metric: Metric) -> str:
