@@ -162,6 +162,10 @@ def _validate(cfg: DictConfig) -> None:
     """Check the settings of a cell, and that k does not exceed the number of stored or scored contexts."""
     check_settings(cfg)
     build(cfg.decoding)
+    if not cfg.k and cfg.strategy.get("uses_passages", True):
+        raise ConfigError(
+            f"k=0: strategy={cfg.strategy.name} shows passages. Set k to 1 or more, or take strategy=closed_book."
+        )
     if cfg.k > cfg.depth:
         raise ConfigError(f"k={cfg.k} is larger than the stored rankings (depth={cfg.depth}). Lower k, or raise depth.")
     if cfg.weighting.by != "none" and not _keeps_contexts(cfg):

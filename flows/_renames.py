@@ -26,7 +26,8 @@ FORMER_NAMES = {
     "encoder.model.form": "encoder.model.passage_template",
     "estimator.engine.form": "estimator.engine.template",
     "estimator.engine.words": "estimator.engine.label_words",
-    "retriever.engine.shard": "retriever.engine.shard_size",
+    "retriever.engine.shard": "retriever.engine.block_size",
+    "retriever.engine.shard_size": "retriever.engine.block_size",
     **{
         f"{role}.engine.{former}": f"{role}.engine.{name}"
         for role in MODEL_ROLES

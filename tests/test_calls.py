@@ -9,7 +9,7 @@ from typing import ClassVar
 import pytest
 from msgspec import structs
 
-from tests.plans import PROMPT, run
+from tests.plans import PROMPT, ask, run
 from winnow.calls import add_time
 from winnow.driver import Driver, Job
 from winnow.errors import CallRefusedError, ConfigError, ReaderError
@@ -290,6 +290,15 @@ def test_cut_replies_are_counted_by_role_and_in_replays(tmp_path: Path) -> None:
     for _ in range(2):
         outcomes, _ = run(tmp_path, [Job(1, plan())], Cutting(), roles=("reader", "judge"))
         assert [(part.role, part.calls, part.cut) for part in outcomes[1].usage] == [("reader", 3, 2), ("judge", 1, 0)]
+
+
+def test_a_reply_of_white_space_is_counted_as_empty(tmp_path: Path) -> None:
+    """As one without any character is."""
+    for reply, num_empty in (("", 1), (" \n", 1), ("x", 0)):
+        (outcome,) = run(tmp_path / str(len(reply)), [Job(1, ask(["a"]))], ScriptedReader(lambda _, text=reply: text))[
+            0
+        ].values()
+        assert outcome.usage[0].empty == num_empty
 
 
 def test_a_plan_counts_the_tokens_of_its_replies(tmp_path: Path) -> None:

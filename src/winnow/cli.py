@@ -40,11 +40,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="winnow", description=__doc__)
-    tools = parser.add_subparsers(required=True, metavar="{ledger,gc}")
-    tools.add_parser(
+    subcommands = parser.add_subparsers(required=True, metavar="{ledger,gc}")
+    subcommands.add_parser(
         "gc", help="list or remove the artifacts and calls of a project that nothing uses any more", add_help=False
     )
-    ledger = tools.add_parser("ledger", help="inspect or maintain a ledger file")
+    ledger = subcommands.add_parser("ledger", help="inspect or maintain a ledger file")
     commands = ledger.add_subparsers(dest="command", required=True)
     for name, description in (
         ("size", "print the calls, bytes, tokens and seconds of each engine"),

@@ -26,7 +26,7 @@ def test_rows_come_back(tmp_path: Path) -> None:
 def test_a_duplicate_id_is_named_and_nothing_is_left(tmp_path: Path) -> None:
     """Row and first row; no file stays under the name."""
     path = tmp_path / "c.parquet"
-    with pytest.raises(ArtifactError, match=r"row 2: passage_id='1' is a duplicate \(first in row 0\)"):
+    with pytest.raises(ArtifactError, match=r"passage_id='1' is a duplicate: rows 0 and 2, counted from 0"):
         parquet.write(path, contracts.CORPUS, [ROW, {**ROW, "passage_id": "2"}, ROW])
     assert list(tmp_path.iterdir()) == []
 

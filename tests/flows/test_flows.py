@@ -200,6 +200,7 @@ def _predictions(folder: Path) -> dict[str, list[dict[str, object]]]:
     ("stage", "words", "message"),
     [
         ("sweep", ["k=50"], "k=50 is larger than the stored rankings"),
+        ("sweep", ["k=0"], "shows passages. Set k to 1 or more, or take strategy=closed_book"),
         ("sweep", ["kk=5"], "Did you mean 'k'"),
         ("sweep", ["k=15"], "larger than what was retrieved for any question"),
         ("sweep", ["closed_book.limit=5"], "Run `python -m flows.closed_book`"),

@@ -219,7 +219,7 @@ GOLDENS = [
     with_files(JoinedDataset, joined_questions),
     Golden(Split, splits),
     Golden(BM25, lambda folder: search(BM25(), folder), 1e-3),
-    Golden(Dense, lambda folder: search(Dense(encoder(folder), shard_size=4), folder), 1e-2),
+    Golden(Dense, lambda folder: search(Dense(encoder(folder), block_size=4), folder), 1e-2),
     Golden(DenseOnDisk, lambda folder: search(DenseOnDisk(encoder(folder), lists=2, codes="SQ8", block_size=4), folder), 1e-2),
     Golden(Splade, lambda folder: search(Splade(splade(folder), block_size=4), folder), 1e-2),
     Golden(Tantivy, lambda folder: search(Tantivy(), folder), 1e-3),

@@ -66,6 +66,10 @@ def test_a_range_is_met_anywhere_within() -> None:
     cell = cell_result("post_fusion", 10, "gold_inserted", [1.0, 0.0])
     row = compare_with_paper(load_paper_part("post_fusion", "figure1", "NQ", ""), [cell], 0, None)[0][0].rows[0]
     assert row[5:7] == ["2 to 7", "+43.0"]
+    part = load_paper_part("post_fusion", "figure1", "NQ", "")
+    for num_unknown, is_inside in ((2, "yes"), (20, "yes"), (40, "no")):  # 0.3 to 3.6, 6.6 to 14.9, 15.0 to 26.1
+        cell = cell_result("post_fusion", 10, "gold_inserted", [0.0] * num_unknown + [1.0] * (200 - num_unknown))
+        assert compare_with_paper(part, [cell], 0, None)[0][0].rows[0][7] == is_inside
 
 
 def test_differences_are_paired_and_say_what_was_not_run() -> None:

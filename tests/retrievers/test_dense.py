@@ -22,7 +22,7 @@ def source() -> Iterator[Passage]:
 @pytest.mark.parametrize("factory", ["Flat", "HNSW16"])
 def test_dense_equals_brute_force(tmp_path: Path, encoder: SentenceEncoder, factory: str) -> None:
     """The index ranks by inner product of the vectors."""
-    dense = Dense(encoder, factory, shard_size=3)
+    dense = Dense(encoder, factory, block_size=3)
     dense.build(source, tmp_path)
     hits = dense.open(tmp_path).search(QUESTIONS, 4)
     scores = encoder.encode_queries([q.text for q in QUESTIONS]) @ encoder.encode_passages(PASSAGES).T
@@ -42,10 +42,10 @@ def test_dense_goes_on_from_the_shards_that_are_there(tmp_path: Path, encoder: S
         raise KilledError
 
     with pytest.raises(KilledError):
-        Dense(encoder, shard_size=2).build(breaks_off, tmp_path)
+        Dense(encoder, block_size=2).build(breaks_off, tmp_path)
     kept = tmp_path / "vectors" / "00000.npy"
     before = kept.stat().st_mtime_ns
-    dense = Dense(encoder, shard_size=2)
+    dense = Dense(encoder, block_size=2)
     assert dense.build_blocks(source, tmp_path, lambda number: number == 0) == [kept]
     assert kept.stat().st_mtime_ns == before
     dense.build(source, tmp_path)

@@ -58,7 +58,7 @@ def test_annotated_passages(tmp_path: Path) -> None:
     found = kinds(ANNOTATED, hits)
     assert sorted(found["relevant"]) == ["o3", "t1"]
     assert {"h0", "h1", "h2"} <= set(found["seemingly"])
-    strict = replace(maps, exclude_answers="all", neighbours=7)
+    strict = replace(maps, exclude_answers="all")
     (hits,) = search(Mixture(strict, relevant=3, irrelevant=5, seemingly_relevant=7), tmp_path, ANNOTATED)
     assert not any(has_answer(CORPUS[hit.passage_id].text, ("Emma",)) for hit in hits)
 

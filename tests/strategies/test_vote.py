@@ -8,7 +8,7 @@ from msgspec import structs
 
 from winnow.errors import ConfigError
 from winnow.strategies.sampling import PromptReplies
-from winnow.strategies.vote import Vote
+from winnow.strategies.vote import Vote, compute_weights
 from winnow.testing import make_context, make_question
 
 RANKED = [make_context(n, str(n)) for n in range(1, 7)]
@@ -72,6 +72,12 @@ def test_an_unknown_rule_is_refused() -> None:
     """By name."""
     with pytest.raises(ConfigError, match="rank or random"):
         Vote("best")  # type: ignore[arg-type]
+
+
+def test_equal_weights_are_exactly_one() -> None:
+    """However small they are, so that rounding breaks no tie."""
+    tiny = [replace(context, log_weight=-800.0) for context in RANKED[:2]]
+    assert compute_weights(tiny) == [1.0, 1.0]
 
 
 def test_weights_count_instead_of_heads() -> None:

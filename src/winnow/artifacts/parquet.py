@@ -193,7 +193,8 @@ def check_unique(path: Path, contract: Contract) -> None:
     rows = [index for index, row in enumerate(keys.to_pylist()) if row == duplicate_key]
     path.unlink()
     raise ArtifactError(
-        f"{path}, row {rows[1]}: {name} is a duplicate (first in row {rows[0]}). Ids must be unique. Correct the input."
+        f"{name} is a duplicate: rows {rows[0]} and {rows[1]}, counted from 0, of what was read for {path}. Ids must be "
+        "unique. Correct the input."
     )
 
 

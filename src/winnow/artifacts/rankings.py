@@ -143,7 +143,8 @@ def _check(
         passage_id, question = gold[index]
         raise ArtifactError(
             f"{folder}/passages.parquet lacks the gold passage {passage_id!r} of question {question.question_id!r}. "
-            "The corpus and the questions do not belong together. Use the corpus that the dataset names."
+            "The corpus and the questions do not belong together. Check the corpus, and the columns of ids (for JSON lines "
+            "dataset.parser.gold and corpus.parser.id)."
         )
 
 

@@ -47,11 +47,11 @@ class Placement:
     def __post_init__(self) -> None:
         """Raise ConfigError if a rule is unknown."""
         if self.gold not in get_args(Gold):
-            raise ConfigError(f"placement.gold must be one of {', '.join(get_args(Gold))}; received {self.gold!r}.")
+            raise ConfigError(f"placement.rule.gold must be one of {', '.join(get_args(Gold))}; received {self.gold!r}.")
         is_named = self.order in ("retrieved", "first", "last", "random", "shuffled")
         if not is_named and not (isinstance(self.order, int) and self.order >= 1):
             raise ConfigError(
-                "placement.order must be retrieved, first, last, random, shuffled or a position from 1; received "
+                "placement.rule.order must be retrieved, first, last, random, shuffled or a position from 1; received "
                 f"{self.order!r}."
             )
 
@@ -68,7 +68,7 @@ class Placement:
 
         """
         if isinstance(self.order, int) and self.order > k:
-            raise ConfigError(f"placement.order={self.order} is beyond k={k}; use a position from 1 to k.")
+            raise ConfigError(f"placement.rule.order={self.order} is beyond k={k}; use a position from 1 to k.")
         ranked = [context for context in contexts if context.rank > 0]
         gold_context = _find_gold(ranked) or _find_gold(contexts)
         provenance = determine_provenance(question, contexts)
@@ -90,7 +90,7 @@ class Placement:
         gold = [context for context in contexts if context.is_gold]
         if len(gold) > k:
             raise ConfigError(
-                f"placement.gold=insert_all: question {question.question_id!r} has {len(gold)} gold passages, and k={k}. "
+                f"placement.rule.gold=insert_all: question {question.question_id!r} has {len(gold)} gold passages, and k={k}. "
                 "Raise k."
             )
         others = [context for context in contexts if context.rank > 0 and not context.is_gold][: k - len(gold)]

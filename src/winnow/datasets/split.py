@@ -39,7 +39,7 @@ class Split:
         if min(self.test, self.dev) < 0 or num_kinds > 1:
             raise ConfigError(
                 "dataset.split needs either `test` and `dev` of at least 0 questions, or `all` alone, or `given` alone; "
-                f"received {self}."
+                f"received {self}. dataset.split.all='' takes away the `all` of a YAML."
             )
 
     def assign(self, questions: Iterable[Question]) -> Iterator[Question]:

@@ -156,7 +156,10 @@ def check_model(path: str) -> None:
     if not folder.exists():
         if path.count("/") == 1 and not path.startswith((".", "/")):
             return
-        raise ModelError(f"There is no model folder at {path}. Run the stage that creates it, or name a model on the hub.")
+        raise ModelError(
+            f"There is no model folder at {path}. Correct the setting that names it (such as reader.base), or run the "
+            "training that creates it."
+        )
     if not (folder / "config.json").is_file():
         raise ModelError(f"The model folder {path} has no config.json, so it is not a transformers model. Correct the path.")
     if not any((folder / name).is_file() for name in TOKENIZER_FILES):

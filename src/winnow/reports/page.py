@@ -1,7 +1,7 @@
 """The report of a sweep or of an estimator, which is rendered as a self-contained HTML page or as Markdown."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from winnow.reports.best import build_best_table
@@ -15,6 +15,7 @@ from winnow.reports.cells import (
 )
 from winnow.reports.comparisons import build_comparison_tables
 from winnow.reports.dialects import build_dialect_tables
+from winnow.reports.glossary import build_glossary
 from winnow.reports.latex import format_latex_table
 from winnow.reports.notes import build_incident_notes, build_reply_notes, build_short_context_notes
 from winnow.reports.paper import compare_with_paper
@@ -37,6 +38,7 @@ class Report:
         plots: Plots, which Markdown leaves out.
         provenance: Description of the data, models, seeds and code from which the report was built, by topic.
         browser: Name of the file beside the page in which single questions can be looked up, or "" if there is none.
+        glossary: Meaning of each column by its name.
 
     """
 
@@ -46,6 +48,7 @@ class Report:
     plots: Sequence[Plot]
     provenance: Mapping[str, str]
     browser: str = ""
+    glossary: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def shortened_tables(self) -> list[TableView]:
@@ -65,8 +68,10 @@ class Report:
         for table in self.shortened_tables:
             lines = [f"| {' | '.join(row)} |" for row in (table.columns, ["---"] * len(table.columns), *table.rows)]
             sections.append(f"## {table.title}\n\n{table.caption}\n\n" + "\n".join(lines))
-        provenance = "\n".join(f"- {name}: {value}" for name, value in self.provenance.items())
-        return "\n\n".join([*sections, f"## Provenance\n\n{provenance}"]) + "\n"
+        for title, entries in (("Columns", self.glossary), ("Provenance", self.provenance)):
+            if entries:
+                sections.append(f"## {title}\n\n" + "\n".join(f"- {name}: {value}" for name, value in entries.items()))
+        return "\n\n".join(sections) + "\n"
 
     def render_latex(self) -> str:
         """Render the tables as LaTeX for the package booktabs, one `table` each."""
@@ -130,7 +135,8 @@ def build_report(
         covered_cells = gold_cells if part.gold_only and gold_cells else cells
         paper_tables, paper_notes = compare_with_paper(part, covered_cells, seed, filtered)
         tables, notes = paper_tables + tables, paper_notes + notes
-    return Report(title, notes, tables, _draw_plots(cells, gold_cells, seed), provenance, browser)
+    plots, glossary = _draw_plots(cells, gold_cells, seed), build_glossary(cells[0].metrics)
+    return Report(title, notes, tables, plots, provenance, browser, glossary)
 
 
 def _draw_plots(cells: Sequence[CellResult], gold_cells: Sequence[CellResult], seed: int) -> list[Plot]:

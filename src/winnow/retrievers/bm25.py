@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from array import array
 from collections.abc import Sequence
@@ -120,6 +121,7 @@ def _import_bm25s() -> Any:
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
     import bm25s
 
+    logging.getLogger("bm25s").setLevel(logging.WARNING)  # it logs each step of an index as a debug message
     return bm25s
 
 

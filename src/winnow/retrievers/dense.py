@@ -33,7 +33,7 @@ class Dense:
         nprobe: Number of inverted lists to visit per query (IVF only).
         ef_search: Number of candidates that a search keeps (HNSW only).
         max_training_vectors: Maximum number of vectors, drawn from all blocks, on which IVF and PQ are trained.
-        shard_size: Number of passages per block, a file of vectors that is kept until the index is built. An interrupted build
+        block_size: Number of passages per block, a file of vectors that is kept until the index is built. An interrupted build
             resumes after the last complete block.
         gpu: Whether to train and search the index on the GPU. This requires faiss-gpu.
 
@@ -41,14 +41,21 @@ class Dense:
 
     revision: ClassVar[int] = 2
     speed_only: ClassVar[Mapping[str, str]] = {"gpu": "the search is the same on every device"}
+    search_only: ClassVar[tuple[str, ...]] = ("nprobe", "ef_search")
 
     encoder: SentenceEncoder
     index_factory: str = "Flat"
     nprobe: int = 64
     ef_search: int = 128
     max_training_vectors: int = 1_000_000
-    shard_size: int = 50_000
+    block_size: int = 50_000
     gpu: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError if a number is not positive."""
+        for name in ("nprobe", "ef_search", "max_training_vectors", "block_size"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"retriever.engine.{name} must be at least 1; received {getattr(self, name)}.")
 
     def build(self, passages: PassageSource, folder: Path) -> None:
         """Encode the corpus into blocks of vectors on disk, train the index on a sample, and add all vectors."""
@@ -68,7 +75,7 @@ class Dense:
 
     def build_blocks(self, passages: PassageSource, folder: Path, select: SelectBlock = select_all) -> list[Path]:
         """Encode the selected blocks of the corpus, and return the files of their vectors."""
-        return VectorBlocks(self.encoder, folder / "vectors", self.shard_size).encode(passages, select)
+        return VectorBlocks(self.encoder, folder / "vectors", self.block_size).encode(passages, select)
 
     def open(self, folder: Path) -> Searcher:
         """Open the index, with memory mapping if FAISS supports it for this kind of index."""

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import load_npz
 
+from winnow.errors import ConfigError
 from winnow.modeling.splade_encoder import SpladeEncoder
 from winnow.protocols import PassageSource, Searcher
 from winnow.records import Hit, Question
@@ -40,6 +41,11 @@ class Splade:
 
     encoder: SpladeEncoder
     block_size: int = 50_000
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError if blocks have no passage."""
+        if self.block_size < 1:
+            raise ConfigError(f"retriever.engine.block_size must be at least 1; received {self.block_size}.")
 
     def build(self, passages: PassageSource, folder: Path) -> None:
         """Encode the corpus into blocks on disk, and join them to an index."""

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from winnow.errors import ConfigError
-from winnow.searchers.web.apis import Found, GoogleCustomSearch, JsonSearchApi, Searxng, Serper
+from winnow.searchers.web.apis import GoogleCustomSearch, JsonSearchApi, SearchResult, Searxng, Serper
 
 KEY = "a-secret-key"
 APIS: list[tuple[Any, str, str, str]] = [
@@ -42,7 +42,7 @@ def test_replies(api: Any, name: str, url: str, excerpt: str) -> None:
         {url: "https://b.example/2", excerpt: None},
         "nonsense",
     ]
-    found = [Found("https://a.example/1", "One", "first text"), Found("https://b.example/2", "", "")]
+    found = [SearchResult("https://a.example/1", "One", "first text"), SearchResult("https://b.example/2", "", "")]
     assert api.parse_reply({name: results, "other": 1}) == found
     assert api.parse_reply({}) == []
     for wrong in ([], "text", None, {name: {}}, {name: None}):

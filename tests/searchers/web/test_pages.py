@@ -8,7 +8,7 @@ from small_web import SmallWeb
 
 from winnow.errors import ConfigError
 from winnow.searchers.web import pages
-from winnow.searchers.web.apis import Found
+from winnow.searchers.web.apis import SearchResult
 from winnow.searchers.web.downloads import Download
 from winnow.searchers.web.pages import PageReader, extract_text
 
@@ -26,7 +26,7 @@ def reader(**settings: object) -> PageReader:
 def test_a_page_becomes_its_main_text(web: SmallWeb) -> None:
     """Without navigation; lines are joined; the snapshot has time and digest."""
     url = web.add("/bridge", ARTICLE)
-    passage, snapshot = reader().read(Found(url, "A bridge", "excerpt"))
+    passage, snapshot = reader().read(SearchResult(url, "A bridge", "excerpt"))
     assert passage is not None
     assert (passage.passage_id, passage.title) == (url, "A bridge")
     assert SENTENCE in passage.text
@@ -66,7 +66,7 @@ def test_a_page_is_decoded(header: str, encoding: str, head: str) -> None:
 )  # fmt: skip
 def test_broken_html_never_fails(web: SmallWeb, body: bytes) -> None:
     """The excerpt of the search engine takes its place, and the snapshot says so."""
-    passage, snapshot = reader().read(Found(web.add("/broken", body, Content_Type="text/html"), "title", "the excerpt"))
+    passage, snapshot = reader().read(SearchResult(web.add("/broken", body, Content_Type="text/html"), "title", "the excerpt"))
     assert passage is not None
     assert passage.text == "the excerpt" or not snapshot.note
     assert snapshot.digest == hashlib.sha256(body).hexdigest()
@@ -75,7 +75,7 @@ def test_broken_html_never_fails(web: SmallWeb, body: bytes) -> None:
 def test_an_unclosed_page_is_read(web: SmallWeb) -> None:
     """HTML without end tags has text all the same."""
     url = web.add("/open", f"<html><body><article><h1>Brücke<p>{SENTENCE}<p>{SENTENCE}")
-    passage, snapshot = reader().read(Found(url, "", ""))
+    passage, snapshot = reader().read(SearchResult(url, "", ""))
     assert passage is not None
     assert SENTENCE in passage.text
     assert not snapshot.note
@@ -84,7 +84,7 @@ def test_an_unclosed_page_is_read(web: SmallWeb) -> None:
 def test_plain_text_is_text(web: SmallWeb) -> None:
     """It is not parsed as HTML."""
     url = web.add("/text", "a < b\n\n  and <c>", Content_Type="text/plain")
-    passage, _ = reader().read(Found(url, "", ""))
+    passage, _ = reader().read(SearchResult(url, "", ""))
     assert passage is not None
     assert passage.text == "a < b and <c>"
 
@@ -92,10 +92,10 @@ def test_plain_text_is_text(web: SmallWeb) -> None:
 def test_a_page_that_is_not_read_leaves_its_excerpt_or_nothing(web: SmallWeb) -> None:
     """Nothing of the kind reaches a prompt as the page's own text without a note."""
     url = f"{web.url}/missing"
-    passage, snapshot = reader().read(Found(url, "title", "what the engine showed"))
+    passage, snapshot = reader().read(SearchResult(url, "title", "what the engine showed"))
     assert passage is not None
     assert (passage.text, snapshot.note, snapshot.digest) == ("what the engine showed", "HTTP status 404", "")
-    passage, snapshot = reader().read(Found(url, "title", " "))
+    passage, snapshot = reader().read(SearchResult(url, "title", " "))
     assert passage is None
     assert snapshot.note == "HTTP status 404"
 
@@ -107,7 +107,7 @@ def test_a_parser_that_fails_is_a_note(web: SmallWeb, monkeypatch: pytest.Monkey
         raise RecursionError("too deep")
 
     monkeypatch.setattr(pages, "extract_text", fail)
-    passage, snapshot = reader().read(Found(web.add("/deep", "x"), "", "excerpt"))
+    passage, snapshot = reader().read(SearchResult(web.add("/deep", "x"), "", "excerpt"))
     assert passage is not None
     assert snapshot.note == "its text cannot be extracted: RecursionError: too deep"
 
@@ -115,7 +115,7 @@ def test_a_parser_that_fails_is_a_note(web: SmallWeb, monkeypatch: pytest.Monkey
 def test_a_long_text_is_cut(web: SmallWeb) -> None:
     """At a number of words."""
     url = web.add("/long", "word " * 100, Content_Type="text/plain")
-    passage, _ = reader(max_words=7).read(Found(url, "", ""))
+    passage, _ = reader(max_words=7).read(SearchResult(url, "", ""))
     assert passage is not None
     assert passage.text.split() == ["word"] * 7
 

@@ -16,7 +16,7 @@ from winnow.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """A result of a search: the address of a page, its title, and the excerpt that the search engine shows."""
 
     url: str
@@ -35,7 +35,7 @@ class SearchApi(Protocol):
         """Build the request for `n` results."""
         ...
 
-    def parse_reply(self, body: Any) -> Sequence[Found]:
+    def parse_reply(self, body: Any) -> Sequence[SearchResult]:
         """Parse the JSON of a reply, best result first; raise ValueError if it is not one of this API."""
         ...
 
@@ -104,7 +104,7 @@ class Searxng(JsonSearchApi):
         parameters = {**self.parameters, "q": query, "format": "json"}
         return httpx.Request("GET", self.url, params=parameters, headers=self.build_headers())
 
-    def parse_reply(self, body: Any) -> Sequence[Found]:
+    def parse_reply(self, body: Any) -> Sequence[SearchResult]:
         """Parse `results`."""
         return _parse_results(body, "results", url="url", excerpt="content")
 
@@ -120,7 +120,7 @@ class Serper(JsonSearchApi):
         """Build the request."""
         return httpx.Request("POST", self.url, json={**self.parameters, "q": query, "num": n}, headers=self.build_headers())
 
-    def parse_reply(self, body: Any) -> Sequence[Found]:
+    def parse_reply(self, body: Any) -> Sequence[SearchResult]:
         """Parse `organic`."""
         return _parse_results(body, "organic", url="link", excerpt="snippet")
 
@@ -148,20 +148,20 @@ class GoogleCustomSearch(JsonSearchApi):
         parameters = {**self.parameters, "q": query, "num": str(min(n, self.max_results))}
         return httpx.Request("GET", self.url, params=parameters, headers=self.build_headers())
 
-    def parse_reply(self, body: Any) -> Sequence[Found]:
+    def parse_reply(self, body: Any) -> Sequence[SearchResult]:
         """Parse `items`, which a reply without results lacks."""
         return _parse_results(body, "items", url="link", excerpt="snippet")
 
 
-def _parse_results(body: Any, name: str, *, url: str, excerpt: str) -> list[Found]:
+def _parse_results(body: Any, name: str, *, url: str, excerpt: str) -> list[SearchResult]:
     """Parse the results under a name. Results without an address, and repeated addresses, are left out."""
     results = body.get(name, []) if isinstance(body, Mapping) else None
     if not isinstance(results, list):
         raise ValueError(f"expected an object with the list {name!r}; received {json.dumps(body)[:200]}")
-    found: dict[str, Found] = {}
+    found: dict[str, SearchResult] = {}
     for result in results:
         if isinstance(result, Mapping) and isinstance(result.get(url), str) and result[url].strip():
             address = result[url].strip()
             texts = [value if isinstance(value := result.get(part), str) else "" for part in ("title", excerpt)]
-            found.setdefault(address, Found(address, *(" ".join(text.split()) for text in texts)))
+            found.setdefault(address, SearchResult(address, *(" ".join(text.split()) for text in texts)))
     return list(found.values())

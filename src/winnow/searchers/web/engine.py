@@ -15,7 +15,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_ran
 from winnow.errors import ConfigError, ReaderError, ServerUnavailableError
 from winnow.formats.http import parse_retry_after
 from winnow.records import Failed, Pages, Request, Result, Search, Snapshot
-from winnow.searchers.web.apis import Found, SearchApi
+from winnow.searchers.web.apis import SearchApi, SearchResult
 from winnow.searchers.web.identity import get_current_month
 from winnow.searchers.web.pages import PageReader
 
@@ -209,7 +209,7 @@ class WebSearch:
                 )
         return Failed(reason)
 
-    def _find(self, search: Search) -> Sequence[Found]:
+    def _find(self, search: Search) -> Sequence[SearchResult]:
         """Ask the API, several times if it is worth it, and return the `n` best results, those of preferred domains first."""
         number = max(search.n, _MIN_RESULTS) if self.prefer else search.n
         retrying = Retrying(
@@ -221,7 +221,7 @@ class WebSearch:
         results = retrying(self._ask, search.query, number)
         return sorted(results, key=lambda result: not self._is_preferred(result.url))[: search.n]
 
-    def _ask(self, query: str, n: int) -> Sequence[Found]:
+    def _ask(self, query: str, n: int) -> Sequence[SearchResult]:
         """Ask the API once.
 
         Raises:

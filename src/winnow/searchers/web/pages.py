@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from winnow.errors import ConfigError
 from winnow.records import Passage, Snapshot
-from winnow.searchers.web.apis import Found
+from winnow.searchers.web.apis import SearchResult
 from winnow.searchers.web.downloads import Download, Downloader, UnreadableError
 
 _META_CHARSET = re.compile(rb"""<meta[^>]+charset\s*=\s*["']?\s*([\w-]+)""", re.IGNORECASE)
@@ -62,8 +62,8 @@ class PageReader:
         if "downloader" in self.__dict__:
             self.__dict__.pop("downloader").close()
 
-    def read(self, found: Found) -> tuple[Passage | None, Snapshot]:
-        """Read a page that a search found.
+    def read(self, result: SearchResult) -> tuple[Passage | None, Snapshot]:
+        """Read a page that a search result.
 
         Returns:
             The page as a passage whose id is its URL, and a snapshot. If the page cannot be read, the passage has the excerpt
@@ -73,7 +73,7 @@ class PageReader:
         retrieved = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         digest = title = text = note = ""
         try:
-            download = self.downloader.download(found.url)
+            download = self.downloader.download(result.url)
             digest = hashlib.sha256(download.body).hexdigest()
             title, text = extract_text(download)
             note = "" if text else "the page has no text"
@@ -81,11 +81,11 @@ class PageReader:
             note = str(error)
         except Exception as error:
             note = f"its text cannot be extracted: {type(error).__name__}: {error}"[:200]
-        words = (text or found.excerpt).split()
+        words = (text or result.excerpt).split()
         if text and len(words) > self.max_words:
             text = " ".join(words[: self.max_words])
-        passage = Passage(found.url, found.title or title, text or found.excerpt) if words else None
-        return passage, Snapshot(found.url, retrieved, digest, note)
+        passage = Passage(result.url, result.title or title, text or result.excerpt) if words else None
+        return passage, Snapshot(result.url, retrieved, digest, note)
 
 
 def extract_text(download: Download) -> tuple[str, str]:

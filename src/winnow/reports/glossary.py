@@ -1,0 +1,34 @@
+"""What the columns of a report mean, from the documentation of its metrics."""
+
+import inspect
+from collections.abc import Iterable
+from dataclasses import MISSING, fields
+
+from winnow.metrics.base import Metric
+from winnow.metrics.intervals import UNDEFINED
+
+_MOST_CHARACTERS = 20
+"""Length of a text up to which it is a choice of a metric, and no template."""
+_GENERAL = {
+    "gold": "Where the gold passage stands in the prompt, by the name of the placement (conf/placement)",
+    UNDEFINED: "Undefined",
+}
+
+
+def build_glossary(metrics: Iterable[Metric]) -> dict[str, str]:
+    """Return what each column of a metric means, by its heading."""
+    return {metric.heading: describe_metric(metric) for metric in metrics} | _GENERAL
+
+
+def describe_metric(metric: Metric) -> str:
+    """Return the first paragraph of a metric's documentation, and its own settings."""
+    text = (inspect.getdoc(type(metric)) or "").partition("\n\n")[0].replace("\n", " ").rstrip(".")
+    shared = {field.name for field in fields(Metric)}
+    settings = []
+    for field in fields(metric):
+        value = getattr(metric, field.name)
+        is_choice = isinstance(value, str) and 0 < len(value) <= _MOST_CHARACTERS
+        is_changed = isinstance(value, int | float) and field.default is not MISSING and value != field.default
+        if field.name not in shared and (is_choice or is_changed):
+            settings.append(f"{field.name}: {value}")
+    return f"{text} ({', '.join(settings)})" if settings else text
