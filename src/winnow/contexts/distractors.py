@@ -12,7 +12,7 @@ from typing import ClassVar, Literal, get_args
 from winnow.contexts.gold import is_relevant
 from winnow.errors import ConfigError, InputError
 from winnow.metrics.ranking import has_answer
-from winnow.records import Context, Passage, Question
+from winnow.records import Context, Passage, Question, cut_words
 
 Kind = Literal["retrieved", "hard", "easy", "random"]
 
@@ -83,7 +83,8 @@ class Distractors:
             if context.is_gold:
                 replaced.append(context if position <= k else replace(context, rank=0))
             elif (distractor := next(distractors, None)) is not None:
-                replaced.append(replace(distractor, passage=self._cut(distractor.passage), rank=context.rank))
+                cut = replace(distractor.passage, text=cut_words(distractor.passage.text, self.words))
+                replaced.append(replace(distractor, passage=cut, rank=context.rank))
         if len(replaced) < min(k, len(contexts)):
             raise InputError(
                 f"Question {question.question_id!r} has only {len(replaced)} of {min(k, len(contexts))} contexts: the pool of "
@@ -125,8 +126,3 @@ class Distractors:
         """Return whether a passage is long enough, and neither its title nor its text contains an answer."""
         is_long = self.words is None or len(passage.text.split()) >= self.words
         return is_long and not any(has_answer(text, question.answers) for text in (passage.title, passage.text))
-
-    def _cut(self, passage: Passage) -> Passage:
-        words = passage.text.split()
-        is_longer = self.words is not None and len(words) > self.words
-        return replace(passage, text=" ".join(words[: self.words])) if is_longer else passage

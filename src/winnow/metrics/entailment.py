@@ -1,13 +1,13 @@
 """Faithfulness of citations: whether the cited passages entail what is said (ALCE: Gao et al. 2023, section 3)."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, get_args
 
 from winnow.errors import ConfigError, check_fields
 from winnow.metrics.base import Input, JudgedMetric, Sample
 from winnow.metrics.citation import find_citations, remove_citations, split_cited_sentences
-from winnow.records import Estimate, Passage, Plan, Role, Score
+from winnow.records import Estimate, Passage, Plan, Role, Score, cut_words
 
 Measure = Literal["recall", "precision"]
 
@@ -85,7 +85,8 @@ class CitationSupport(JudgedMetric):
         by_id = {context.passage.passage_id: context.passage for context in sample.contexts}
         if not by_id.keys() >= set(sample.prediction.used_ids):
             return
-        documents = [self._cut(by_id[passage_id]) for passage_id in sample.prediction.used_ids]
+        shown = [by_id[passage_id] for passage_id in sample.prediction.used_ids]
+        documents = [replace(passage, text=cut_words(passage.text, self.max_words)) for passage in shown]
         for text in split_cited_sentences(sample.prediction.reply):
             sentence = remove_citations(text)
             if not sentence.strip(" .!?"):
@@ -94,13 +95,6 @@ class CitationSupport(JudgedMetric):
             is_valid = all(1 <= number <= len(documents) for number in numbers)
             cited = tuple(documents[number - 1] for number in numbers[: self.most]) if is_valid else ()
             yield _Claim(self.hypothesis.format(sentence=sentence, question=sample.question.text), cited)
-
-    def _cut(self, passage: Passage) -> Passage:
-        """Return a passage with its first `max_words` words."""
-        words = passage.text.split()
-        if self.max_words is None or len(words) <= self.max_words:
-            return passage
-        return Passage(passage.passage_id, passage.title, " ".join(words[: self.max_words]))
 
 
 def _entail(claims: Sequence[tuple[str, Sequence[Passage]]]) -> Plan[list[bool]]:

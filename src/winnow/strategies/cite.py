@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from winnow.errors import ConfigError
 from winnow.metrics.citation import BRACKETED_NUMBER, remove_citations
-from winnow.records import Answer, Context, Decoding, Passage, Plan, Question
+from winnow.records import Answer, Context, Decoding, Passage, Plan, Question, cut_words
 from winnow.strategies.prompt import Prompt, build_request
 from winnow.strategies.replies import extract_answer, is_unknown
 from winnow.strategies.sampling import request_replies
@@ -56,9 +56,7 @@ class Cite:
         return [replace(context, passage=self._prepare_passage(context.passage)) for context in contexts]
 
     def _prepare_passage(self, passage: Passage) -> Passage:
-        words = passage.text.split()
-        is_long = self.max_words is not None and len(words) > self.max_words
-        text = " ".join(words[: self.max_words]) if is_long else passage.text
+        text = cut_words(passage.text, self.max_words)
         return replace(passage, title=_parenthesise_numbers(passage.title), text=_parenthesise_numbers(text))
 
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from winnow.errors import ConfigError
-from winnow.records import Passage, Snapshot
+from winnow.records import Passage, Snapshot, cut_words
 from winnow.searchers.web.apis import SearchResult
 from winnow.searchers.web.downloads import Download, Downloader, UnreadableError
 
@@ -63,7 +63,7 @@ class PageReader:
             self.__dict__.pop("downloader").close()
 
     def read(self, result: SearchResult) -> tuple[Passage | None, Snapshot]:
-        """Read a page that a search result.
+        """Read the page of a search result.
 
         Returns:
             The page as a passage whose id is its URL, and a snapshot. If the page cannot be read, the passage has the excerpt
@@ -81,10 +81,8 @@ class PageReader:
             note = str(error)
         except Exception as error:
             note = f"its text cannot be extracted: {type(error).__name__}: {error}"[:200]
-        words = (text or result.excerpt).split()
-        if text and len(words) > self.max_words:
-            text = " ".join(words[: self.max_words])
-        passage = Passage(result.url, result.title or title, text or result.excerpt) if words else None
+        text = cut_words(text, self.max_words) or result.excerpt
+        passage = Passage(result.url, result.title or title, text) if text.strip() else None
         return passage, Snapshot(result.url, retrieved, digest, note)
 
 
