@@ -1,6 +1,7 @@
 """The summary that a stage prints at its end, and progress bars."""
 
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -8,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from winnow.metrics.intervals import Interval
+
+_SECONDS_BETWEEN_LINES = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,7 @@ def format_training_speed(seconds: float, tokens_per_second: float, peak_memory:
 
 @contextmanager
 def progress(label: str, total: int | None) -> Iterator[Any]:
-    """Show a progress bar on a terminal; nothing is printed if stderr is not a terminal.
+    """Show a progress bar on a terminal, or print a line every half minute if stderr is a file or a pipe.
 
     Args:
         label: Text before the bar.
@@ -68,6 +71,9 @@ def progress(label: str, total: int | None) -> Iterator[Any]:
         A function that advances the bar by some steps, and sets the text behind it if one is given.
 
     """
+    if not sys.stderr.isatty():
+        yield _ProgressLines(label, total).advance
+        return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -79,7 +85,7 @@ def progress(label: str, total: int | None) -> Iterator[Any]:
         TimeRemainingColumn(),
         TextColumn("{task.fields[text]}"),
     )
-    with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as bar:
+    with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(label, total=total, text="")
 
         def advance(steps: int = 1, text: str | None = None) -> None:
@@ -88,3 +94,24 @@ def progress(label: str, total: int | None) -> Iterator[Any]:
                 bar.update(task, text=text)
 
         yield advance
+
+
+class _ProgressLines:
+    """Prints how far a task is, at most every half minute, so that a log of hours stays short."""
+
+    def __init__(self, label: str, total: int | None) -> None:
+        self.label, self.total = label, total
+        self.done, self.text = 0, ""
+        self.started = self.printed = time.monotonic()
+
+    def advance(self, steps: int = 1, text: str | None = None) -> None:
+        """Count finished steps, and print a line if the last one is half a minute old."""
+        self.done += steps
+        self.text = self.text if text is None else text
+        now = time.monotonic()
+        if now - self.printed < _SECONDS_BETWEEN_LINES:
+            return
+        self.printed = now
+        total = "" if self.total is None else f" of {self.total}"
+        behind = f", {self.text}" if self.text else ""
+        print(f"{self.label}: {self.done}{total} after {now - self.started:.0f} s{behind}", file=sys.stderr, flush=True)

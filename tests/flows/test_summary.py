@@ -1,0 +1,23 @@
+"""Progress where there is no terminal."""
+
+import pytest
+
+from flows import _summary
+
+
+def test_progress_is_a_line_now_and_then(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a log, every half minute: what is done, of how much, after what time."""
+    now = [100.0]
+    monkeypatch.setattr("flows._summary.time.monotonic", lambda: now[0])
+    with _summary.progress("scoring", 200) as advance:
+        for _ in range(8):
+            now[0] += 10
+            advance(2, "3 of them from the ledger")
+    with _summary.progress("reading", None) as advance:
+        now[0] += 31
+        advance()
+    assert capsys.readouterr().err.splitlines() == [
+        "scoring: 6 of 200 after 30 s, 3 of them from the ledger",
+        "scoring: 12 of 200 after 60 s, 3 of them from the ledger",
+        "reading: 1 after 31 s",
+    ]
