@@ -57,10 +57,10 @@ def _run_shard(configs: Sequence[DictConfig], shard: Shard) -> Summary:
     projects = [Project(cfg) for cfg in configs]
 
     def make_calls() -> str:
-        asked = [[q for q in _read_questions(project) if shard.contains(q.question_id)] for project in projects]
-        for project, questions in zip(projects, asked, strict=True):
+        selections = [[q for q in _read_questions(project) if shard.contains(q.question_id)] for project in projects]
+        for project, questions in zip(projects, selections, strict=True):
             _ask(project, questions)
-        return f"{sum(map(len, asked))} questions were asked."
+        return f"{sum(map(len, selections))} questions were asked."
 
     return run_shard(configs[0], shard, "closed_book", [resolve_closed_book_artifact(p).key for p in projects], make_calls)
 

@@ -101,14 +101,14 @@ def _evaluate_contexts(project: Project, split: str) -> list[EvaluatedContexts]:
     evaluator = _build_evaluator(project.cfg)
 
     def iter_jobs() -> Iterator[Job[Evaluation]]:
-        return (Job(q.question_id, evaluator.evaluate(q, [c.passage for c in found])) for q, found in ranked)
+        return (Job(q.question_id, evaluator.evaluate(q, [c.passage for c in contexts])) for q, contexts in ranked)
 
     specs = [resolve_engine_spec(project, "estimator")]
     evaluations = collect_results(project.cfg, specs, iter_jobs, len(ranked), f"evaluating contexts of {split}")
     return [
-        EvaluatedContexts(q, tuple(found), evaluations[q.question_id].scores, evaluations[q.question_id].failed)
-        for q, found in ranked
-        if found
+        EvaluatedContexts(q, tuple(contexts), evaluations[q.question_id].scores, evaluations[q.question_id].failed)
+        for q, contexts in ranked
+        if contexts
     ]
 
 

@@ -55,19 +55,25 @@ def score(configs: Sequence[DictConfig]) -> Summary:
         is_new = not artifact.is_finished
         print_equivalent(artifact)
         num_truncated = _write_scores(project, artifact, questions) if is_new else 0
-        comparison = _compare(retrieval, artifact.folder / "relevance.parquet", questions)
+        ks = [k for k in KS if k <= cfg.depth]
+        comparison = _compare(retrieval, artifact.folder / "relevance.parquet", questions, ks)
         if is_new:
             with track(project, "score", artifact, {"k": cfg.depth}) as run:
                 run.log_metrics({"truncated_texts": float(num_truncated)})
-                run.log_metrics({f"{row['ranking']}_top_{k}": row[f"top-{k}"].mean for row in comparison[:2] for k in KS})
+                run.log_metrics({f"{row['ranking']}_top_{k}": row[f"top-{k}"].mean for row in comparison[:2] for k in ks})
         folders.append(artifact.folder)
         rows += [format_intervals(row) for row in comparison]
         if num_truncated:
             note = f"{num_truncated} texts were truncated to the estimator's maximum length."
         else:
             note = "" if is_new else "The contexts were scored already."
+        if len(comparison) > 2:
+            note += (
+                f" Answerable questions have their answer in the first {cfg.answerable.depth} passages of "
+                "answerable.retriever, which favours that retriever's own ranking there."
+            )
     title = "Top-k accuracy (questions whose first k hold an answer) before and after reranking, % [95 % interval]"
-    return Summary(title, rows, note, folders)
+    return Summary(title, rows, note.strip(), folders)
 
 
 def _run_shard(configs: Sequence[DictConfig], shard: Shard) -> Summary:
@@ -127,36 +133,39 @@ def _select_top(contexts: Sequence[Context], depth: int | None) -> list[Context]
     return [context for context in contexts if depth is None or context.rank <= depth]
 
 
-def _compare(retrieval: Path, relevance: Path, questions: Sequence[Question]) -> list[dict[str, Any]]:
-    """Return two rows with the top-k accuracy of both rankings for all questions, then two for the answerable ones."""
+def _compare(retrieval: Path, relevance: Path, questions: Sequence[Question], ks: Sequence[int]) -> list[dict[str, Any]]:
+    """Return two rows with the top-k accuracies of both rankings for all questions, then two for the answerable ones."""
     rankings = read_rankings(retrieval, questions, relevance)
     contains_answer = {
         "retriever": [[c.has_answer for c in build_ranked_contexts(rankings, q) if c.rank] for q in questions],
         "estimator": [[c.has_answer for c in build_ranked_contexts(rankings, q, "estimator") if c.rank] for q in questions],
     }
-    rows = _build_comparison_rows(contains_answer, f"all {len(questions)}")
+    rows = _build_comparison_rows(contains_answer, f"all {len(questions)}", ks)
     answerable = [n for n, question in enumerate(questions) if question.answerable]
     if 0 < len(answerable) < len(questions):
         subset = {name: [ranked[n] for n in answerable] for name, ranked in contains_answer.items()}
-        rows += _build_comparison_rows(subset, f"answerable {len(answerable)}")
+        rows += _build_comparison_rows(subset, f"answerable {len(answerable)}", ks)
     return rows
 
 
-def _build_comparison_rows(contains_answer: Mapping[str, Sequence[Sequence[bool]]], selection: str) -> list[dict[str, Any]]:
+def _build_comparison_rows(
+    contains_answer: Mapping[str, Sequence[Sequence[bool]]], selection: str, ks: Sequence[int]
+) -> list[dict[str, Any]]:
     """Compare two rankings by top-k accuracy, with p-values that are also adjusted by Holm's method.
 
     Args:
         contains_answer: For each ranking and question, whether the context at each rank contains an answer.
         selection: Description of the questions.
+        ks: Values of k.
 
     """
-    accuracies = {name: {k: top_k_accuracy(ranked, k) for k in KS} for name, ranked in contains_answer.items()}
+    accuracies = {name: {k: top_k_accuracy(ranked, k) for k in ks} for name, ranked in contains_answer.items()}
     rows: list[dict[str, Any]] = [
         {"ranking": name, "questions": selection, **{f"top-{k}": compute_mean_interval(values) for k, values in by_k.items()}}
         for name, by_k in accuracies.items()
     ]
-    p_values = [compare(accuracies["estimator"][k], accuracies["retriever"][k]).p_value for k in KS]
-    for k, p_value, adjusted in zip(KS, p_values, adjust_p_values(p_values), strict=True):
+    p_values = [compare(accuracies["estimator"][k], accuracies["retriever"][k]).p_value for k in ks]
+    for k, p_value, adjusted in zip(ks, p_values, adjust_p_values(p_values), strict=True):
         rows[0][f"p@{k} (Holm)"], rows[1][f"p@{k} (Holm)"] = "", f"{format_p(p_value)} ({format_p(adjusted)})"
     return rows
 

@@ -78,20 +78,20 @@ class Distractors:
         if self.kind == "retrieved":
             return tuple(contexts)
         distractors = iter(self._select(question, contexts, k, pool))
-        replaced: list[Context] = []
+        selection: list[Context] = []
         for position, context in enumerate(contexts, start=1):
             if context.is_gold:
-                replaced.append(context if position <= k else replace(context, rank=0))
+                selection.append(context if position <= k else replace(context, rank=0))
             elif (distractor := next(distractors, None)) is not None:
                 cut = replace(distractor.passage, text=cut_words(distractor.passage.text, self.words))
-                replaced.append(replace(distractor, passage=cut, rank=context.rank))
-        if len(replaced) < min(k, len(contexts)):
+                selection.append(replace(distractor, passage=cut, rank=context.rank))
+        if len(selection) < min(k, len(contexts)):
             raise InputError(
-                f"Question {question.question_id!r} has only {len(replaced)} of {min(k, len(contexts))} contexts: the pool of "
-                f"{len(pool)} passages has too few distractors for it. Lower k or distractors.rule.words, or take a larger "
+                f"Question {question.question_id!r} has only {len(selection)} of {min(k, len(contexts))} contexts: the pool "
+                f"of {len(pool)} passages has too few distractors for it. Lower k or distractors.rule.words, or take a larger "
                 "corpus."
             )
-        return tuple(replaced)
+        return tuple(selection)
 
     def _select(self, question: Question, contexts: Sequence[Context], k: int, pool: Sequence[Passage]) -> list[Context]:
         """Return up to k distractors."""

@@ -206,7 +206,7 @@ class TraceEntry(Breakdown):
         """Return the text behind the label in the first entry that has it, or "none"."""
         prefix = f"{self.label}: "
         entries = [[entry for entry in sample.prediction.trace if entry.startswith(prefix)] for sample in samples]
-        return [found[0].removeprefix(prefix) if found else "none" for found in entries]
+        return [matches[0].removeprefix(prefix) if matches else "none" for matches in entries]
 
 
 @dataclass(frozen=True)

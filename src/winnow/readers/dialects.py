@@ -16,7 +16,7 @@ from winnow.records import Likelihood, Message, Score, Usage
 
 _REPLACED = -9999.0
 """Log-probability that vLLM reports in place of one that JSON cannot represent."""
-Ask = Callable[[str, Mapping[str, Any] | None], Awaitable[Any]]
+SendRequest = Callable[[str, Mapping[str, Any] | None], Awaitable[Any]]
 """Function that sends JSON to a path of the server, or reads the path if there is nothing to send, and returns its JSON."""
 
 
@@ -35,17 +35,17 @@ class Dialect:
     has_likelihoods: ClassVar[bool] = False
     is_greedy_only: ClassVar[bool] = False
 
-    async def read_version(self, ask: Ask) -> str | None:  # noqa: ARG002 (for subclasses)
+    async def read_version(self, send: SendRequest) -> str | None:  # noqa: ARG002 (for subclasses)
         """Return the version that the server reports, or None if it reports none."""
         return None
 
-    async def render(self, ask: Ask, model: str, messages: Sequence[Message]) -> str | None:  # noqa: ARG002 (for subclasses)
+    async def render(self, send: SendRequest, model: str, messages: Sequence[Message]) -> str | None:  # noqa: ARG002 (for subclasses)
         """Return the prompt that the server makes of messages by its chat template, or None if it does not say."""
         return None
 
     async def score(
         self,
-        ask: Ask,  # noqa: ARG002 (for subclasses)
+        send: SendRequest,  # noqa: ARG002 (for subclasses)
         model: str,
         request: Likelihood,  # noqa: ARG002
         end_token: str,  # noqa: ARG002
@@ -54,7 +54,7 @@ class Dialect:
         """Compute the likelihood of a continuation in nats.
 
         Args:
-            ask: Function that asks the server.
+            send: Function that sends a request to the server.
             model: Name of the model on the server.
             request: Prompt and continuation.
             end_token: Text of the token that ends a reply; it is scored if the request includes the end.
@@ -74,28 +74,28 @@ class Vllm(Dialect):
     has_version: ClassVar[bool] = True
     has_likelihoods: ClassVar[bool] = True
 
-    async def read_version(self, ask: Ask) -> str:
+    async def read_version(self, send: SendRequest) -> str:
         """Return the version that the server reports."""
-        return str((await ask("/version", None))["version"])
+        return str((await send("/version", None))["version"])
 
-    async def render(self, ask: Ask, model: str, messages: Sequence[Message]) -> str | None:
+    async def render(self, send: SendRequest, model: str, messages: Sequence[Message]) -> str | None:
         """Return the text of the tokens that the server makes of messages."""
-        ids = await self._tokenise(ask, model, messages)
-        return str((await ask("/detokenize", {"model": model, "tokens": ids}))["prompt"])
+        ids = await self._tokenise(send, model, messages)
+        return str((await send("/detokenize", {"model": model, "tokens": ids}))["prompt"])
 
     async def score(
-        self, ask: Ask, model: str, request: Likelihood, end_token: str, check_model: Callable[[str], None]
+        self, send: SendRequest, model: str, request: Likelihood, end_token: str, check_model: Callable[[str], None]
     ) -> Score:
         """Compute the likelihood of a continuation, whose tokens follow those of the prompt as in a local reader."""
-        ids = await self._tokenise(ask, model, request.messages)
-        target = await self._tokenise_text(ask, model, request.continuation)
+        ids = await self._tokenise(send, model, request.messages)
+        target = await self._tokenise_text(send, model, request.continuation)
         if request.include_eos:
-            end = await self._tokenise_text(ask, model, end_token)
+            end = await self._tokenise_text(send, model, end_token)
             if len(end) != 1:
                 raise ReaderError(f"reader.engine.end_token={end_token!r} is {len(end)} tokens of {model}, not one.")
             target += end
         body = {"model": model, "prompt": [*ids, *target], "max_tokens": 1, "temperature": 0.0, "prompt_logprobs": 0}
-        reply = await ask("/v1/completions", body)
+        reply = await send("/v1/completions", body)
         check_model(str(reply.get("model") or ""))
         entries = reply["choices"][0].get("prompt_logprobs") or ()
         if len(entries) != len(ids) + len(target):
@@ -110,19 +110,19 @@ class Vllm(Dialect):
             )
         return Score(math.fsum(logprobs), Usage(len(ids) + len(target)))
 
-    async def _tokenise_text(self, ask: Ask, model: str, text: str) -> list[int]:
+    async def _tokenise_text(self, send: SendRequest, model: str, text: str) -> list[int]:
         """Return the tokens of a text without the chat template; special tokens in it are one token each."""
         body = {"model": model, "prompt": text, "add_special_tokens": False}
-        return [int(token) for token in (await ask("/tokenize", body))["tokens"]]
+        return [int(token) for token in (await send("/tokenize", body))["tokens"]]
 
-    async def _tokenise(self, ask: Ask, model: str, messages: Sequence[Message]) -> list[int]:
+    async def _tokenise(self, send: SendRequest, model: str, messages: Sequence[Message]) -> list[int]:
         """Return the tokens of messages with the chat template, up to where the reply begins."""
         body = {
             "model": model,
             "messages": encode_messages(messages),
             "add_generation_prompt": True,
         }
-        return [int(token) for token in (await ask("/tokenize", body))["tokens"]]
+        return [int(token) for token in (await send("/tokenize", body))["tokens"]]
 
 
 @dataclass(frozen=True)
@@ -131,13 +131,13 @@ class LlamaCpp(Dialect):
 
     has_version: ClassVar[bool] = True
 
-    async def read_version(self, ask: Ask) -> str:
+    async def read_version(self, send: SendRequest) -> str:
         """Return the build that the server reports."""
-        return str((await ask("/props", None))["build_info"])
+        return str((await send("/props", None))["build_info"])
 
-    async def render(self, ask: Ask, model: str, messages: Sequence[Message]) -> str | None:  # noqa: ARG002 (it has one model)
+    async def render(self, send: SendRequest, model: str, messages: Sequence[Message]) -> str | None:  # noqa: ARG002 (it has one model)
         """Return the prompt that the server makes of messages."""
-        return str((await ask("/apply-template", {"messages": encode_messages(messages)}))["prompt"])
+        return str((await send("/apply-template", {"messages": encode_messages(messages)}))["prompt"])
 
 
 @dataclass(frozen=True)

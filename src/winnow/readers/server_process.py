@@ -149,7 +149,7 @@ def read_version(command: tuple[str, ...]) -> str:
     if not command:
         return ""
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [str(word) for word in command], capture_output=True, text=True, timeout=_VERSION_SECONDS, check=True
         )
     except (OSError, subprocess.SubprocessError) as error:
@@ -157,7 +157,7 @@ def read_version(command: tuple[str, ...]) -> str:
             f"reader.engine.start.version: `{shlex.join(map(str, command))}` failed ({error}). Install the server, name its "
             "program with its folder, or set reader.engine.start.version=[]."
         ) from error
-    lines = (done.stdout.strip() or done.stderr.strip()).splitlines()
+    lines = (process.stdout.strip() or process.stderr.strip()).splitlines()
     return lines[-1].strip() if lines else ""
 
 

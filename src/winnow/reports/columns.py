@@ -118,15 +118,15 @@ def collect_in_processes(
     by_key = {spec.key: spec for spec in specs}
     num_processes = min(len(by_key), _count_cores(), _MOST_PROCESSES)
     context = multiprocessing.get_context("spawn")  # a fork would copy the locks of other threads
-    found: dict[str, CellColumns] = {}
+    columns_by_key: dict[str, CellColumns] = {}
     with (
         suppress(BrokenProcessPool),
         ProcessPoolExecutor(num_processes, context, _start_process, (metrics,)) as pool,
     ):
         for key, columns in zip(by_key, pool.map(_collect_in_process, map(_make_portable, by_key.values())), strict=True):
-            found[key] = columns
+            columns_by_key[key] = columns
             advance()
-    return found
+    return columns_by_key
 
 
 def _count_cores() -> int:

@@ -145,11 +145,11 @@ def _build_pairs_table(
     return TableView("Evaluators on held-out pairs (CRAG, table 4)", caption, columns, rows)
 
 
-def _build_action_table(test: Sequence[EvaluatedContexts], found: ThresholdSearch) -> TableView:
+def _build_action_table(test: Sequence[EvaluatedContexts], search: ThresholdSearch) -> TableView:
     """Build the table of actions on the test questions, with the thresholds found on dev and those of the slides."""
     rows = []
     for name, thresholds in (
-        ("found on dev", Thresholds(found.upper, found.lower)),
+        ("found on dev", Thresholds(search.upper, search.lower)),
         ("slides", Thresholds()),
     ):
         actions = [(thresholds.choose(item.scores), item.is_answerable) for item in test]
@@ -172,13 +172,13 @@ def _build_calibration_table(test: Sequence[EvaluatedContexts]) -> TableView:
     return TableView("Calibration", f"All {len(labels)} test contexts", ["measure", "value"], rows)
 
 
-def _plot_thresholds(found: ThresholdSearch, alpha: float) -> Plot:
+def _plot_thresholds(search: ThresholdSearch, alpha: float) -> Plot:
     """Draw the score S of every candidate for both thresholds."""
-    inside = found.candidates <= 1
-    x = ((found.candidates[inside] + 1) / 2).tolist()
+    inside = search.candidates <= 1
+    x = ((search.candidates[inside] + 1) / 2).tolist()
     lines = {
-        "upper": (x, found.upper_scores[inside].tolist()),
-        "lower": (x, found.lower_scores[inside].tolist()),
+        "upper": (x, search.upper_scores[inside].tolist()),
+        "lower": (x, search.lower_scores[inside].tolist()),
     }
     return plot_curves(f"Score of thresholds on dev (alpha = {alpha:g})", "(threshold + 1) / 2", "S", lines)
 

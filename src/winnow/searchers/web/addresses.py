@@ -67,10 +67,10 @@ def resolve_public_address(host: str, *, allow_private: bool = False) -> str:
 
     """
     try:
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        entries = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise AddressError(f"the host {host!r} cannot be resolved ({error})") from error
-    addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    addresses = list(dict.fromkeys(str(entry[4][0]) for entry in entries))
     if not allow_private:
         for address in addresses:
             if not is_public(address):

@@ -158,10 +158,10 @@ def _parse_results(body: Any, name: str, *, url: str, excerpt: str) -> list[Sear
     results = body.get(name, []) if isinstance(body, Mapping) else None
     if not isinstance(results, list):
         raise ValueError(f"expected an object with the list {name!r}; received {json.dumps(body)[:200]}")
-    found: dict[str, SearchResult] = {}
+    by_address: dict[str, SearchResult] = {}
     for result in results:
         if isinstance(result, Mapping) and isinstance(result.get(url), str) and result[url].strip():
             address = result[url].strip()
             texts = [value if isinstance(value := result.get(part), str) else "" for part in ("title", excerpt)]
-            found.setdefault(address, SearchResult(address, *(" ".join(text.split()) for text in texts)))
-    return list(found.values())
+            by_address.setdefault(address, SearchResult(address, *(" ".join(text.split()) for text in texts)))
+    return list(by_address.values())
