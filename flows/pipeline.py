@@ -58,7 +58,8 @@ def list_prepared_settings(configs: Sequence[DictConfig]) -> list[DictConfig]:
     distinct: dict[str, DictConfig] = {}
     for cfg in configs:
         for cell in expand_grid([cfg]):
-            for name in _READ_BY_THE_SWEEP:
+            uses_reader = cell.strategy.get("uses_reader", True)
+            for name in (*_READ_BY_THE_SWEEP, *(() if uses_reader else ("training",))):  # which the grid sets to "none" then
                 if name in cfg:
                     OmegaConf.update(cell, name, cfg[name], merge=False, force_add=True)
             distinct.setdefault(json.dumps(resolve_settings(cell), sort_keys=True, default=str), cell)
