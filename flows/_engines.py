@@ -24,9 +24,9 @@ from winnow.driver import MAX_ACTIVE, Driver, Job, RunStats
 from winnow.errors import ConfigError
 from winnow.identity import get_ledger_identity
 from winnow.prices import Price
-from winnow.protocols import CallStore, Engine, Engines, Estimator, PromptRenderer, build_engine_map
+from winnow.protocols import MODEL_ROLES, CallStore, Engine, Engines, Estimator, PromptRenderer, build_engine_map
 from winnow.readers.budget import Budget, Spending
-from winnow.records import MODEL_ROLES, Generate, Outcome, Role, T
+from winnow.records import Generate, Outcome, Role, T
 from winnow.searchers.local import LocalSearch
 from winnow.searchers.web.identity import name_web_search
 from winnow.sweeps.dry_run import CostEstimate, estimate_cost

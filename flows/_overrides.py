@@ -14,16 +14,24 @@ from flows._grid import collect_axes
 from flows._renames import replace_former_names
 from flows._schema import is_component_setting, list_component_settings
 from winnow.errors import ConfigError, suggest_name
+from winnow.sweeps.spec import IGNORED_GROUPS
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
 
 
+_NO_AXES = ("dry_run", "question", "artifact", "pipeline", "power", "browse", "export", "export_maps", *IGNORED_GROUPS)
+"""Settings and groups that no cell of a grid reads."""
+_AXES_OF_SWEEPS = ("sweep.split", "sweep.limit", "sweep.closed_book_filter")
+"""Settings of `sweep` that cells read."""
+
+
 def complete_overrides(overrides: Sequence[str], *, grid: bool = True) -> list[str]:
     """Return overrides as Hydra takes them, after checking that the key and the option of each exist.
 
-    Hydra wants a `+` before every key that the composed configuration lacks. It is added for settings of components that the
-    YAML leaves at their defaults (dataset.split.shuffle=true) and for new axes of the grid (grid.k=[1,5]).
+    Hydra wants a `+` before every key that the composed configuration lacks, or `++` if it may have it. This is added for
+    settings of components that the YAML leaves at their defaults (dataset.split.shuffle=true) and for new axes of the grid
+    (grid.k=[1,5]).
 
     Args:
         overrides: Overrides in Hydra's syntax.
@@ -42,7 +50,7 @@ def complete_overrides(overrides: Sequence[str], *, grid: bool = True) -> list[s
         raise ConfigError(f"{error.override!r} is not a valid override; write key=value, for example k=5.") from error
     options = _collect_options(parsed)
     new_keys = _find_new_keys(parsed)
-    completed = [f"+{text}" if key.key_or_group in new_keys else text for key, text in zip(parsed, overrides, strict=True)]
+    completed = [f"++{text}" if key.key_or_group in new_keys else text for key, text in zip(parsed, overrides, strict=True)]
     if grid:
         parsed = OverridesParser.create().parse_overrides(completed)
         keys = list(_iter_changed_keys(parsed))
@@ -134,7 +142,9 @@ def _find_new_keys(parsed: Sequence["Override"]) -> set[str]:
     cfg = compose(choices)
     known = set(list_keys(cfg))
     new_keys = keys.keys() - known
-    for key in sorted(new_keys):
+    if any(override.is_sweep_override() and is_group(override.key_or_group) for override in parsed):
+        new_keys |= {key for key in keys if not keys[key] and is_component_setting(cfg, key)}  # another option may lack it
+    for key in sorted(new_keys - known):
         if keys[key] or not _is_addable(cfg, key):
             near = list_component_settings(cfg, key)
             raise ConfigError(_describe_unknown_key(key, known | {*list_groups(), *near}))
@@ -146,6 +156,8 @@ def _is_addable(cfg: DictConfig, key: str) -> bool:
     axis = key.removeprefix("grid.")
     if axis == key:
         return is_component_setting(cfg, key)
+    if axis.partition(".")[0] in _NO_AXES and axis not in _AXES_OF_SWEEPS:
+        return False
     return is_group(axis) or is_component_setting(cfg, axis) or OmegaConf.select(cfg, axis, default=OmegaConf) is not OmegaConf
 
 

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 
-from winnow.records import MODEL_ROLES
+from winnow.protocols import MODEL_ROLES
 
 FORMER_NAMES = {
     "weigh": "weighting",

@@ -7,6 +7,7 @@ import inspect
 import math
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, get_args, get_origin
 
@@ -274,8 +275,8 @@ def list_component_settings(cfg: DictConfig, key: str) -> list[str]:
         key: Dotted name of a setting, which may not exist.
 
     """
-    parent, annotations = _find_component(cfg, key)
-    return [f"{parent}.{name}" for name in annotations]
+    parent, names = _find_component(cfg, key)
+    return [f"{parent}.{name}" for name in names]
 
 
 def is_component_setting(cfg: DictConfig, key: str) -> bool:
@@ -295,7 +296,9 @@ def _find_component(cfg: DictConfig, key: str) -> tuple[str, dict[str, Any]]:
         node = OmegaConf.select(cfg, parent, default=None)
         if isinstance(node, DictConfig) and "_target_" in node:
             try:
-                return parent, _read_annotations(get_class(str(node["_target_"])))
+                component = get_class(str(node["_target_"]))
+                hidden = {field.name for field in fields(component) if not field.repr} if is_dataclass(component) else set()
+                return parent, {name: kind for name, kind in _read_annotations(component).items() if name not in hidden}
             except Exception:
                 break  # `check_component` reports a class that does not exist
         parent = parent.rpartition(".")[0]

@@ -15,7 +15,7 @@ from winnow.artifacts.files import write_texts
 from winnow.artifacts.provenance import compute_key
 from winnow.errors import ConfigError
 from winnow.ledger.stores import is_server
-from winnow.records import MODEL_ROLES
+from winnow.protocols import MODEL_ROLES
 from winnow.sweeps.shards import Shard
 
 _LIMITS = {

@@ -52,7 +52,7 @@ from winnow.identity import get_ledger_identity
 from winnow.ledger.sqlite import SqliteStore
 from winnow.ledger.tools import prune_calls, summarize_calls
 from winnow.prices import Price
-from winnow.records import MODEL_ROLES
+from winnow.protocols import MODEL_ROLES
 from winnow.searchers.web.identity import is_web_search
 
 _PARAMS = Path("params.yaml")
@@ -151,7 +151,7 @@ def find_use(cfg: DictConfig) -> Use:
 
 def _add_settings(use: Use, cfg: DictConfig) -> None:
     """Add what the cells of a configuration use, whether they are finished or not."""
-    for cell in expand_grid(expand_seeds([use_recorded_commits(cfg)])):
+    for cell in map(use_recorded_commits, expand_grid(expand_seeds([cfg]))):
         project = Project(cell)
         for artifact in _iter_artifacts(project):
             use.keys.add(artifact.key)

@@ -57,7 +57,7 @@ def list_prepared_settings(configs: Sequence[DictConfig]) -> list[DictConfig]:
     """Return the distinct settings of the grids' cells in what the stages before the sweep read, without the grids."""
     distinct: dict[str, DictConfig] = {}
     for cfg in configs:
-        for cell in expand_grid([cfg]):
+        for cell in map(use_recorded_commits, expand_grid([cfg])):
             uses_reader = cell.strategy.get("uses_reader", True)
             for name in (*_READ_BY_THE_SWEEP, *(() if uses_reader else ("training",))):  # which the grid sets to "none" then
                 if name in cfg:

@@ -12,8 +12,9 @@ import csv
 import io
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -32,6 +33,8 @@ from winnow.reports.question_values import write_question_values
 from winnow.reports.reported import load_paper_part
 from winnow.sweeps.spec import CellSpec
 
+_GROUPS_OF_READERS = ("strategy", "reader", "training", "prompt", "joint", "dataset", "corpus", "retriever", "encoder")
+"""Settings on which the weights of a reader depend."""
 BROWSER_FILE = "browse.html"
 """File beside the report that flows.browse writes."""
 
@@ -133,7 +136,7 @@ def describe_provenance(cfg: DictConfig, specs: Sequence[CellSpec]) -> Mapping[s
     return {
         "Data": _join(_describe_data(cell) for cell in cells),
         "Retriever": _join(_describe_retriever(cell) for cell in cells),
-        "Reader": _join(map(_describe_reader, _select_distinct(cells, ("strategy", "reader", "training", "prompt", "joint")))),
+        "Reader": _join(map(_describe_reader, _select_distinct(cells, _GROUPS_OF_READERS))),
         "Decoding": _join(_describe_decoding(cell) for cell in cells),
         "Seeds": _describe_seeds(cfg, specs, cells),
         "Code": _describe_code(specs),
@@ -161,8 +164,20 @@ def _describe_retriever(cell: DictConfig) -> str:
     """Return the retriever of a cell, with its encoder if it has one; nothing for a cell without passages."""
     if not cell.k:
         return ""
-    encoder = f" (encoder {cell.encoder.name})" if "encoder" in str(cell.retriever.engine) else ""
+    own = OmegaConf.to_container(cell.encoder.model)
+    encoders = [cell.encoder.name if node == own else str(node.get("path")) for node in _iter_encoders(cell.retriever.engine)]
+    encoder = f" (encoder {_join(encoders)})" if encoders else ""
     return f"{cell.retriever.name}{encoder}, depth {cell.depth}, ranked by {cell.rank_by}"
+
+
+def _iter_encoders(node: Any) -> Iterator[dict[str, Any]]:
+    """Yield the settings of the encoders of a retriever and of its members."""
+    plain = OmegaConf.to_container(node) if isinstance(node, DictConfig) else node
+    for name, value in plain.items() if isinstance(plain, dict) else ():
+        if name == "encoder":
+            yield value
+        else:
+            yield from _iter_encoders(value)
 
 
 def _describe_reader(cell: DictConfig) -> str:
@@ -182,7 +197,7 @@ def _describe_decoding(cell: DictConfig) -> str:
 
 def _describe_seeds(cfg: DictConfig, specs: Sequence[CellSpec], cells: Sequence[DictConfig]) -> str:
     """Return the seeds of the splits, of trainings that the cells use, and of the bootstrap."""
-    seeds = [f"split {cfg.dataset.split.get('seed', 'none')}"]
+    seeds = [f"split {_join(str(cell.dataset.split.get('seed', 'none')) for cell in cells)}"]
     labelled = list(dict.fromkeys(spec.labels.seed for spec in specs if spec.labels.seed))
     if labelled:
         seeds.append(f"training {', '.join(labelled)}")

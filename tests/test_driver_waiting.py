@@ -181,6 +181,45 @@ def test_calls_in_flight_are_stored_after_an_error(tmp_path: Path, error: str) -
         assert len(ledger.get([compute_request_key(get_ledger_identity(reader), request) for request in requests])) == 10
 
 
+@dataclass
+class Confirming(ScriptedReader):
+    """A server that forgets its results when it is asked again, because they are stored then."""
+
+    remote: ClassVar[bool] = True
+    collects: int = 0
+
+    def collect(self, timeout: float = 0.0) -> Sequence[tuple[Request, Result]]:
+        """Count how often results are taken."""
+        self.collects += 1
+        return super().collect(timeout)
+
+
+def test_results_that_cannot_be_stored_are_not_confirmed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk: the next `collect` would say that they are stored."""
+    reader = Confirming(batch_size=1)
+    with SqliteStore(tmp_path / "l.sqlite") as ledger:
+        monkeypatch.setattr(ledger, "put", lambda *_: (_ for _ in ()).throw(OSError("no space")))
+        with pytest.raises(OSError, match="no space"):
+            list(Driver(build_engine_map(reader), ledger).run([Job(n, ask([str(n)])) for n in range(4)]))
+    assert reader.collects == 1
+
+
+def test_a_server_that_hangs_does_not_keep_the_results_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After an error both are asked in turn."""
+    monkeypatch.setattr("winnow.driver._DRAIN_SECONDS", 0.5)
+    silent, judge = Silent(identity="reader"), Later(identity="judge")
+
+    def plan() -> Plan[Answer]:
+        yield [Generate((Message("user", role),), Decoding(), role=role) for role in ("reader", "judge", "rewriter")]
+        return Answer("", unknown=True)
+
+    engines = build_engine_map(silent) | build_engine_map(judge, "judge") | build_engine_map(Failing(), "rewriter")
+    with SqliteStore(tmp_path / "l.sqlite") as ledger:
+        with pytest.raises(ReaderError, match="quota"):
+            list(Driver(engines, ledger).run([Job(1, plan())]))
+        assert len(ledger) == 1
+
+
 class Server(ScriptedReader):
     """A server that takes 0.2 s for each batch."""
 

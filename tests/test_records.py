@@ -3,7 +3,7 @@
 import pytest
 
 from winnow.errors import ConfigError
-from winnow.records import Decoding, Usage, cut_words
+from winnow.records import Decoding, Usage
 
 
 @pytest.mark.parametrize(
@@ -26,9 +26,3 @@ def test_usages_are_equal_if_their_tokens_are() -> None:
     assert Usage(1, 2) != Usage(1, 3)
     assert Usage(1, 2) != Usage(2, 2)
     assert Usage(1, 2) != (1, 2, 0.0)
-
-
-def test_texts_are_cut_to_words() -> None:
-    """A text that is short enough, or has no limit, stays as it is, with its white space."""
-    assert cut_words("a  b\nc d", 3) == "a b c"
-    assert cut_words("a  b\nc", 3) == cut_words("a  b\nc", None) == "a  b\nc"

@@ -12,9 +12,10 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from winnow.protocols import Engine
+from winnow.protocols import Engine, Engines
 from winnow.records import (
     Estimate,
+    FusedGenerate,
     Generate,
     Generation,
     Likelihood,
@@ -207,3 +208,17 @@ def list_texts(request: Request) -> list[str]:
     if isinstance(request, Likelihood):
         return [*(message.content for message in request.messages), request.continuation]
     return [request.text] if isinstance(request, Estimate) else []
+
+
+def describe_missing_engine(request: Request, engines: Engines) -> str:
+    """Build the error message for a request that no engine of the run serves."""
+    known = ", ".join(f"{kind.__name__} ({role})" for kind, role in engines)
+    hint = "Add the role to `engines` in the strategy's YAML and choose a component for it."
+    if isinstance(request, Likelihood):
+        hint = (
+            "Strategies that score likelihoods (marginal, marginal_fast) need a reader on this machine, or a server with "
+            "reader.engine.dialect=vllm. With another API, use strategy=marginal_generated."
+        )
+    elif isinstance(request, FusedGenerate):
+        hint = "The strategy fid needs a Fusion-in-Decoder model. Use reader=fid."
+    return f"A plan requested {type(request).__name__} of the role {request.role!r}, but this run serves only {known}. {hint}"

@@ -17,7 +17,7 @@ from typing import Any, Generic
 
 from msgspec import structs
 
-from winnow.calls import ActivePlan, Call, CallState, EngineQueue, Waiter, add_time
+from winnow.calls import ActivePlan, Call, CallState, EngineQueue, Waiter, add_time, describe_missing_engine
 from winnow.errors import CallRefusedError, ConfigError, PromptTooLongError
 from winnow.identity import get_ledger_identity
 from winnow.keys import compute_request_key
@@ -25,10 +25,8 @@ from winnow.protocols import CallStore, Engines
 from winnow.records import (
     Estimate,
     Failed,
-    FusedGenerate,
     Generate,
     Generation,
-    Likelihood,
     Outcome,
     Plan,
     Request,
@@ -240,12 +238,18 @@ class Driver:
             self._resume(active, active.results)
 
     def _drain(self) -> None:
-        """Store the results of calls that are in flight on servers after an error; wait for at most `_DRAIN_SECONDS`."""
+        """Store the results of calls that are in flight on servers after an error; wait for at most `_DRAIN_SECONDS`.
+
+        The servers are asked in turn, so that one that hangs does not keep the results of the others.
+        """
         deadline = time.monotonic() + _DRAIN_SECONDS
-        for queue in self._queues.values():
-            while queue.remote and queue.in_flight and not queue.failed and time.monotonic() < deadline:
+        while time.monotonic() < deadline:
+            queues = [queue for queue in self._queues.values() if queue.remote and queue.in_flight and not queue.failed]
+            if not queues:
+                return
+            for queue in queues:
                 with suppress(Exception):  # the run ends with the first error
-                    self._store(queue, _WAIT_SECONDS)
+                    self._store(queue, _WAIT_SECONDS if len(queues) == 1 else _POLL_SECONDS)
 
     def _submit_and_collect(self) -> None:
         """Submit calls, collect finished results, and wait only if nothing else can be done."""
@@ -294,17 +298,21 @@ class Driver:
         start = time.monotonic()
         try:
             results = queue.engine.collect(timeout)
+            if not results:
+                return None
+            now = time.monotonic()
+            began = queue.since if queue.remote else start
+            seconds_per_call, queue.since = (now - began) / len(results), now
+            keyed = [
+                (self._find_key(queue, request), request, add_time(result, seconds_per_call)) for request, result in results
+            ]
+            rows = [
+                (key, request, result, seconds_per_call) for key, request, result in keyed if not isinstance(result, TooLong)
+            ]
+            self.ledger.put(queue.identity, rows)
         except Exception:
-            queue.failed = True
+            queue.failed = True  # to collect again would tell the engine that these results are stored
             raise
-        if not results:
-            return None
-        now = time.monotonic()
-        began = queue.since if queue.remote else start
-        seconds_per_call, queue.since = (now - began) / len(results), now
-        keyed = [(self._find_key(queue, request), request, add_time(result, seconds_per_call)) for request, result in results]
-        rows = [(key, request, result, seconds_per_call) for key, request, result in keyed if not isinstance(result, TooLong)]
-        self.ledger.put(queue.identity, rows)
         finished: list[tuple[Call, Result | TooLong]] = []
         for key, _, result in keyed:
             call = self._close_call(key)
@@ -368,20 +376,6 @@ class Driver:
             return self._queue_by_request[type(request), request.role]
         except KeyError:
             raise ConfigError(describe_missing_engine(request, self.engines)) from None
-
-
-def describe_missing_engine(request: Request, engines: Engines) -> str:
-    """Build the error message for a request that no engine of the run serves."""
-    known = ", ".join(f"{kind.__name__} ({role})" for kind, role in engines)
-    hint = "Add the role to `engines` in the strategy's YAML and choose a component for it."
-    if isinstance(request, Likelihood):
-        hint = (
-            "Strategies that score likelihoods (marginal, marginal_fast) need a reader on this machine, or a server with "
-            "reader.engine.dialect=vllm. With another API, use strategy=marginal_generated."
-        )
-    elif isinstance(request, FusedGenerate):
-        hint = "The strategy fid needs a Fusion-in-Decoder model. Use reader=fid."
-    return f"A plan requested {type(request).__name__} of the role {request.role!r}, but this run serves only {known}. {hint}"
 
 
 @contextmanager

@@ -170,6 +170,8 @@ def build_engine_map(engine: Engine, *roles: Role) -> dict[tuple[type, Role], En
     }
 
 
+MODEL_ROLES: tuple[Role, ...] = ("reader", "rewriter", "judge", "verifier")
+"""Roles that a language model fills. The roles "estimator", "nli" and "search" have components of their own."""
 _DEFAULT_ROLES: Mapping[type, Role] = {Estimate: "estimator"}
 
 

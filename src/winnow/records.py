@@ -19,14 +19,6 @@ Provenance = Literal["annotated", "distant", "none"]
 
 Role = str
 """Purpose of an engine: "reader", "rewriter", "judge", "verifier", for Estimate "estimator" or "nli", for Search "search"."""
-MODEL_ROLES = ("reader", "rewriter", "judge", "verifier")
-"""Roles that a language model fills. The roles "estimator", "nli" and "search" have components of their own."""
-
-
-def cut_words(text: str, limit: int | None) -> str:
-    """Return the first `limit` words of a text, separated by spaces; a text that has not more stays as it is."""
-    words = [] if limit is None else text.split()
-    return " ".join(words[:limit]) if limit is not None and len(words) > limit else text
 
 
 @dataclass(frozen=True, slots=True)

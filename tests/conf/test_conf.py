@@ -135,20 +135,31 @@ def test_known_keys_pass() -> None:
 def test_settings_at_their_defaults_need_no_plus() -> None:
     """Settings of a component that its YAML does not name, and new axes of a grid, are set as any other."""
     words = complete_overrides(["dataset=jsonl", "dataset.split.shuffle=true", "+reader.engine.cache_gb=2", "k=3"])
-    assert words == ["dataset=jsonl", "+dataset.split.shuffle=true", "+reader.engine.cache_gb=2", "k=3"]
+    assert words == ["dataset=jsonl", "++dataset.split.shuffle=true", "+reader.engine.cache_gb=2", "k=3"]
     assert compose(words).dataset.split == {"_target_": "winnow.datasets.split.Split", "all": "test", "shuffle": True}
-    assert complete_overrides(["dataset=jsonl", "dataset.split.seed=1,2"])[1] == "+dataset.split.seed=1,2"
+    assert complete_overrides(["dataset=jsonl", "dataset.split.seed=1,2"])[1] == "++dataset.split.seed=1,2"
     assert complete_overrides(["dataset=jsonl", "++dataset.split.seed=1"])[1] == "++dataset.split.seed=1"
     words = complete_overrides(["reader.engine.template_options.enable_thinking=false"])
     assert compose(words).reader.engine.template_options == {"enable_thinking": False}
     with pytest.raises(ConfigError, match=r"no setting 'reader.engine.cache_gb.more'"):
         complete_overrides(["reader.engine.cache_gb.more=1"])
     words = complete_overrides(["experiment=re_rag/table6", "grid.prompt=[plain,post_fusion]", "grid.decoding.seed=[1,2]"])
-    assert words == ["experiment=re_rag/table6", "+grid.prompt=[plain,post_fusion]", "+grid.decoding.seed=[1,2]"]
+    assert words == ["experiment=re_rag/table6", "++grid.prompt=[plain,post_fusion]", "++grid.decoding.seed=[1,2]"]
     cells = list(expand_grid([compose(words)]))
     assert len(cells) == 4 * len(list(expand_grid([compose(words[:1])])))
     shuffled = complete_overrides(["grid={dataset:{split:{shuffle:[true,false]}}}"])
     assert [cell.dataset.split.shuffle for cell in expand_grid([compose(shuffled)])] == [True, False]
+    words = complete_overrides(["encoder=minilm,bge", "encoder.model.query_prefix=x"])
+    assert words[1] == "++encoder.model.query_prefix=x", "bge has the setting, minilm has not"
+    for option in ("minilm", "bge"):
+        assert compose([f"encoder={option}", words[1]]).encoder.model.query_prefix == "x"
+    for axis in ("seeds", "dry_run", "report.seed", "paths.data", "grid", "sweep.name"):
+        with pytest.raises(ConfigError, match=f"The grid has no axis '{axis}'"):
+            complete_overrides([f"grid.{axis}=[1,2]"])
+    assert complete_overrides(["grid.method=[ppo]"]) == ["++grid.method=[ppo]"], "a group that the settings may lack"
+    assert complete_overrides(["grid.sweep.limit=[1,2]"]) == ["++grid.sweep.limit=[1,2]"]
+    with pytest.raises(ConfigError, match=r"There is no setting 'encoder\.model\.truncated'"):
+        complete_overrides(["encoder.model.truncated=5"])
 
 
 @pytest.mark.parametrize(

@@ -64,11 +64,14 @@ def test_a_gold_passage_below_k_stays_out_of_the_prompt() -> None:
 
 def test_too_few_distractors_are_an_error() -> None:
     """A prompt with fewer passages would not be compared with others of k."""
-    with pytest.raises(InputError, match=r"'q1' has only 3 of 5 contexts: the pool of 1 passages has too few distractors"):
+    with pytest.raises(InputError, match=r"'q1' has only 2 of 5 distractors in a pool of 1 passages"):
         select("hard", "-+++++g", 5, pool=POOL[:1])
-    with pytest.raises(InputError, match="has only 2 of 3 contexts"):
+    with pytest.raises(InputError, match="has only 1 of 3 distractors"):
         select("random", "g---", 3, pool=POOL[:1])
-    assert ids(select("random", "g---", 2, pool=POOL[:1])) == ["p1", "r0"]
+    with pytest.raises(InputError, match="has only 1 of 2 distractors"):
+        select("random", "g---", 2, pool=POOL[:1])  # without the gold passage, a prompt would have one
+    with pytest.raises(InputError, match="has only 0 of 2 distractors"):
+        select("random", "--gg", 2, pool=[])
     assert select("hard", "", 3) == []
 
 
@@ -78,7 +81,7 @@ def test_a_title_with_an_answer_is_no_distractor() -> None:
     contexts = [*titled, *ranking("------")[2:]]
     chosen = Distractors("hard", None).replace_contexts(QUESTION, contexts, 2, [Passage("x", "In Oslo", "text"), *POOL])
     assert ids(chosen) == ["p3", "p4"]
-    with pytest.raises(InputError, match="has only 0 of 2 contexts"):
+    with pytest.raises(InputError, match="has only 0 of 2 distractors"):
         Distractors("random", None).replace_contexts(QUESTION, contexts, 2, [Passage("x", "In Oslo", "text")])
 
 

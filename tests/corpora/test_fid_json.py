@@ -27,6 +27,10 @@ def test_an_id_has_one_passage(tmp_path: Path) -> None:
         InputError, match=r"id '0' has two passages, the second at question '1' \('text of b'\).*remove their ids"
     ):
         list(FidCorpus(str(path)))
+    titled = [{**rows[0], "ctxs": [{"id": "0", "title": title, "text": "x"}]} for title in "tu"]
+    path.write_text("\n".join(map(json.dumps, titled)))
+    with pytest.raises(InputError, match="has two passages"):
+        list(FidCorpus(str(path)))
     for row in rows:
         row["ctxs"][0] |= {"id": None, "title": None}  # type: ignore[index, operator]
     path.write_text("\n".join(map(json.dumps, rows)))

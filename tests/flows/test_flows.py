@@ -3,7 +3,6 @@
 import base64
 import gzip
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -235,37 +234,6 @@ def test_fid_files_without_scores_are_used_and_what_needs_scores_is_refused(run:
     assert "post_fusion" in run("sweep", *words, small=False).stdout
     refused = run("sweep", *words, "weighting.by=retriever", small=False, check=False).stderr
     assert "Passage '0' (rank 1) has no retriever score." in refused
-
-
-def test_a_pipeline_runs_the_stages_that_its_words_need(run: Run, world: Path, tmp_path: Path) -> None:
-    """Own texts and questions to a report with one command; the next start runs no stage but the goals, and makes no call."""
-    (tmp_path / "texts").mkdir()
-    for number in range(20):
-        (tmp_path / "texts" / f"{number}.txt").write_text(f"The mayor of Town{number} is Person{number}. " * 3)
-    rows = [{"q": f"Who is the mayor of Town{number}?", "a": f"Person{number}"} for number in range(6)]
-    (tmp_path / "qa.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    words = [
-        "corpus=plain_text", "corpus.parser.path=texts", "dataset=jsonl", "dataset.parser.path=qa.jsonl",
-        "dataset.parser.question=q", "dataset.parser.answers=a", "depth=10", "k=3", "closed_book.limit=null",
-        "encoder=folder", f"encoder.model.path={world}/encoder",
-    ]  # fmt: skip
-    ranked = run("pipeline", "pipeline.goal=retrieve", *words, small=False).stdout
-    assert "Retrieval, % [95 % interval]" in ranked
-    assert "Stages run: acquire, corpus, index, questions, retrieve" in ranked
-    refused = run("pipeline", *words, small=False, check=False).stderr
-    assert "has only the split 'test' (dataset.split.all). Add reader=smollm2" in refused
-    words += ["reader=folder", "reader.name=tiny", f"reader.base={world}/lm", "reader.engine.dtype=float32"]
-    first = run("pipeline", *words, small=False).stdout
-    assert "Stages run: acquire, closed_book, sweep, report, browse" in first
-    assert (tmp_path / "reports/sweep/report.html").is_file()
-    again = run("pipeline", *words, small=False).stdout
-    assert "Stages run: acquire, sweep, report, browse" in again
-    both = run("pipeline", *words, "grid={retriever:[bm25,dense]}", small=False).stdout
-    assert "Stages run: acquire, index, retrieve, sweep, report, browse" in both
-    report = (tmp_path / "reports/sweep/report.md").read_text()
-    assert "- Retriever: bm25, depth 10, ranked by retriever; dense (encoder folder), depth 10, ranked by retriever" in report
-    assert "- Reader: tiny (" in report
-    assert re.search(r"- Seeds: split none, bootstrap 0$", report, re.MULTILINE)
 
 
 def test_bad_input_files_are_named(run: Run, world: Path, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ SMALLER = {
     "figure4": ["grid.k=[2,3]"],
     "figure5": ["grid.decoding.samples=[1,3]"],
     "positions": ["k=2", "grid.placement.rule.order=[shuffled,1,2]"],
-    "distractors": ["k=2", "depth=6"],
+    "distractors": ["k=2", "depth=6", "corpus.name=long", "corpus.parser.path=long.jsonl"],
 }
 """Grids that twelve towns can fill."""
 
@@ -25,8 +25,11 @@ SMALLER = {
     "name",
     ["table1", "table2", "figure1", "figure3", "figure4", "figure5", "figure6", "positions", "distractors"],
 )
-def test_an_experiment_renders_its_part_beside_the_paper(prepared: Run, tmp_path: Path, name: str) -> None:
+def test_an_experiment_renders_its_part_beside_the_paper(prepared: Run, world: Path, tmp_path: Path, name: str) -> None:
     """Sweep and report by one file; what the paper does not state says so."""
+    rows = map(json.loads, (world / "corpus.jsonl").read_text().splitlines())
+    long = [{**row, "text": " ".join([row["text"]] * 20)} for row in rows]  # distractors have 60 words
+    (tmp_path / "long.jsonl").write_text("\n".join(map(json.dumps, long)))
     words = [f"experiment=post_fusion/{name}", "sweep.limit=4", "decoding.max_new_tokens=4", *SMALLER.get(name, ["k=2"])]
     prepared("pipeline", *words)
     page = (tmp_path / f"reports/post_fusion/{name}/report.md").read_text()

@@ -96,3 +96,20 @@ def test_annotated_gold_passages_survive(tmp_path: Path) -> None:
     assert (first.question.gold_passage_ids, first.question.meta) == (("p2", "p3"), '{"type": "bridge"}')
     assert (second.question.gold_passage_ids, second.question.meta) == ((), "{}")
     assert "meta" not in json.loads(path.read_text())[1]
+
+
+def test_ids_that_are_null_or_zero(tmp_path: Path) -> None:
+    """Null is no id: the row's number, within its split, takes its place, and so for contexts. Zero is one."""
+    ctxs = [{"id": 0, "text": "x"}, {"id": None, "text": "y"}, {"text": "z", "title": " "}]
+    rows = [{"id": None, "question": "q", "answers": ["a"], "ctxs": ctxs}]
+    (tmp_path / "f.json").write_text(json.dumps(rows))
+    (row,) = read_fid(tmp_path / "f.json")
+    assert row.question.question_id == "0"
+    assert [(passage.passage_id, passage.title) for passage, _ in row.contexts] == [("0", ""), ("0-1", ""), ("0-2", "")]
+    (tmp_path / "splits").mkdir()
+    for split in ("train", "dev"):
+        (tmp_path / f"splits/{split}.json").write_text(json.dumps([{**rows[0], "ctxs": [{"text": f"of {split}"}]}]))
+    found = [
+        (row.question.question_id, row.question.split, row.contexts[0][0].passage_id) for row in read_fid(tmp_path / "splits")
+    ]
+    assert found == [("dev-0", "dev", "dev-0-0"), ("train-0", "train", "train-0-0")]

@@ -48,6 +48,16 @@ def test_templates_and_truncation(folder: Path) -> None:
         SpladeEncoder("x", passage_template="{title}")
 
 
+def test_queries_may_have_a_model_of_their_own(folder: Path, tmp_path: Path) -> None:
+    """As in efficient SPLADE."""
+    queries = make_tiny_masked_lm(tmp_path, TEXTS, seed=1)
+    both = SpladeEncoder(str(folder), str(queries), dtype="float32")
+    alone = SpladeEncoder(str(queries), dtype="float32")
+    np.testing.assert_allclose(both.encode_queries(TEXTS).toarray(), alone.encode_queries(TEXTS).toarray(), atol=1e-6)
+    passage = [Passage("1", "", TEXTS[0])]
+    assert not np.allclose(both.encode_passages(passage).toarray(), alone.encode_passages(passage).toarray())
+
+
 def test_a_model_without_its_head_is_an_error(tmp_path: Path) -> None:
     """Its weights would be random."""
     with pytest.raises(ModelError, match="lacks the weights cls"):

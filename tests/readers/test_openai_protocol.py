@@ -101,7 +101,7 @@ def test_tokens_are_estimated_where_the_server_counts_none(caplog: pytest.LogCap
     assert "estimated" in caplog.text
     body = reply(usage={"prompt_tokens": 10}, choice={"message": {"content": "a reply of words"}})
     usage = PROTOCOL.parse_reply(body, [REQUEST])[0].usage
-    assert (usage.tokens_in, usage.tokens_out) == (16, 4)
+    assert (usage.tokens_in, usage.tokens_out) == (10, 4)
 
 
 @pytest.mark.parametrize(

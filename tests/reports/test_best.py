@@ -131,6 +131,8 @@ def test_the_best_of_equals_and_one_with_the_gold_passage_in_it() -> None:
     table = build_best_table([*cells, make_cell_result("a", 5, "retrieved", c)], 0)
     assert table is not None
     assert "As high with other answers: b k=5 gold_first." in table.caption
-    assert (
-        "A has the gold passage in every prompt (gold_first); the highest of the others is a k=5 retrieved." in table.caption
-    )
+    assert "each of the 2 questions that have one; the highest of the others is a k=5 retrieved." in table.caption
+    removed = [replace(cell, labels=replace(cell.labels, gold="gold_removed")) for cell in cells]
+    table = build_best_table([*removed, make_cell_result("a", 5, "retrieved", c)], 0)
+    assert table is not None
+    assert "that have one" not in table.caption

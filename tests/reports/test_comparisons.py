@@ -110,6 +110,12 @@ def test_settings_that_were_varied_independently_are_compared_one_by_one() -> No
         ("retriever=dense, prompt=b", "retriever=bm25, prompt=b"),
         ("retriever=dense, prompt=b", "retriever=dense, prompt=a"),
     ]
+    mixed = [build(grid[0], ems[0]), build(grid[3], ems[3]), build(grid[1], ems[1])]
+    mixed[2] = replace(mixed[2], labels=replace(mixed[2].labels, k=10))
+    others = [table for table in build_comparison_tables(mixed, 0) if "strategies" in table.title]
+    assert len(others[0].rows) == 1, "the cell between them is one of another k"
+    mixed[2] = replace(mixed[2], labels=replace(mixed[2].labels, k=5, questions="others"))
+    assert len(build_comparison_tables(mixed, 0)[0].rows) == 1, "or of other questions"
     joint = [(("reader", "base"), ("training", "none")), (("reader", "tuned"), ("training", "sft"))]
     (table,) = build_comparison_tables([build(*pair) for pair in zip(joint, ems, strict=False)], 0)
     assert len(table.rows) == 1

@@ -55,7 +55,11 @@ def test_prompts_with_fewer_than_k_contexts_are_noted() -> None:
     ]
     short = replace(full, samples=samples)
     assert build_short_context_notes([full, make_cell_result("closed_book", 0, "none", [1.0])]) == []
+    shorter = replace(full, samples=[replace(s, prediction=replace(s.prediction, passage_ids=())) for s in full.samples])
+    (note,) = build_short_context_notes([short, shorter])
+    assert "in 2 of 2 cells, because fewer were retrieved or left: at most for 4 of 4 questions" in note
+    assert short.select_questions(["q0", "q2"]).columns.num_contexts == (1, 2)
     assert build_short_context_notes([full, short]) == [
-        "Fewer than k contexts in 1 of 2 cells, because fewer were retrieved: at most for 2 of 4 questions, with 2.2 "
-        "contexts on average over all of them (a, k 3, retrieved)."
+        "Fewer than k contexts in 1 of 2 cells, because fewer were retrieved or left: at most for 2 of 4 questions, with 2.2 "
+        "contexts on average over all (a, k 3, retrieved)."
     ]

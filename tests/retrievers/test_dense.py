@@ -62,6 +62,14 @@ def test_dense_refuses_bad_factories(tmp_path: Path, encoder: SentenceEncoder) -
         Dense(encoder).build(lambda: iter(()), tmp_path / "3")
 
 
+def test_settings_of_the_index_make_another_one_and_settings_of_the_search_do_not() -> None:
+    """Numbers of lists to visit are no part of an index; none of the numbers may be 0."""
+    assert set(Dense.search_only) == {"nprobe", "ef_search"}
+    for name in ("nprobe", "ef_search", "max_training_vectors", "block_size"):
+        with pytest.raises(ConfigError, match=f"retriever.engine.{name} must be at least 1; received 0"):
+            Dense(SentenceEncoder("x"), **{name: 0})  # type: ignore[arg-type]
+
+
 def test_gpus(
     tmp_path: Path, encoder: SentenceEncoder, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from winnow.errors import ArtifactError
+from winnow.errors import ArtifactError, ConfigError
 from winnow.modeling.splade_encoder import SpladeEncoder
 from winnow.records import Passage
 from winnow.retrievers.splade import Splade
@@ -73,3 +73,5 @@ def test_blocks_are_joined_only_if_they_are_of_one_encoder(tmp_path: Path, encod
     other = Splade(SpladeEncoder(encoder.path, query_prefix="x", passage_prefix="quite different: ", dtype="float32"), 3)
     with pytest.raises(ArtifactError, match="another encoder"):
         other.build(source, tmp_path)
+    with pytest.raises(ConfigError, match="block_size must be at least 1; received 0"):
+        Splade(encoder, 0)

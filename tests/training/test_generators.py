@@ -51,7 +51,13 @@ def test_answers_end_and_are_cut(tmp_path: Path) -> None:
     assert len(generator.encode_answer("Jane Austen " * 20)) == 8
     assert generator.truncated_answers == 1
     generator.encode_answer("a")
-    assert generator.truncated_answers == 1
+    tokens = generator.lm.tokenizer("Jane Austen " * 20, add_special_tokens=False)["input_ids"]
+    for number, is_cut in ((7, False), (8, True)):
+        answer = generator.lm.tokenizer.decode(tokens[:number])
+        if len(generator.lm.tokenizer(answer, add_special_tokens=False)["input_ids"]) == number:
+            before = generator.truncated_answers
+            generator.encode_answer(answer)
+            assert generator.truncated_answers - before == is_cut
 
 
 def test_target_log_likelihood_by_hand() -> None:

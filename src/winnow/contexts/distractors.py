@@ -12,7 +12,8 @@ from typing import ClassVar, Literal, get_args
 from winnow.contexts.gold import is_relevant
 from winnow.errors import ConfigError, InputError
 from winnow.metrics.ranking import has_answer
-from winnow.records import Context, Passage, Question, cut_words
+from winnow.metrics.words import cut_words
+from winnow.records import Context, Passage, Question
 
 Kind = Literal["retrieved", "hard", "easy", "random"]
 
@@ -85,11 +86,12 @@ class Distractors:
             elif (distractor := next(distractors, None)) is not None:
                 cut = replace(distractor.passage, text=cut_words(distractor.passage.text, self.words))
                 selection.append(replace(distractor, passage=cut, rank=context.rank))
-        if len(selection) < min(k, len(contexts)):
+        num_needed = min(k, sum(not context.is_gold for context in contexts))
+        num_distractors = sum(not context.is_gold for context in selection)
+        if num_distractors < num_needed:
             raise InputError(
-                f"Question {question.question_id!r} has only {len(selection)} of {min(k, len(contexts))} contexts: the pool "
-                f"of {len(pool)} passages has too few distractors for it. Lower k or distractors.rule.words, or take a larger "
-                "corpus."
+                f"Question {question.question_id!r} has only {num_distractors} of {num_needed} distractors in a pool of "
+                f"{len(pool)} passages. Lower k or distractors.rule.words, or take a larger corpus."
             )
         return tuple(selection)
 

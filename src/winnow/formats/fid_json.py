@@ -6,7 +6,7 @@ A context may have a flag `is_gold`, which is ours. Rows of multi-hop data sets 
 import json
 import math
 from collections.abc import Iterable, Iterator, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -46,9 +46,13 @@ def read_fid(path: Path) -> Iterator[FidRow]:
         if not files:
             raise InputError(f"The folder {path} contains no FiD file, such as train.json or train.jsonl. Check the path.")
         for file in files:
-            split = file.name.partition(".")[0]
-            yield from (_with_split(row, split) for row in read_fid(file))
-        return
+            yield from _read_file(file, file.name.partition(".")[0])
+    else:
+        yield from _read_file(path, "")
+
+
+def _read_file(path: Path, split: str) -> Iterator[FidRow]:
+    """Yield the rows of a file, whose questions belong to a split if it is not empty."""
     name = path.name.removesuffix(".gz")
     if name.endswith(".jsonl"):
         rows: Iterable[tuple[int, Any]] = read_json_lines(path, {"question": str})
@@ -58,18 +62,10 @@ def read_fid(path: Path) -> Iterator[FidRow]:
             raise InputError(f"{path}: expected a list of questions with contexts; received {str(content)[:80]!r}.")
         rows = enumerate(content, start=1)
     for row_number, row in rows:
-        yield _parse_row(path, row_number, row, "line" if name.endswith(".jsonl") else "record")
+        yield _parse_row(path, row_number, row, "line" if name.endswith(".jsonl") else "record", split)
 
 
-def _with_split(row: FidRow, split: str) -> FidRow:
-    """Return the row with the split of its question, which becomes a prefix of an id of digits."""
-    question_id = row.question.question_id
-    if question_id.isdigit():
-        question_id = f"{split}-{question_id}"
-    return FidRow(replace(row.question, question_id=question_id, split=split), row.contexts)
-
-
-def _parse_row(path: Path, row_number: int, row: Any, unit: str) -> FidRow:
+def _parse_row(path: Path, row_number: int, row: Any, unit: str, split: str) -> FidRow:
     """Parse one row. Its number is that of the line or, in a JSON list, of the entry; both start at 1."""
     row = _convert(path, row_number, row, unit)
     if not isinstance(row, dict) or not isinstance(row.get("ctxs"), list) or "question" not in row:
@@ -79,6 +75,8 @@ def _parse_row(path: Path, row_number: int, row: Any, unit: str) -> FidRow:
     target = str(row.get("target") or "").strip()
     answers = parse_answers(row.get("answers") or [target], path, row_number, unit=unit)
     question_id = str(row_number - 1 if row.get("id") is None else row["id"])
+    if split and question_id.isdigit():
+        question_id = f"{split}-{question_id}"
     question_text = require_text(row["question"], path, row_number, "question", unit=unit)
     if not row["ctxs"]:
         raise InputError.from_line(path, row_number, received=str(row), expected="at least one context in ctxs", unit=unit)
@@ -94,7 +92,8 @@ def _parse_row(path: Path, row_number: int, row: Any, unit: str) -> FidRow:
         if entry.get("is_gold") is True:
             gold_ids.append(passage.passage_id)
     meta = format_meta(row["meta"] if isinstance(row.get("meta"), dict) else {})
-    question = Question(question_id, question_text, answers, tuple(dict.fromkeys(gold_ids)), meta=meta, target=target)
+    gold_passage_ids = tuple(dict.fromkeys(gold_ids))
+    question = Question(question_id, question_text, answers, gold_passage_ids, split=split, meta=meta, target=target)
     return FidRow(question, tuple(contexts))
 
 

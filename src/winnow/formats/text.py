@@ -286,7 +286,8 @@ def require_text(value: object, path: Path, line: int, field_name: str, *, unit:
 
 def read_title(value: object, path: Path, line: int, *, column: str = "title", unit: str = "line") -> str:
     """Return the title of a passage as stripped text, or "" if it is missing, null or empty; see `require_text`."""
-    return "" if value in (None, "") else require_text(value, path, line, column, unit=unit)
+    is_blank = value is None or (isinstance(value, str) and not value.strip())
+    return "" if is_blank else require_text(value, path, line, column, unit=unit)
 
 
 def parse_ids(value: object, path: Path, line: int, field_name: str, *, unit: str = "line") -> tuple[str, ...]:

@@ -7,7 +7,8 @@ from typing import ClassVar, Literal, get_args
 from winnow.errors import ConfigError, check_fields
 from winnow.metrics.base import Input, JudgedMetric, Sample
 from winnow.metrics.citation import find_citations, remove_citations, split_cited_sentences
-from winnow.records import Estimate, Passage, Plan, Role, Score, cut_words
+from winnow.metrics.words import cut_words
+from winnow.records import Estimate, Passage, Plan, Role, Score
 
 Measure = Literal["recall", "precision"]
 

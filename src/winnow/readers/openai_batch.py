@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from msgspec import structs
 
-from winnow.artifacts.files import atomic_write
+from winnow.artifacts.files import write_texts
 from winnow.errors import CallRefusedError, ConfigError, ReaderError
 from winnow.keys import compute_request_key
 from winnow.readers.openai_engine import OpenAIEngine
@@ -397,5 +397,4 @@ def _find_by_name(name: str, batches: Iterable[Any]) -> str | None:
 
 def _write_state(path: Path, state: Mapping[str, Any]) -> None:
     """Write a state file, the only record of a batch that is paid for, atomically."""
-    with atomic_write(path, required_bytes=2**20) as partial:
-        partial.write_text(json.dumps(state))
+    write_texts(path.parent, {path.name: json.dumps(state)})

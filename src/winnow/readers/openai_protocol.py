@@ -304,12 +304,21 @@ def _parse_logprobs(reported: Any) -> tuple[float, ...] | None:
 
 def _parse_usage(reported: Any, requests: Sequence[Generate], choices: Sequence[Generation]) -> Usage:
     """Parse the token counts of a reply, or estimate them if they are missing or impossible: the reply was paid for."""
+    tokens_in, tokens_out = _parse_count(reported, "prompt_tokens"), _parse_count(reported, "completion_tokens")
+    if tokens_in is None or tokens_out is None:
+        _log.warning("The server reported no token counts or implausible ones. They are estimated by their characters.")
+    return Usage(
+        estimate_prompt_tokens(requests[0]) if tokens_in is None else tokens_in,
+        sum(estimate_text_tokens(choice.text) for choice in choices) if tokens_out is None else tokens_out,
+    )
+
+
+def _parse_count(reported: Any, name: str) -> int | None:
+    """Return a reported number of tokens, or None if it is missing or impossible."""
     with suppress(ValueError, KeyError, TypeError, AttributeError, OverflowError):
-        usage = Usage(int(reported["prompt_tokens"]), int(reported["completion_tokens"]))
-        if 0 <= usage.tokens_in < _MAX_PLAUSIBLE_TOKENS and 0 <= usage.tokens_out < _MAX_PLAUSIBLE_TOKENS:
-            return usage
-    _log.warning("The server reported no token counts or implausible ones. They are estimated by their characters.")
-    return Usage(estimate_prompt_tokens(requests[0]), sum(estimate_text_tokens(choice.text) for choice in choices))
+        count = int(reported[name])
+        return count if 0 <= count < _MAX_PLAUSIBLE_TOKENS else None
+    return None
 
 
 def is_loopback(address: str) -> bool:

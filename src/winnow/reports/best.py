@@ -119,7 +119,8 @@ def build_best_table(cells: Sequence[CellResult], seed: int) -> TableView | None
     if is_gold_inserted(cells[best.index].labels.gold):
         retrieved = [index for index, cell in enumerate(cells) if not is_gold_inserted(cell.labels.gold)]
         highest = find_highest(cells, retrieved, metric, seed)
-        caption += f" A has the gold passage in every prompt ({cells[best.index].labels.gold})"
+        has_gold = [provenance != "none" for provenance in cells[best.index].columns.provenances]
+        caption += f" A's placement shows the gold passage for each of the {sum(has_gold)} questions that have one"
         caption += "." if highest is None else f"; the highest of the others is {names[highest]}."
     if best.equal:
         caption += f" The same answers as A, which are not compared: {'; '.join(names[index] for index in best.equal)}."
@@ -128,5 +129,5 @@ def build_best_table(cells: Sequence[CellResult], seed: int) -> TableView | None
 
 
 def is_gold_inserted(placement: str) -> bool:
-    """Return whether a placement, by its name, puts the gold passage into every prompt."""
-    return placement == "shuffled" or (placement.startswith("gold_") and placement != "gold_removed")
+    """Return whether a placement, by its name, puts the gold passage into the prompt of every question that has one."""
+    return placement == "shuffled" or (placement.startswith("gold_") and not placement.startswith("gold_removed"))

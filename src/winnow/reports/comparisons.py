@@ -233,18 +233,21 @@ def _iterate_pairs(factor: Factor, cells: Sequence[CellResult]) -> Iterator[tupl
     for second, first in itertools.combinations(cells, 2):
         seeds = {first.labels.seed, second.labels.seed} - {""}
         is_pair = len(seeds) < 2 and factor.is_pair(first.labels, second.labels) and can_compare(first, second)
-        if is_pair and not any(_is_between(cell.labels, first.labels, second.labels) for cell in cells):
+        if is_pair and not any(_is_between(cell, first, second) for cell in cells):
             yield first, second
 
 
-def _is_between(cell: CellLabels, first: CellLabels, second: CellLabels) -> bool:
+def _is_between(cell: CellResult, first: CellResult, second: CellResult) -> bool:
     """Return whether a cell differs from two cells in some of the settings in which they differ, and in nothing else.
 
     The two cells then differ in several settings that were varied independently, such as retriever and prompt. Settings that
     always change together, such as a reader and its training, have no cell between them.
     """
-    if first.setting == second.setting or (cell.strategy, cell.k, cell.gold) != (first.strategy, first.k, first.gold):
+    labels, one, other = cell.labels, first.labels, second.labels
+    if one.setting == other.setting or (labels.strategy, labels.k, labels.gold) != (one.strategy, one.k, one.gold):
         return False
-    settings, ours, theirs = dict(cell.varying), dict(first.varying), dict(second.varying)
+    if labels.seed not in (one.seed, other.seed) or not (can_compare(cell, first) and can_compare(cell, second)):
+        return False
+    settings, ours, theirs = dict(labels.varying), dict(one.varying), dict(other.varying)
     is_mixed = all(value in (ours.get(name), theirs.get(name)) for name, value in settings.items())
     return is_mixed and settings not in (ours, theirs)

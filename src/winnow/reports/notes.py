@@ -50,8 +50,8 @@ def build_short_context_notes(cells: Sequence[CellResult]) -> list[str]:
     most, cell = max(affected, key=lambda pair: pair[0])
     labels, numbers = cell.labels, cell.columns.num_contexts
     return [
-        f"Fewer than k contexts in {len(affected)} of {len(cells)} cells, because fewer were retrieved: at most for {most} of "
-        f"{cell.num_questions} questions, with {sum(numbers) / len(numbers):.1f} contexts on average over all of them "
+        f"Fewer than k contexts in {len(affected)} of {len(cells)} cells, because fewer were retrieved or left: at most for "
+        f"{most} of {cell.num_questions} questions, with {sum(numbers) / len(numbers):.1f} contexts on average over all "
         f"({labels.line}, k {labels.k}, {labels.gold})."
     ]
 

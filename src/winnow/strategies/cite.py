@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from winnow.errors import ConfigError
 from winnow.metrics.citation import BRACKETED_NUMBER, remove_citations
-from winnow.records import Answer, Context, Decoding, Passage, Plan, Question, cut_words
+from winnow.metrics.words import cut_words
+from winnow.records import Answer, Context, Decoding, Passage, Plan, Question
 from winnow.strategies.prompt import Prompt, build_request
 from winnow.strategies.replies import extract_answer, is_unknown
 from winnow.strategies.sampling import request_replies

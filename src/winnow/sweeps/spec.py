@@ -187,7 +187,7 @@ def list_varying_settings(cells: Sequence[CellSpec]) -> list[list[tuple[str, str
 
 _MAX_VALUE_CHARS = 40
 """Number of characters to which the value of a setting is shortened."""
-_IGNORED_GROUPS = (
+IGNORED_GROUPS = (
     "report",
     "metric",
     "breakdown",
@@ -207,7 +207,7 @@ _IGNORED_GROUPS = (
 
 def _list_differences(configs: Sequence[Mapping[str, Any]]) -> list[list[tuple[str, str]]]:
     """Return the settings in which each configuration differs from the others, such as ("weighting.scale", "0.1")."""
-    flat = [flatten({name: node for name, node in config.items() if name not in _IGNORED_GROUPS}) for config in configs]
+    flat = [flatten({name: node for name, node in config.items() if name not in IGNORED_GROUPS}) for config in configs]
     names = dict.fromkeys(name for settings in flat for name in settings)
     varying = [name for name in names if len({repr(settings.get(name)) for settings in flat}) > 1]
     return [[(name, _shorten(settings.get(name))) for name in varying] for settings in flat]

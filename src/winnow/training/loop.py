@@ -240,17 +240,10 @@ class _Loop:
         return report
 
     def _build_report(self) -> LoopReport:
-        progress = self.progress
-        return LoopReport(
-            progress.step,
-            progress.seconds,
-            self._compute_tokens_per_second(),
-            measure_peak_memory(),
-            progress.best_epoch,
-            progress.history,
-            self.method.truncated,
-            self.method.truncated_answers,
-        )
+        progress, speed = self.progress, self._compute_tokens_per_second()
+        counts = self.method.truncated, self.method.truncated_answers
+        memory, best = measure_peak_memory(), progress.best_epoch
+        return LoopReport(progress.step, progress.seconds, speed, memory, best, progress.history, *counts)
 
     def _compute_tokens_per_second(self) -> float:
         return self.progress.tokens / max(self.progress.seconds, 1e-9)

@@ -11,7 +11,8 @@ from functools import cached_property
 from typing import ClassVar
 
 from winnow.errors import ConfigError
-from winnow.records import Passage, Snapshot, cut_words
+from winnow.metrics.words import cut_words
+from winnow.records import Passage, Snapshot
 from winnow.searchers.web.apis import SearchResult
 from winnow.searchers.web.downloads import Download, Downloader, UnreadableError
 
