@@ -181,6 +181,23 @@ def test_calls_in_flight_are_stored_after_an_error(tmp_path: Path, error: str) -
         assert len(ledger.get([compute_request_key(get_ledger_identity(reader), request) for request in requests])) == 10
 
 
+def test_a_local_engine_is_not_computed_on_after_an_error(tmp_path: Path) -> None:
+    """Its calls cost nothing but time; only servers are waited for."""
+    reader = ScriptedReader(batch_size=1)
+
+    def ask_more() -> Plan[Answer]:
+        yield [Generate((Message("user", str(number)),), Decoding()) for number in range(5)]
+        return Answer("", unknown=True)
+
+    def raise_after_one() -> Plan[Answer]:
+        yield [Generate((Message("user", "first"),), Decoding())]
+        raise ValueError
+
+    with SqliteStore(tmp_path / "l.sqlite") as ledger, pytest.raises(ValueError):  # noqa: PT011 (the plan's own)
+        list(Driver(build_engine_map(reader), ledger).run([Job(1, raise_after_one()), Job(2, ask_more())]))
+    assert reader.prompts == ["first"]
+
+
 @dataclass
 class Confirming(ScriptedReader):
     """A server that forgets its results when it is asked again, because they are stored then."""
