@@ -49,15 +49,10 @@ def test_answers_end_and_are_cut(tmp_path: Path) -> None:
     end = generator.lm.tokenizer.eos_token_id
     assert generator.encode_answer("Jane Austen " * 20)[-1] == end
     assert len(generator.encode_answer("Jane Austen " * 20)) == 8
-    assert generator.truncated_answers == 1
-    generator.encode_answer("a")
-    tokens = generator.lm.tokenizer("Jane Austen " * 20, add_special_tokens=False)["input_ids"]
-    for number, is_cut in ((7, False), (8, True)):
-        answer = generator.lm.tokenizer.decode(tokens[:number])
-        if len(generator.lm.tokenizer(answer, add_special_tokens=False)["input_ids"]) == number:
-            before = generator.truncated_answers
-            generator.encode_answer(answer)
-            assert generator.truncated_answers - before == is_cut
+    assert generator.truncated_answers == 1, "it is one answer"
+    for answer, num_truncated in (("Jane Austen Jane Austen Jane Austen", 1), ("Jane Austen Jane Austen Jane Austen Jane", 2)):
+        generator.encode_answer(answer)  # of 7 and of 8 tokens, to which that of the end is added
+        assert generator.truncated_answers == num_truncated
 
 
 def test_target_log_likelihood_by_hand() -> None:

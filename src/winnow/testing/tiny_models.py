@@ -93,26 +93,24 @@ def make_tiny_t5(folder: Path, texts: Iterable[str], *, seed: int = 0) -> Path:
 
 def make_tiny_encoder(folder: Path, texts: Iterable[str], *, seed: int = 0) -> Path:
     """Save a two-layer BERT with random weights and a tokenizer to a folder, and return the folder."""
-    from transformers import BertConfig, BertModel
-
-    tokenizer = make_tiny_tokenizer(texts)
-    config = BertConfig(
-        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
-        max_position_embeddings=512, pad_token_id=0,
-    )  # fmt: skip
-    return _save_model(folder, tokenizer, lambda: BertModel(config), seed)
+    return _save_bert(folder, texts, "BertModel", seed)
 
 
 def make_tiny_masked_lm(folder: Path, texts: Iterable[str], *, seed: int = 0) -> Path:
     """Save a two-layer BERT with its head for masked tokens and a tokenizer to a folder, and return the folder."""
-    from transformers import BertConfig, BertForMaskedLM
+    return _save_bert(folder, texts, "BertForMaskedLM", seed)
+
+
+def _save_bert(folder: Path, texts: Iterable[str], class_name: str, seed: int) -> Path:
+    """Save a two-layer BERT of a class of transformers with random weights."""
+    import transformers
 
     tokenizer = make_tiny_tokenizer(texts)
-    config = BertConfig(
+    config = transformers.BertConfig(
         vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
         max_position_embeddings=512, pad_token_id=0,
     )  # fmt: skip
-    return _save_model(folder, tokenizer, lambda: BertForMaskedLM(config), seed)
+    return _save_model(folder, tokenizer, lambda: getattr(transformers, class_name)(config), seed)
 
 
 def make_tiny_dpr(folder: Path, texts: Iterable[str]) -> tuple[Path, Path]:
