@@ -16,7 +16,6 @@ from flows._conf import list_options
 from flows._elsewhere import print_equivalent
 from flows._engines import resolve_engine_spec
 from flows._grid import expand_grid, load_option
-from flows._hub import use_recorded_commits
 from flows._prompts import open_prompt
 from flows._schema import check_settings
 from winnow.contexts.distractors import Distractors
@@ -29,7 +28,7 @@ from winnow.sweeps.spec import CellSpec, QuestionSelection, list_varying_setting
 def resolve_cells(configs: Sequence[DictConfig]) -> list[CellSpec]:
     """Resolve the distinct cells of all jobs. Their labels name the settings in which the cells differ."""
     by_key: dict[str, list[CellSpec]] = {}
-    for cfg in map(use_recorded_commits, expand_grid(configs)):
+    for cfg in expand_grid(configs):
         spec = resolve_cell(cfg)
         by_key.setdefault(spec.key, []).append(spec)
     distinct = [
@@ -152,7 +151,7 @@ def is_filter_pending(cfg: DictConfig) -> bool:
 
 def print_equivalent_cell(configs: Sequence[DictConfig]) -> None:
     """Check the first unfinished cell, and print a line if it exists already with another precision or runtime."""
-    cells = (resolve_cell_artifact(Project(cfg)) for cfg in map(use_recorded_commits, expand_grid(configs)))
+    cells = (resolve_cell_artifact(Project(cfg)) for cfg in expand_grid(configs))
     for artifact in cells:
         if not artifact.is_finished:
             print_equivalent(artifact)

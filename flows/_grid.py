@@ -13,6 +13,7 @@ from typing import Any
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 
 from flows._conf import compose, copy_unresolved, is_group, list_groups, list_keys, list_options, resolve_settings
+from flows._hub import use_recorded_commits
 from flows._schema import is_component_setting
 from winnow.errors import ConfigError, suggest_name
 
@@ -29,7 +30,10 @@ def resolve_option_names(cfg: DictConfig) -> DictConfig:
 
 
 def expand_grid(configs: Sequence[DictConfig]) -> Iterator[DictConfig]:
-    """Yield one configuration per distinct cell of all jobs. Strategies without passages get k = 0 and placement "none"."""
+    """Yield one configuration per distinct cell of all jobs. Strategies without passages get k = 0 and placement "none".
+
+    The options of a grid are read from conf/ here, so that the recorded commits of their models are used here as well.
+    """
     known = set[str]()
     for cfg in configs:
         for cell in _iter_cells(resolve_option_names(cfg)):
@@ -37,7 +41,7 @@ def expand_grid(configs: Sequence[DictConfig]) -> Iterator[DictConfig]:
             text = json.dumps(resolve_settings(normalized), sort_keys=True, default=str)
             if text not in known:
                 known.add(text)
-                yield normalized
+                yield use_recorded_commits(normalized)
 
 
 def _iter_cells(cfg: DictConfig) -> Iterator[DictConfig]:

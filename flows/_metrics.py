@@ -94,8 +94,7 @@ def build_cell_rows(results: Sequence[CellResult]) -> list[dict[str, str]]:
         labels = result.labels
         row = {"strategy": labels.strategy, "k": str(labels.k), "gold": labels.gold}
         row |= {name: getattr(labels, name) for name in ("setting", "seed", "code")} | {"n": str(result.num_questions)}
-        headlines = [metric for metric in result.metrics if metric.headline or metric is result.metrics[0]]
-        for number, metric in enumerate(headlines):
+        for number, metric in enumerate(result.headlines):
             interval = result.compute_interval(metric.name, 0)
             row[metric.heading] = metric.format(interval) if number == 0 else metric.format_mean(interval)
         rows.append(row)

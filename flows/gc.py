@@ -39,7 +39,6 @@ from flows._engines import (
     resolve_reader_spec,
 )
 from flows._grid import expand_grid
-from flows._hub import use_recorded_commits
 from flows._ledger import open_ledger
 from flows._overrides import complete_overrides, load_params
 from flows._searched import list_retrievers
@@ -151,7 +150,7 @@ def find_use(cfg: DictConfig) -> Use:
 
 def _add_settings(use: Use, cfg: DictConfig) -> None:
     """Add what the cells of a configuration use, whether they are finished or not."""
-    for cell in map(use_recorded_commits, expand_grid(expand_seeds([cfg]))):
+    for cell in expand_grid(expand_seeds([cfg])):
         project = Project(cell)
         for artifact in _iter_artifacts(project):
             use.keys.add(artifact.key)

@@ -44,12 +44,13 @@ def pipeline(configs: Sequence[DictConfig]) -> Summary:
     acquire(prepared, () if uses_reader else _GROUPS_WITHOUT_READER).show()
     stages_run = ["acquire"]
     pinned = [use_recorded_commits(cfg) for cfg in configs]  # with the commits and checksums that `acquire` recorded
+    prepared = list_prepared_settings(pinned)
     if goal != _GOALS[-1]:
-        summary = _run_stage(goal, pinned, stages_run)
+        summary = _run_stage(goal, pinned, prepared, stages_run)
         return replace(summary, note=f"Stages run: {', '.join(stages_run)}\n{summary.note}".strip())
-    _, report, page = (_run_stage(stage, pinned, stages_run) for stage in _GOALS)
+    _, report, page = (_run_stage(stage, pinned, prepared, stages_run) for stage in _GOALS)
     if configs[0].tracking.traces:
-        _run_stage("traces", pinned, stages_run)
+        _run_stage("traces", pinned, prepared, stages_run)
     return Summary(report.title, report.rows, f"Stages run: {', '.join(stages_run)}\n{report.note}\n{page.title}")
 
 
@@ -57,7 +58,7 @@ def list_prepared_settings(configs: Sequence[DictConfig]) -> list[DictConfig]:
     """Return the distinct settings of the grids' cells in what the stages before the sweep read, without the grids."""
     distinct: dict[str, DictConfig] = {}
     for cfg in configs:
-        for cell in map(use_recorded_commits, expand_grid([cfg])):
+        for cell in expand_grid([cfg]):
             uses_reader = cell.strategy.get("uses_reader", True)
             for name in (*_READ_BY_THE_SWEEP, *(() if uses_reader else ("training",))):  # which the grid sets to "none" then
                 if name in cfg:
@@ -66,12 +67,13 @@ def list_prepared_settings(configs: Sequence[DictConfig]) -> list[DictConfig]:
     return list(distinct.values())
 
 
-def _run_stage(stage: str, configs: Sequence[DictConfig], stages_run: list[str]) -> Summary:
+def _run_stage(stage: str, configs: Sequence[DictConfig], prepared: Sequence[DictConfig], stages_run: list[str]) -> Summary:
     """Run a stage after the stages whose artifacts it lacks, and print the summaries of those.
 
     Args:
         stage: Name of the stage, which is also that of its module and function.
         configs: Configurations of all jobs.
+        prepared: Configurations for the stages before; see `list_prepared_settings`.
         stages_run: Names of the stages that were run before; the stages that are run now are appended.
 
     Raises:
@@ -90,7 +92,7 @@ def _run_stage(stage: str, configs: Sequence[DictConfig], stages_run: list[str])
                 ) from error
             if not error.stage:
                 raise
-            _run_stage(error.stage, list_prepared_settings(configs), stages_run).show()
+            _run_stage(error.stage, prepared, prepared, stages_run).show()
         else:
             stages_run.append(stage)
             return summary

@@ -121,8 +121,7 @@ def _format_csv(results: Sequence[CellResult]) -> str:
 
 def _compute_headline_values(result: CellResult) -> dict[str, float]:
     """Return the means of the defined headline metrics, rates in percent, rounded as tables show them."""
-    headlines = [metric for metric in result.metrics if metric.headline or metric is result.metrics[0]]
-    intervals = {metric: result.compute_interval(metric.name, 0) for metric in headlines}
+    intervals = {metric: result.compute_interval(metric.name, 0) for metric in result.headlines}
     return {
         metric.name: round(interval.mean * (100 if metric.unit == "percent" else 1), 3)
         for metric, interval in intervals.items()
@@ -132,21 +131,25 @@ def _compute_headline_values(result: CellResult) -> dict[str, float]:
 
 def describe_provenance(cfg: DictConfig, specs: Sequence[CellSpec]) -> Mapping[str, str]:
     """Describe the data, models, seeds and code from which the cells were computed."""
-    cells = [OmegaConf.create(dict(spec.config)) for spec in specs]
     return {
-        "Data": _join(_describe_data(cell) for cell in cells),
-        "Retriever": _join(_describe_retriever(cell) for cell in cells),
-        "Reader": _join(map(_describe_reader, _select_distinct(cells, _GROUPS_OF_READERS))),
-        "Decoding": _join(_describe_decoding(cell) for cell in cells),
-        "Seeds": _describe_seeds(cfg, specs, cells),
+        "Data": _join(map(_describe_data, _select_distinct(specs, ("corpus", "dataset", "sweep")))),
+        "Retriever": _join(
+            map(_describe_retriever, _select_distinct(specs, ("retriever", "encoder", "depth", "rank_by", "k")))
+        ),
+        "Reader": _join(map(_describe_reader, _select_distinct(specs, _GROUPS_OF_READERS))),
+        "Decoding": _join(map(_describe_decoding, _select_distinct(specs, ("decoding",)))),
+        "Seeds": _describe_seeds(cfg, specs),
         "Code": _describe_code(specs),
         "Cells": ", ".join(spec.folder.name for spec in specs),
     }
 
 
-def _select_distinct(cells: Iterable[DictConfig], groups: Sequence[str]) -> list[DictConfig]:
-    """Return the first of the cells with each combination of the settings of these groups."""
-    return list({str([cell.get(group) for group in groups]): cell for cell in reversed(list(cells))}.values())[::-1]
+def _select_distinct(specs: Iterable[CellSpec], groups: Sequence[str]) -> list[DictConfig]:
+    """Return the settings of the first cell with each combination of the settings of these groups."""
+    distinct: dict[str, Mapping[str, Any]] = {}
+    for spec in specs:
+        distinct.setdefault(str([spec.config.get(group) for group in groups]), spec.config)
+    return [OmegaConf.create(dict(config)) for config in distinct.values()]
 
 
 def _join(values: Iterable[str]) -> str:
@@ -195,8 +198,9 @@ def _describe_decoding(cell: DictConfig) -> str:
     return f"{kind}, at most {decoding.max_new_tokens} new tokens{samples}"
 
 
-def _describe_seeds(cfg: DictConfig, specs: Sequence[CellSpec], cells: Sequence[DictConfig]) -> str:
+def _describe_seeds(cfg: DictConfig, specs: Sequence[CellSpec]) -> str:
     """Return the seeds of the splits, of trainings that the cells use, and of the bootstrap."""
+    cells = _select_distinct(specs, ("dataset", "reader", "training", "estimator", "joint", "rank_by", "weighting"))
     seeds = [f"split {_join(str(cell.dataset.split.get('seed', 'none')) for cell in cells)}"]
     labelled = list(dict.fromkeys(spec.labels.seed for spec in specs if spec.labels.seed))
     if labelled:

@@ -203,7 +203,7 @@ def load_causal_lm(path: str, dtype: str, device: str, quantize: str = "none") -
         options = {"quantization_config": GgufConfig(dequantize=True)}
         if quantize != "none":
             raise ConfigError(f"reader.quantize={quantize} needs safetensors, but {path} is a GGUF file. Use quantize=none.")
-    torch_device = _check_and_pick_device(path, device)
+    torch_device = check_and_pick_device(path, device)
     source, source_options, tokenizer = _load_tokenizer(path)
     options |= _build_quantization_options(quantize, dtype, torch_device)
     options["dtype"] = pick_dtype(dtype, device)
@@ -216,7 +216,7 @@ def load_without_weights(path: str) -> LanguageModel:
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM, GenerationConfig
 
-    device = _check_and_pick_device(path, "cpu")
+    device = check_and_pick_device(path, "cpu")
     source, options, tokenizer = _load_tokenizer(path)
     config = load_tokenizer_or_config(AutoConfig, source, **options)
     with convert_errors(source), torch.device("meta"):
@@ -244,7 +244,7 @@ def load_seq2seq(path: str, dtype: str, device: str, quantize: str = "none") -> 
     """Load an encoder-decoder such as T5 from a safetensors folder or the hub. The arguments are as in `load_causal_lm`."""
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-    torch_device = _check_and_pick_device(path, device)
+    torch_device = check_and_pick_device(path, device)
     source, hub_options = build_hub_arguments(path)
     options = _build_quantization_options(quantize, dtype, torch_device)
     options |= {"dtype": pick_dtype(dtype, device), "use_safetensors": True}
@@ -262,7 +262,7 @@ def load_encoder(path: str, dtype: str, device: str, *, classes: int = 0) -> Lan
     """
     from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, AutoTokenizer
 
-    torch_device = _check_and_pick_device(path, device)
+    torch_device = check_and_pick_device(path, device)
     source, hub_options = build_hub_arguments(path)
     options: dict[str, Any] = {"dtype": pick_dtype(dtype, device), "use_safetensors": True}
     if classes:
@@ -292,7 +292,7 @@ def build_hub_arguments(path: str) -> tuple[str, dict[str, Any]]:
     return name.name, {**options, "revision": name.revision} if name.revision else options
 
 
-def _check_and_pick_device(path: str, device: str) -> torch.device:
+def check_and_pick_device(path: str, device: str) -> torch.device:
     """Check the files of the model, disable the progress bars of transformers, and return the device."""
     from transformers.utils import logging as hf_logging
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from winnow.errors import check_fields
-from winnow.modeling.loading import build_hub_arguments, check_model, pick_device, pick_dtype, resolve_dtype
+from winnow.modeling.loading import build_hub_arguments, check_and_pick_device, pick_dtype, resolve_dtype
 from winnow.modeling.memory_budget import MemoryBudget
 from winnow.modeling.pair_inputs import pad_rows
 from winnow.modeling.weights import load_tokenizer_or_config
@@ -122,11 +122,8 @@ class TextEncoder(ABC):
         """Return the model, tokenizer and device of a path. They are loaded only once."""
         if path not in self._loaded:
             from transformers import AutoConfig, AutoTokenizer
-            from transformers.utils import logging as hf_logging
 
-            check_model(path)
-            hf_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-            device = pick_device(self.device)
+            device = check_and_pick_device(path, self.device)
             source, hub_options = build_hub_arguments(path)
             architecture = (load_tokenizer_or_config(AutoConfig, source, **hub_options).architectures or [""])[0]
             options = {"dtype": pick_dtype(self.dtype, self.device), "use_safetensors": True, **hub_options}

@@ -52,6 +52,11 @@ class CellResult:
         return replace(columns, rows={**columns.rows, **judged})
 
     @property
+    def headlines(self) -> list[Metric]:
+        """Return the metrics that short tables show: the first one, and those that are marked as headlines."""
+        return [metric for metric in self.metrics if metric.headline or metric is self.metrics[0]]
+
+    @property
     def num_questions(self) -> int:
         """Return the number of questions."""
         return len(self.columns.question_ids)
