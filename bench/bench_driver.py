@@ -17,12 +17,13 @@ from omegaconf import DictConfig, OmegaConf
 
 from bench._measure import read_peak_gigabytes, scale
 from flows._build import build
+from winnow.contexts.placed import PlacedContexts
 from winnow.contexts.placement import Placement
 from winnow.driver import Driver, Job
 from winnow.ledger.sqlite import SqliteStore
 from winnow.metrics.base import Sample, compute_rows
 from winnow.protocols import Strategy, build_engine_map
-from winnow.records import Answer, Decoding, Generate, Generation, PlacedContexts, Question, Usage
+from winnow.records import Answer, Decoding, Generate, Generation, Question, Usage
 from winnow.strategies.closed_book import ClosedBook
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.post_fusion import PostFusion

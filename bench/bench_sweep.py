@@ -28,10 +28,11 @@ from winnow.contexts.weighting import ContextWeighting
 from winnow.driver import Driver
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
-from winnow.records import Answer, Decoding, Outcome, Passage, Prediction, Question, RoleUsage
+from winnow.records import Answer, Decoding, Passage, Prediction, Question, RoleUsage
 from winnow.reports.cells import CellResult
 from winnow.reports.columns import collect_in_processes, has_many_predictions
 from winnow.reports.page import build_report
+from winnow.steps import Outcome
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.post_fusion import PostFusion
 from winnow.sweeps.labels import CellLabels

@@ -23,12 +23,12 @@ from winnow.artifacts.tables import read_passages
 from winnow.driver import MAX_ACTIVE, Driver, Job, RunStats
 from winnow.errors import ConfigError
 from winnow.identity import get_ledger_identity
-from winnow.prices import Price
 from winnow.protocols import MODEL_ROLES, CallStore, Engine, Engines, Estimator, PromptRenderer, build_engine_map
 from winnow.readers.budget import Budget, Spending
-from winnow.records import Generate, Outcome, Role, T
+from winnow.records import Generate, Price, Role, T
 from winnow.searchers.local import LocalSearch
 from winnow.searchers.web.identity import name_web_search
+from winnow.steps import Outcome
 from winnow.sweeps.dry_run import CostEstimate, estimate_cost
 from winnow.sweeps.spec import EngineSpec
 

@@ -16,6 +16,7 @@ from flows._identity import PinnedAssets
 from flows._ledger import open_ledger
 from flows._summary import progress
 from winnow.artifacts.provenance import compute_key, describe_code, read_manifest
+from winnow.artifacts.steps import has_steps
 from winnow.errors import ConfigError, suggest_name
 from winnow.metrics.base import Input, JudgedMetric, Metric, Row, Sample, collect_inputs
 from winnow.metrics.breakdowns import Breakdown
@@ -77,6 +78,7 @@ def read_results(
             judged.get(spec.key, {}),
             extra,
             breakdown.assign_groups(samples[spec.key]) if breakdown else (),
+            has_steps(spec.folder),
             columns.get(spec.key),
         )
         for spec, code_version in zip(specs, code_versions, strict=True)

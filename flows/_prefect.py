@@ -11,7 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 from flows._conf import resolve_settings
 from flows._summary import Summary
 from winnow.errors import ConfigError, ServerUnavailableError
-from winnow.records import Outcome
+from winnow.steps import Outcome
 
 T = TypeVar("T")
 

@@ -60,6 +60,7 @@ SETTINGS: Mapping[str, Any] = {
     "sweep.limit": _CountOrNull,
     "sweep.closed_book_filter": bool,
     "sweep.retry_empty": bool,
+    "sweep.record_steps": bool,
     "report.out": str,
     "report.seed": _NonNegative,
     "report.figures": list[Literal["svg", "pdf", "png", "csv"]],

@@ -20,6 +20,7 @@ from flows._metrics import read_results
 from flows._summary import Summary, progress
 from flows.report import BROWSER_FILE, describe_provenance
 from winnow.artifacts.files import write_texts
+from winnow.artifacts.steps import read_steps
 from winnow.reports.browser.cases import Case, Texts, build_case
 from winnow.reports.browser.page import BrowserPage, choose_questions
 from winnow.reports.cells import CellResult
@@ -32,7 +33,7 @@ def browse(configs: Sequence[DictConfig]) -> Summary:
     """Write the page of the cells of all jobs; every cell must be finished."""
     cfg, specs = configs[0], resolve_cells(configs)
     require_finished(specs)
-    results = read_results(cfg, specs, inputs=("contexts", "ranking"))
+    results = read_results(cfg, specs, inputs=("placed", "shown", "ranking"))
     question_ids = choose_questions(results, cfg.browse.questions, cfg.report.seed)
     texts = Texts()
     cases = _build_cases(cfg, specs, results, question_ids, texts)
@@ -62,10 +63,12 @@ def _build_cases(
             cell = loaded[spec.key]
             identities = identify_engines(open_engines(spec.engines, check=False))
             samples = {sample.question.question_id: sample for sample in result.samples}
+            steps = read_steps(spec.folder, cell.rankings.passages, chosen)
             for question_id in chosen:
                 if question_id in samples:
-                    sample = samples[question_id]
-                    cases[index, question_id] = build_case(cell, sample.question, sample.prediction, identities, ledger, texts)
+                    sample, recorded = samples[question_id], steps.get(question_id)
+                    case = build_case(cell, sample.question, sample.prediction, identities, ledger, texts, recorded)
+                    cases[index, question_id] = case
                 advance()
     return cases
 

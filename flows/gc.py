@@ -50,8 +50,8 @@ from winnow.errors import MissingArtifactError, WinnowError
 from winnow.identity import get_ledger_identity
 from winnow.ledger.sqlite import SqliteStore
 from winnow.ledger.tools import prune_calls, summarize_calls
-from winnow.prices import Price
 from winnow.protocols import MODEL_ROLES
+from winnow.records import Price
 from winnow.searchers.web.identity import is_web_search
 
 _PARAMS = Path("params.yaml")

@@ -18,7 +18,11 @@ from flows._entry import make_main
 from flows._ledger import open_ledger
 from flows._metrics import build_metrics
 from flows._summary import Summary
-from winnow.errors import ConfigError, suggest_name
+from winnow.artifacts.steps import QuestionSteps, read_steps
+from winnow.contexts.build import build_ranked_contexts
+from winnow.contexts.placed import PlacedContexts
+from winnow.contexts.shown import build_shown
+from winnow.errors import ConfigError, LedgerError, suggest_name
 from winnow.metrics.base import JudgedMetric, Metric, Row, Sample
 from winnow.metrics.intervals import UNDEFINED
 from winnow.records import (
@@ -28,12 +32,11 @@ from winnow.records import (
     Generate,
     Generation,
     Likelihood,
-    Outcome,
-    PlacedContexts,
     Question,
     Score,
     Search,
 )
+from winnow.steps import Outcome
 from winnow.sweeps.replay import Call, Replay, replay_plan
 from winnow.sweeps.run import LoadedCell, build_prediction, load_cells
 
@@ -54,7 +57,7 @@ def show(configs: Sequence[DictConfig]) -> Summary:
         replayed = _replay_question(cfg, cell, question, placed)
         for line in _iter_lines(cell, question, placed, replayed):
             console.print(line)
-        rows.append(_build_row(cfg, cell, question, placed, replayed.result))
+        rows.append(_build_row(cfg, cell, question, placed, replayed))
     return Summary(f"Question {cfg.question}", rows)
 
 
@@ -73,8 +76,26 @@ def _replay_question(cfg: DictConfig, cell: LoadedCell, question: Question, plac
     """Run the strategy on the question with the results of its calls from the ledger."""
     engines = open_engines(cell.spec.engines, check=False)
     identities = identify_engines(engines)
-    with open_ledger(cfg) as ledger:
-        return replay_plan(cell.strategy.plan(question, placed.contexts), identities, ledger)
+    try:
+        with open_ledger(cfg) as ledger:
+            return replay_plan(cell.strategy.plan(question, placed.contexts), identities, ledger)
+    except LedgerError as error:
+        recorded = read_steps(cell.spec.folder, cell.rankings.passages, [question.question_id]).get(question.question_id)
+        if recorded is None:
+            raise
+        raise LedgerError(f"{error}\nRecorded with the prediction:\n{_describe_steps(recorded)}") from error
+
+
+def _describe_steps(recorded: QuestionSteps) -> str:
+    """Return a line per step: what was requested, which passages were shown or found, and how it ended."""
+    lines = [
+        f"  round {step.round}: {step.calls} x {step.kind}, role {step.role}"
+        + (f", query {step.query!r}" if step.query else "")
+        + (f", passages {', '.join(passage.passage_id for passage in step.passages)}" if step.passages else "")
+        + (f": {step.finish}" if step.finish else "")
+        for step in recorded.steps
+    ]
+    return "\n".join([*lines, f"  ended: {recorded.stop}"])
 
 
 def _iter_lines(cell: LoadedCell, question: Question, placed: PlacedContexts, replayed: Replay[Answer]) -> Iterator[str]:
@@ -134,10 +155,14 @@ def _format_result(call: Call) -> str:
 
 
 def _build_row(
-    cfg: DictConfig, cell: LoadedCell, question: Question, placed: PlacedContexts, answer: Answer
+    cfg: DictConfig, cell: LoadedCell, question: Question, placed: PlacedContexts, replayed: Replay[Answer]
 ) -> dict[str, Any]:
     labels = cell.spec.labels
-    sample = Sample(question, build_prediction(question, placed, Outcome(question.question_id, answer)), placed.contexts)
+    answer, steps = replayed.result, replayed.steps
+    prediction = build_prediction(question, placed, Outcome(question.question_id, answer))
+    known = (*build_ranked_contexts(cell.rankings, question), *placed.contexts)
+    shown = build_shown(question, steps, prediction.used_ids, known)
+    sample = Sample(question, prediction, placed.contexts, shown=shown)
     metrics = [metric for metric in build_metrics(cfg) if metric.unit == "percent" and not isinstance(metric, JudgedMetric)]
     rows = {metric.heading: metric.compute_row(sample) for metric in metrics}
     values = {metric.heading: _format_value(metric, rows[metric.heading]) for metric in metrics}

@@ -24,11 +24,13 @@ from flows._shards import get_shard
 from flows._summary import Summary
 from flows._track import log_cell, open_trackers, save_view
 from winnow.artifacts.provenance import MANIFEST, write_manifest
+from winnow.artifacts.steps import has_steps
 from winnow.artifacts.tables import read_predictions
 from winnow.driver import RunStats
-from winnow.records import Answer, Outcome
+from winnow.records import Answer
 from winnow.reports.cells import CellResult
 from winnow.reports.notes import build_short_context_notes
+from winnow.steps import Outcome
 from winnow.sweeps.run import JobFactory, LoadedCell, group_by_engines, iter_jobs, load_cells, run_cells
 from winnow.sweeps.spec import CellSpec
 
@@ -65,8 +67,17 @@ def sweep(configs: Sequence[DictConfig]) -> Summary:
 
 
 def _select_unfinished(cfg: DictConfig, cells: Sequence[LoadedCell]) -> list[LoadedCell]:
-    """Return the cells that are not finished and, with `sweep.retry_empty`, those with replies without text."""
-    return [cell for cell in cells if not cell.spec.is_finished or (cfg.sweep.retry_empty and _has_empty_replies(cell.spec))]
+    """Return the cells to run: those that are not finished, and those that the settings of the sweep ask for again.
+
+    `sweep.retry_empty` asks for cells with replies without text, and `sweep.record_steps` for cells without recorded steps.
+    """
+    return [
+        cell
+        for cell in cells
+        if not cell.spec.is_finished
+        or (cfg.sweep.retry_empty and _has_empty_replies(cell.spec))
+        or (cfg.sweep.record_steps and not has_steps(cell.spec.folder))
+    ]
 
 
 def _has_empty_replies(spec: CellSpec) -> bool:
@@ -76,9 +87,8 @@ def _has_empty_replies(spec: CellSpec) -> bool:
 def _run_cells(cfg: DictConfig, cells: Sequence[LoadedCell]) -> str:
     """Run cells with the same engines, and return a summary of the calls and their cost."""
     specs, stats = cells[0].spec.engines, RunStats()
-    if cfg.sweep.retry_empty:
-        for cell in cells:
-            (cell.spec.folder / MANIFEST).unlink(missing_ok=True)  # so that they count as unfinished if the run is killed
+    for cell in cells:
+        (cell.spec.folder / MANIFEST).unlink(missing_ok=True)  # so that they count as unfinished if the run is killed
     with open_ledger(cfg, retry_empty=cfg.sweep.retry_empty) as ledger:
 
         def run_jobs(jobs: JobFactory, total: int) -> Iterator[Outcome[Answer]]:

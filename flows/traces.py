@@ -20,6 +20,7 @@ from flows._metrics import read_results
 from flows._summary import Summary, progress
 from flows._track import open_trackers
 from winnow.artifacts.provenance import read_content_digest, read_manifest
+from winnow.artifacts.steps import read_steps
 from winnow.errors import ConfigError, MissingArtifactError
 from winnow.protocols import CallStore
 from winnow.reports.browser.page import choose_questions
@@ -38,7 +39,7 @@ def traces(configs: Sequence[DictConfig]) -> Summary:
             "tracking.traces=0: no trace would be logged. Set it to a number of questions, such as tracking.traces=20."
         )
     require_finished(specs)
-    results = read_results(cfg, specs, inputs=("contexts", "ranking"))
+    results = read_results(cfg, specs, inputs=("placed", "shown", "ranking"))
     question_ids = choose_questions(results, cfg.tracking.traces, cfg.report.seed)
     cells = {cell.spec.key: cell for cell in load_cells(specs)}
     trackers = open_trackers(specs)
@@ -71,8 +72,10 @@ def _log_cell(
     ids = [question_id for question_id in chosen if question_id in samples]
     identities = identify_engines(open_engines(spec.engines, check=False))
 
+    steps = read_steps(spec.folder, cell.rankings.passages, ids)
+
     def build(question_id: str) -> Trace | None:
-        return build_trace(cell, samples[question_id], identities, ledger)
+        return build_trace(cell, samples[question_id], identities, ledger, steps.get(question_id))
 
     started = float(read_manifest(spec.folder)["started"])
     logged, kept = log_traces(tracker, run.run_id, read_content_digest(spec.folder), started, ids, build, advance)

@@ -32,9 +32,8 @@ from winnow.contexts.build import build_ranked_contexts
 from winnow.driver import Job
 from winnow.metrics.intervals import Interval
 from winnow.modeling.loading import check_model
-from winnow.prices import Price
 from winnow.protocols import Engines, build_engine_map
-from winnow.records import Answer, Context, Question
+from winnow.records import Answer, Context, Price, Question
 from winnow.strategies.prompt import Prompt
 from winnow.training.citing import list_citable
 from winnow.training.evaluation import evaluate_answers, evaluate_citations
@@ -207,8 +206,8 @@ def _evaluate(project: Project, training: DictConfig, base: str, trained: str, p
 
         with open_ledger(project.cfg) as ledger:
             outcomes = iter_outcomes(open_all, ledger, iter_jobs, len(cases), "evaluating the reader")
-            answers = {outcome.tag: outcome.result for outcome in outcomes}
-        rows.append({"model": model, **compute_metrics([answers[n] for n in range(len(cases))])})
+            by_number = {outcome.tag: outcome for outcome in outcomes}
+        rows.append({"model": model, **compute_metrics([by_number[n] for n in range(len(cases))])})
     return rows
 
 

@@ -7,7 +7,8 @@ from typing import Any
 from winnow.driver import Driver, Job
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
-from winnow.records import Answer, Decoding, Generate, Message, Outcome, Plan, Request, T
+from winnow.records import Answer, Decoding, Generate, Message, Plan, Request, T
+from winnow.steps import Outcome
 from winnow.strategies.prompt import Prompt
 from winnow.testing import ScriptedReader
 

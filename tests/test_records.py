@@ -3,7 +3,7 @@
 import pytest
 
 from winnow.errors import ConfigError
-from winnow.records import Decoding, Usage
+from winnow.records import Decoding, Price, Usage
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,12 @@ def test_usages_are_equal_if_their_tokens_are() -> None:
     assert Usage(1, 2) != Usage(1, 3)
     assert Usage(1, 2) != Usage(2, 2)
     assert Usage(1, 2) != (1, 2, 0.0)
+
+
+def test_a_price_is_that_of_a_million_tokens() -> None:
+    """Tokens that are read and written have prices of their own."""
+    price = Price(input=2.5, output=10.0)
+    assert price.compute_cost(1_000_000, 0) == 2.5
+    assert price.compute_cost(0, 200_000) == 2.0
+    assert price.compute_cost(400_000, 100_000) == 2.0
+    assert Price().compute_cost(5, 5) == 0

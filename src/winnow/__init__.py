@@ -18,6 +18,13 @@ def load(folder: str | Path) -> "pd.DataFrame":
     return load_frame(Path(folder))
 
 
+def load_steps(folder: str | Path) -> "pd.DataFrame":
+    """Read what the strategy of a cell requested, searched and showed, as a pandas data frame with a row per step."""
+    from winnow.artifacts.frames import load_steps_frame
+
+    return load_steps_frame(Path(folder))
+
+
 def load_report(folder: str | Path) -> "ReportFrames":
     """Read the numbers of a report, those of its cells and those of each question, as pandas data frames."""
     from winnow.artifacts.frames import load_report_frames

@@ -6,7 +6,7 @@ the same call.
 
 import enum
 import heapq
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +28,7 @@ from winnow.records import (
     TooLong,
     Usage,
 )
+from winnow.steps import Step, describe_round
 
 
 @dataclass(slots=True, eq=False)
@@ -64,18 +65,36 @@ class ActivePlan:
         tag: Value that identifies the plan.
         plan: Generator that yields requests and receives their results.
         waiting: Number of requests of the current round that have no result yet.
+        requests: Requests of the current round as they are served, which may have fewer passages than at first.
         results: Results of the current round, in the order of its requests.
         counts: Calls, tokens and time by role.
         dropped: Number of passages dropped from prompts to make them fit.
+        num_rounds: Number of finished rounds.
+        steps: What the plan requested and received in the finished rounds.
 
     """
 
     tag: Hashable
     plan: Plan[Any]
     waiting: int = 0
+    requests: list[Request] = field(default_factory=list)
     results: list[Result | None] = field(default_factory=list)
     counts: dict[Role, RoleCounts] = field(default_factory=dict)
     dropped: int = 0
+    num_rounds: int = 0
+    steps: list[Step] = field(default_factory=list)
+
+    def begin_round(self, requests: Sequence[Request]) -> None:
+        """Keep the requests of a new round, none of which has a result yet."""
+        self.requests, self.results = list(requests), [None] * len(requests)
+        self.waiting = len(requests)
+        for request in requests:
+            self.count_call(request.role)
+
+    def finish_round(self) -> None:
+        """Record what the round requested and received."""
+        self.num_rounds += 1
+        self.steps += describe_round(self.num_rounds, self.requests, self.results)
 
     def count_call(self, role: Role) -> None:
         """Count a request of a role."""
@@ -151,16 +170,6 @@ class EngineQueue:
     failed: bool = False
     """Whether the engine raised an error."""
 
-    @property
-    def remote(self) -> bool:
-        """Return whether the engine waits for a server. Other engines compute in this process, during `collect`."""
-        return getattr(self.engine, "remote", False)
-
-    @property
-    def reuses_prefixes(self) -> bool:
-        """Return whether the engine reads the beginning that prompts share only once if they follow each other."""
-        return getattr(self.engine, "reuses_prefixes", False)
-
     def add(self, call: Call) -> None:
         """Add a call to the queue and mark it as queued."""
         call.state = CallState.QUEUED
@@ -174,7 +183,7 @@ class EngineQueue:
         later prompt of a plan that begins like its first one.
         """
         texts = list_texts(request)
-        return texts if self.reuses_prefixes else -sum(map(len, texts))
+        return texts if self.engine.reuses_prefixes else -sum(map(len, texts))
 
     def take(self) -> list[Call]:
         """Remove from the queue as many calls as the engine has capacity for, and return them.

@@ -27,7 +27,6 @@ from winnow.records import (
     Failed,
     Generate,
     Generation,
-    Outcome,
     Plan,
     Request,
     Result,
@@ -37,6 +36,7 @@ from winnow.records import (
     TooLong,
     Usage,
 )
+from winnow.steps import Outcome, describe_stop
 
 MAX_ACTIVE = 2048
 """Default number of plans that are active at once."""
@@ -166,12 +166,11 @@ class Driver:
                     break
                 results = []
         except StopIteration as stop:
-            self._outcomes.append(Outcome(active.tag, stop.value, active.list_usage(), active.dropped))
+            end = describe_stop(active.steps, stop.value)
+            outcome = Outcome(active.tag, stop.value, active.list_usage(), active.dropped, tuple(active.steps), end)
+            self._outcomes.append(outcome)
             return
-        active.results = [None] * len(requests)
-        active.waiting = len(requests)
-        for request in requests:
-            active.count_call(request.role)
+        active.begin_round(requests)
         self.stats.requests += len(requests)
         self._new_waiters += [Waiter(active, slot, request) for slot, request in enumerate(requests)]
 
@@ -232,9 +231,10 @@ class Driver:
                 f"A call of {active.tag} was refused in an earlier run or for another plan: {result.reason} "
                 "`winnow ledger prune --failed` deletes refused calls, so that they are requested again."
             )
-        active.results[waiter.slot] = result
+        active.requests[waiter.slot], active.results[waiter.slot] = waiter.request, result
         active.waiting -= 1
         if not active.waiting:
+            active.finish_round()
             self._resume(active, active.results)
 
     def _drain(self) -> None:
@@ -244,7 +244,7 @@ class Driver:
         """
         deadline = time.monotonic() + _DRAIN_SECONDS
         while time.monotonic() < deadline:
-            queues = [queue for queue in self._queues.values() if queue.remote and queue.in_flight and not queue.failed]
+            queues = [queue for queue in self._queues.values() if queue.engine.remote and queue.in_flight and not queue.failed]
             if not queues:
                 return
             for queue in queues:
@@ -301,7 +301,7 @@ class Driver:
             if not results:
                 return None
             now = time.monotonic()
-            began = queue.since if queue.remote else start
+            began = queue.since if queue.engine.remote else start
             seconds_per_call, queue.since = (now - began) / len(results), now
             keyed = [
                 (self._find_key(queue, request), request, add_time(result, seconds_per_call)) for request, result in results

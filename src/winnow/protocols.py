@@ -92,6 +92,19 @@ class Engine(Protocol):
     """Serves one or more kinds of requests with a model or a server, and chooses its own batches."""
 
     @property
+    def remote(self) -> bool:
+        """Return whether the engine waits for a server. Others compute in this process, during `collect`."""
+        ...
+
+    @property
+    def reuses_prefixes(self) -> bool:
+        """Return whether the engine keeps the keys and values of prompts.
+
+        It then receives prompts that begin alike one after the other. Others receive the longest requests first.
+        """
+        ...
+
+    @property
     def identity(self) -> str:
         """Return the identity under which the ledger stores results: model, revision or weights digest, and precision."""
         ...
@@ -133,10 +146,8 @@ class Engine(Protocol):
     def collect(self, timeout: float) -> Sequence[tuple[Request, Result | TooLong]]:
         """Return finished requests with their results, possibly none.
 
-        An engine that waits for a server has the attribute `remote = True` and waits at most `timeout` seconds for the
-        first result. An engine that computes in this process runs one batch, however long that takes. The driver times
-        calls accordingly. An engine that keeps the keys and values of prompts has the attribute `reuses_prefixes = True`
-        and receives prompts that begin alike one after the other; others receive the longest requests first.
+        A remote engine waits at most `timeout` seconds for the first result. An engine that computes in this process runs
+        one batch, however long that takes. The driver times calls accordingly.
 
         Each call implies that all previously returned results have been stored. The results may include those of an
         earlier run. An engine that cannot continue (rejected key, exhausted budget) first returns all finished requests

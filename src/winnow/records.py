@@ -4,9 +4,9 @@ Requests and results are structs of msgspec, because a sweep creates millions of
 times as long to create. Requests of models compare by identity: `winnow.keys.compute_request_key` tells whether two are equal.
 """
 
-from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, TypeVar
 
 from msgspec import Struct, structs
 
@@ -23,11 +23,15 @@ Role = str
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A passage of the corpus with its title."""
+    """A passage of the corpus with its title, a web page, or a text that a strategy made of such passages.
+
+    `sources` are the ids of the passages that a strategy made it of, such as the passage of a strip; () for any other.
+    """
 
     passage_id: str
     title: str
     text: str
+    sources: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +307,8 @@ class Answer:
         candidates: Candidate answers from which the answer was selected.
         used: Passages, parts of passages or web pages in the prompt that led to `reply`, in prompt order.
         reply: Final reply, or the reply that won a vote, as the model wrote it.
-        trace: Short record of what the strategy did: actions, fallbacks, votes.
+        trace: Short record of what only the strategy knows: actions, fallbacks, votes. The driver records the steps.
+        stop: Why the plan ended, if that is not how its last replies ended, such as "max rounds".
 
     """
 
@@ -313,10 +318,23 @@ class Answer:
     used: tuple[Passage, ...] = field(default=(), repr=False)
     reply: str = ""
     trace: tuple[str, ...] = ()
+    stop: str = ""
 
 
 Plan = Generator[Sequence[Request], Sequence[Any], T]
 """A generator for one question. It yields requests to be served together, receives their results in order and returns a T."""
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Price of a model in dollars per million tokens."""
+
+    input: float = 0.0
+    output: float = 0.0
+
+    def compute_cost(self, tokens_in: float, tokens_out: float) -> float:
+        """Compute the cost of these tokens in dollars."""
+        return (tokens_in * self.input + tokens_out * self.output) / 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,30 +351,6 @@ class RoleUsage:
     seconds: float = field(default=0.0, compare=False)
     cut: int = 0
     empty: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome(Generic[T]):
-    """The outcome of a plan: its result, usage by role and number of dropped passages. `tag` identifies the plan."""
-
-    tag: Hashable
-    result: T
-    usage: tuple[RoleUsage, ...] = ()
-    dropped: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class PlacedContexts:
-    """The k contexts of one question in prompt order. The gold passage's position starts at 1; 0 means that it is absent."""
-
-    contexts: tuple[Context, ...]
-    gold_position: int
-    provenance: Provenance
-
-    def with_gold_position(self) -> "PlacedContexts":
-        """Return a copy with `gold_position` computed from the contexts."""
-        position = next((index for index, context in enumerate(self.contexts, start=1) if context.is_gold), 0)
-        return replace(self, gold_position=position)
 
 
 @dataclass(frozen=True, slots=True)

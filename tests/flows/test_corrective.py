@@ -7,14 +7,18 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import TOWNS, Run
 from small_web import serve_web
 
+import winnow
 from flows._conf import compose
 from flows.evaluate_evaluator import _build_evaluator
+from winnow.artifacts.provenance import read_manifest, write_manifest
 from winnow.artifacts.tables import read_predictions
+from winnow.metrics.ranking import has_answers
 from winnow.searchers.web.identity import get_current_month
 
 CORRECTION = "strategy.plan.correction"
@@ -156,3 +160,55 @@ def test_an_evaluator_is_trained_evaluated_and_used(prepared: Run, world: Path, 
     prepared("sweep", *words, "experiment=crag/robustness", "grid.placement.rule.share=[0.0,1.0]")
     prepared("report", *words, "experiment=crag/robustness", "grid.placement.rule.share=[0.0,1.0]")
     assert "damaged_1" in (tmp_path / "reports/crag/robustness/report.md").read_text()
+
+
+@pytest.mark.slow
+def test_metrics_of_what_was_shown_read_searched_passages(prepared: Run, world: Path, tmp_path: Path) -> None:
+    """Answers from a searched passage are not invented; cells without steps say so until they are recorded, without a call."""
+    words = [
+        "strategy=crag", "k=2", "estimator=bi_encoder", "sweep.closed_book_filter=false", "search=second_half",
+        "corpus@search.corpus=beir", "search.corpus.name=web", f"search.corpus.parser.path={world}/corpus.jsonl",
+        f"{CORRECTION}.search.rewriting=''", f"{CORRECTION}.thresholds.upper=2", f"{CORRECTION}.thresholds.lower=2",
+    ]  # fmt: skip
+    report = ["metric=[em,from_gold,from_other,invented]", "breakdown=sufficiency"]
+    prepared("corpus", *words)
+    prepared("index", *words)
+    prepared("sweep", *words)
+    (folder,) = (tmp_path / "data/predictions").glob("crag-*")
+    frame = winnow.load_steps(folder)
+    assert set(frame["role"]) >= {"estimator", "search", "reader"}
+    shown = frame[frame["role"] == "reader"]
+    assert all(passage["origin"] == "search" and passage["text"] for passages in shown["passages"] for passage in passages)
+    assert set(frame["stop"]) <= {"stop", "length"}
+    for prediction in read_predictions(folder / "predictions.parquet"):
+        (passages,) = shown[shown["question_id"] == prediction.question_id]["passages"]
+        assert tuple(passage["passage_id"] for passage in passages) == prediction.used_ids
+    prepared("report", *words, *report)
+    values = _read_cell(tmp_path)
+    texts = {row["question_id"]: [p["text"] for p in row["passages"]] for row in shown.to_dict("records")}
+    found = [
+        any(has_answers(texts[one.question_id], [one.answer]))
+        for one in read_predictions(folder / "predictions.parquet")
+        if not one.unknown
+    ]
+    assert values["invented"][0] <= 1 - sum(found) / len(found)
+    (folder / "steps.parquet").unlink()
+    write_manifest(folder, **_describe(folder))
+    prepared("report", *words, *report)
+    assert _read_cell(tmp_path)["invented"] == [None] * 3
+    assert "was not recorded for 1 of 1 cells" in next((tmp_path / "reports").rglob("report.md")).read_text()
+    assert "0 made" in prepared("sweep", *words, "sweep.record_steps=true").stdout
+    prepared("report", *words, *report)
+    assert _read_cell(tmp_path) == values
+
+
+def _read_cell(folder: Path) -> dict[str, Any]:
+    """The metrics of the only cell of the report."""
+    ((cell,),) = (json.loads(path.read_text()) for path in (folder / "reports").rglob("metrics.json"))
+    return dict(cell)
+
+
+def _describe(folder: Path) -> dict[str, Any]:
+    """What the manifest of a cell is written with."""
+    manifest = read_manifest(folder)
+    return {name: manifest[name] for name in ("key", "settings", "rows", "started")}

@@ -13,9 +13,8 @@ from flows._conf import compose
 from flows._engines import open_engines, open_reader, resolve_engine_spec
 from flows._entry import _with_short_errors
 from winnow.errors import ConfigError
-from winnow.prices import Price
 from winnow.readers.openai_chat import OpenAIReader
-from winnow.records import Generate
+from winnow.records import Generate, Price
 
 
 @pytest.mark.parametrize(

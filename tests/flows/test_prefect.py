@@ -19,7 +19,7 @@ from flows import _prefect
 from winnow.artifacts.tables import read_predictions
 from winnow.errors import ConfigError, ServerUnavailableError
 from winnow.readers.child_processes import find_free_port
-from winnow.records import Outcome
+from winnow.steps import Outcome
 
 pytestmark = pytest.mark.slow
 

@@ -24,6 +24,8 @@ REPLIES = [line.replace("\\n", "\n") for line in (HERE / "replies.txt").read_tex
 PROMPT = Prompt(
     "S {contexts} Q {question}", "Q {question}", "{contexts} C {candidates} Q {question}", "[{number}] {title}: {text}"
 )
+NOT_RESULTS = ("seconds", "shorter", "model", "sources", "stop")
+"""Fields that describe a call or a text rather than what was computed."""
 GREEDY, SAMPLED = Decoding(), Decoding(temperature=0.7, samples=3)
 
 
@@ -48,7 +50,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, Struct):
         return plain_fields({name: to_builtins(getattr(value, name)) for name in value.__struct_fields__ if name != "shorter"})
     if isinstance(value, dict):
-        return {str(name): plain(inner) for name, inner in value.items()}
+        return {str(name): plain(inner) for name, inner in value.items() if name != "sources"}
     if isinstance(value, list | tuple):
         return [plain(inner) for inner in value]
     if isinstance(value, float | np.floating):
@@ -57,10 +59,17 @@ def plain(value: Any) -> Any:
 
 
 def plain_fields(values: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a record, without those that were added later and have their defaults."""
-    added_later = (("target", ""), ("snapshots", ()), ("snapshots", []), ("token_positions", None))
+    """The fields of a record, without those that were added later and have their defaults, and without what it was made of."""
+    added_later = (
+        ("target", ""),
+        ("snapshots", ()),
+        ("snapshots", []),
+        ("token_positions", None),
+        ("sources", ()),
+        ("sources", []),
+    )
     fields = {name: inner for name, inner in values.items() if (name, inner) not in added_later}
-    return {name: plain(inner) for name, inner in fields.items() if name not in ("seconds", "shorter", "model")}
+    return {name: plain(inner) for name, inner in fields.items() if name not in NOT_RESULTS}
 
 
 def made(golden: Golden) -> Any:

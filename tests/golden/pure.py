@@ -16,11 +16,10 @@ from winnow.contexts.placement import Placement
 from winnow.contexts.weighting import ContextWeighting
 from winnow.datasets.hub import HubQuestions
 from winnow.datasets.split import Split
-from winnow.metrics.base import Sample
+from winnow.metrics.base import Sample, Shown
 from winnow.metrics.distraction import DistractingEffect
 from winnow.metrics.entailment import CitationSupport
 from winnow.metrics.judged import JudgedAccuracy
-from winnow.prices import Price
 from winnow.records import (
     Estimate,
     Generate,
@@ -30,6 +29,7 @@ from winnow.records import (
     Passage,
     Plan,
     Prediction,
+    Price,
     RoleUsage,
     Score,
     Search,
@@ -211,7 +211,8 @@ def samples() -> list[Sample]:
         used = tuple(context.passage.passage_id for context in shown)
         unknown, cited = number % 4 == 0, f"{reply} [{1 + number % 4}][1]"
         prediction = Prediction(question.question_id, reply, unknown, candidates, cited, used_ids=used, usage=usage)
-        rows.append(Sample(question, prediction, shown, {"reader": Price(1.0, 2.0)}, contexts(question)))
+        prices = {"reader": Price(1.0, 2.0)}
+        rows.append(Sample(question, prediction, shown, prices, contexts(question), Shown(shown, shown)))
     return rows
 
 
@@ -254,7 +255,7 @@ def supported(_: Path) -> Any:
     """Both measures by each reply, whose two sentences cite differently."""
     rows = []
     for of in ("recall", "precision"):
-        metric = CitationSupport("m", "m", of=of, hypothesis="{question} {sentence}", most=2, max_words=5)  # type: ignore[arg-type]
+        metric = CitationSupport("m", "m", of=of, hypothesis="{question} {sentence}", most=2)  # type: ignore[arg-type]
         for sample in samples():
             reply = f"{sample.prediction.reply}. And more [2][3][1]."
             rows.append(run_plan(metric.plan(replace(sample, prediction=replace(sample.prediction, reply=reply)))))

@@ -6,7 +6,7 @@ import pytest
 
 from winnow.errors import ConfigError
 from winnow.metrics.answer_source import AnswerSource
-from winnow.metrics.base import Sample, evaluate
+from winnow.metrics.base import Sample, Shown, evaluate
 from winnow.testing import make_context, make_sample
 
 CONTEXTS = (
@@ -18,7 +18,7 @@ CONTEXTS = (
 
 def sample(answer: str, **fields: object) -> Sample:
     """An answer to a question whose accepted answers are "Jane Austen" and "Austen"."""
-    return replace(make_sample(answer, answers=("Jane Austen", "Austen"), **fields), contexts=CONTEXTS)
+    return make_sample(answer, answers=("Jane Austen", "Austen"), contexts=CONTEXTS, **fields)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_each_answer_has_one_source_and_one_outcome(answer: str, source: str, ou
 
 def test_right_without_a_passage_is_the_readers_own() -> None:
     """The accepted answer stands in no passage."""
-    own = replace(sample("Austen"), contexts=CONTEXTS[1:])
+    own = replace(sample("Austen"), shown=Shown(CONTEXTS[1:]))
     assert AnswerSource("m", "m", source="none", outcome="right").score(own) == 1.0
     assert AnswerSource("m", "m", source="other", outcome="right").score(own) == 0.0
 
@@ -56,9 +56,10 @@ def test_what_has_no_source_is_undefined() -> None:
         sample("?!"),
         sample("\N{EM DASH}"),
         sample("The"),
-        replace(sample("Ada"), contexts=()),
+        replace(sample("Ada"), shown=Shown()),
+        replace(sample("Ada"), shown=None),
     ]
-    assert [metric.score(one) for one in undefined] == [None] * 5
+    assert [metric.score(one) for one in undefined] == [None] * 6
     value = evaluate([metric], [*undefined, sample("Ada"), sample("Austen")])["m"]
     assert (value.mean, value.n) == (0.5, 2)
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from winnow.errors import ConfigError
-from winnow.metrics.base import Sample, collect_inputs
+from winnow.metrics.base import Sample, Shown, collect_inputs
 from winnow.metrics.breakdowns import AnswerType, GoldRank, MetaField, RetrievalScore, Sufficiency, TraceEntry, classify_answer
 from winnow.metrics.unknown import Unknown
 from winnow.records import Prediction, Question
@@ -38,8 +38,10 @@ def test_by_sufficiency() -> None:
     """One passage with an answer suffices, wherever it stands; what was retrieved but not shown does not count."""
     without, with_answer = make_context(1, "a"), make_context(2, "b", has_answer=True)
     shown = [(without, with_answer), (without,), ()]
-    samples = [replace(_sample("{}", "a", with_answer), contexts=contexts) for contexts in shown]
-    assert Sufficiency("s", "s").assign_groups(samples) == ["answer shown", "answer not shown", "no passages"]
+    sample = _sample("{}", "a", with_answer)
+    samples = [replace(sample, placed=(with_answer,), shown=Shown(contexts)) for contexts in shown]
+    samples.append(replace(sample, placed=(with_answer,)))
+    assert Sufficiency("s", "s").assign_groups(samples) == ["answer shown", "answer not shown", "no passages", "not recorded"]
 
 
 def test_by_gold_rank() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from winnow.errors import ConfigError
-from winnow.metrics.base import Rows, Sample, aggregate, evaluate
+from winnow.metrics.base import Rows, Sample, Shown, aggregate, evaluate
 from winnow.metrics.breakdowns import RelevantPosition
 from winnow.metrics.citation import (
     Citation,
@@ -36,7 +36,7 @@ def make_sample(reply: str, kinds: str = "rirs", answers: tuple[str, ...] = ("Ad
     gold_ids = tuple(context.passage.passage_id for context in contexts if context.is_gold) if gold else ()
     ids = tuple(context.passage.passage_id for context in contexts)
     prediction = Prediction("q", "", False, reply=reply, passage_ids=ids, used_ids=ids)
-    return Sample(Question("q", "who?", answers, gold_ids), prediction, contexts)
+    return Sample(Question("q", "who?", answers, gold_ids), prediction, contexts, shown=Shown(contexts, contexts))
 
 
 def test_the_three_dialects() -> None:
@@ -161,8 +161,9 @@ def test_relevant_are_annotated_passages_or_those_with_an_answer() -> None:
 def test_dropped_passages_are_renumbered() -> None:
     """Numbers refer to the passages of the final prompt."""
     sample = make_sample("[2]", "iir")
-    prediction = Prediction("q", "", False, reply="[2]", used_ids=("p1", "p3"))
-    assert Citation("a", "a").score(Sample(sample.question, prediction, sample.contexts)) == 1.0
+    assert sample.shown is not None
+    last = (sample.shown.last[0], sample.shown.last[2])
+    assert Citation("a", "a").score(replace(sample, shown=Shown(sample.shown.contexts, last))) == 1.0
     assert Citation("a", "a").score(sample) == 0.0
 
 
@@ -212,12 +213,14 @@ def test_unknown_settings() -> None:
 
 def test_citations_are_of_the_passages_that_the_prompt_showed() -> None:
     """[1] is the first passage of the prompt, whatever else was retrieved; without a relevant one there is nothing to cite."""
-    prediction = Prediction("q", "Emma", False, reply="Emma [1]. Really [2].", used_ids=("p3", "p1"))
-    contexts = [make_context(1, "a"), make_context(3, "b", has_answer=True), make_context(4, "c", has_answer=True)]
-    shown = Sample(make_question(answers=("Austen",)), prediction, contexts)
+    prediction = Prediction("q", "Emma", False, reply="Emma [1]. Really [2].")
+    first, third = make_context(1, "a"), make_context(3, "b", has_answer=True)
+    placed = (first, third, make_context(4, "c", has_answer=True))
+    shown = Sample(make_question(answers=("Austen",)), prediction, placed, shown=Shown(placed, (third, first)))
     values = {of: Citation("c", "c", of=of).score(shown) for of in ("precision", "recall", "f1")}  # type: ignore[arg-type]
     assert values == {"precision": 0.5, "recall": 1.0, "f1": pytest.approx(2 / 3)}
-    assert Citation("c", "c").score(replace(shown, contexts=contexts[:1])) is None
+    assert Citation("c", "c").score(replace(shown, shown=Shown(placed, (first,)))) is None
+    assert Citation("c", "c").score(replace(shown, shown=None)) is None
     with pytest.raises(ConfigError, match=r"precision, recall, f1, .* received 'auc'"):
         Citation("c", "c", of="auc")  # type: ignore[arg-type]
 

@@ -4,8 +4,7 @@ import pytest
 
 from winnow.metrics.base import Sample, evaluate
 from winnow.metrics.cost import Consumption, Cost
-from winnow.prices import Price
-from winnow.records import Prediction, RoleUsage
+from winnow.records import Prediction, Price, RoleUsage
 from winnow.testing import make_sample
 
 

@@ -81,5 +81,5 @@ def test_a_passage_counts_if_one_of_its_samples_is_an_answer() -> None:
 def test_a_passage_whose_title_holds_the_answer_is_no_distractor() -> None:
     """Prompts show titles."""
     titled = sample("answered: 1", "--")
-    contexts = [replace(c, passage=replace(c.passage, title="a")) if n == 0 else c for n, c in enumerate(titled.contexts)]
-    assert METRIC.compute_value(METRIC.compute_row(replace(titled, contexts=contexts))) == 0.0
+    contexts = [replace(c, passage=replace(c.passage, title="a")) if n == 0 else c for n, c in enumerate(titled.placed)]
+    assert METRIC.compute_value(METRIC.compute_row(replace(titled, placed=contexts))) == 0.0

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from winnow.errors import ConfigError
-from winnow.metrics.base import Sample
+from winnow.metrics.base import Sample, Shown
 from winnow.metrics.entailment import CitationSupport
 from winnow.records import Estimate, Score
 from winnow.testing import make_context, make_sample
@@ -17,8 +17,8 @@ RECALL, PRECISION = CitationSupport("r", "R"), CitationSupport("p", "P", of="pre
 def sample(reply: str, *, used: tuple[str, ...] = ("p1", "p2", "p3", "p4")) -> Sample:
     """A reply about four passages with the texts "one", ..., "four"."""
     contexts = tuple(make_context(n, text) for n, text in enumerate(("one", "two", "three", "four words are here"), start=1))
-    made = make_sample("answer", reply=reply)
-    return replace(made, contexts=contexts, prediction=replace(made.prediction, used_ids=used))
+    last = tuple(context for context in contexts if context.passage.passage_id in used)
+    return replace(make_sample("answer", reply=reply, contexts=contexts), shown=Shown(contexts, last))
 
 
 def support(metric: CitationSupport, asked: Sample, entailed: Mapping[str, set[str]]) -> tuple[float | None, list[list[str]]]:
@@ -92,9 +92,9 @@ def test_settings() -> None:
     asked = sample("Ada [4]")
     _, rounds = support(replace(RECALL, hypothesis="{question} {sentence}"), asked, {})
     assert rounds == [[f"{asked.question.text} Ada<4"]]
-    (request,) = next(replace(RECALL, max_words=2).plan(asked))
-    assert request.text == "Title: Title 4\nfour words"
-    assert support(RECALL, sample("A [1].", used=("p1", "p1#strip")), {})[0] is None
+    (request,) = next(RECALL.plan(asked))
+    assert request.text == "Title: Title 4\nfour words are here"
+    assert support(RECALL, replace(asked, shown=None), {})[0] is None
 
 
 @pytest.mark.parametrize(
@@ -102,9 +102,8 @@ def test_settings() -> None:
     [
         ({"hypothesis": "{question}"}, "must have {sentence}, may have {question}, and no other field"),
         ({"hypothesis": "{sentence} {x}"}, "may have {question}"),
-        ({"most": 0}, "received 0, None and 'recall'"),
-        ({"max_words": 0}, "received 3, 0 and 'recall'"),
-        ({"of": "f1"}, "recall, precision; received 3, None and 'f1'"),
+        ({"most": 0}, "received 0 and 'recall'"),
+        ({"of": "f1"}, "recall, precision; received 3 and 'f1'"),
     ],
 )
 def test_settings_without_meaning(fields: Mapping[str, object], message: str) -> None:

@@ -3,9 +3,8 @@
 import pytest
 
 from winnow.errors import ConfigError
-from winnow.prices import Price
 from winnow.readers.budget import Budget, Spending
-from winnow.records import Usage
+from winnow.records import Price, Usage
 
 
 def test_tokens_are_reserve_and_settled() -> None:

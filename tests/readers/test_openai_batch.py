@@ -15,7 +15,8 @@ from winnow.protocols import build_engine_map
 from winnow.readers.budget import Budget
 from winnow.readers.openai_batch import OpenAIBatchReader
 from winnow.readers.openai_chat import OpenAIReader
-from winnow.records import Answer, Decoding, Failed, Generate, Message, Outcome, Plan, Usage
+from winnow.records import Answer, Decoding, Failed, Generate, Message, Plan, Usage
+from winnow.steps import Outcome
 from winnow.testing.chat_server import ChatServer
 
 

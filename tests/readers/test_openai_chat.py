@@ -13,13 +13,13 @@ from winnow.driver import Driver, Job
 from winnow.errors import BudgetError, ConfigError, ReaderError
 from winnow.keys import compute_request_key
 from winnow.ledger.sqlite import SqliteStore
-from winnow.prices import Price
 from winnow.protocols import build_engine_map
 from winnow.readers.budget import Budget
 from winnow.readers.openai_chat import OpenAIReader
 from winnow.readers.pacing import Pacing
 from winnow.readers.token_estimates import estimate_max_usage
-from winnow.records import Answer, Decoding, Failed, Generate, Generation, Likelihood, Message, Outcome, Plan
+from winnow.records import Answer, Decoding, Failed, Generate, Generation, Likelihood, Message, Plan, Price
+from winnow.steps import Outcome
 from winnow.strategies.marginal import Marginal
 from winnow.strategies.prompt import Prompt
 from winnow.testing import make_context, make_question

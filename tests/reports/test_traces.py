@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from winnow.artifacts.rankings import RankedHit, Rankings
+from winnow.artifacts.steps import QuestionSteps
 from winnow.contexts.distractors import Distractors
 from winnow.contexts.placement import Placement
 from winnow.contexts.weighting import ContextWeighting
@@ -75,3 +76,8 @@ def test_a_trace_has_the_steps_of_the_answer(tmp_path: Path, first: str, verdict
         assert voted.outputs == {"answer": prediction.answer}
         changed = replace(sample, prediction=replace(prediction, answer="Bergen"))
         assert build_trace(cell, changed, identities, ledger) is None
+        recorded = build_trace(cell, changed, identities, ledger, QuestionSteps(outcome.steps, outcome.stop))
+        assert recorded is not None
+        (_, _, round_1, _), passages = recorded.spans, [["b"], ["a"]]
+        assert [span.inputs["passage_ids"] for span in round_1.children] == passages
+        assert round_1.outputs == [{"finish_reason": "stop"}] * 2

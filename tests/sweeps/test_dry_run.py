@@ -9,9 +9,8 @@ from winnow.errors import ConfigError
 from winnow.identity import get_ledger_identity
 from winnow.keys import compute_request_key
 from winnow.ledger.sqlite import SqliteStore
-from winnow.prices import Price
 from winnow.protocols import Strategy, build_engine_map
-from winnow.records import Answer, Decoding, Estimate, Generate, Message, Pages, Plan, Search
+from winnow.records import Answer, Decoding, Estimate, Generate, Message, Pages, Plan, Price, Search
 from winnow.strategies.concat_pf import ConcatPF
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.corrective.crag import Crag

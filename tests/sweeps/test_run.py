@@ -8,12 +8,24 @@ from typing import Any, cast
 import pytest
 
 from tests.plans import PROMPT
+from winnow.artifacts.rankings import Rankings
+from winnow.artifacts.steps import StoredSteps
 from winnow.artifacts.tables import read_predictions
-from winnow.errors import ArtifactError
-from winnow.records import Answer, Context, Decoding, Outcome, PlacedContexts, Question, RoleUsage
+from winnow.contexts.placed import PlacedContexts
+from winnow.errors import ArtifactError, ConfigError
+from winnow.records import Answer, Context, Decoding, Generate, Message, Passage, Plan, Question, RoleUsage
+from winnow.steps import Outcome, Step
 from winnow.strategies.concatenation import Concatenation
-from winnow.sweeps.run import JobFactory, LoadedCell, build_prediction, group_by_engines, iter_jobs, run_cells
-from winnow.testing import make_context, make_question
+from winnow.sweeps.run import (
+    JobFactory,
+    LoadedCell,
+    build_prediction,
+    check_named_passages,
+    group_by_engines,
+    iter_jobs,
+    run_cells,
+)
+from winnow.testing import make_context, make_question, run_scripted_plan
 
 QUESTIONS = [make_question(question_id=name) for name in ("a", "b", "c")]
 CONTEXTS = (make_context(1, "one"), make_context(2, "two"))
@@ -38,6 +50,7 @@ class Spec:
 
     key: str
     predictions: Path
+    folder: Path
     engines: tuple[Any, ...] = ()
     weighting: Weighting = Weighting()
     retrieval: Path = Path("retrieval.parquet")
@@ -57,8 +70,9 @@ class Engine:
 
 def cell(tmp_path: Path, key: str, questions: list[Question] = QUESTIONS, **fields: Any) -> LoadedCell:
     """A cell whose contexts are both passages in reverse order."""
-    spec = Spec(key, tmp_path / key / "predictions.parquet", **fields)
-    return LoadedCell(cast("Any", spec), Concatenation(PROMPT, Decoding()), questions, cast("Any", None), 0)
+    spec = Spec(key, tmp_path / key / "predictions.parquet", tmp_path / key, **fields)
+    rankings = Rankings(tmp_path, {}, {context.passage.passage_id: context.passage for context in CONTEXTS}, {})
+    return LoadedCell(cast("Any", spec), Concatenation(PROMPT, Decoding()), questions, rankings, 0)
 
 
 @dataclass
@@ -75,7 +89,9 @@ class Answers:
         for job in reversed(started):
             self.finished_before.append(len(self.finished))
             usage = (RoleUsage("reader", 1, 10, 2, 0.5),)
-            yield Outcome(job.tag, Answer(cast("tuple[str, str]", job.tag)[1], unknown=False), usage, dropped=1)
+            step = Step(1, "generate", "reader", (CONTEXTS[1].passage,), finish="stop")
+            answer = Answer(cast("tuple[str, str]", job.tag)[1], unknown=False)
+            yield Outcome(job.tag, answer, usage, dropped=1, steps=(step,), stop="stop")
 
 
 def test_jobs_come_question_by_question(tmp_path: Path) -> None:
@@ -106,8 +122,30 @@ def test_predictions_are_written_when_a_cell_is_finished(tmp_path: Path) -> None
         assert {(row.passage_ids, row.gold_position, row.provenance, row.truncated_passages) for row in predictions} == {
             (("p2", "p1"), 2, "annotated", 1)
         }
+        stored = StoredSteps(one.spec.folder, one.rankings.passages)
+        recorded = stored.convert(stored.read_table())
+        assert [question_id for question_id, _ in recorded] == [question.question_id for question in one.questions]
         assert one.placed == {}
         assert one.started is not None
+
+
+def test_a_prompt_that_does_not_name_its_passages_is_refused() -> None:
+    """The reader saw what metrics would not know of; a judge's prompts, short texts and named passages are fine."""
+    contexts = (make_context(1, "Emma is a novel of 1815."), make_context(2, "1815"))
+
+    def ask(text: str, passages: tuple[Passage, ...] = (), role: str = "reader") -> Plan[Answer]:
+        (reply,) = yield [Generate((Message("user", text),), Decoding(), role=role, passages=passages)]
+        return Answer(reply.text, unknown=False)
+
+    for text, passages, role in (
+        ("What of 1815?", (), "reader"),
+        (contexts[0].passage.text, (), "judge"),
+        (contexts[0].passage.text, (contexts[0].passage,), "reader"),
+    ):
+        answer, _ = run_scripted_plan(check_named_passages(ask(text, passages, role), contexts, "q"), [["x"]])
+        assert answer.text == "x"
+    with pytest.raises(ConfigError, match="question 'q' shows the passage 'p1', but names no passages"):
+        next(check_named_passages(ask(f"See: {contexts[0].passage.text}"), contexts, "q"))
 
 
 def test_a_context_without_a_weight_is_named(tmp_path: Path) -> None:

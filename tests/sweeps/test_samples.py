@@ -8,8 +8,7 @@ import pytest
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.tables import build_prediction_row
 from winnow.metrics.base import Sample
-from winnow.prices import Price
-from winnow.records import Prediction, RoleUsage
+from winnow.records import Prediction, Price, RoleUsage
 from winnow.sweeps import samples as samples_module
 from winnow.sweeps.samples import StoredSamples
 from winnow.testing import make_context, make_question
@@ -36,7 +35,7 @@ def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StoredSamples:
     monkeypatch.setattr(samples_module, "_BLOCK", 3)
     path = tmp_path / "predictions.parquet"
     parquet.write(path, contracts.PREDICTIONS, [build_prediction_row(sample.prediction) for sample in EXPECTED], group=4)
-    contexts = {sample.question.question_id: sample.contexts for sample in EXPECTED if sample.contexts}
+    contexts = {sample.question.question_id: sample.placed for sample in EXPECTED if sample.placed}
     return StoredSamples([sample.question for sample in EXPECTED], path, PRICES, contexts, {})
 
 

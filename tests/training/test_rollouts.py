@@ -8,7 +8,7 @@ import pytest
 
 from tests.plans import PROMPT
 from winnow.errors import ConfigError, WinnowError
-from winnow.metrics.base import MeanMetric, Sample
+from winnow.metrics.base import MeanMetric, Sample, Shown
 from winnow.metrics.correctness import F1, ExactMatch
 from winnow.modeling.loading import load_causal_lm
 from winnow.records import Answer, Decoding
@@ -41,7 +41,8 @@ def test_what_is_rewarded_is_what_a_sweep_reports() -> None:
     sample = TASK.build_sample(GROUP, "Ada")
     assert sample.prediction.answer == "Ada"
     assert sample.prediction.passage_ids == ("p1", "p2")
-    assert sample.contexts == GROUP.contexts
+    assert sample.placed == GROUP.contexts
+    assert sample.shown == Shown(GROUP.contexts, GROUP.contexts)
 
 
 def test_a_strategy_of_several_requests_has_no_reward() -> None:
@@ -61,7 +62,9 @@ def test_a_reward_that_is_no_number_is_an_error(value: float | None) -> None:
 def test_used_passages_are_those_of_the_answer() -> None:
     """Not those of the prompt."""
     answer = Answer("Ada", unknown=False, used=(GROUP.contexts[1].passage,))
-    assert build_sample(GROUP.question, GROUP.contexts, answer).prediction.used_ids == ("p2",)
+    sample = build_sample(GROUP.question, GROUP.contexts, answer, [])
+    assert sample.prediction.used_ids == ("p2",)
+    assert sample.shown == Shown((), GROUP.contexts[1:2])
 
 
 def test_replies_end_at_their_first_end_token(tmp_path: Path) -> None:

@@ -108,3 +108,35 @@ PREDICTIONS = Contract(
     ("question_id",),
 )
 """Predictions of a cell (one setting of a sweep). Metrics are computed from these columns when the cell is read."""
+_STEP = pa.struct(
+    [
+        pa.field("round", pa.int32(), nullable=False),
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("role", pa.string(), nullable=False),
+        pa.field("passages", pa.list_(pa.int32()), nullable=False),
+        pa.field("query", pa.string(), nullable=False),
+        pa.field("finish", pa.string(), nullable=False),
+        pa.field("model", pa.string(), nullable=False),
+        pa.field("calls", pa.int32(), nullable=False),
+    ]
+)
+"""A step (see `winnow.steps`). Passages are numbers of rows of the artifact STEP_PASSAGES beside it."""
+STEPS = Contract("steps", _schema(question_id=pa.string(), stop=pa.string(), steps=pa.list_(_STEP)), ("question_id",))
+"""What the strategy requested and received for each question of a cell, and why it ended."""
+STEP_PASSAGES = Contract(
+    "passages of steps",
+    _schema(
+        nullable=("title", "text"),
+        number=pa.int32(),
+        passage_id=pa.string(),
+        title=pa.string(),
+        text=pa.string(),
+        sources=_TEXTS,
+        origin=pa.string(),
+    ),
+    ("number",),
+)
+"""Each distinct passage of the steps of a cell once. Title and text are null if they are those of the rankings' passage.
+
+`origin` is "rankings", "search" (found by a search, or made of what was found) or "strategy" (any other text).
+"""

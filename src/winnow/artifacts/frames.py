@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from winnow.artifacts.provenance import check_content, read_manifest
+from winnow.artifacts.steps import PASSAGES_FILE, STEPS_FILE, has_steps
 from winnow.errors import ArtifactError
 
 if TYPE_CHECKING:
@@ -97,6 +98,54 @@ def load_frame(folder: Path) -> "pd.DataFrame":
         raise ArtifactError(f"{folder} has not one table but {len(files)} ({names}). Read the file with pandas.read_parquet.")
     frame: pd.DataFrame = pq.read_table(files[0]).to_pandas()
     return frame
+
+
+def load_steps_frame(folder: Path) -> "pd.DataFrame":
+    """Read the steps of a cell: what its strategy requested and received, a row per step, in order.
+
+    The columns are question_id, round, kind, role, calls, query, finish, model, `passages` (a list of mappings with
+    passage_id, title, text, sources and origin, in prompt order) and `stop` (why the plan of the question ended).
+
+    Args:
+        folder: Folder of the cell, such as data/predictions/post_fusion-0123456789ab.
+
+    Raises:
+        ArtifactError: If the folder is not a finished cell with steps, or was changed after it was written.
+
+    """
+    import pandas as pd
+
+    if not has_steps(folder):
+        raise ArtifactError(
+            f"{folder} has no {STEPS_FILE}: it is not a cell, or its steps were not recorded. `python -m flows.sweep "
+            "sweep.record_steps=true` with the same settings records them from the ledger."
+        )
+    check_content(folder)
+    rows = pq.read_table(folder / PASSAGES_FILE).to_pylist()
+    ids = sorted({row["passage_id"] for row in rows if row["text"] is None})
+    ranked = _read_passages(folder, read_manifest(folder)["settings"]["inputs"], ids)
+    passages = [
+        {"passage_id": row["passage_id"], **_get_text(row, ranked), "sources": row["sources"], "origin": row["origin"]}
+        for row in rows
+    ]
+    columns = ["question_id", "round", "kind", "role", "calls", "query", "finish", "model", "passages", "stop"]
+    steps = [
+        {
+            "question_id": row["question_id"],
+            **step,
+            "passages": [passages[number] for number in step["passages"]],
+            "stop": row["stop"],
+        }
+        for row in pq.read_table(folder / STEPS_FILE).to_pylist()
+        for step in row["steps"]
+    ]
+    return pd.DataFrame(steps, columns=columns)
+
+
+def _get_text(row: Mapping[str, Any], ranked: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """Return title and text of a passage of the steps, which are those of the rankings if the row has none."""
+    source = ranked[row["passage_id"]] if row["text"] is None else row
+    return {"title": source["title"], "text": source["text"]}
 
 
 def _load_predictions(folder: Path) -> "pd.DataFrame":

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from winnow.contexts.gold import determine_provenance, is_relevant
+from winnow.contexts.placed import PlacedContexts
 from winnow.errors import ConfigError
-from winnow.records import Context, PlacedContexts, Question
+from winnow.records import Context, Question
 
 
 @dataclass(frozen=True, slots=True)

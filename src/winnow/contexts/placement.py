@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
 from winnow.contexts.gold import determine_provenance
+from winnow.contexts.placed import PlacedContexts
 from winnow.errors import ConfigError
-from winnow.records import Context, PlacedContexts, Question
+from winnow.records import Context, Question
 
 Order = Literal["retrieved", "first", "last", "random", "shuffled"] | int
 Gold = Literal["keep", "insert", "insert_all", "remove"]

@@ -129,7 +129,7 @@ def encode_result(result: Result) -> str:
             if result.usage.tokens_in:
                 body["in"] = result.usage.tokens_in
         case Pages():
-            body = {"pages": [asdict(page) for page in result.passages]}
+            body = {"pages": [{"passage_id": p.passage_id, "title": p.title, "text": p.text} for p in result.passages]}
             if result.snapshots:
                 body["snapshots"] = [asdict(snapshot) for snapshot in result.snapshots]
         case Failed():

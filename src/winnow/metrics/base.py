@@ -21,10 +21,9 @@ from winnow.metrics.intervals import (
     compute_mean_interval,
     compute_ratio_interval,
 )
-from winnow.prices import Price
-from winnow.records import Context, Plan, Prediction, Question, Role
+from winnow.records import Context, Plan, Prediction, Price, Question, Role
 
-Input = Literal["prediction", "contexts", "ranking"]
+Input = Literal["prediction", "placed", "shown", "ranking"]
 """Field of `Sample` that a metric or breakdown may need besides the question."""
 
 Unit = Literal["percent", "number"]
@@ -101,25 +100,41 @@ class RowsBuilder:
 
 
 @dataclass(frozen=True, slots=True)
+class Shown:
+    """What the reader saw of passages, as the driver recorded it.
+
+    Attributes:
+        contexts: Distinct contexts of all prompts of the question, in the order in which they were shown first.
+        last: Contexts of the prompt that led to the reply, in prompt order.
+
+    """
+
+    contexts: tuple[Context, ...] = ()
+    last: tuple[Context, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Sample:
     """The inputs of a metric for one question.
 
-    The fields `contexts` and `ranking` are empty unless a metric or breakdown lists them in its `inputs`.
+    The fields `placed`, `shown` and `ranking` are empty unless a metric or breakdown lists them in its `inputs`.
 
     Attributes:
         question: Question with its accepted answers.
         prediction: Prediction for the question.
-        contexts: Contexts of the prompt, in prompt order.
+        placed: Contexts that the placement gave the strategy, in prompt order: what the experiment manipulates.
         prices: Price of the model of each role. Roles whose model has no price are missing.
         ranking: All stored contexts of the question in the order of the retriever, best first.
+        shown: Contexts that the reader's prompts showed: what it saw. None if the steps of the cell were not recorded.
 
     """
 
     question: Question
     prediction: Prediction
-    contexts: Sequence[Context] = ()
+    placed: Sequence[Context] = ()
     prices: Mapping[Role, Price] = field(default_factory=dict)
     ranking: Sequence[Context] = ()
+    shown: Shown | None = None
 
 
 @dataclass(frozen=True)
@@ -136,7 +151,9 @@ class Metric(ABC):
     """
 
     inputs: ClassVar[frozenset[Input]] = frozenset({"prediction"})
-    """Inputs that the metric needs besides the question. Contexts and rankings are only read if a metric needs them."""
+    """Inputs that the metric needs besides the question; the others are not read. "placed" and "shown" differ wherever a
+    strategy shows parts of passages, leaves some out, or searches for others. A metric of what the reader saw needs "shown".
+    """
 
     name: str
     title: str

@@ -111,41 +111,44 @@ class GoldRank(Breakdown):
 
 @dataclass(frozen=True)
 class Sufficiency(Breakdown):
-    """Group questions by whether a passage in the prompt holds an accepted answer.
+    """Group questions by whether a passage that a prompt has *shown* contains an accepted answer.
 
-    The groups are "answer shown", "answer not shown" and "no passages".
+    The groups are "answer shown", "answer not shown", "no passages" and, where the steps of a cell were not recorded, "not
+    recorded".
     """
 
-    revision: ClassVar[int] = 1
-    inputs: ClassVar[frozenset[Input]] = frozenset({"contexts"})
+    revision: ClassVar[int] = 2
+    inputs: ClassVar[frozenset[Input]] = frozenset({"shown"})
 
     def assign_groups(self, samples: Sequence[Sample]) -> list[str]:
         """Return the group of each sample."""
         return [self._find_group(sample) for sample in samples]
 
     def _find_group(self, sample: Sample) -> str:
-        if not sample.contexts:
+        if sample.shown is None:
+            return "not recorded"
+        if not sample.shown.contexts:
             return "no passages"
-        return "answer shown" if any(context.has_answer for context in sample.contexts) else "answer not shown"
+        return "answer shown" if any(context.has_answer for context in sample.shown.contexts) else "answer not shown"
 
 
 @dataclass(frozen=True)
 class RelevantPosition(Breakdown):
-    """Group questions by the position of the only relevant passage in the prompt, such as "2 of 9".
+    """Group questions by the position at which the only relevant passage was *placed*, such as "2 of 9".
 
     Relevant are the annotated gold passages or, for a question without any, the passages with an answer. Questions with
     several or none are groups of their own.
     """
 
     revision: ClassVar[int] = 1
-    inputs: ClassVar[frozenset[Input]] = frozenset({"contexts"})
+    inputs: ClassVar[frozenset[Input]] = frozenset({"placed"})
 
     def assign_groups(self, samples: Sequence[Sample]) -> list[str]:
         """Return the group of each sample."""
         return [self._find_group(sample) for sample in samples]
 
     def _find_group(self, sample: Sample) -> str:
-        relevance = mark_relevant(sample.question, sample.contexts)
+        relevance = mark_relevant(sample.question, sample.placed)
         positions = [position for position, is_relevant in enumerate(relevance, start=1) if is_relevant]
         if len(positions) == 1:
             return f"{positions[0]} of {len(relevance)}"

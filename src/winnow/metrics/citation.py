@@ -169,14 +169,12 @@ def _compute_f1s(precisions: NDArray[np.float64], recalls: NDArray[np.float64]) 
 
 
 def _list_relevance(sample: Sample) -> list[bool]:
-    """Return whether each passage of the final prompt is relevant, in prompt order."""
-    marks = mark_relevant(sample.question, sample.contexts)
-    relevant = {context.passage.passage_id for context, mark in zip(sample.contexts, marks, strict=True) if mark}
-    return [passage_id in relevant for passage_id in sample.prediction.used_ids]
+    """Return whether each passage that the prompt of the reply showed is relevant, in prompt order."""
+    return mark_relevant(sample.question, sample.shown.last) if sample.shown else []
 
 
 def _score(sample: Sample, dialect: Dialect) -> CitationScore | None:
-    """Score the citations of a prediction, or return None if its final prompt has no relevant passage."""
+    """Score the citations of a prediction, or return None if its prompt showed no relevant passage or was not recorded."""
     relevance = _list_relevance(sample)
     return score_citations(sample.prediction.reply, relevance, dialect) if any(relevance) else None
 
@@ -185,8 +183,9 @@ def _score(sample: Sample, dialect: Dialect) -> CitationScore | None:
 class Citation(MeanMetric):
     """Precision, recall, F1 or counts of the citations of a reply.
 
-    The n-th document is the n-th passage of the final prompt. Relevant are the annotated gold passages or, for a question
-    without any, the passages with an answer. The metric is undefined for a question whose prompt has no relevant passage.
+    The n-th document is the n-th passage that the prompt of the reply has *shown*. Relevant are the annotated gold passages
+    and their parts or, for a question without any, the passages with an answer. The metric is undefined for a question whose
+    prompt has no relevant passage, and where the steps of a cell were not recorded.
 
     Args:
         of: Measure to return. "reward" is the mean of precision and recall (RAGE, section 4.3); "distinct", "invalid" and
@@ -195,8 +194,8 @@ class Citation(MeanMetric):
 
     """
 
-    revision: ClassVar[int] = 2
-    inputs: ClassVar[frozenset[Input]] = frozenset({"prediction", "contexts"})
+    revision: ClassVar[int] = 3
+    inputs: ClassVar[frozenset[Input]] = frozenset({"prediction", "shown"})
 
     of: Measure = "f1"
     dialect: Dialect = "rage"
@@ -233,8 +232,8 @@ class CitationF1OfMeans(Metric):
 
     """
 
-    revision: ClassVar[int] = 1
-    inputs: ClassVar[frozenset[Input]] = frozenset({"prediction", "contexts"})
+    revision: ClassVar[int] = 2
+    inputs: ClassVar[frozenset[Input]] = frozenset({"prediction", "shown"})
 
     dialect: Dialect = "rage"
 
@@ -274,8 +273,8 @@ class WrongCitations(RatioMetric):
 
     """
 
-    revision: ClassVar[int] = 1
-    inputs: ClassVar[frozenset[Input]] = frozenset({"prediction", "contexts"})
+    revision: ClassVar[int] = 2
+    inputs: ClassVar[frozenset[Input]] = frozenset({"prediction", "shown"})
 
     kind: Literal["irrelevant", "seemingly_relevant"] = "irrelevant"
     dialect: Dialect = "rage"
@@ -288,12 +287,13 @@ class WrongCitations(RatioMetric):
 
     def compute_terms(self, sample: Sample) -> tuple[float, float]:
         """Return the numbers of distinct cited documents of the kind, and of all kinds."""
-        relevance, documents = _list_relevance(sample), sample.prediction.used_ids
-        cited = set(find_citations(sample.prediction.reply, len(documents), self.dialect))
-        wrong = {documents[n - 1] for n in cited if 1 <= n <= len(documents) and not relevance[n - 1]}
-        unscored = {context.passage.passage_id for context in sample.contexts if context.score is None}
-        of_kind = wrong & unscored if self.kind == "irrelevant" else wrong - unscored
-        return float(len(of_kind)), float(sum(1 <= n <= len(documents) for n in cited))
+        documents = sample.shown.last if sample.shown else ()
+        relevance = _list_relevance(sample)
+        cited = find_citations(sample.prediction.reply, len(documents), self.dialect)
+        valid = {number for number in cited if 1 <= number <= len(documents)}
+        wrong = {number for number in valid if not relevance[number - 1]}
+        unscored = {number for number in wrong if documents[number - 1].score is None}
+        return float(len(unscored if self.kind == "irrelevant" else wrong - unscored)), float(len(valid))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ ANSWERED = "answered: "
 
 @dataclass(frozen=True)
 class DistractingEffect(RatioMetric):
-    """Share of passages without an answer that draw an answer other than "unknown" when the reader sees them alone.
+    """Share of *placed* passages without an answer that draw one other than "unknown" when the reader sees them alone.
 
     Gold passages, and those whose title contains an answer, count as passages with an answer. A passage draws an answer if at
     least one of the replies to it is one. Strategies that read each passage alone (Post-Fusion, PF + Concat, and the fallback
@@ -20,7 +20,7 @@ class DistractingEffect(RatioMetric):
     """
 
     revision: ClassVar[int] = 1
-    inputs: ClassVar[frozenset[Input]] = frozenset({"prediction", "contexts"})
+    inputs: ClassVar[frozenset[Input]] = frozenset({"prediction", "placed"})
 
     def compute_terms(self, sample: Sample) -> tuple[float, float]:
         """Return the number of passages without an answer that draw one, and that of all passages without an answer."""
@@ -30,7 +30,7 @@ class DistractingEffect(RatioMetric):
         answered = {int(word) for word in entry.removeprefix(ANSWERED).split() if word != "none"}
         irrelevant = {
             position
-            for position, context in enumerate(sample.contexts, start=1)
+            for position, context in enumerate(sample.placed, start=1)
             if not (context.is_gold or context.has_answer or has_answer(context.passage.title, sample.question.answers))
         }
         return float(len(answered & irrelevant)), float(len(irrelevant))

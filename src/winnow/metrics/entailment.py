@@ -1,13 +1,12 @@
 """Faithfulness of citations: whether the cited passages entail what is said (ALCE: Gao et al. 2023, section 3)."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
 from winnow.errors import ConfigError, check_fields
 from winnow.metrics.base import Input, JudgedMetric, Sample
 from winnow.metrics.citation import find_citations, remove_citations, split_cited_sentences
-from winnow.metrics.words import cut_words
 from winnow.records import Estimate, Passage, Plan, Role, Score
 
 Measure = Literal["recall", "precision"]
@@ -31,33 +30,32 @@ class CitationSupport(JudgedMetric):
     citations of a sentence count. Unlike there, a passage that a sentence cites twice counts once, [0] is a number without a
     passage, and citations without a sentence are left out.
 
-    The metric is undefined for a reply without a sentence, and where the prompt showed parts of passages or web pages.
+    The metric reads the passages that the prompt of the reply has *shown*, also parts of passages and web pages. It is
+    undefined for a reply without a sentence, and where the steps of a cell were not recorded.
 
     Args:
         of: "recall" is the share of sentences that are supported; "precision" the share of citations that are right, 0 for a
             reply without a counted citation.
         hypothesis: Template of what a sentence says, with {sentence} and, for short answers, {question}.
         most: Number of citations of a sentence that count (ALCE: 3).
-        max_words: Number of words to which passages are cut, as `strategy.plan.max_words` cuts them in the prompt, or None.
 
     """
 
-    inputs: ClassVar[frozenset[Input]] = frozenset({"prediction", "contexts"})
+    inputs: ClassVar[frozenset[Input]] = frozenset({"prediction", "shown"})
     roles: ClassVar[tuple[Role, ...]] = ("nli",)
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     of: Measure = "recall"
     hypothesis: str = "{sentence}"
     most: int = 3
-    max_words: int | None = None
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a template without {sentence}, and for numbers and words that have no meaning."""
+        """Raise ConfigError for a template without {sentence}, and for a number and a word that have no meaning."""
         check_fields(f"metric.{self.name}.hypothesis", self.hypothesis, {"sentence"}, {"question"})
-        if self.most < 1 or (self.max_words is not None and self.max_words < 1) or self.of not in get_args(Measure):
+        if self.most < 1 or self.of not in get_args(Measure):
             raise ConfigError(
-                f"metric.{self.name}: most must be at least 1, max_words at least 1 or null, and `of` one of "
-                f"{', '.join(get_args(Measure))}; received {self.most}, {self.max_words} and {self.of!r}."
+                f"metric.{self.name}: most must be at least 1, and `of` one of {', '.join(get_args(Measure))}; received "
+                f"{self.most} and {self.of!r}."
             )
 
     def plan(self, sample: Sample) -> Plan[float | None]:
@@ -83,11 +81,9 @@ class CitationSupport(JudgedMetric):
 
     def _iter_claims(self, sample: Sample) -> Iterator[_Claim]:
         """Yield the claim of each sentence; without passages if it cites none or a number without a passage."""
-        by_id = {context.passage.passage_id: context.passage for context in sample.contexts}
-        if not by_id.keys() >= set(sample.prediction.used_ids):
+        if sample.shown is None:
             return
-        shown = [by_id[passage_id] for passage_id in sample.prediction.used_ids]
-        documents = [replace(passage, text=cut_words(passage.text, self.max_words)) for passage in shown]
+        documents = [context.passage for context in sample.shown.last]
         for text in split_cited_sentences(sample.prediction.reply):
             sentence = remove_citations(text)
             if not sentence.strip(" .!?"):

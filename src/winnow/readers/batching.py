@@ -111,6 +111,16 @@ class LocalEngine(ABC):
         return {**settings, "dtype": dtype}
 
     @property
+    def remote(self) -> bool:
+        """Return False, because the model runs in this process."""
+        return False
+
+    @property
+    def reuses_prefixes(self) -> bool:
+        """Return False, because batches of similar length are read anew."""
+        return False
+
+    @property
     def serves(self) -> tuple[type[Request], ...]:
         """Return the kinds of requests that a local model serves."""
         return (Generate, Likelihood)

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from winnow.errors import BudgetError, ConfigError
-from winnow.prices import Price
-from winnow.records import Usage
+from winnow.records import Price, Usage
 
 
 @dataclass(frozen=True, slots=True)

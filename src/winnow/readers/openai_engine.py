@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from winnow.errors import ConfigError
-from winnow.prices import Price
 from winnow.readers.budget import Budget, Spending
 from winnow.readers.openai_protocol import ChatProtocol
 from winnow.readers.token_estimates import estimate_max_usage, estimate_prompt_tokens
-from winnow.records import Generate, Likelihood, Request
+from winnow.records import Generate, Likelihood, Price, Request
 
 
 @dataclass
@@ -36,6 +35,7 @@ class OpenAIEngine:
     """
 
     remote: ClassVar[bool] = True
+    reuses_prefixes: ClassVar[bool] = False
     """Whether the engine waits for a server, instead of computing in this process."""
     speed_only: ClassVar[Mapping[str, str]] = {
         "base_url": "the server is identified by its name",

@@ -31,6 +31,7 @@ class CellResult:
         judged: Rows of the metrics that a model computes, by metric name, with one row per sample.
         hidden: Metrics that are not columns of the tables, but that a plot or a comparison with a paper needs.
         groups: Group of each sample in the breakdown, such as its answer type. It is empty if there is no breakdown.
+        has_steps: Whether the steps of the cell were recorded, without which metrics of what was shown are undefined.
         known: Columns of these samples and metrics, without the judged ones, if they were computed already.
 
     """
@@ -41,6 +42,7 @@ class CellResult:
     judged: Mapping[str, Sequence[Row | None]] = field(default_factory=dict)
     hidden: Sequence[Metric] = ()
     groups: Sequence[str] = ()
+    has_steps: bool = True
     known: CellColumns | None = field(default=None, repr=False, compare=False)
 
     @cached_property

@@ -56,6 +56,19 @@ def build_short_context_notes(cells: Sequence[CellResult]) -> list[str]:
     ]
 
 
+def build_missing_steps_notes(cells: Sequence[CellResult]) -> list[str]:
+    """Return a note if metrics need what prompts showed, and some cells were answered before that was recorded."""
+    missing = [cell for cell in cells if not cell.has_steps and cell.labels.k]
+    names = [metric.heading for metric in cells[0].metrics if "shown" in metric.inputs] if cells else []
+    if not missing or not (names or any("not recorded" in cell.groups for cell in missing)):
+        return []
+    return [
+        f"What the prompts showed was not recorded for {len(missing)} of {len(cells)} cells, so that "
+        f"{', '.join(names) or 'the breakdown'} is undefined there. `python -m flows.sweep sweep.record_steps=true` with the "
+        "same settings records it from the ledger."
+    ]
+
+
 def build_incident_notes(cells: Sequence[CellResult]) -> list[str]:
     """Return one note for each kind of incident that the traces record, with the number of questions in each cell."""
     notes = []

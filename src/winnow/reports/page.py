@@ -17,7 +17,7 @@ from winnow.reports.comparisons import build_comparison_tables
 from winnow.reports.dialects import build_dialect_tables
 from winnow.reports.glossary import build_glossary
 from winnow.reports.latex import format_latex_table
-from winnow.reports.notes import build_incident_notes, build_reply_notes, build_short_context_notes
+from winnow.reports.notes import build_incident_notes, build_missing_steps_notes, build_reply_notes, build_short_context_notes
 from winnow.reports.paper import compare_with_paper
 from winnow.reports.plots import Plot, plot_against_k, plot_against_position, plot_against_samples, plot_tokens_by_strategy
 from winnow.reports.reported import PaperPart
@@ -130,7 +130,12 @@ def build_report(
     if spread_table:
         tables.append(spread_table)
     tables += build_dialect_tables(cells)
-    notes = [*build_short_context_notes(cells), *build_reply_notes(cells, seed), *build_incident_notes(cells)]
+    notes = [
+        *build_missing_steps_notes(cells),
+        *build_short_context_notes(cells),
+        *build_reply_notes(cells, seed),
+        *build_incident_notes(cells),
+    ]
     if part:
         covered_cells = gold_cells if part.gold_only and gold_cells else cells
         paper_tables, paper_notes = compare_with_paper(part, covered_cells, seed, filtered)

@@ -3,34 +3,45 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from winnow.artifacts.steps import QuestionSteps
+from winnow.contexts.placed import PlacedContexts
 from winnow.errors import LedgerError
 from winnow.metrics.answer import exact_match
 from winnow.metrics.base import Sample
 from winnow.protocols import CallStore
-from winnow.records import Context, Estimate, Failed, Generate, Generation, Likelihood, Pages, PlacedContexts, Role, Search
+from winnow.records import Context, Estimate, Failed, Generate, Generation, Likelihood, Pages, Role, Search
 from winnow.reports.browser.outcomes import OUTCOMES, classify
 from winnow.reports.tracing import Span, Trace, Verdict
 from winnow.sweeps.replay import Call, is_same_answer, replay_plan
 from winnow.sweeps.run import LoadedCell
 
 
-def build_trace(cell: LoadedCell, sample: Sample, identities: Mapping[Role, str], ledger: CallStore) -> Trace | None:
-    """Replay how a cell answered a question, or return None if the ledger no longer yields the stored answer.
+def build_trace(
+    cell: LoadedCell,
+    sample: Sample,
+    identities: Mapping[Role, str],
+    ledger: CallStore,
+    steps: QuestionSteps | None = None,
+) -> Trace | None:
+    """Replay how a cell answered a question.
+
+    If the ledger no longer yields the stored answer, the trace has the recorded steps, without texts of prompts and replies;
+    it is None if there are none.
 
     Args:
         cell: Cell with its strategy and rankings.
-        sample: Question with its prediction, contexts and ranking.
+        sample: Question with its prediction, ranking, placed contexts and what was shown.
         identities: Identity under which the ledger stores the results of each role.
         ledger: Open store.
+        steps: Recorded steps of the question, if there are any.
 
     """
     question, prediction = sample.question, sample.prediction
     placed = cell.place(question)
-    try:
-        replayed = replay_plan(cell.strategy.plan(question, placed.contexts), identities, ledger)
-    except LedgerError:
-        return None
-    if not is_same_answer(replayed.result, prediction):
+    rounds = _replay_rounds(cell, sample, placed, identities, ledger)
+    if rounds is None and steps is not None:
+        rounds = _build_recorded_rounds(steps)
+    if rounds is None:
         return None
     outcome = next(outcome for outcome in OUTCOMES if outcome.name == classify(sample))
     labels, distractors = cell.spec.labels, cell.spec.settings.get("distractors", "retrieved")
@@ -43,7 +54,7 @@ def build_trace(cell: LoadedCell, sample: Sample, identities: Mapping[Role, str]
         rationale=f"{outcome.title}: {outcome.meaning}",
         spans=[
             *_build_context_spans(question.text, placed, labels.k, {"placement": labels.gold, "distractors": distractors}),
-            *(_build_round(number, calls) for number, calls in enumerate(replayed.rounds, start=1)),
+            *rounds,
             _build_choice(prediction.answer, prediction.candidates, prediction.trace),
         ],
         tags={
@@ -54,6 +65,31 @@ def build_trace(cell: LoadedCell, sample: Sample, identities: Mapping[Role, str]
             "outcome": outcome.name,
         },
     )
+
+
+def _replay_rounds(
+    cell: LoadedCell, sample: Sample, placed: PlacedContexts, identities: Mapping[Role, str], ledger: CallStore
+) -> list[Span] | None:
+    """Return a span per round of the replayed plan, or None if the ledger no longer yields the stored answer."""
+    try:
+        replayed = replay_plan(cell.strategy.plan(sample.question, placed.contexts), identities, ledger)
+    except LedgerError:
+        return None
+    if not is_same_answer(replayed.result, sample.prediction):
+        return None
+    return [_build_round(number, calls) for number, calls in enumerate(replayed.rounds, start=1)]
+
+
+def _build_recorded_rounds(steps: QuestionSteps) -> list[Span]:
+    """Return a span per round of the recorded steps."""
+    rounds: dict[int, list[Span]] = {}
+    for step in steps.steps:
+        inputs = {"query": step.query, "passage_ids": [passage.passage_id for passage in step.passages], "calls": step.calls}
+        rounds.setdefault(step.round, []).append(Span(step.role, "CHAIN", inputs, {"finish_reason": step.finish}))
+    return [
+        Span(f"round {number}", "CHAIN", {"requests": len(spans)}, [span.outputs for span in spans], children=spans)
+        for number, spans in rounds.items()
+    ]
 
 
 def _judge(sample: Sample) -> Verdict:

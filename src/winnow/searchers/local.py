@@ -22,6 +22,8 @@ class LocalSearch:
     """
 
     revision: ClassVar[int] = 2
+    remote: ClassVar[bool] = False
+    reuses_prefixes: ClassVar[bool] = False
     speed_only: ClassVar[Mapping[str, str]] = {"capacity": "the batch size does not affect the results of a query"}
 
     searcher: Callable[[], Searcher]

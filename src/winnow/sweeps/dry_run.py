@@ -16,10 +16,9 @@ from winnow.driver import Job
 from winnow.errors import ConfigError
 from winnow.identity import get_ledger_identity
 from winnow.keys import compute_request_key
-from winnow.prices import Price
 from winnow.protocols import CallStore, Engine, Engines
 from winnow.readers.token_estimates import estimate_max_usage
-from winnow.records import Generate, Generation, Likelihood, Pages, Request, Result, Role, Score, Search, Usage
+from winnow.records import Generate, Generation, Likelihood, Pages, Price, Request, Result, Role, Score, Search, Usage
 from winnow.strategies.self_rag.reflection import RETRIEVE
 
 _MAX_RECENT = 20_000

@@ -12,6 +12,7 @@ from winnow.errors import LedgerError
 from winnow.keys import compute_request_key
 from winnow.protocols import CallStore
 from winnow.records import Answer, Generate, Plan, Prediction, Request, Result, Role, T
+from winnow.steps import Step, describe_round
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,15 @@ class Replay(Generic[T]):
 
     rounds: Sequence[Sequence[Call]]
     result: T
+
+    @property
+    def steps(self) -> list[Step]:
+        """Return the steps, as the driver records them."""
+        return [
+            step
+            for number, calls in enumerate(self.rounds, start=1)
+            for step in describe_round(number, [call.request for call in calls], [call.result for call in calls])
+        ]
 
 
 def replay_plan(plan: Plan[T], identities: Mapping[Role, str], ledger: CallStore) -> Replay[T]:

@@ -8,18 +8,23 @@ import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import cast
+from typing import Any, cast
 
 from winnow.artifacts import contracts
 from winnow.artifacts.parquet import ArtifactWriter
 from winnow.artifacts.rankings import Rankings, read_rankings
+from winnow.artifacts.steps import StepsWriter
 from winnow.artifacts.tables import build_prediction_row
+from winnow.contexts.placed import PlacedContexts
 from winnow.driver import Job
-from winnow.errors import ArtifactError
+from winnow.errors import ArtifactError, ConfigError
 from winnow.protocols import Strategy
-from winnow.records import Answer, Outcome, PlacedContexts, Prediction, Question
+from winnow.records import Answer, Context, Generate, Plan, Prediction, Question
+from winnow.steps import READER, Outcome
 from winnow.sweeps.spec import CellSpec
 
+_MIN_TEXT = 20
+"""Number of characters from which the text of a passage in a prompt is not there by chance."""
 JobFactory = Callable[[], Iterable[Job[Answer]]]
 """Function that creates the jobs again, so that those that failed can be repeated."""
 RunJobs = Callable[[JobFactory, int], Iterable[Outcome[Answer]]]
@@ -69,7 +74,41 @@ class LoadedCell:
             self.started = time.time()
         placed = self.place(question)
         self.placed[question.question_id] = placed
-        return Job((self.spec.key, question.question_id), self.strategy.plan(question, placed.contexts))
+        plan = self.strategy.plan(question, placed.contexts)
+        if placed.contexts:
+            plan = check_named_passages(plan, placed.contexts, question.question_id)
+        return Job((self.spec.key, question.question_id), plan)
+
+
+def check_named_passages(plan: Plan[Answer], contexts: Sequence[Context], question_id: str) -> Plan[Answer]:
+    """Run a plan, and check that its prompts name the contexts that they show, which metrics of what was shown read.
+
+    Raises:
+        ConfigError: If a prompt of the reader names no passage and contains the text of a context.
+
+    """
+    results: Sequence[Any] | None = None
+    while True:
+        try:
+            requests = next(plan) if results is None else plan.send(results)
+        except StopIteration as stop:
+            answer: Answer = stop.value
+            return answer
+        for request in requests:
+            if isinstance(request, Generate) and not request.passages and request.role == READER:
+                _check_names(request, contexts, question_id)
+        results = yield requests
+
+
+def _check_names(request: Generate, contexts: Sequence[Context], question_id: str) -> None:
+    prompt = "\n".join(message.content for message in request.messages)
+    for context in contexts:
+        if len(context.passage.text) >= _MIN_TEXT and context.passage.text in prompt:
+            raise ConfigError(
+                f"A prompt for question {question_id!r} shows the passage {context.passage.passage_id!r}, but names no "
+                "passages, so that metrics would not know what the reader saw. Pass them as Generate(..., passages=...), in "
+                "prompt order, as winnow.strategies.prompt.build_request does."
+            )
 
 
 def load_cells(specs: Iterable[CellSpec]) -> list[LoadedCell]:
@@ -117,15 +156,19 @@ def run_cells(cells: Sequence[LoadedCell], run_jobs: RunJobs, on_finished: Calla
     cells_by_key = {cell.spec.key: cell for cell in cells}
     questions = {key: {question.question_id: question for question in cell.questions} for key, cell in cells_by_key.items()}
     writers = {key: ArtifactWriter(cell.spec.predictions, contracts.PREDICTIONS) for key, cell in cells_by_key.items()}
+    step_writers = {key: StepsWriter(cell.spec.folder, cell.rankings.passages) for key, cell in cells_by_key.items()}
     num_remaining = {key: len(cell.questions) for key, cell in cells_by_key.items()}
     for outcome in run_jobs(lambda: iter_jobs(cells), sum(num_remaining.values())):
         key, question_id = cast("tuple[str, str]", outcome.tag)
         cell = cells_by_key[key]
         prediction = build_prediction(questions[key][question_id], cell.placed.pop(question_id), outcome)
         writers[key].add(build_prediction_row(prediction))
+        step_writers[key].add(question_id, outcome)
         num_remaining[key] -= 1
         if not num_remaining[key]:
-            num_predictions = writers[key].finish([question.question_id for question in cell.questions])
+            order = [question.question_id for question in cell.questions]
+            step_writers[key].finish(order)
+            num_predictions = writers[key].finish(order)
             on_finished(cell, num_predictions)
 
 

@@ -1,6 +1,7 @@
 """Loading of the samples of finished cells. A cell is one setting of a sweep.
 
-A sample is the input of a metric for one question: the question, its prediction and, if the metric needs them, its contexts.
+A sample is the input of a metric for one question: the question, its prediction and, if the metric needs them, the contexts
+that were placed and those that the reader's prompts showed.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -15,13 +16,15 @@ from winnow.artifacts import contracts, parquet
 from winnow.artifacts.provenance import check_content
 from winnow.artifacts.rankings import Rankings, read_rankings
 from winnow.artifacts.sequences import LazySequence
+from winnow.artifacts.steps import StoredSteps, has_steps
 from winnow.artifacts.tables import convert_predictions, read_prediction_table, read_questions
 from winnow.contexts.build import build_ranked_contexts
+from winnow.contexts.shown import build_shown
 from winnow.driver import Job
 from winnow.errors import ArtifactError
-from winnow.metrics.base import Input, JudgedMetric, Metric, Row, Sample
-from winnow.prices import Price
-from winnow.records import Context, Outcome, Prediction, Question, Role
+from winnow.metrics.base import Input, JudgedMetric, Metric, Row, Sample, Shown
+from winnow.records import Context, Prediction, Price, Question, Role
+from winnow.steps import Outcome
 from winnow.sweeps.spec import CellSpec
 
 _BLOCK = 1000
@@ -33,7 +36,7 @@ class SampleReader:
     """Reads the samples of finished cells. Cells share the questions and rankings that they have in common.
 
     Attributes:
-        inputs: Additional inputs that metrics or breakdowns need, "contexts" or "ranking".
+        inputs: Additional inputs that metrics or breakdowns need, "placed", "shown" or "ranking".
 
     """
 
@@ -60,9 +63,11 @@ class SampleReader:
                 f"{spec.folder} and run `python -m flows.sweep` again."
             )
         answered = [questions[question_id] for question_id in question_ids]
-        contexts = self._place_contexts(spec, answered) if "contexts" in self.inputs and spec.labels.k else {}
-        ranked = self._read_ranked_contexts(spec, answered) if "ranking" in self.inputs else {}
-        return StoredSamples(answered, spec.predictions, spec.prices, contexts, ranked)
+        shows = "shown" in self.inputs and has_steps(spec.folder)
+        placed = self._place_contexts(spec, answered) if (shows or "placed" in self.inputs) and spec.labels.k else {}
+        ranked = self._read_ranked_contexts(spec, answered) if shows or "ranking" in self.inputs else {}
+        steps = StoredSteps(spec.folder, self._read_rankings(spec, answered, None).passages) if shows else None
+        return StoredSamples(answered, spec.predictions, spec.prices, placed, ranked, steps)
 
     def _read_questions(self, spec: CellSpec) -> Mapping[str, Question]:
         """Read the questions of a cell's split by id, once for all cells with the same."""
@@ -101,8 +106,9 @@ class StoredSamples(LazySequence[Sample]):
         questions: Sequence[Question],
         predictions: Path,
         prices: Mapping[Role, Price],
-        contexts: Mapping[str, Sequence[Context]],
+        placed: Mapping[str, Sequence[Context]],
         ranked: Mapping[str, Sequence[Context]],
+        steps: StoredSteps | None = None,
     ) -> None:
         """Keep the inputs.
 
@@ -110,17 +116,22 @@ class StoredSamples(LazySequence[Sample]):
             questions: Questions in the order of the predictions.
             predictions: File of the predictions.
             prices: Prices by role.
-            contexts: Placed contexts by question id, or empty if no metric needs them.
+            placed: Placed contexts by question id, or empty if no metric needs them.
             ranked: All stored contexts by question id, or empty if no metric needs them.
+            steps: Steps of the cell, or None if no metric needs them or none were recorded.
 
         """
-        self._questions, self._prices, self._contexts, self._ranked = questions, prices, contexts, ranked
-        self._path = predictions
+        self._questions, self._prices, self._placed, self._ranked = questions, prices, placed, ranked
+        self._path, self._steps = predictions, steps
         self._block: tuple[int, list[Sample]] = (-1, [])
 
     @cached_property
     def _predictions(self) -> pa.Table:
         return read_prediction_table(self._path).combine_chunks()
+
+    @cached_property
+    def _step_rows(self) -> pa.Table | None:
+        return None if self._steps is None else self._steps.read_table()
 
     def __len__(self) -> int:
         """Return the number of samples."""
@@ -139,18 +150,39 @@ class StoredSamples(LazySequence[Sample]):
         """Build the samples of a block. The last block is kept, so that a cell that has only one is built once."""
         if self._block[0] != block:
             questions = self._questions[block * _BLOCK : (block + 1) * _BLOCK]
-            predictions = convert_predictions(self._predictions.slice(block * _BLOCK, _BLOCK))
-            samples = [self._build(*pair) for pair in zip(questions, predictions, strict=True)]
+            predictions = list(convert_predictions(self._predictions.slice(block * _BLOCK, _BLOCK)))
+            shown = self._read_shown(questions, predictions, block)
+            samples = [self._build(*entry) for entry in zip(questions, predictions, shown, strict=True)]
             self._block = (block, samples)
             return samples
         return self._block[1]
 
-    def _build(self, question: Question, prediction: Prediction) -> Sample:
-        question_id = question.question_id
-        if prediction.question_id != question_id:
+    def _read_shown(self, questions: Sequence[Question], predictions: Sequence[Prediction], block: int) -> list[Shown | None]:
+        """Return what the prompts of each question of a block showed."""
+        if self._steps is None or self._step_rows is None:
+            return [None] * len(questions)
+        stored = self._steps.convert(self._step_rows.slice(block * _BLOCK, _BLOCK))
+        shown: list[Shown | None] = []
+        for question, prediction, (question_id, own) in zip(questions, predictions, stored, strict=True):
+            self._check_order(question, question_id)
+            known = (*self._ranked.get(question_id, ()), *self._placed.get(question_id, ()))
+            shown.append(build_shown(question, own.steps, prediction.used_ids, known))
+        return shown
+
+    def _check_order(self, question: Question, question_id: str) -> None:
+        if question_id != question.question_id:
             raise ArtifactError(f"{self._path} was changed while it was read. Repeat the command.")
+
+    def _build(self, question: Question, prediction: Prediction, shown: Shown | None) -> Sample:
+        question_id = question.question_id
+        self._check_order(question, prediction.question_id)
         return Sample(
-            question, prediction, self._contexts.get(question_id, ()), self._prices, self._ranked.get(question_id, ())
+            question,
+            prediction,
+            self._placed.get(question_id, ()),
+            self._prices,
+            self._ranked.get(question_id, ()),
+            shown,
         )
 
 

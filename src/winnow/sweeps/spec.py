@@ -14,12 +14,12 @@ from winnow.artifacts.rankings import Rankings
 from winnow.artifacts.tables import read_questions
 from winnow.contexts.build import RankBy, build_ranked_contexts
 from winnow.contexts.distractors import Distractors
+from winnow.contexts.placed import PlacedContexts
 from winnow.contexts.placement import Placement
 from winnow.contexts.weighting import ContextWeighting
 from winnow.errors import ConfigError
-from winnow.prices import Price
 from winnow.protocols import Engine, Strategy
-from winnow.records import PlacedContexts, Question, Role
+from winnow.records import Price, Question, Role
 from winnow.sweeps.labels import CellLabels
 
 

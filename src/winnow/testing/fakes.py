@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from winnow.metrics.base import Sample
+from winnow.metrics.base import Sample, Shown
 from winnow.metrics.correctness import ExactMatch
 from winnow.metrics.cost import Consumption
 from winnow.metrics.majority import NotMajority, NotMajorityOfPools
@@ -48,6 +48,8 @@ class ScriptedReader:
     """
 
     revision: ClassVar[int] = 1
+    remote: ClassVar[bool] = False
+    reuses_prefixes: ClassVar[bool] = False
 
     reply: Reply = lambda _: "unknown"
     identity: str = "scripted"
@@ -153,20 +155,24 @@ PASSAGES = (
 """A corpus of four passages for tests of retrievers."""
 
 
-def make_sample(answer: str, number: int = 0, answers: Sequence[str] = ("x",), **fields: Any) -> Sample:
+def make_sample(
+    answer: str, number: int = 0, answers: Sequence[str] = ("x",), *, contexts: Sequence[Context] = (), **fields: Any
+) -> Sample:
     """Build a question with its prediction for a test.
 
     Args:
         answer: Predicted answer.
         number: Number of the question, whose id is "q<number>".
         answers: Accepted answers.
+        contexts: Contexts that were placed, and that one prompt showed.
         fields: Other fields of the prediction, and `calls`, `tokens_in` and `tokens_out` of the usage of the reader.
 
     """
     question_id = f"q{number}"
     usage = (RoleUsage("reader", fields.pop("calls", 1), fields.pop("tokens_in", 100), fields.pop("tokens_out", 2), 0.5),)
     prediction = Prediction(question_id, answer, fields.pop("unknown", False), usage=usage, **fields)
-    return Sample(make_question(answers=answers, question_id=question_id), prediction)
+    shown = Shown(tuple(contexts), tuple(contexts))
+    return Sample(make_question(answers=answers, question_id=question_id), prediction, contexts, shown=shown)
 
 
 METRICS = (

@@ -8,6 +8,7 @@ from winnow.metrics.citation import Citation, CitationF1OfMeans
 from winnow.metrics.intervals import Interval, compute_mean_interval
 from winnow.protocols import Strategy
 from winnow.records import Answer, Context, Decoding, Question
+from winnow.steps import Outcome
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.prompt import Prompt
 from winnow.training.citing import CitationPrompts, list_citable
@@ -17,8 +18,8 @@ from winnow.training.rollouts import build_sample
 RankedQuestions = Sequence[tuple[Question, Sequence[Context]]]
 """Questions with their contexts, best-ranked first."""
 
-Evaluation = tuple[Strategy, RankedQuestions, Callable[[Sequence[Answer]], Mapping[str, Interval | int]]]
-"""A strategy, the questions and contexts on which it runs, and the function that computes metrics from its answers."""
+Evaluation = tuple[Strategy, RankedQuestions, Callable[[Sequence[Outcome[Answer]]], Mapping[str, Interval | int]]]
+"""A strategy, the questions and contexts on which it runs, and the function that computes metrics from its outcomes."""
 
 
 def evaluate_answers(
@@ -37,7 +38,8 @@ def evaluate_answers(
     with_answer = [(question, [next(c for c in contexts if c.has_answer)]) for question, contexts in held_out]
     without_answer = [(question, [next(c for c in contexts if not c.has_answer)]) for question, contexts in held_out]
 
-    def compute_metrics(answers: Sequence[Answer]) -> Mapping[str, Interval | int]:
+    def compute_metrics(outcomes: Sequence[Outcome[Answer]]) -> Mapping[str, Interval | int]:
+        answers = [outcome.result for outcome in outcomes]
         unknown = [float(answer.unknown) for answer in answers]
         matches = [exact_match(answers[n].text, question.answers) for n, (question, _) in enumerate(with_answer)]
         return {
@@ -61,8 +63,8 @@ def evaluate_citations(
     held_out = list_citable(questions)[:limit]
     measures: list[MeanMetric] = [Citation(of, of, of=of) for of in ("precision", "recall", "valid")]
 
-    def compute_metrics(answers: Sequence[Answer]) -> Mapping[str, Interval | int]:
-        samples = [build_sample(*held_out[n], answer) for n, answer in enumerate(answers)]
+    def compute_metrics(outcomes: Sequence[Outcome[Answer]]) -> Mapping[str, Interval | int]:
+        samples = [build_sample(*held_out[n], outcome.result, outcome.steps) for n, outcome in enumerate(outcomes)]
         return {"questions": len(samples), **evaluate([CitationF1OfMeans("f1", "f1"), *measures], samples)}
 
     return mix.build_strategy(prompt, decoding), held_out, compute_metrics

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from winnow.contexts.shown import build_shown
 from winnow.errors import ConfigError, WinnowError
 from winnow.metrics.base import MeanMetric, Sample
 from winnow.modeling.loading import LanguageModel, render_chat
 from winnow.modeling.pair_inputs import pad_rows
 from winnow.protocols import Strategy
 from winnow.records import Answer, Context, Generate, Generation, Message, Plan, Prediction, Question
+from winnow.steps import Step, describe_round
 from winnow.training.groups import Group
 
 if TYPE_CHECKING:
@@ -42,14 +44,15 @@ class RewardedTask:
 
     def build_sample(self, group: Group, reply: str) -> Sample:
         """Return the sample that metrics read: the prediction that the strategy makes of a reply."""
-        plan, _ = _start(self.strategy.plan(group.question, group.contexts))
+        plan, request = _start(self.strategy.plan(group.question, group.contexts))
+        generation = Generation(reply)
         try:
-            plan.send([Generation(reply)])
+            plan.send([generation])
         except StopIteration as stop:
             answer: Answer = stop.value
         else:
             raise ConfigError(f"{type(self.strategy).__name__} makes several requests, and rewards are of one reply each.")
-        return build_sample(group.question, group.contexts, answer)
+        return build_sample(group.question, group.contexts, answer, describe_round(1, [request], [generation]))
 
     def has_reward(self, group: Group) -> bool:
         """Return whether reward and metrics are defined for a question; those of citations need a relevant passage."""
@@ -76,14 +79,15 @@ class RewardedTask:
         return scores
 
 
-def build_sample(question: Question, contexts: Sequence[Context], answer: Answer) -> Sample:
-    """Return the sample that metrics read of an answer to a question from its contexts."""
+def build_sample(question: Question, contexts: Sequence[Context], answer: Answer, steps: Sequence[Step]) -> Sample:
+    """Return the sample that metrics read of an answer to a question from its contexts, with the steps that led to it."""
     used = tuple(passage.passage_id for passage in answer.used)
     placed = tuple(context.passage.passage_id for context in contexts)
     prediction = Prediction(
         question.question_id, answer.text, answer.unknown, reply=answer.reply, passage_ids=placed, used_ids=used
     )
-    return Sample(question, prediction, contexts, ranking=contexts)
+    shown = build_shown(question, steps, used, contexts)
+    return Sample(question, prediction, contexts, ranking=contexts, shown=shown)
 
 
 def _start(plan: Plan[Answer]) -> tuple[Plan[Answer], Generate]:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from winnow.artifacts.steps import QuestionSteps
 from winnow.contexts.placement import Placement
 from winnow.keys import compute_request_key
 from winnow.ledger.sqlite import SqliteStore
@@ -22,7 +23,8 @@ from winnow.records import (
     Search,
     Usage,
 )
-from winnow.reports.browser.cases import Texts, _encode_call, build_case
+from winnow.reports.browser.cases import Texts, _encode_call, _encode_steps, build_case
+from winnow.steps import Step
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.prompt import Prompt
 from winnow.sweeps.replay import Call
@@ -114,10 +116,21 @@ def test_a_replay_that_gives_another_answer_is_not_shown(tmp_path: Path) -> None
     case = _replay(tmp_path, "Jane Austen", stored, Texts())
     assert "now answers 'Jane Austen'" in case.note
     assert "python -m flows.sweep" in case.note
-    assert case.rounds == ()
+    assert not case.rounds
     for changed in ({"unknown": True}, {"candidates": ("x",)}, {"reply": "Jane Austen."}):
         right = Prediction("q1", "Jane Austen", False, reply="Jane Austen")
         assert _replay(tmp_path, "Jane Austen", replace(right, **changed), Texts()).note  # type: ignore[arg-type]
+
+
+def test_the_recorded_steps_stand_for_missing_calls() -> None:
+    """By round, with what was searched, shown or found, and how it ended."""
+    texts, passage = Texts(), Passage("w", "T", LONG)
+    steps = (Step(1, "search", "search", (passage,), "who", "found"), Step(2, "generate", "reader", (), finish="length"))
+    (search,), (reply,) = _encode_steps(QuestionSteps(steps, "length"), texts)
+    assert (search["kind"], reply["kind"], reply["prompt"]) == ("Search", "Generate", [])
+    prompt = [(name, _decode(texts, numbers)) for name, numbers in search["prompt"]]
+    assert prompt == [("query", "who"), ("passages", f"T\n{LONG}")]
+    assert _decode(texts, reply["reply"]).startswith("(1 of this kind; length;")
 
 
 def test_missing_calls_are_named(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from winnow.metrics.base import Shown
 from winnow.records import Context
 from winnow.reports.browser.findings import build_findings
 from winnow.reports.cells import CellResult, name_cells
@@ -100,7 +101,7 @@ def test_cost_is_compared_among_cells_with_passages() -> None:
 def _give(cell: CellResult, number: int, contexts: list[Context], ranking: list[Context]) -> CellResult:
     """The cell with contexts and a ranking for one question."""
     samples = list(cell.samples)
-    samples[number] = replace(samples[number], contexts=contexts, ranking=ranking)
+    samples[number] = replace(samples[number], placed=contexts, shown=Shown(tuple(contexts)), ranking=ranking)
     return replace(cell, samples=samples)
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from winnow.metrics.base import Sample
+from winnow.metrics.base import Sample, Shown
 from winnow.records import RoleUsage
 from winnow.reports.browser.outcomes import OUTCOMES, classify, classify_all
 from winnow.testing import make_context, make_sample
@@ -14,9 +14,9 @@ WITHOUT, WITH = make_context(1, "nothing"), make_context(2, "the answer", has_an
 
 def _sample(answer: str, *, shown: bool, retrieved: bool = True, **fields: object) -> Sample:
     """A question with the accepted answer "Jane Austen", whose prompt or ranking holds it or not."""
-    sample = make_sample(answer, answers=("Jane Austen", "Austen"), **fields)
-    ranking = (WITHOUT, WITH) if retrieved else (WITHOUT,)
-    return replace(sample, contexts=(WITHOUT, WITH) if shown else (WITHOUT,), ranking=ranking)
+    contexts = (WITHOUT, WITH) if shown else (WITHOUT,)
+    sample = make_sample(answer, answers=("Jane Austen", "Austen"), contexts=contexts, **fields)
+    return replace(sample, ranking=(WITHOUT, WITH) if retrieved else (WITHOUT,))
 
 
 CASES = {
@@ -52,6 +52,14 @@ def test_an_unknown_answer_is_never_right_in_substance() -> None:
     """The word "unknown" may share words with an accepted answer."""
     sample = make_sample("unknown", answers=("unknown soldier",), unknown=True)
     assert classify(sample) == "closed_book_unknown"
+
+
+def test_what_was_shown_counts() -> None:
+    """Not what was placed, unless what was shown was not recorded."""
+    wrong = CASES["wrong"]
+    assert classify(replace(wrong, shown=Shown((WITHOUT,)))) == "beyond_k"
+    assert classify(replace(CASES["beyond_k"], shown=Shown((WITH,)))) == "unknown"
+    assert classify(replace(wrong, shown=None)) == "wrong"
 
 
 def test_indices_refer_to_the_list() -> None:

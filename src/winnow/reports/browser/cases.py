@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from winnow.artifacts.steps import QuestionSteps
 from winnow.errors import LedgerError
 from winnow.metrics.answer import normalise
 from winnow.protocols import CallStore
@@ -113,8 +114,11 @@ def build_case(
     identities: Mapping[Role, str],
     ledger: CallStore,
     texts: Texts,
+    steps: QuestionSteps | None = None,
 ) -> Case:
     """Replay how a cell answered a question, and check the result against the stored prediction.
+
+    If the calls cannot be replayed, the case has the recorded steps instead, which lack the replies.
 
     Args:
         cell: Cell with its strategy and rankings.
@@ -123,25 +127,40 @@ def build_case(
         identities: Identity under which the ledger stores the results of each role.
         ledger: Open store.
         texts: Texts and passages of the page, to which those of the case are added.
+        steps: Recorded steps of the question, if there are any.
 
     """
+    recorded = _encode_steps(steps, texts)
     contexts = cell.place(question).contexts
     encoded = [_encode_context(context, texts) for context in contexts]
     normalised = normalise(prediction.answer)
     try:
         replayed = replay_plan(cell.strategy.plan(question, contexts), identities, ledger)
     except LedgerError as error:
-        return Case(encoded, (), None, prediction.trace, normalised, f"The calls cannot be shown. {error}")
+        return Case(encoded, recorded, None, prediction.trace, normalised, f"The calls cannot be shown. {error}")
     if not is_same_answer(replayed.result, prediction):
         note = (
             "The calls cannot be shown: with them, the strategy now answers "
             f"{replayed.result.text!r}. Its code has changed since this answer was stored; run `python -m flows.sweep` again."
         )
-        return Case(encoded, (), None, prediction.trace, normalised, note)
+        return Case(encoded, recorded, None, prediction.trace, normalised, note)
     passages = [context.passage for context in contexts]
     rounds = [[_encode_call(call, passages, texts) for call in calls] for calls in replayed.rounds]
     tally = build_tally(cell.strategy, contexts, replayed.rounds)
     return Case(encoded, rounds, tally, prediction.trace, normalised)
+
+
+def _encode_steps(steps: QuestionSteps | None, texts: Texts) -> list[list[dict[str, Any]]]:
+    """Return the recorded steps of each round as mappings, as `_encode_call` returns calls, without prompts and replies."""
+    rounds: dict[int, list[dict[str, Any]]] = {}
+    for step in steps.steps if steps else ():
+        shown = "\n\n".join(f"{passage.title}\n{passage.text}".strip() for passage in step.passages)
+        prompt = [("query", texts.encode(step.query, ()))] if step.query else []
+        prompt += [("passages", texts.encode(shown, step.passages))] if shown else []
+        end = f"({step.calls} of this kind; {step.finish or 'scored'}; the text is in the ledger alone)"
+        call = {"kind": step.kind.capitalize(), "role": step.role, "prompt": prompt, "reply": texts.encode(end, ())}
+        rounds.setdefault(step.round, []).append(call)
+    return list(rounds.values())
 
 
 def _encode_context(context: Context, texts: Texts) -> list[Any]:

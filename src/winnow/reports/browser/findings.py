@@ -110,7 +110,7 @@ def _describe_limits(cells: Sequence[CellResult], best: int, names: Sequence[str
 
 def _inserts_gold(cell: CellResult) -> bool:
     """Return whether a prompt of the cell has a gold passage that is not among the first k of the ranking."""
-    return any(c.is_gold and not 0 < c.rank <= cell.labels.k for sample in cell.samples for c in sample.contexts)
+    return any(c.is_gold and not 0 < c.rank <= cell.labels.k for sample in cell.samples for c in sample.placed)
 
 
 def _name_test(cells: Sequence[CellResult], metric: Metric) -> str:

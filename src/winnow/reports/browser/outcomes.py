@@ -62,10 +62,12 @@ def classify(sample: Sample) -> str:
     the answer was; else what cut the prompt or the reply; else unknown or wrong.
 
     Args:
-        sample: Question with its prediction, contexts and ranking.
+        sample: Question with its prediction, ranking, placed contexts and what was shown. Where that was not recorded, the
+            placed contexts stand for it, and the page says so.
 
     """
     prediction, answers = sample.prediction, sample.question.answers
+    contexts = sample.placed if sample.shown is None else sample.shown.contexts
     if not answers:
         return "no_answers"
     if exact_match(prediction.answer, answers):
@@ -74,9 +76,9 @@ def classify(sample: Sample) -> str:
         return "lost_vote"
     if not prediction.unknown and f1(prediction.answer, answers) >= _RIGHT_IN_SUBSTANCE:
         return "in_substance"
-    if not sample.contexts:
+    if not contexts:
         return "closed_book_unknown" if prediction.unknown else "closed_book_wrong"
-    if not any(context.has_answer for context in sample.contexts):
+    if not any(context.has_answer for context in contexts):
         return "beyond_k" if any(context.has_answer for context in sample.ranking) else "not_retrieved"
     if prediction.truncated_passages:
         return "prompt_cut"

@@ -68,6 +68,7 @@ class WebSearch:
         "max_failures": "it determines when a run stops, not what a search finds",
     }
     remote: ClassVar[bool] = True
+    reuses_prefixes: ClassVar[bool] = False
 
     identity: str
     api: SearchApi

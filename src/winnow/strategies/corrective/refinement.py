@@ -20,7 +20,7 @@ class Knowledge:
 
     Attributes:
         strips: Kept strips, joined or not, as passages. The id of a strip is that of its passage, "#" and the strip's number;
-            joined strips have the id of the first one.
+            joined strips have the id of the first one. `sources` names the passages of the strips.
         total: Number of strips before the selection.
         kept: Number of strips after the selection.
         is_fallback: Whether no strip passed the filter, so that the best one was kept in spite of its score.
@@ -79,7 +79,7 @@ class Refinement:
     def refine(self, question: Question, passages: Sequence[Passage], evaluator: Evaluator) -> Plan[Knowledge]:
         """Request the evaluation of every strip, and return the selected ones. Passages without text give no strip."""
         strips = [
-            (position, Passage(f"{passage.passage_id}#{number}", passage.title, text))
+            (position, Passage(f"{passage.passage_id}#{number}", passage.title, text, (passage.passage_id,)))
             for position, passage in enumerate(passages)
             for number, text in enumerate(self.segmenter.divide(passage.text))
         ]
@@ -106,5 +106,7 @@ class Refinement:
         for _, group in itertools.groupby(strips, key=lambda strip: strip[0] if self.join == "passage" else 0):
             members = [strip for _, strip in group]
             title = members[0].title if self.join == "passage" else ""
-            joined.append(replace(members[0], title=title, text=self.separator.join(strip.text for strip in members)))
+            text = self.separator.join(strip.text for strip in members)
+            sources = tuple(dict.fromkeys(source for strip in members for source in strip.sources))
+            joined.append(replace(members[0], title=title, text=text, sources=sources))
         return tuple(joined)

@@ -1,0 +1,160 @@
+"""Storage of the steps of a cell beside its predictions: a row per question, and each distinct passage once."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from winnow.artifacts import contracts, parquet
+from winnow.artifacts.parquet import ArtifactWriter
+from winnow.errors import ArtifactError
+from winnow.records import Passage
+from winnow.steps import Outcome, Step
+
+STEPS_FILE = "steps.parquet"
+"""Name of the file with a row per question."""
+PASSAGES_FILE = "step_passages.parquet"
+"""Name of the file with the distinct passages."""
+Origin = Literal["rankings", "search", "strategy"]
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionSteps:
+    """The steps of one question, and why its plan ended."""
+
+    steps: tuple[Step, ...]
+    stop: str
+
+    @property
+    def prompts(self) -> list[Step]:
+        """Return the steps in which the reader was prompted."""
+        return [step for step in self.steps if step.is_prompt]
+
+
+class StepsWriter:
+    """Collects the steps of a cell in any order. `finish` writes both files."""
+
+    def __init__(self, folder: Path, ranked: Mapping[str, Passage]) -> None:
+        """Begin without rows.
+
+        Args:
+            folder: Folder of the cell.
+            ranked: Passages of the rankings by id, whose texts are not stored again.
+
+        """
+        self._folder, self._ranked = folder, ranked
+        self._rows = ArtifactWriter(folder / STEPS_FILE, contracts.STEPS)
+        self._numbers: dict[Passage, int] = {}
+        self._origins: list[Origin] = []
+
+    def add(self, question_id: str, outcome: Outcome[Any]) -> None:
+        """Add the steps of one question."""
+        searched: set[str] = set()
+        rows = []
+        for step in outcome.steps:
+            if step.kind == "search":
+                searched.update(passage.passage_id for passage in step.passages)
+            numbers = [self._find_number(passage, searched) for passage in step.passages]
+            rows.append(
+                {
+                    "round": step.round,
+                    "kind": step.kind,
+                    "role": step.role,
+                    "passages": numbers,
+                    "query": step.query,
+                    "finish": step.finish,
+                    "model": step.model,
+                    "calls": step.calls,
+                }
+            )
+        self._rows.add({"question_id": question_id, "stop": outcome.stop, "steps": rows})
+
+    def finish(self, order: Sequence[str]) -> None:
+        """Write the files; `order` lists the ids of all questions in the order of the predictions."""
+        parquet.write(self._folder / PASSAGES_FILE, contracts.STEP_PASSAGES, self._iter_passage_rows())
+        self._rows.finish(order)
+
+    def _find_number(self, passage: Passage, searched: set[str]) -> int:
+        """Return the number of a passage, which is the next one for a passage that is new."""
+        number = self._numbers.get(passage)
+        if number is None:
+            number = self._numbers[passage] = len(self._numbers)
+            is_ranked = self._ranked.get(passage.passage_id) == passage
+            is_searched = not searched.isdisjoint((passage.passage_id, *passage.sources))
+            self._origins.append("rankings" if is_ranked else "search" if is_searched else "strategy")
+        return number
+
+    def _iter_passage_rows(self) -> Iterator[dict[str, Any]]:
+        for (passage, number), origin in zip(self._numbers.items(), self._origins, strict=True):
+            is_ranked = origin == "rankings"
+            yield {
+                "number": number,
+                "passage_id": passage.passage_id,
+                "title": None if is_ranked else passage.title,
+                "text": None if is_ranked else passage.text,
+                "sources": list(passage.sources),
+                "origin": origin,
+            }
+
+
+@dataclass
+class StoredSteps:
+    """The steps of a cell, of which only those of the questions that are used become objects.
+
+    Attributes:
+        folder: Folder of the cell.
+        ranked: Passages of the rankings by id.
+
+    """
+
+    folder: Path
+    ranked: Mapping[str, Passage]
+    _passages: list[Passage] = field(default_factory=list, repr=False)
+
+    def __post_init__(self) -> None:
+        """Read the passages; raise ArtifactError if the rankings lack one of theirs."""
+        table = parquet.read(self.folder / PASSAGES_FILE, contracts.STEP_PASSAGES)
+        for row in table.to_pylist():
+            passage_id = row["passage_id"]
+            if row["text"] is None:
+                passage = self.ranked.get(passage_id)
+            else:
+                passage = Passage(passage_id, row["title"], row["text"], tuple(row["sources"]))
+            if passage is None:
+                raise ArtifactError(
+                    f"{self.folder / PASSAGES_FILE}, row {row['number']}: the rankings lack the passage {passage_id!r}, which "
+                    "the prompts showed. Remove the folder and run `python -m flows.sweep` again."
+                )
+            self._passages.append(passage)
+
+    def read_table(self) -> pa.Table:
+        """Read the rows of all questions, in the order of the predictions."""
+        return parquet.read(self.folder / STEPS_FILE, contracts.STEPS).combine_chunks()
+
+    def read(self, question_ids: Collection[str]) -> dict[str, QuestionSteps]:
+        """Read the steps of the questions with these ids."""
+        selection = pc.field("question_id").isin(pa.array(sorted(question_ids), pa.string()))
+        return dict(self.convert(parquet.read(self.folder / STEPS_FILE, contracts.STEPS, filters=selection)))
+
+    def convert(self, rows: pa.Table) -> list[tuple[str, QuestionSteps]]:
+        """Convert rows of `read_table` to ids of questions with their steps."""
+        return [
+            (row["question_id"], QuestionSteps(tuple(map(self._build_step, row["steps"])), row["stop"]))
+            for row in rows.to_pylist()
+        ]
+
+    def _build_step(self, row: Mapping[str, Any]) -> Step:
+        return Step(**{**row, "passages": tuple(self._passages[number] for number in row["passages"])})
+
+
+def read_steps(folder: Path, ranked: Mapping[str, Passage], question_ids: Collection[str]) -> dict[str, QuestionSteps]:
+    """Read the steps of some questions of a cell by question id, which are none if the steps were not recorded."""
+    return StoredSteps(folder, ranked).read(question_ids) if has_steps(folder) else {}
+
+
+def has_steps(folder: Path) -> bool:
+    """Return whether the steps of a cell were recorded. Cells of earlier versions have none."""
+    return (folder / STEPS_FILE).is_file()

@@ -1,0 +1,69 @@
+"""The contexts that the prompts of a question showed, from the recorded steps.
+
+A strategy may show what was placed, parts of it, or passages that it searched for. Each becomes a context with the flags by
+which metrics ask for it: a text that was placed or retrieved keeps the context's own; of any other text, `has_answer` is
+computed, and it is gold if it, or a passage that it was made of, is a gold passage.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from winnow.metrics.base import Shown
+from winnow.metrics.ranking import has_answers
+from winnow.records import Context, Passage, Question
+from winnow.steps import Step
+
+
+def build_shown(question: Question, steps: Sequence[Step], used_ids: Sequence[str], known: Iterable[Context]) -> Shown:
+    """Return the contexts of every prompt of the reader, and of the prompt that led to the reply.
+
+    Args:
+        question: Question with its accepted answers.
+        steps: Steps of the question.
+        used_ids: Ids of the passages that the strategy says led to the reply. Without any, the last prompt did.
+        known: Contexts of the question, placed and retrieved, with gold passages marked.
+
+    """
+    by_id = {context.passage.passage_id: context for context in known}
+    prompts = [step.passages for step in steps if step.is_prompt]
+    passages = list(dict.fromkeys(passage for prompt in prompts for passage in prompt))
+    contexts = dict(zip(passages, _build_contexts(question, passages, by_id), strict=True))
+    last = _find_prompt(prompts, used_ids)
+    if last is not None:
+        return Shown(tuple(contexts.values()), tuple(contexts[passage] for passage in last))
+    shown_by_id = by_id | {passage.passage_id: context for passage, context in contexts.items()}
+    return Shown(tuple(contexts.values()), tuple(shown_by_id[name] for name in used_ids if name in shown_by_id))
+
+
+def _find_prompt(prompts: Sequence[tuple[Passage, ...]], used_ids: Sequence[str]) -> tuple[Passage, ...] | None:
+    """Return the passages of the last prompt with these ids, of the last prompt without any, or None if there is none."""
+    if not used_ids:
+        return prompts[-1] if prompts else ()
+    ids = tuple(used_ids)
+    return next((prompt for prompt in reversed(prompts) if tuple(p.passage_id for p in prompt) == ids), None)
+
+
+def _build_contexts(question: Question, passages: Sequence[Passage], known: Mapping[str, Context]) -> list[Context]:
+    """Return a context of each passage."""
+    new = [passage for passage in passages if not _is_known(passage, known)]
+    answered = dict(zip(new, has_answers([passage.text for passage in new], question.answers), strict=True)) if new else {}
+    return [
+        _build_context(question, passage, known, has_answer=answered[passage])
+        if passage in answered
+        else known[passage.passage_id]
+        for passage in passages
+    ]
+
+
+def _is_known(passage: Passage, known: Mapping[str, Context]) -> bool:
+    return passage.passage_id in known and known[passage.passage_id].passage == passage
+
+
+def _build_context(question: Question, passage: Passage, known: Mapping[str, Context], *, has_answer: bool) -> Context:
+    """Return the context of a text that was neither placed nor retrieved as it is."""
+    origins = [known[name] for name in (passage.passage_id, *passage.sources) if name in known]
+    annotated = not {passage.passage_id, *passage.sources}.isdisjoint(question.gold_passage_ids)
+    is_gold = annotated or any(origin.is_gold for origin in origins)
+    if origins:
+        return replace(origins[0], passage=passage, has_answer=has_answer, is_gold=is_gold)
+    return Context(passage, 0, None, has_answer, is_gold)

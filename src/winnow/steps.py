@@ -1,0 +1,122 @@
+"""Steps: what a plan requested and received in each round, as the driver records it, and the outcome of a plan.
+
+A strategy writes nothing for them. Requests of a round that agree in everything that a step tells are one step, so that ten
+samples of a prompt, or the estimates of fifty strips, take the room of one.
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Generic
+
+from msgspec import Struct
+
+from winnow.records import (
+    Answer,
+    Estimate,
+    Failed,
+    Generate,
+    Generation,
+    Likelihood,
+    Pages,
+    Passage,
+    Request,
+    Result,
+    Role,
+    RoleUsage,
+    Search,
+    T,
+)
+
+READER: Role = "reader"
+"""Role whose prompts count as what was shown. Other roles (judge, rewriter, estimator) do not write the answer."""
+NO_REQUEST = "no request"
+"""Stop reason of a plan that requested nothing."""
+_KINDS = {Likelihood: "likelihood", Estimate: "estimate", Search: "search"}
+
+
+class Step(Struct, frozen=True):
+    """Requests of one round of a plan that agree in all fields but their number.
+
+    Attributes:
+        round: Number of the round, from 1.
+        kind: "generate", "likelihood", "estimate" or "search".
+        role: Role of the engine.
+        passages: Passages that the prompt showed, in prompt order, or that the search found, best first.
+        query: Query of a search.
+        finish: How the reply ended (see `Generation.finish`), "found" or "nothing found" for a search, or "failed".
+        model: Name of the model that a server reported.
+        calls: Number of requests.
+
+    """
+
+    round: int
+    kind: str
+    role: Role
+    passages: tuple[Passage, ...] = ()
+    query: str = ""
+    finish: str = ""
+    model: str = ""
+    calls: int = 1
+
+    @property
+    def is_prompt(self) -> bool:
+        """Return whether this is a prompt of the reader, which writes the answer."""
+        return self.kind == "generate" and self.role == READER
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[T]):
+    """The outcome of a plan.
+
+    Attributes:
+        tag: Value that identifies the plan.
+        result: What the plan returned.
+        usage: Calls, tokens and time by role.
+        dropped: Number of passages that were dropped from prompts to make them fit.
+        steps: What the plan requested and received, round by round.
+        stop: Why the plan ended (see `describe_stop`).
+
+    """
+
+    tag: Hashable
+    result: T
+    usage: tuple[RoleUsage, ...] = ()
+    dropped: int = 0
+    steps: tuple[Step, ...] = ()
+    stop: str = ""
+
+
+def describe_round(number: int, requests: Sequence[Request], results: Sequence[Result | None]) -> list[Step]:
+    """Return the steps of a round, in the order of the requests.
+
+    Args:
+        number: Number of the round, from 1.
+        requests: Requests as they were served, which may have fewer passages than the plan gave them.
+        results: Result of each request.
+
+    """
+    counts: dict[tuple[str, Role, tuple[Passage, ...], str, str, str], int] = {}
+    for request, result in zip(requests, results, strict=True):
+        model = ""
+        if isinstance(request, Generate):
+            passages, query = request.passages, ""
+        else:
+            passages, query = (), request.query if isinstance(request, Search) else ""
+        if isinstance(result, Generation):
+            finish, model = result.finish, result.model
+        elif isinstance(result, Pages):
+            passages, finish = result.passages, "found" if result.passages else "nothing found"
+        else:
+            finish = "failed" if isinstance(result, Failed) else ""
+        fields = (_KINDS.get(type(request), "generate"), request.role, passages, query, finish, model)
+        counts[fields] = counts.get(fields, 0) + 1
+    return [Step(number, *fields, calls) for fields, calls in counts.items()]
+
+
+def describe_stop(steps: Sequence[Step], result: object) -> str:
+    """Return why a plan ended: the reason that its answer names (`Answer.stop`), or else how its last requests ended."""
+    named = result.stop if isinstance(result, Answer) else ""
+    if named or not steps:
+        return named or NO_REQUEST
+    last = [step for step in steps if step.round == steps[-1].round]
+    return ", ".join(dict.fromkeys(step.finish or step.kind for step in last))

@@ -1,0 +1,67 @@
+"""Storage of steps: what is written is what is read, each text once."""
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from winnow.artifacts.steps import PASSAGES_FILE, QuestionSteps, StepsWriter, StoredSteps, has_steps, read_steps
+from winnow.errors import ArtifactError
+from winnow.records import Passage
+from winnow.steps import Outcome, Step
+
+RANKED = {"p1": Passage("p1", "T1", "one"), "p2": Passage("p2", "T2", "two")}
+STRIP = Passage("p1#0", "T1", "on", ("p1",))
+CUT = Passage("p2", "T2", "tw")
+PAGE = Passage("https://x", "X", "page")
+PART = Passage("https://x#1", "X", "pa", ("https://x",))
+SEARCHED = (
+    Step(1, "search", "search", (PAGE,), "who", "found"),
+    Step(2, "generate", "reader", (RANKED["p1"], STRIP, CUT, PART), finish="stop", model="m", calls=3),
+)
+SHOWN = (Step(1, "generate", "reader", (RANKED["p2"], STRIP), finish="length"),)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The steps of two questions, written in another order than that of the predictions."""
+    writer = StepsWriter(tmp_path, RANKED)
+    writer.add("b", Outcome("b", None, steps=SHOWN, stop="length"))
+    writer.add("a", Outcome("a", None, steps=SEARCHED, stop="max rounds"))
+    writer.finish(["a", "b"])
+    return tmp_path
+
+
+def test_what_is_written_is_read(folder: Path) -> None:
+    """Every field, in the order of the predictions; or only some questions."""
+    stored = StoredSteps(folder, RANKED)
+    expected = [("a", QuestionSteps(SEARCHED, "max rounds")), ("b", QuestionSteps(SHOWN, "length"))]
+    assert stored.convert(stored.read_table()) == expected
+    assert stored.convert(stored.read_table().slice(1, 1)) == expected[1:]
+    assert read_steps(folder, RANKED, ["b", "c"]) == dict(expected[1:])
+    assert expected[0][1].prompts == [SEARCHED[1]]
+
+
+def test_each_text_is_stored_once_and_those_of_the_rankings_are_not(folder: Path) -> None:
+    """With where it is from."""
+    rows = {(row["passage_id"], row["text"], row["origin"]) for row in pq.read_table(folder / PASSAGES_FILE).to_pylist()}
+    assert rows == {
+        ("p1", None, "rankings"),
+        ("p2", None, "rankings"),
+        ("p1#0", "on", "strategy"),
+        ("p2", "tw", "strategy"),
+        ("https://x", "page", "search"),
+        ("https://x#1", "pa", "search"),
+    }
+
+
+def test_a_passage_that_the_rankings_lack_is_named(folder: Path) -> None:
+    """Its text is nowhere."""
+    with pytest.raises(ArtifactError, match="the rankings lack the passage 'p1'"):
+        StoredSteps(folder, {"p2": RANKED["p2"]})
+
+
+def test_a_cell_of_an_earlier_version_has_none(tmp_path: Path) -> None:
+    """Nothing is read, and nothing fails."""
+    assert not has_steps(tmp_path)
+    assert read_steps(tmp_path, RANKED, ["a"]) == {}
