@@ -22,7 +22,7 @@ from winnow.artifacts.provenance import compute_key
 from winnow.artifacts.tables import read_passages
 from winnow.driver import MAX_ACTIVE, Driver, Job, RunStats
 from winnow.errors import ConfigError
-from winnow.identity import get_ledger_identity
+from winnow.identity.code import get_ledger_identity
 from winnow.protocols import MODEL_ROLES, CallStore, Engine, Engines, Estimator, PromptRenderer, build_engine_map
 from winnow.readers.budget import Budget, Spending
 from winnow.records import Generate, Price, Role, T

@@ -14,11 +14,11 @@ from omegaconf import DictConfig
 
 from flows._conf import copy_unresolved
 from flows._identity import PinnedAssets, import_component_class, iter_asset_nodes
-from winnow import identity
 from winnow.artifacts.files import atomic_write
 from winnow.assets import RECORDED
 from winnow.errors import AssetError
-from winnow.identity import HubName
+from winnow.identity import hub, markers
+from winnow.identity.hub import HubName
 
 LOCK = Path("hub.lock.json")
 """JSON file that maps names on the hub to commits, and addresses of files to SHA-256 checksums."""
@@ -101,7 +101,7 @@ def find_references(cfg: DictConfig) -> Iterator[Reference]:
             path = node.get(key)
             if not isinstance(path, str) or pinned.covers(path):
                 continue
-            name = identity.parse_model_name(path) if kind == "model" else identity.parse_dataset_name(path)
+            name = hub.parse_model_name(path) if kind == "model" else hub.parse_dataset_name(path)
             if name is not None:
                 yield Reference(node, key, name, kind)
 
@@ -118,16 +118,21 @@ def _find_naming_settings(node: DictConfig) -> Iterator[tuple[str, str]]:
     """Yield the key of each setting that names a model or a data set, with the kind of repository."""
     if "_target_" in node:
         component = import_component_class(str(node._target_))
-        yield from ((key, "model") for key in identity.get_model_path_settings(component))
-        yield from ((key, "dataset") for key in identity.get_dataset_name_settings(component))
+        yield from ((key, "model") for key in markers.get_model_path_settings(component))
+        yield from ((key, "dataset") for key in markers.get_dataset_name_settings(component))
     elif "base" in node and "engine" in node and not is_remote(node):
         yield "base", "model"
 
 
 def is_remote(reader: DictConfig) -> bool:
     """Return whether `base` is the name of a reader's model on a server, instead of a model that the run loads or serves."""
-    is_server = bool(getattr(import_component_class(str(reader.engine._target_)), "remote", False))
+    is_server = _waits_for_server(import_component_class(str(reader.engine._target_)))
     return is_server and not reader.engine.get("start")
+
+
+def _waits_for_server(engine: Any) -> bool:
+    """Return whether a class declares that it waits for a server, as every engine does; estimators are no engines."""
+    return hasattr(engine, "submit") and engine.remote is True
 
 
 def _look_up_commit(reference: Reference) -> str:

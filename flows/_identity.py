@@ -13,10 +13,11 @@ from typing import Any
 from hydra.utils import get_class
 from omegaconf import DictConfig, OmegaConf
 
-from winnow import identity
 from winnow.artifacts.provenance import compute_file_digest, compute_key
 from winnow.assets import Asset, is_unchanged_asset
 from winnow.errors import ConfigError
+from winnow.identity import hub, markers
+from winnow.identity.code import get_revision, is_in_winnow
 from winnow.modeling.loading import compute_weights_digest
 
 
@@ -69,7 +70,7 @@ class PinnedAssets:
             ConfigError: If it is a name on the hub without a commit.
 
         """
-        name = None if self.covers(path) else identity.parse_model_name(path)
+        name = None if self.covers(path) else hub.parse_model_name(path)
         if name is not None and not name.is_pinned:
             raise ConfigError(_describe_unpinned(str(name), f"If it is meant as a folder: {name} does not exist."))
         return self.compute_digest(path) or compute_weights_digest(path)
@@ -81,7 +82,7 @@ class PinnedAssets:
             ConfigError: If it is a name on the hub without a commit.
 
         """
-        name = None if self.covers(path) else identity.parse_dataset_name(path)
+        name = None if self.covers(path) else hub.parse_dataset_name(path)
         if name is not None and not name.is_pinned:
             raise ConfigError(_describe_unpinned(str(name), ""))
         return self.identify_files(path)
@@ -121,14 +122,14 @@ class PinnedAssets:
         """Return the settings that identify a component, with the revision of its class."""
         component = import_component_class(target)
         plain = {name: value for name, value in settings.items() if name != "_target_"}
-        plain = identity.resolve_component_settings(component, plain)
-        for name in identity.get_speed_only_settings(component):
+        plain = markers.resolve_component_settings(component, plain)
+        for name in markers.get_speed_only_settings(component):
             plain.pop(name, None)
         contents: dict[str, Any] = {}
         for names, identify in (
-            (identity.get_dataset_name_settings(component), self.identify_dataset),
-            (identity.get_input_file_settings(component), self.identify_files),
-            (identity.get_model_path_settings(component), self.identify_model),
+            (markers.get_dataset_name_settings(component), self.identify_dataset),
+            (markers.get_input_file_settings(component), self.identify_files),
+            (markers.get_model_path_settings(component), self.identify_model),
         ):
             for name in names:
                 value = _select(plain, name)
@@ -136,7 +137,8 @@ class PinnedAssets:
                     contents.setdefault(name, identify(value))
         plain |= {name: value for name, value in contents.items() if name in plain}
         nested = {name: value for name, value in contents.items() if name not in plain}
-        code = {"_target_": target, "revision": identity.get_revision(component)}
+        name = target if is_in_winnow(target) else component.__qualname__  # a module of one's own may move
+        code = {"_target_": name, "revision": get_revision(component)}
         return {**code, **{name: self.identify_settings(value) for name, value in plain.items()}, **nested}
 
 
@@ -150,7 +152,7 @@ def divide_search_settings(node: Any) -> tuple[Any, dict[str, Any]]:
     if not isinstance(settings, dict):
         return settings, {}
     target = settings.get("_target_")
-    search_only = getattr(import_component_class(str(target)), "search_only", ()) if target else ()
+    search_only = markers.get_search_only_settings(import_component_class(str(target))) if target else ()
     built: dict[str, Any] = {}
     searched = {}
     for name, value in {str(name): value for name, value in settings.items()}.items():

@@ -6,16 +6,15 @@ A breakdown divides the questions into groups, for each of which the report show
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from flows._artifacts import Project
 from flows._build import build
 from flows._conf import compose, list_options
 from flows._engines import iter_outcomes, open_engines, resolve_engine_spec
-from flows._identity import PinnedAssets
 from flows._ledger import open_ledger
 from flows._summary import progress
-from winnow.artifacts.provenance import compute_key, describe_code, read_manifest
+from winnow.artifacts.provenance import compute_key, describe_code, read_content_digest, read_manifest
 from winnow.artifacts.steps import has_steps
 from winnow.errors import ConfigError, suggest_name
 from winnow.metrics.base import Input, JudgedMetric, Metric, Row, Sample, collect_inputs
@@ -97,12 +96,17 @@ def build_cell_rows(results: Sequence[CellResult]) -> list[dict[str, str]]:
         row = {"strategy": labels.strategy, "k": str(labels.k), "gold": labels.gold}
         row |= {name: getattr(labels, name) for name in ("setting", "seed", "code")} | {"n": str(result.num_questions)}
         for number, metric in enumerate(result.headlines):
-            interval = result.compute_interval(metric.name, 0)
-            row[metric.heading] = metric.format(interval) if number == 0 else metric.format_mean(interval)
+            format_value = result.format_metric if number == 0 else result.format_mean
+            row[metric.heading] = format_value(metric.name, 0)
         rows.append(row)
     names = dict.fromkeys(name for row in rows for name in row)
     columns = [name for name in names if any(row.get(name, "") not in ("", UNDEFINED) for row in rows)]
     return [{name: row.get(name, UNDEFINED) for name in columns} for row in rows]
+
+
+def compute_cells_digest(specs: Sequence[CellSpec]) -> str:
+    """Compute a digest of the cells of a report and of their predictions, by which a page knows whose report links to it."""
+    return compute_key(sorted([spec.folder.name, read_content_digest(spec.folder)] for spec in specs))
 
 
 Judged = Mapping[str, Mapping[str, Sequence[Row | None]]]
@@ -126,10 +130,3 @@ def _judge(cfg: DictConfig, metrics: Sequence[Metric], samples: Mapping[str, Seq
             lambda: open_engines(specs), ledger, lambda: build_judge_jobs(metrics, samples), total, "judging answers"
         )
         return collect_judged_rows(outcomes, samples)
-
-
-def compute_metrics_digest(cfg: DictConfig) -> str:
-    """Compute a digest of the metrics, the prices and the judge, so that an MLflow run is updated if one of them changes."""
-    prices = OmegaConf.to_container(cfg.prices, resolve=True)
-    judges = [spec.key for spec in resolve_judge_specs(Project(cfg), build_metrics(cfg))]
-    return compute_key(PinnedAssets.from_config(cfg).identify_settings(cfg.metric), prices, *(judges or [""]))

@@ -126,6 +126,8 @@ def resolve_trained_reader(
         "prompt": prompt,
         "base": _identify_start(project, reader, prompt, training),
     }
+    if "method" in training:  # the best epoch is kept, by the rewards of these questions
+        inputs["evaluation"] = training.evaluation
     if training.teacher is not None:
         if training.teacher.reader.tuned or training.teacher.reader.get("joint"):
             raise ConfigError(

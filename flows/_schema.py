@@ -3,23 +3,23 @@
 Settings of components are checked against the annotations of their classes, and all others against `SETTINGS`.
 """
 
-import inspect
 import math
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, get_args, get_origin
 
-from annotated_types import Ge, Gt, Lt
+from annotated_types import Ge, Gt
 from hydra.utils import get_class
 from omegaconf import DictConfig, OmegaConf
 from pydantic import AfterValidator, ConfigDict, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 from typing_extensions import TypedDict
 
+from winnow.assets import Asset
 from winnow.contexts.build import RankBy
 from winnow.errors import ConfigError, suggest_name
+from winnow.identity.markers import read_annotations
 
 _Count = Annotated[int, Ge(1)]
 _CountOrNull = _Count | None
@@ -173,35 +173,8 @@ SUFFIXES: Mapping[str, Any] = {
     "name": str,
     "tuned": bool,
     "base": str,
-    "asset.address": str,
-    "asset.path": str,
-    "asset.sha256": str,
-    "asset.members": list[str],
-    "asset.size": _Count,
 }
 """Types of settings outside components that occur in several groups, by the last parts of their dotted names."""
-RANGES: Mapping[str, Any] = {
-    "seed": _NonNegative,
-    "digits": _NonNegative,
-    "lora_rank": _NonNegative,
-    "words": _NonNegative,
-    "rrf_k": _NonNegative,
-    "weight_decay": Annotated[float, Ge(0)],
-    "dropout": Annotated[float, Ge(0), Lt(1)],
-    "scale": _Positive,
-    "epochs": _Positive,
-    "learning_rate": _Positive,
-    "questions": _Count,
-    "max_length": _Count,
-    "max_answer": _Count,
-    "max_new_tokens": _Count,
-    "num_bins": _Count,
-    "d_model": _Count,
-    "d_ff": _Count,
-    "layers": _Count,
-    "heads": _Count,
-}
-"""Ranges of numeric settings of components, by name. The classes check the ranges of all other numbers themselves."""
 _HYDRA_KEYS = ("_target_", "_partial_", "_convert_", "_recursive_")
 
 
@@ -219,6 +192,8 @@ def check_settings(cfg: DictConfig) -> None:
         for key, node in _iter_mappings(str(group), cfg._get_node(group)):
             if "_target_" in node:
                 check_component(key, node)
+            elif key.endswith(".asset"):
+                _check_parameters(key, node, Asset)
             else:
                 _check_annotated(node, f"{key}.", SUFFIXES)
 
@@ -241,7 +216,7 @@ def _check_annotated(node: DictConfig, prefix: str, annotations: Mapping[str, An
 
 
 def check_component(key: str, node: DictConfig) -> None:
-    """Check the settings of a component against the annotations of its class, and its numbers against `RANGES`.
+    """Check the settings of a component against the annotations of its class.
 
     Args:
         key: Dotted name of the component, for messages.
@@ -256,7 +231,13 @@ def check_component(key: str, node: DictConfig) -> None:
         component = get_class(plain["_target_"])
     except Exception as error:
         raise ConfigError(f"{key}._target_={plain['_target_']!r}: there is no such class ({error}).") from error
-    annotations = _read_annotations(component)
+    _check_parameters(key, node, component)
+
+
+def _check_parameters(key: str, node: DictConfig, component: type) -> None:
+    """Check settings against the annotations of the class that they are parameters of."""
+    plain: Any = OmegaConf.to_container(node, resolve=True)
+    annotations = read_annotations(component)
     for name, value in plain.items():
         if name in _HYDRA_KEYS:
             continue
@@ -264,8 +245,6 @@ def check_component(key: str, node: DictConfig) -> None:
             raise ConfigError(f"{key}.{name}: {component.__name__} has no such setting." + suggest_name(name, annotations))
         if not _contains_component(value):
             _check_value(f"{key}.{name}", value, annotations[name])
-            if name in RANGES and value is not None and isinstance(value, int | float):
-                _check_value(f"{key}.{name}", value, RANGES[name])
 
 
 def list_component_settings(cfg: DictConfig, key: str) -> list[str]:
@@ -299,26 +278,11 @@ def _find_component(cfg: DictConfig, key: str) -> tuple[str, dict[str, Any]]:
             try:
                 component = get_class(str(node["_target_"]))
                 hidden = {field.name for field in fields(component) if not field.repr} if is_dataclass(component) else set()
-                return parent, {name: kind for name, kind in _read_annotations(component).items() if name not in hidden}
+                return parent, {name: kind for name, kind in read_annotations(component).items() if name not in hidden}
             except Exception:
                 break  # `check_component` reports a class that does not exist
         parent = parent.rpartition(".")[0]
     return "", {}
-
-
-@cache
-def _read_annotations(component: type) -> dict[str, Any]:
-    """Return the annotations of a class's arguments, with None for annotations that cannot be resolved at run time."""
-    resolved: dict[str, Any] = {}
-    for name, parameter in inspect.signature(component).parameters.items():
-        annotation = parameter.annotation
-        if isinstance(annotation, str):
-            try:
-                annotation = eval(annotation, vars(sys.modules[component.__module__]))  # noqa: S307 (the class's own source)
-            except NameError:
-                annotation = None
-        resolved[name] = None if annotation is inspect.Parameter.empty else annotation
-    return resolved
 
 
 def _contains_component(value: Any) -> bool:

@@ -85,8 +85,14 @@ def use_finished_shards(cfg: DictConfig, stage: str, artifacts: Sequence[Artifac
 
 def merge_shards(cfg: DictConfig, shards: Sequence[Shard]) -> int:
     """Add the calls of the shards' ledgers to the ledger of the settings, and return the number of added calls."""
+    added = 0
     with open_store(str(cfg.paths.ledger)) as ledger:
-        return sum(merge_ledger(ledger, shard.find_ledger(get_folder(cfg))) for shard in shards)
+        for shard in shards:
+            merge = merge_ledger(ledger, shard.find_ledger(get_folder(cfg)))
+            added += merge.added
+            if merge.conflicts:
+                print(merge.describe())
+    return added
 
 
 def _make_calls(cfg: DictConfig, cells: Sequence[LoadedCell]) -> str:

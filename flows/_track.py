@@ -10,7 +10,7 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from flows._artifacts import Artifact, Project
-from winnow.artifacts.provenance import get_git_revision, read_content_digest, read_manifest
+from winnow.artifacts.provenance import compute_key, get_git_revision, read_content_digest, read_manifest
 from winnow.reports.cells import CellResult
 from winnow.sweeps.run import LoadedCell
 from winnow.sweeps.spec import CellSpec
@@ -65,16 +65,18 @@ def track(project: Project, stage: str, artifact: Artifact, params: Mapping[str,
     run.end()
 
 
-def log_cell(runs: Tracker, cell: LoadedCell, result: CellResult, metrics: str) -> None:
-    """Log a finished cell. An existing run is updated if the metrics or the predictions have changed since.
+def log_cell(runs: Tracker, cell: LoadedCell, result: CellResult) -> None:
+    """Log a finished cell. An existing run is updated if a value or the predictions have changed since.
 
     Args:
         runs: Store of the runs.
         cell: The cell with its questions.
-        result: Metrics of the cell.
-        metrics: Digest of the configured metrics, stored as a tag to recognise a change.
+        result: Metrics of the cell. A digest of their values is a tag of the run, by which a change is recognized, whether a
+            setting, a price, the judge or the code of a metric changed.
 
     """
+    values = _compute_metrics(cell, result)
+    metrics = compute_key(values)
     spec, labels = cell.spec, cell.spec.labels
     tags = _build_tags("sweep", spec.key, str(spec.config["sweep"]["name"]))
     known = runs.find_run(config_hash=spec.key, sweep=tags["sweep"])
@@ -93,7 +95,7 @@ def log_cell(runs: Tracker, cell: LoadedCell, result: CellResult, metrics: str) 
     if run.get_tag("predictions") != predictions:
         run.log_file(spec.predictions)
         run.log_table(*_build_answers_table(result), "answers.json")
-    run.log_metrics(_compute_metrics(cell, result))
+    run.log_metrics(values)
     run.set_tag("metrics", metrics)
     run.set_tag("predictions", predictions)
     for name, text in _build_source_tags("sweep", str(manifest["git"])).items():
@@ -125,7 +127,7 @@ def _compute_metrics(cell: LoadedCell, result: CellResult) -> dict[str, float]:
     defined = {name: interval for name, interval in intervals.items() if interval.n}
     return {
         **{name: interval.mean for name, interval in defined.items()},
-        **{f"{name}_{bound}": getattr(interval, bound) for name, interval in defined.items() for bound in ("low", "high")},
+        **{f"{name}_{part}": getattr(interval, part) for name, interval in defined.items() for part in ("low", "high", "n")},
         "questions": float(result.num_questions),
         "num_short_rankings": float(cell.num_short_rankings),
         "truncated_passages": float(sum(result.columns.truncated)),
@@ -144,7 +146,7 @@ def _build_tags(stage: str, key: str, sweep: str) -> dict[str, str]:
 def _build_source_tags(stage: str, revision: str) -> dict[str, str]:
     """Return the tags that MLflow's page shows as the source of a run; "git" also says whether files were changed."""
     source = {"mlflow.source.name": f"python -m flows.{stage}", "mlflow.source.type": "LOCAL"}
-    return {"git": revision, "mlflow.source.git.commit": revision.removesuffix("+changed"), **source}
+    return {"git": revision, "mlflow.source.git.commit": revision.partition("+")[0], **source}
 
 
 def _describe_dataset(name: str, questions: Path) -> DatasetRef:

@@ -80,7 +80,7 @@ def restore_artifacts(ledger: str) -> None:
         for source in _find_tracked_artifacts():
             folder = Path(*source.parts[2:])
             if (source / CALLS).is_file() and not (has_ledger and folder.exists()):
-                print(f"{_import_calls(ledger, source / CALLS)} calls of {source} imported into {ledger}")
+                print(f"{source}, imported into {ledger}: {_import_calls(ledger, source / CALLS)}")
             if folder.exists():
                 _warn_of_difference(source, folder)
             elif _is_unchanged(source, folder):
@@ -126,10 +126,10 @@ def _find_tracked_artifacts() -> Sequence[Path]:
     return sorted(folder for folder in folders if folders.isdisjoint(folder.parents))
 
 
-def _import_calls(url: str, file: Path) -> int:
-    """Add the calls of an exported file that the ledger lacks, and return the number of added calls."""
+def _import_calls(url: str, file: Path) -> str:
+    """Add the calls of an exported file that the ledger lacks, and return what was added."""
     with open_store(url) as ledger:
-        return tools.import_calls(ledger, file)
+        return tools.import_calls(ledger, file).describe()
 
 
 def _link_files(source: Path, target: Path) -> None:

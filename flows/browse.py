@@ -16,7 +16,7 @@ from flows._cells import require_finished, resolve_cells
 from flows._engines import identify_engines, open_engines
 from flows._entry import make_main
 from flows._ledger import open_ledger
-from flows._metrics import read_results
+from flows._metrics import compute_cells_digest, read_results
 from flows._summary import Summary, progress
 from flows.report import BROWSER_FILE, describe_provenance
 from winnow.artifacts.files import write_texts
@@ -44,7 +44,8 @@ def browse(configs: Sequence[DictConfig]) -> Summary:
         *build_reply_notes(results, seed),
         *build_incident_notes(results),
     ]
-    page = BrowserPage(f"Winnow: {cfg.sweep.name}", results, notes, describe_provenance(cfg, specs), texts, cases, seed)
+    title, digest = f"Winnow: {cfg.sweep.name}", compute_cells_digest(specs)
+    page = BrowserPage(title, results, notes, describe_provenance(cfg, specs), texts, cases, seed, digest)
     path = Path(cfg.report.out) / BROWSER_FILE
     text = page.render()
     write_texts(path.parent, {path.name: text})

@@ -47,7 +47,7 @@ from flows._summary import Summary, progress
 from flows._tracked import TRACKED, restore_artifacts
 from winnow.artifacts.provenance import flatten, read_manifest
 from winnow.errors import MissingArtifactError, WinnowError
-from winnow.identity import get_ledger_identity
+from winnow.identity.code import get_ledger_identity
 from winnow.ledger.sqlite import SqliteStore
 from winnow.ledger.tools import prune_calls, summarize_calls
 from winnow.protocols import MODEL_ROLES

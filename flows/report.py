@@ -22,12 +22,14 @@ from flows import _models
 from flows._artifacts import Project
 from flows._cells import needs_relevance, require_finished, resolve_cells
 from flows._entry import make_main
-from flows._metrics import build_breakdown, build_cell_rows, read_results
+from flows._metrics import build_breakdown, build_cell_rows, compute_cells_digest, read_results
 from flows._summary import Summary
 from winnow.artifacts.files import write_texts
 from winnow.artifacts.frames import CELL_VALUES, QUESTION_VALUES
 from winnow.artifacts.provenance import describe_code, read_manifest
+from winnow.artifacts.steps import count_models
 from winnow.reports.cells import CellResult, name_cells
+from winnow.reports.notes import build_code_notes, build_model_notes
 from winnow.reports.page import PLOTTED_METRICS, build_report
 from winnow.reports.question_values import write_question_values
 from winnow.reports.reported import load_paper_part
@@ -56,7 +58,8 @@ def report(configs: Sequence[DictConfig]) -> Summary:
         breakdown=breakdown.title if breakdown else "",
         part=part,
         filtered=specs[0].questions.count_questions(),
-        browser=BROWSER_FILE,
+        browser=f"{BROWSER_FILE}?cells={compute_cells_digest(specs)}",
+        more_notes=_build_notes(specs, results),
     )
     out = Path(cfg.report.out)
     texts = {
@@ -75,13 +78,26 @@ def report(configs: Sequence[DictConfig]) -> Summary:
     return Summary(f"{page.title}, 95 % intervals", build_cell_rows(results), f"Report: {out / 'report.html'}")
 
 
+def _build_notes(specs: Sequence[CellSpec], results: Sequence[CellResult]) -> list[str]:
+    """Return notes on the models that answered, unless a reader's settings allow several, and on code that was changed."""
+    models = [
+        {} if spec.config["reader"]["engine"].get("model_change") == "allow" else count_models(spec.folder) for spec in specs
+    ]
+    return [
+        *build_model_notes(name_cells(results), models),
+        *build_code_notes([read_manifest(spec.folder) for spec in specs]),
+    ]
+
+
 def _list_difference_metrics(part: object) -> list[str]:
     """Return the metrics of the differences that the paper's table reports."""
     return [difference.metric for difference in getattr(part, "differences", ())]
 
 
 def _format_metrics(results: Sequence[CellResult], seed: int) -> str:
-    """Return the labels of all cells and [mean, low, high] of their metrics as JSON, null where they are undefined.
+    """Return the labels of all cells and [mean, low, high, n] of their metrics as JSON, null where they are undefined.
+
+    n is the number of questions of the value.
 
     `seed` is that of the bootstrap.
     """
@@ -92,7 +108,7 @@ def _format_metrics(results: Sequence[CellResult], seed: int) -> str:
         names |= {name: getattr(labels, name) for name in ("strategy", "k", "gold", "samples", "setting", "seed")}
         intervals = {metric.name: result.compute_interval(metric.name, seed) for metric in result.metrics}
         bounds = {
-            name: [interval.mean, interval.low, interval.high] if interval.n else [None] * 3
+            name: [interval.mean, interval.low, interval.high, interval.n] if interval.n else [None, None, None, 0]
             for name, interval in intervals.items()
         }
         body.append({**names, **bounds})
@@ -137,6 +153,7 @@ def describe_provenance(cfg: DictConfig, specs: Sequence[CellSpec]) -> Mapping[s
             map(_describe_retriever, _select_distinct(specs, ("retriever", "encoder", "depth", "rank_by", "k")))
         ),
         "Reader": _join(map(_describe_reader, _select_distinct(specs, _GROUPS_OF_READERS))),
+        "Models that answered": _describe_models(specs),
         "Decoding": _join(map(_describe_decoding, _select_distinct(specs, ("decoding",)))),
         "Seeds": _describe_seeds(cfg, specs),
         "Code": _describe_code(specs),
@@ -189,6 +206,14 @@ def _describe_reader(cell: DictConfig) -> str:
     project = Project(cell)
     weights = _models.identify_reader_weights(project, cell.reader, cell.prompt)
     return f"{cell.reader.name} ({weights}, {_describe_precision(project)})"
+
+
+def _describe_models(specs: Sequence[CellSpec]) -> str:
+    """Return the models of all replies, by the names that servers report, and the runtimes of local ones."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for spec in specs:
+        counts.update(count_models(spec.folder))
+    return "; ".join(f"{role}: {model} ({count} replies)" for (role, model), count in sorted(counts.items()))
 
 
 def _describe_decoding(cell: DictConfig) -> str:

@@ -47,7 +47,8 @@ def score(configs: Sequence[DictConfig]) -> Summary:
         return _run_shard(configs, shard)
     use_finished_shards(configs[0], "score", [_models.resolve_relevance(project) for project in map(Project, configs)])
     rows: list[dict[str, Any]] = []
-    folders, note = [], ""
+    folders: list[Path] = []
+    notes: list[str] = []
     for cfg in configs:
         project = Project(cfg)
         artifact, retrieval = _models.resolve_relevance(project), project.rankings.require()
@@ -64,16 +65,16 @@ def score(configs: Sequence[DictConfig]) -> Summary:
         folders.append(artifact.folder)
         rows += [format_intervals(row) for row in comparison]
         if num_truncated:
-            note = f"{num_truncated} texts were truncated to the estimator's maximum length."
-        else:
-            note = "" if is_new else "The contexts were scored already."
+            notes.append(f"{artifact.folder.name}: {num_truncated} texts were truncated to the estimator's maximum length.")
+        elif not is_new:
+            notes.append(f"{artifact.folder.name}: the contexts were scored already.")
         if len(comparison) > 2:
-            note += (
-                f" Answerable questions have their answer in the first {cfg.answerable.depth} passages of "
-                "answerable.retriever, which favours that retriever's own ranking there."
+            notes.append(
+                f"{artifact.folder.name}: answerable questions have their answer in the first {cfg.answerable.depth} passages "
+                "of answerable.retriever, which favours that retriever's own ranking there."
             )
     title = "Top-k accuracy (questions whose first k hold an answer) before and after reranking, % [95 % interval]"
-    return Summary(title, rows, note.strip(), folders)
+    return Summary(title, rows, "\n".join(notes), folders)
 
 
 def _run_shard(configs: Sequence[DictConfig], shard: Shard) -> Summary:

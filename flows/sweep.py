@@ -18,18 +18,18 @@ from flows._cells import is_filter_pending, print_equivalent_cell, resolve_cells
 from flows._engines import build_dry_run_rows, describe_usage, iter_outcomes, open_engines, render_first_prompts
 from flows._entry import make_main
 from flows._ledger import open_ledger
-from flows._metrics import build_cell_rows, compute_metrics_digest, read_results
+from flows._metrics import build_cell_rows, read_results
 from flows._shard_calls import run_sweep_shard, use_finished_shards
 from flows._shards import get_shard
 from flows._summary import Summary
 from flows._track import log_cell, open_trackers, save_view
-from winnow.artifacts.provenance import MANIFEST, write_manifest
+from winnow.artifacts.provenance import MANIFEST, read_manifest, write_manifest
 from winnow.artifacts.steps import has_steps
 from winnow.artifacts.tables import read_predictions
 from winnow.driver import RunStats
 from winnow.records import Answer
 from winnow.reports.cells import CellResult
-from winnow.reports.notes import build_short_context_notes
+from winnow.reports.notes import build_code_notes, build_short_context_notes
 from winnow.steps import Outcome
 from winnow.sweeps.run import JobFactory, LoadedCell, group_by_engines, iter_jobs, load_cells, run_cells
 from winnow.sweeps.spec import CellSpec
@@ -60,9 +60,10 @@ def sweep(configs: Sequence[DictConfig]) -> Summary:
     use_finished_shards(configs[0], "sweep", [cell.spec for cell in cells])
     notes = [_run_cells(configs[0], group) for group in unfinished if group]
     results = read_results(configs[0], specs)
-    _log_to_mlflow(configs[0], cells, results)
+    _log_to_mlflow(cells, results)
     rows, notes = build_cell_rows(results), notes or [_ALL_FINISHED_NOTE]
     title, folders = f"Sweep {configs[0].sweep.name}, 95 % intervals", [spec.folder for spec in specs]
+    notes += build_code_notes([read_manifest(folder) for folder in folders])
     return Summary(title, rows, "\n".join(filter(None, [*notes, _describe_passages(results)])), folders)
 
 
@@ -105,13 +106,12 @@ def _finish_cell(cell: LoadedCell, rows: int) -> None:
     write_manifest(spec.folder, key=spec.key, settings=settings, rows=rows, started=cell.started)
 
 
-def _log_to_mlflow(cfg: DictConfig, cells: Sequence[LoadedCell], results: Sequence[CellResult]) -> None:
-    metrics = compute_metrics_digest(cfg)
+def _log_to_mlflow(cells: Sequence[LoadedCell], results: Sequence[CellResult]) -> None:
     trackers = open_trackers(cell.spec for cell in cells)
     for tracker in trackers.values():
         save_view(tracker, results)
     for cell, result in zip(cells, results, strict=True):
-        log_cell(trackers[str(cell.spec.config["tracking"]["experiment"])], cell, result, metrics)
+        log_cell(trackers[str(cell.spec.config["tracking"]["experiment"])], cell, result)
 
 
 def _describe_passages(results: Sequence[CellResult]) -> str:

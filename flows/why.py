@@ -17,7 +17,8 @@ from flows._artifacts import Artifact, Project
 from flows._cells import resolve_cell_artifact, resolve_closed_book_artifact
 from flows._entry import make_main
 from flows._summary import Summary
-from winnow.artifacts.provenance import flatten, get_git_revision, get_installed_versions, read_manifest
+from winnow.artifacts.provenance import find_changed_modules, flatten, get_git_revision, get_installed_versions, read_manifest
+from winnow.artifacts.steps import count_models
 from winnow.errors import ConfigError, MissingArtifactError
 
 
@@ -50,6 +51,8 @@ def _iter_history(folder: Path, roots: Sequence[Path], depth: int = 0) -> Iterat
     yield f"{indent}{folder}"
     yield f"{indent}  made by flows.{settings.get('stage', '?')}, content {manifest['content']}, {manifest['rows']} rows"
     yield f"{indent}  code {manifest['git']}; {libraries}"
+    for (role, model), count in sorted(count_models(folder).items()):
+        yield f"{indent}  {count} replies of the role {role} by {model}"
     inputs: list[str] = []
     for label, value in flatten(settings.get("inputs", {})).items():
         if (artifact := _find_artifact(value, roots)) is None:
@@ -90,6 +93,7 @@ def _build_difference_rows(project: Project, folder: Path) -> list[dict[str, Any
         **_find_changes(flatten(manifest["settings"].get("inputs", {})), flatten(current.settings["inputs"]), ""),
         **_find_changes(manifest["versions"], get_installed_versions(), "version of "),
         **_find_changes({"code": manifest["git"]}, {"code": get_git_revision()}, ""),
+        **{f"module {name}": ("as it was", "changed, same revision") for name in find_changed_modules(manifest)},
     }
     return [{"what": name, "artifact": then, "now": now} for name, (then, now) in pairs.items()]
 

@@ -10,10 +10,10 @@ import pytest
 from msgspec import structs
 
 from tests.plans import PROMPT, ask, run
-from winnow.calls import add_time
+from winnow.calls import add_origin
 from winnow.driver import Driver, Job
 from winnow.errors import CallRefusedError, ConfigError, ReaderError
-from winnow.identity import get_ledger_identity
+from winnow.identity.code import get_ledger_identity
 from winnow.keys import compute_request_key
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
@@ -317,19 +317,19 @@ def test_a_plan_counts_the_tokens_of_its_replies(tmp_path: Path) -> None:
 
 def test_a_score_of_a_language_model_has_its_share_of_the_time() -> None:
     """One of an estimator has no usage, and stays as it is."""
-    timed = add_time(Score(-1.5, Usage(7, 0)), 2.0)
+    timed = add_origin(Score(-1.5, Usage(7, 0)), 2.0, "torch 2")
     assert isinstance(timed, Score)
     assert (timed.value, timed.usage, timed.usage.seconds) == (-1.5, Usage(7, 0), 2.0)
     score = Score(0.5)
-    assert add_time(score, 2.0) is score
+    assert add_origin(score, 2.0, "") is score
 
 
 def test_a_reply_with_its_time_keeps_every_other_field() -> None:
     """Each field has a value of its own, so that none can be mixed up or left out."""
     values: dict[str, object] = {name: object() for name in Generation.__struct_fields__} | {"usage": Usage(1, 2)}
-    timed = add_time(Generation(**values), 3.0)  # type: ignore[arg-type]
+    timed = add_origin(Generation(**values), 3.0, "torch 2")  # type: ignore[arg-type]
     assert isinstance(timed, Generation)
     for name, value in values.items():
         assert getattr(timed, name) is value or name == "usage"
     assert (timed.usage.tokens_in, timed.usage.tokens_out, timed.usage.seconds) == (1, 2, 3.0)
-    assert add_time(TooLong("long"), 3.0) == TooLong("long")
+    assert add_origin(TooLong("long"), 3.0, "") == TooLong("long")

@@ -11,7 +11,7 @@ import pytest
 from tests.plans import PROMPT, ask, run
 from winnow.driver import Driver, Job
 from winnow.errors import ConfigError, ReaderError
-from winnow.identity import get_ledger_identity
+from winnow.identity.code import get_ledger_identity
 from winnow.keys import compute_request_key
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map

@@ -25,12 +25,15 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import IO, Annotated, Any
+
+from annotated_types import Ge
 
 from winnow.artifacts.files import atomic_write, check_free_space
 from winnow.artifacts.provenance import FileRecord, compute_file_digest, describe_files, is_unchanged
 from winnow.artifacts.redirects import check_redirect
 from winnow.errors import AssetError, ConfigError
+from winnow.identity.markers import NotAFile
 
 ProgressCallback = Callable[[int], None]
 """A function that is called with the number of bytes downloaded since its last call."""
@@ -59,10 +62,10 @@ class Asset:
     """
 
     address: str
-    path: str
+    path: Annotated[str, NotAFile("where it is unpacked; the address and the checksum identify it")]
     sha256: str = ""
     members: Sequence[str] = ()
-    size: int = 200 * 2**20
+    size: Annotated[int, Ge(1)] = 200 * 2**20
 
     def __post_init__(self) -> None:
         """Raise ConfigError if the scheme is unknown, or if the address lacks a checksum or revision."""

@@ -201,10 +201,18 @@ class EngineQueue:
         return batch
 
 
-def add_time(result: Result | TooLong, seconds: float) -> Result | TooLong:
-    """Return a result with its share of the time of its batch, if it is one of a language model."""
+def add_origin(result: Result | TooLong, seconds: float, software: str) -> Result | TooLong:
+    """Return a result of a language model with its share of the time of its batch, and a reply with what computed it.
+
+    Args:
+        result: Result of any request.
+        seconds: Share of the time.
+        software: Library and version of a local engine, which replies have in place of the name of a server's model.
+
+    """
     if isinstance(result, Generation):
-        return structs.replace(result, usage=structs.replace(result.usage, seconds=seconds))
+        usage = structs.replace(result.usage, seconds=seconds)
+        return structs.replace(result, usage=usage, model=result.model or software)
     if isinstance(result, Score) and result.usage.tokens_in:
         return structs.replace(result, usage=structs.replace(result.usage, seconds=seconds))
     return result

@@ -124,8 +124,8 @@ def _change_or_copy_calls(options: argparse.Namespace, ledger: SqliteStore | Pos
     if options.command == "export":
         return f"{tools.export_calls(ledger, options.file)} calls written to {options.file}"
     if options.command == "import":
-        return f"{tools.import_calls(ledger, options.file)} calls added"
-    return f"{tools.merge_ledger(ledger, options.other)} calls added"
+        return tools.import_calls(ledger, options.file).describe()
+    return tools.merge_ledger(ledger, options.other).describe()
 
 
 def _check_ledger(ledger: SqliteStore) -> str:

@@ -17,9 +17,9 @@ from typing import Any, Generic
 
 from msgspec import structs
 
-from winnow.calls import ActivePlan, Call, CallState, EngineQueue, Waiter, add_time, describe_missing_engine
+from winnow.calls import ActivePlan, Call, CallState, EngineQueue, Waiter, add_origin, describe_missing_engine
 from winnow.errors import CallRefusedError, ConfigError, PromptTooLongError
-from winnow.identity import get_ledger_identity
+from winnow.identity.code import get_ledger_identity
 from winnow.keys import compute_request_key
 from winnow.protocols import CallStore, Engines
 from winnow.records import (
@@ -303,8 +303,10 @@ class Driver:
             now = time.monotonic()
             began = queue.since if queue.engine.remote else start
             seconds_per_call, queue.since = (now - began) / len(results), now
+            software = queue.engine.software
             keyed = [
-                (self._find_key(queue, request), request, add_time(result, seconds_per_call)) for request, result in results
+                (self._find_key(queue, request), request, add_origin(result, seconds_per_call, software))
+                for request, result in results
             ]
             rows = [
                 (key, request, result, seconds_per_call) for key, request, result in keyed if not isinstance(result, TooLong)

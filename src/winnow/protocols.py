@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from winnow.errors import ConfigError
 from winnow.records import (
     Answer,
     Context,
@@ -92,6 +93,14 @@ class Engine(Protocol):
     """Serves one or more kinds of requests with a model or a server, and chooses its own batches."""
 
     @property
+    def software(self) -> str:
+        """Return the library and its version that compute replies here, such as "torch 2.13.0", or "" for a server.
+
+        Replies are stored with it, as with the model that a server reports, so that a replayed cell says what made its calls.
+        """
+        ...
+
+    @property
     def remote(self) -> bool:
         """Return whether the engine waits for a server. Others compute in this process, during `collect`."""
         ...
@@ -173,7 +182,18 @@ def build_engine_map(engine: Engine, *roles: Role) -> dict[tuple[type, Role], En
     """Map each kind of request that an engine serves, with each of these roles, to the engine.
 
     Without roles, a request has its own default: "reader", or "estimator" for Estimate. Search has a fixed role.
+
+    Raises:
+        ConfigError: If the engine lacks a member of `Engine`. The message names it.
+
     """
+    known = {*dir(type(engine)), *getattr(engine, "__dict__", {})}
+    missing = sorted(name for name in vars(Engine) if not name.startswith("_") and name not in known)
+    if missing:
+        raise ConfigError(
+            f"{type(engine).__module__}.{type(engine).__qualname__} is not an engine: it lacks {', '.join(missing)}. See "
+            "winnow.protocols.Engine; a member that is spelled otherwise has no effect."
+        )
     return {
         (kind, role): engine
         for kind in engine.serves

@@ -6,8 +6,9 @@ times as long to create. Requests of models compare by identity: `winnow.keys.co
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
+from annotated_types import Ge
 from msgspec import Struct, structs
 
 from winnow.errors import ArtifactError, ConfigError
@@ -110,10 +111,10 @@ class Decoding:
 
     revision: ClassVar[int] = 1
 
-    max_new_tokens: int = 16
+    max_new_tokens: Annotated[int, Ge(1)] = 16
     temperature: float = 0.0
     top_p: float = 1.0
-    seed: int = 0
+    seed: Annotated[int, Ge(0)] = 0
     samples: int = 1
     logprobs: bool = False
 
@@ -234,7 +235,7 @@ class Generation(Struct, frozen=True):
         token_logprobs: Log-probabilities of each token named in the request, at every generated position.
         token_positions: Positions at which each of these tokens was generated. They stay in the text even if they are special.
         passages: Passages in the prompt if some were dropped, or () if the prompt contains those of the request.
-        model: Name of the model that a server reports; "" for a local model, or if it reports none.
+        model: Name of the model that a server reports, or library and version of a local engine; "" if it is not known.
 
     """
 

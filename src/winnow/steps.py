@@ -44,7 +44,7 @@ class Step(Struct, frozen=True):
         passages: Passages that the prompt showed, in prompt order, or that the search found, best first.
         query: Query of a search.
         finish: How the reply ended (see `Generation.finish`), "found" or "nothing found" for a search, or "failed".
-        model: Name of the model that a server reported.
+        model: Name of the model that the server reported, or library and version of a local engine.
         calls: Number of requests.
 
     """

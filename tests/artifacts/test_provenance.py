@@ -17,13 +17,16 @@ from winnow.artifacts.provenance import (
     check_content,
     compute_key,
     describe_files,
+    find_changed_modules,
     get_git_revision,
     get_installed_versions,
     is_done,
     read_content_digest,
+    read_manifest,
     write_manifest,
 )
 from winnow.errors import ArtifactError, DiskFullError
+from winnow.identity.code import compute_module_digests
 
 
 @pytest.fixture
@@ -159,7 +162,7 @@ def test_packages_that_affect_results_are_those_of_the_project() -> None:
 
 
 def test_the_revision_is_that_of_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An untracked file below src, flows or conf is a change; one beside them is none."""
+    """Each change of a file below src, flows or conf is another state, also of an untracked one; one beside them is none."""
     monkeypatch.setattr(provenance, "__file__", str(tmp_path / "src" / "winnow" / "artifacts" / "provenance.py"))
     assert get_git_revision() == "unknown"
 
@@ -176,10 +179,17 @@ def test_the_revision_is_that_of_the_checkout(tmp_path: Path, monkeypatch: pytes
     head = git("rev-parse", "--short=12", "HEAD")
     (tmp_path / "notes").write_text("")
     assert get_git_revision() == head
+    states = {head}
     for folder in ("src", "flows", "conf"):
-        (tmp_path / folder / "y").write_text("2")
-        assert get_git_revision() == f"{head}+changed"
+        for name in ("x", "y"):  # changed, and untracked
+            for text in ("2", "3"):
+                (tmp_path / folder / name).write_text(text)
+                assert re.fullmatch(rf"{head}\+[0-9a-f]{{8}}", get_git_revision())
+                states.add(get_git_revision())
+            (tmp_path / folder / name).write_text("1")
         (tmp_path / folder / "y").unlink()
+    assert get_git_revision() == head
+    assert len(states) == 13
 
 
 def test_a_manifest_needs_a_megabyte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,3 +215,19 @@ def test_a_folder_may_state_the_digest_of_its_content(tmp_path: Path) -> None:
 
     assert digest("a", "x", "y") == digest("b", "x", "y")
     assert len({digest("c", "x", "y"), digest("d", "z", "y"), digest("e", "x", "z")}) == 3
+
+
+def test_changed_modules_behind_an_artifact_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those whose code differs from the one that made it, also where no key changed; not for the state that made it."""
+    settings = {"inputs": {"strategy": {"_target_": "winnow.strategies.post_fusion.PostFusion", "revision": 5}}}
+    write_manifest(tmp_path, key="k", settings=settings, rows=0)
+    manifest = dict(read_manifest(tmp_path))
+    assert "winnow.strategies.vote:" in manifest["modules"]
+    assert find_changed_modules(manifest) == []
+    monkeypatch.setattr(provenance, "get_git_revision", lambda: "another")
+    assert find_changed_modules(manifest) == []
+    digests = compute_module_digests(["winnow.strategies.post_fusion"])
+    edited = {**digests, "winnow.strategies.vote": "0" * 12}
+    monkeypatch.setattr(provenance, "compute_module_digests", lambda _: edited)
+    assert find_changed_modules(manifest) == ["winnow.strategies.vote"]
+    assert find_changed_modules({**manifest, "modules": ""}) == []

@@ -13,8 +13,8 @@ from flows._cells import resolve_cell_artifact, resolve_closed_book_artifact
 from flows._conf import compose, list_groups, list_options
 from flows._hub import find_references
 from flows._identity import import_component_class
-from winnow import identity
 from winnow.errors import WinnowError
+from winnow.identity.markers import get_speed_only_settings
 
 NO_RESULT = {
     "artifact": "names what flows.why explains",
@@ -44,11 +44,10 @@ NO_RESULT = {
     "shard": "makes calls alone; its parts make those of the whole (a test of its own)",
     "shards": "how many processes make the calls, and where",
     "sweep.name": "names a group of runs",
+    "sweep.record_steps": "answers cells of earlier versions again, from the ledger",
     "sweep.retry_empty": "requests replies without text again; the predictions' content digest says whether they changed",
     "thresholds": "a strategy that uses them has them in its settings",
     "tracking": "where runs are logged",
-    "training.evaluation": "a table of the log; the weights do not depend on it",
-    "training.start.evaluation": "a table of the log; the weights do not depend on it",
     "training.name": "names the choice",
     "generator.trainable": "which models the method has, which is the method's own setting",
     "joint.trainable": "which models the method has, which is the method's own setting",
@@ -155,7 +154,13 @@ def is_exempt(name: str, component: type | None) -> bool:
     parts = name.split(".")
     if component is None:
         return parts[-1] in LABELS or parts[-2:] == ["asset", "path"]
-    return parts[-1] in identity.get_speed_only_settings(component)
+    return parts[-1] in get_speed_only_settings(component)
+
+
+def is_evaluation_of_replies(cfg: DictConfig, name: str) -> bool:
+    """Whether a setting is of the evaluation of a training on replies, which is a table of the log and keeps no epoch."""
+    training, _, rest = name.rpartition(".evaluation.")
+    return bool(rest) and training in ("training", "training.start") and "method" not in OmegaConf.select(cfg, training)
 
 
 def unnoticed(words: list[str], prefix: str = "") -> list[str]:
@@ -167,7 +172,7 @@ def unnoticed(words: list[str], prefix: str = "") -> list[str]:
     before, faults = keys(cfg), []
     absent = set() if cfg.rank_by == "estimator" else {("train_joint", "score"), ("score", "sweep")}
     for name, exempt in leaves(cfg):
-        if exempt or not name.startswith(prefix):
+        if exempt or not name.startswith(prefix) or is_evaluation_of_replies(cfg, name):
             continue
         other = copy.deepcopy(cfg)
         OmegaConf.update(

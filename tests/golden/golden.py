@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct, to_builtins
 
-from winnow.identity import get_revision
+from winnow.identity.code import get_revision
 from winnow.records import (
     Decoding,
 )

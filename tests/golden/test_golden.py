@@ -10,8 +10,8 @@ from types import ModuleType
 import pytest
 from outputs import GOLDEN, GOLDENS, Golden, differs, made, stored
 
-from winnow import identity
 from winnow.errors import ConfigError
+from winnow.identity import code
 from winnow.testing import ScriptedReader
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
@@ -56,7 +56,7 @@ def test_a_declared_revision_has_an_output_that_guards_it() -> None:
     targets = set(re.findall(r"_target_: (winnow[\w.]+)", text))
     assert len(targets) > 60
     components = {target: getattr(import_module(target.rpartition(".")[0]), target.rpartition(".")[2]) for target in targets}
-    numbered = {target for target, component in components.items() if isinstance(identity.get_revision(component), int)}
+    numbered = {target for target, component in components.items() if isinstance(code.get_revision(component), int)}
     assert numbered - {golden.name for golden in GOLDENS} == set(SETTINGS_ONLY)
 
 
@@ -99,16 +99,16 @@ def test_code_outside_is_identified_by_its_source(on_path: Path) -> None:
         SOURCE.replace('"""Doc."""', '"""Other."""'),
         SOURCE.replace("return 1", "return 2"),
     ):
-        revisions.append(identity.get_revision(module_of(on_path, source).Mine))
+        revisions.append(code.get_revision(module_of(on_path, source).Mine))
         assert str(revisions[-1]).startswith("source-")
     assert revisions[0] == revisions[1] == revisions[2] != revisions[3]
 
 
 def test_a_base_classs_revision_counts(on_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A subclass of a repaired class is repaired too."""
-    before = identity.get_revision(module_of(on_path, SOURCE).Mine)
+    before = code.get_revision(module_of(on_path, SOURCE).Mine)
     monkeypatch.setattr("winnow.strategies.post_fusion.PostFusion.revision", 99)
-    assert identity.get_revision(sys.modules["mine"].Mine) != before
+    assert code.get_revision(sys.modules["mine"].Mine) != before
 
 
 def test_a_subclass_within_winnow_does_not_inherit_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,18 +116,18 @@ def test_a_subclass_within_winnow_does_not_inherit_a_number(monkeypatch: pytest.
     from winnow.strategies.post_fusion import PostFusion
 
     monkeypatch.delattr(PostFusion, "revision")
-    assert str(identity.get_revision(PostFusion)).startswith("source-")
+    assert str(code.get_revision(PostFusion)).startswith("source-")
 
 
 def test_a_class_without_a_file_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its code cannot be identified."""
     monkeypatch.setitem(sys.modules, "notebook", ModuleType("notebook"))
     with pytest.raises(ConfigError, match=r"notebook.Typed is in no file"):
-        identity.get_revision(type("Typed", (), {"__module__": "notebook"}))
+        code.get_revision(type("Typed", (), {"__module__": "notebook"}))
 
 
 def test_a_repaired_engine_does_not_get_its_former_replies(monkeypatch: pytest.MonkeyPatch) -> None:
     """The ledger files by identity and revision; the first revision adds nothing, so that former ledgers stay valid."""
-    assert identity.get_ledger_identity(ScriptedReader(identity="x")) == "x"
+    assert code.get_ledger_identity(ScriptedReader(identity="x")) == "x"
     monkeypatch.setattr(ScriptedReader, "revision", 2)
-    assert identity.get_ledger_identity(ScriptedReader(identity="x")) == "x/revision-2"
+    assert code.get_ledger_identity(ScriptedReader(identity="x")) == "x/revision-2"

@@ -53,8 +53,8 @@ def test_export_and_import_are_inverse(tmp_path: Path) -> None:
     with SqliteStore(tmp_path / "l.sqlite") as ledger:
         assert tools.export_calls(ledger, lines) == 3
     with SqliteStore(tmp_path / "other.sqlite") as other:
-        assert tools.import_calls(other, lines) == 3
-        assert tools.import_calls(other, lines) == 0
+        assert tools.import_calls(other, lines).added == 3
+        assert tools.import_calls(other, lines) == tools.Merge()
         key = compute_request_key("m", Generate((Message("user", "a"),), Decoding()))
         assert other.get([key])[key] == Generation("A", usage=Usage(3, 2))
     lines.write_text(lines.read_text().replace('"kind": "Generate"', '"kind": 3', 1))
@@ -72,7 +72,7 @@ def test_damaged_calls_are_not_passed_on(tmp_path: Path) -> None:
         assert tools.summarize_calls(ledger)[0].calls == 2
         assert tools.export_calls(ledger, tmp_path / "calls.jsonl") == 1
     with SqliteStore(tmp_path / "other.sqlite") as other:
-        assert tools.merge_ledger(other, tmp_path / "l.sqlite") == 1
+        assert tools.merge_ledger(other, tmp_path / "l.sqlite").added == 1
 
 
 def test_merge_adds_what_is_missing(tmp_path: Path) -> None:
@@ -80,9 +80,44 @@ def test_merge_adds_what_is_missing(tmp_path: Path) -> None:
     filled(tmp_path / "one.sqlite", "m", "abc")
     filled(tmp_path / "two.sqlite", "m", "cd")
     with SqliteStore(tmp_path / "one.sqlite") as ledger:
-        assert tools.merge_ledger(ledger, tmp_path / "two.sqlite") == 1
+        assert tools.merge_ledger(ledger, tmp_path / "two.sqlite").added == 1
         assert len(ledger) == 4
         with pytest.raises(LedgerError, match="Ledger not found"):
             tools.merge_ledger(ledger, tmp_path / "three.sqlite")
     with SqliteStore(tmp_path / "two.sqlite") as other:
         assert len(other) == 2
+
+
+def put(path: Path, reply: Generation, created: float) -> bytes:
+    """Store a reply to one request at a time."""
+    request = Generate((Message("user", "a"),), Decoding())
+    key = compute_request_key("m", request)
+    with SqliteStore(path) as ledger:
+        ledger.put("m", [(key, request, reply, 0.5)])
+        ledger.connection.execute("UPDATE calls SET created = ?", (created,))
+    return key
+
+
+@pytest.mark.parametrize(("mine", "theirs", "kept"), [(1.0, 2.0, "A"), (2.0, 1.0, "B")])
+def test_of_two_results_of_a_call_the_elder_is_kept(tmp_path: Path, mine: float, theirs: float, kept: str) -> None:
+    """By merge and import alike; they are counted and listed. Another library or token count is no other result."""
+    key = put(tmp_path / "one.sqlite", Generation("A"), mine)
+    put(tmp_path / "two.sqlite", Generation("B"), theirs)
+    put(tmp_path / "three.sqlite", Generation("A", usage=Usage(9, 9), model="torch 2"), theirs)
+    with SqliteStore(tmp_path / "two.sqlite") as other:
+        tools.export_calls(other, tmp_path / "calls.jsonl")
+    with SqliteStore(tmp_path / "one.sqlite") as ledger:
+        assert tools.merge_ledger(ledger, tmp_path / "three.sqlite") == tools.Merge()
+        merge = tools.merge_ledger(ledger, tmp_path / "two.sqlite")
+        assert merge == tools.Merge(0, [tools.Conflict(key, "Generate", "m", kept_other=kept == "B")])
+        assert "1 calls have other results" in merge.describe()
+        assert (
+            f"{key.hex()[:12]}  Generate  m: {'the other' if kept == 'B' else 'this'} ledger's result is kept"
+            in merge.describe()
+        )
+        (result,) = ledger.get([key]).values()
+        assert isinstance(result, Generation)
+        assert result.text == kept
+    with SqliteStore(tmp_path / "one.sqlite") as ledger:
+        imported = tools.import_calls(ledger, tmp_path / "calls.jsonl")
+        assert bool(imported.conflicts) == (kept == "A")

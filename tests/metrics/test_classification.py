@@ -7,7 +7,7 @@ import pytest
 
 from winnow.errors import ConfigError
 from winnow.metrics.base import Sample
-from winnow.metrics.classification import ChoiceAccuracy, ClaimAccuracy, parse_choice, parse_claim
+from winnow.metrics.classification import ChoiceAccuracy, ClaimAccuracy
 from winnow.testing import make_sample
 
 CHOICES = {"A": "density", "B": "longer years", "C": "years", "D": "All of the above"}
@@ -17,33 +17,6 @@ def choice_sample(reply: str, key: str = "B", file_key: str = "B") -> Sample:
     sample = make_sample(reply, 0, (CHOICES[key],))
     meta = json.dumps({"choices": CHOICES, "key": key, "file_key": file_key})
     return replace(sample, question=replace(sample.question, meta=meta), prediction=replace(sample.prediction, reply=reply))
-
-
-@pytest.mark.parametrize(
-    ("reply", "letter"),
-    [
-        ("B", "B"), ("(b)", "B"), ("B: longer years", "B"), ("The answer is C.", "C"), ("Answer: A", "A"), ("option D\n", "D"),
-        ("It is surely longer years, I think", "B"), ("years", "C"), ("all of the above", "D"),
-        ("A planet has longer years", "B"),
-        ("I choose option C because it fits", "C"), ("density or years", None), ("neither", None), ("", None), ("G", None),
-        ("A, B and C are wrong", None), ("Because", None),
-    ],
-)  # fmt: skip
-def test_the_choice_that_a_reply_names(reply: str, letter: str | None) -> None:
-    """A letter where letters stand, or the text of one choice alone; an article is no letter."""
-    assert parse_choice(reply, CHOICES) == letter
-
-
-@pytest.mark.parametrize(
-    ("reply", "verdict"),
-    [
-        ("true", True), ("True.", True), ("It is not true", False), ("untrue", False), ("REFUTES", False), ("supported", True),
-        ("not false", True), ("true or false", None), ("maybe", None), ("", None), ("false, false", False), ("trueish", None),
-    ],
-)  # fmt: skip
-def test_the_verdict_of_a_reply(reply: str, verdict: bool | None) -> None:
-    """Whole words in any case; a negation turns them round; both are none."""
-    assert parse_claim(reply) is verdict
 
 
 def test_dialects_differ_where_crags_code_does() -> None:

@@ -11,6 +11,7 @@ from winnow.metrics.comparisons import (
     adjust_p_values,
     compare,
     compute_detectable_difference,
+    compute_p_value,
     compute_paired_share_bounds,
     compute_questions_needed,
     format_p,
@@ -170,10 +171,10 @@ def test_the_interval_of_a_difference_of_fractions_covers(share: float) -> None:
     assert np.mean(covered) >= 0.94
 
 
-def test_holm_over_a_larger_family() -> None:
-    """Two of six tests: the smallest p is multiplied by 6, the next by 5."""
-    assert adjust_p_values([0.02, 0.001], 6) == [pytest.approx(0.1), pytest.approx(0.006)]
-    assert adjust_p_values([0.02, 0.001], 2) == adjust_p_values([0.02, 0.001])
+def test_a_p_value_alone_is_that_of_the_comparison() -> None:
+    """McNemar's for right and wrong, the permutation test's otherwise."""
+    for first, second in (([1, 1, 1, 0, 1, 1], [0, 0, 0, 1, 0, 0]), ([0.5, 1, 0.2, 0.7], [0.1, 0.3, 0.4, 0.2])):
+        assert compute_p_value(first, second, seed=3) == compare(first, second, seed=3).p_value
 
 
 def test_equal_differences_say_nothing_of_what_is_detectable() -> None:

@@ -8,7 +8,7 @@ import openai
 import pytest
 
 from winnow.errors import ConfigError, ReaderError
-from winnow.readers.openai_protocol import ChatProtocol, RetryableError
+from winnow.readers.openai_protocol import ChatProtocol, ModelMismatchError, RetryableError
 from winnow.records import Decoding, Generate, Generation, Message, TooLong, Usage
 
 PROTOCOL = ChatProtocol("m", "http://127.0.0.1:1/v1", "WINNOW_TEST_KEY")
@@ -194,3 +194,22 @@ def test_odd_values_of_a_paid_reply_are_repaired_or_left_out() -> None:
     assert 0 < generation.usage.tokens_in < 100
     odd["usage"] = {"prompt_tokens": -5, "completion_tokens": 1}
     assert PROTOCOL.parse_reply(json.dumps(odd), [REQUEST])[0].usage.tokens_in > 0
+
+
+def test_a_second_model_is_marked_accepted_or_ends_the_run() -> None:
+    """Two snapshots of one name; a pinned snapshot never takes the reply of another one, whatever is set."""
+    snapshots = ("gpt-4o-2024-05-13", "gpt-4o-2024-11-20")
+    for change in ("allow", "mark"):
+        protocol = ChatProtocol("gpt-4o", "http://127.0.0.1/v1", model_change=change)  # type: ignore[arg-type]
+        for name in snapshots:
+            protocol.check_model(name)
+    protocol = ChatProtocol("gpt-4o", "http://127.0.0.1/v1", model_change="stop")
+    protocol.check_model(snapshots[0])
+    protocol.check_model("")
+    protocol.check_model(snapshots[0])
+    with pytest.raises(ModelMismatchError, match=f"several models \\({snapshots[0]}, {snapshots[1]}\\)"):
+        protocol.check_model(snapshots[1])
+    with pytest.raises(ModelMismatchError, match="instead of 'gpt-4o-2024-05-13'"):
+        ChatProtocol(snapshots[0], "http://127.0.0.1/v1", model_change="allow").check_model(snapshots[1])
+    with pytest.raises(ConfigError, match="must be allow, mark or stop; received 'never'"):
+        ChatProtocol("m", "http://127.0.0.1/v1", model_change="never")  # type: ignore[arg-type]

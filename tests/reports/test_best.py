@@ -22,7 +22,7 @@ VOTES = [make_cell_result("post_fusion", k, "g", [1.0] * 6 + [0.0] * k) for k in
 
 
 def test_the_best_cell_is_compared_with_every_other() -> None:
-    """Three p-values are corrected as three of the six pairs of four cells; the closest cell comes first."""
+    """Three p-values are corrected with those of the other three pairs of four cells; the closest cell comes first."""
     best = find_best(CELLS, 0)
     assert best is not None
     assert (best.index, [other.index for other in best.comparisons], list(best.equal)) == (1, [0, 2, 3], [])
@@ -30,7 +30,7 @@ def test_the_best_cell_is_compared_with_every_other() -> None:
     table = build_best_table(CELLS, 0)
     assert table is not None
     assert [row[0] for row in table.rows] == ["c k=10 h", "a k=5 g", "d k=1 g"]
-    assert [row[2:5] for row in table.rows] == [["1.000", "1.000", "12"], ["0.004", "0.020", "12"], ["<0.001", "0.003", "12"]]
+    assert [row[2:5] for row in table.rows] == [["1.000", "1.000", "12"], ["0.004", "0.016", "12"], ["<0.001", "0.003", "12"]]
     assert table.rows[0][1].startswith("+8.3 [")
     assert "A is b k=5 g, which has the highest EM. It is significantly above 2 of 3 other cells" in table.caption
     assert table.num_shown == 1

@@ -2,10 +2,22 @@
 
 from dataclasses import replace
 
+import pytest
+
+from winnow.metrics.answer_source import AnswerSource
+from winnow.metrics.judged import JudgedAccuracy
 from winnow.metrics.replies import CutReplies, LongAnswers, Refusals
 from winnow.records import RoleUsage
 from winnow.reports.cells import CellResult
-from winnow.reports.notes import build_incident_notes, build_reply_notes, build_short_context_notes
+from winnow.reports.notes import (
+    build_code_notes,
+    build_incident_notes,
+    build_missing_steps_notes,
+    build_model_notes,
+    build_partial_notes,
+    build_reply_notes,
+    build_short_context_notes,
+)
 from winnow.sweeps.labels import CellLabels
 from winnow.testing import make_cell_result, make_sample
 
@@ -63,3 +75,52 @@ def test_prompts_with_fewer_than_k_contexts_are_noted() -> None:
         "Fewer than k contexts in 1 of 2 cells, because fewer were retrieved or left: at most for 2 of 4 questions, with 2.2 "
         "contexts on average over all (a, k 3, retrieved)."
     ]
+
+
+def test_cells_without_steps_are_noted_if_a_metric_needs_them() -> None:
+    """A closed-book cell shows nothing anyway; the note says what records them."""
+    source = AnswerSource("from_gold", "from gold")
+    old = replace(make_cell_result("a", 3, "retrieved", [1.0]), metrics=(source,), has_steps=False)
+    new, closed = replace(old, has_steps=True), replace(old, labels=CellLabels("closed_book", 0, "none"))
+    assert build_missing_steps_notes([new, closed]) == []
+    assert build_missing_steps_notes([replace(old, metrics=METRICS)]) == []
+    (note,) = build_missing_steps_notes([old, new])
+    assert "for 1 of 2 cells, so that from gold is undefined there" in note
+    assert "sweep.record_steps=true" in note
+    grouped = replace(old, metrics=METRICS, groups=("not recorded",))
+    assert "so that the breakdown is undefined there" in build_missing_steps_notes([grouped])[0]
+
+
+def test_a_value_over_a_part_of_the_questions_is_bounded() -> None:
+    """Ten of a hundred verdicts, all of them 1: between 10 and 100 % over all questions."""
+    judged = replace(
+        make_cell_result("a", 3, "g", [1.0] * 100),
+        metrics=(JudgedAccuracy("j", "judged", template="{question} {answers} {answer}"),),
+    )
+    rows = [{"j": 1.0}] * 10 + [None] * 90
+    (note,) = build_partial_notes([replace(judged, judged={"j": rows})], 0)
+    assert note.startswith("judged is undefined for some questions in 1 of 1 cells, at most for 90 of 100 (a, k 3, g).")
+    assert note.endswith("Its value there is over 10 questions; with 0 or 1 for the others, it is between 10.0 and 100.0.")
+    assert build_partial_notes([replace(judged, judged={"j": [{"j": 1.0}] * 100})], 0) == []
+    assert build_partial_notes([replace(judged, judged={"j": [None] * 100})], 0) == []
+    assert replace(judged, judged={"j": rows}).format_metric("j", 0) == "100.0 [72.2, 100.0] (n 10)"
+
+
+def test_several_models_of_one_role_are_noted() -> None:
+    """With the number of replies of each; a judge beside a reader is no second model."""
+    one, two = {("reader", "m-1"): 5, ("judge", "j"): 2}, {("reader", "m-2"): 5, ("reader", "m-1"): 5}
+    assert build_model_notes(["a", "b"], [one, {}]) == []
+    (note,) = build_model_notes(["a", "b"], [one, two])
+    assert note.startswith("Several models answered in 1 of 2 cells")
+    assert note.endswith(": b, reader: m-1 (5), m-2 (5).")
+
+
+def test_code_that_was_changed_since_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each module once, and not all of many."""
+    changes = {"1": ["winnow.a", "winnow.b"], "2": [], "3": ["winnow.a", "winnow.c", "winnow.d", "winnow.e"]}
+    monkeypatch.setattr("winnow.reports.notes.find_changed_modules", lambda manifest: changes[manifest["key"]])
+    assert build_code_notes([{"key": "2"}]) == []
+    (note,) = build_code_notes([{"key": key} for key in changes])
+    assert note.startswith(
+        "2 of 3 cells were computed by other code: winnow.a, winnow.b, winnow.c, winnow.d and 1 more changed"
+    )

@@ -11,7 +11,7 @@ from winnow.contexts.distractors import Distractors
 from winnow.contexts.placement import Placement
 from winnow.contexts.weighting import ContextWeighting
 from winnow.driver import Driver
-from winnow.identity import get_ledger_identity
+from winnow.identity.code import get_ledger_identity
 from winnow.ledger.sqlite import SqliteStore
 from winnow.metrics.base import Sample
 from winnow.protocols import build_engine_map

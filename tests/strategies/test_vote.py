@@ -88,6 +88,13 @@ def test_weights_count_instead_of_heads() -> None:
     assert Vote().choose_majority(make_question(), alike, build_replies(["b"], ["a"], ["a"], ["b"])).text == "b"
 
 
+def test_weights_that_are_no_numbers_any_more_count() -> None:
+    """Beyond a gap of 745 a weight is 0 as a number; the better one still wins, and not the better rank."""
+    contexts = [replace(context, log_weight=weight) for context, weight in zip(RANKED, (0.0, -752.0, -751.0), strict=False)]
+    answer = Vote().choose_majority(make_question(), contexts, build_replies(["unknown"], ["rank"], ["weight"]))
+    assert answer.text == "weight"
+
+
 def test_the_answer_says_what_it_came_from() -> None:
     """The winner's own reply, the passages of its prompt, and the votes."""
     pools = zip(build_replies(["a"], ["b"], ["B"]), RANKED, strict=False)

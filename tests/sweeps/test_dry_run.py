@@ -6,7 +6,7 @@ import pytest
 
 from winnow.driver import Driver, Job
 from winnow.errors import ConfigError
-from winnow.identity import get_ledger_identity
+from winnow.identity.code import get_ledger_identity
 from winnow.keys import compute_request_key
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import Strategy, build_engine_map

@@ -1,10 +1,12 @@
 """Fine-tuning of a tiny model: it learns, resumes to the same weights, and refuses what it cannot use."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -117,3 +119,31 @@ def test_killed_and_resumed_ends_with_the_same_weights(tmp_path: Path) -> None:
     assert run("broken", None) == 0
     whole, broken = (load_file(tmp_path / name / "model.safetensors") for name in ("whole", "broken"))
     assert all(torch.equal(whole[k], broken[k]) for k in whole)
+
+
+@pytest.mark.slow
+def test_two_processes_take_the_steps_of_one(tmp_path: Path) -> None:
+    """The same batches per step: torchrun with two ends with the same number of steps, and with nearly the same weights."""
+    base = make_tiny_causal_lm(tmp_path / "base", TEXTS)
+    settings = replace(SETTINGS, batch_size=2, accumulation=4, epochs=3)
+    one = fine_tune(str(base), EXAMPLES, settings, tmp_path / "one", silent)
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import sys\nfrom dataclasses import replace\nfrom pathlib import Path\n"
+        "from tests.training.test_sft import EXAMPLES, SETTINGS, fine_tune, silent\n"
+        "settings = replace(SETTINGS, batch_size=2, accumulation=int(sys.argv[3]), epochs=3)\n"
+        "fine_tune(sys.argv[1], EXAMPLES, settings, Path(sys.argv[2]), silent)\n"
+    )
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", script, base]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2]), "OMP_NUM_THREADS": "1"}
+    environment["CUDA_VISIBLE_DEVICES"] = ""
+    done = subprocess.run([*launcher, tmp_path / "two", "4"], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    two = json.loads((tmp_path / "two/training.json").read_text())
+    assert two["steps"] == one.steps == 6
+    assert two["loss"] == pytest.approx(one.loss, rel=0.02)
+    first, second = (load_file(tmp_path / name / "model.safetensors") for name in ("one", "two"))
+    assert all(torch.allclose(first[name].float(), second[name].float(), atol=0.02) for name in first)
+    done = subprocess.run([*launcher, tmp_path / "three", "3"], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "accumulation=3 batches per optimizer step cannot be divided equally among 2 processes" in done.stderr

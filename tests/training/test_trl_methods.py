@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +17,11 @@ from winnow.errors import ConfigError, WinnowError
 from winnow.modeling.loading import load_causal_lm
 from winnow.records import Decoding
 from winnow.strategies.cite import Cite
+from winnow.training import trl_methods
 from winnow.training.rollouts import RewardedTask
 from winnow.training.trl_methods import Grpo, Rloo, TrlMethod
 
-__all__ = ["base"]
+__all__ = ["DECODING", "GROUPS", "SETTINGS", "TASK", "Grpo", "Path", "Rloo", "base", "replace"]
 DECODING = Decoding(max_new_tokens=4, temperature=1.0)
 TASK = RewardedTask(Cite(PROMPT, DECODING), Emits("emits", "emits"))
 
@@ -55,3 +59,25 @@ def test_settings_out_of_range(base: str) -> None:
             Grpo(base, TASK, DECODING, **wrong)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="temperature"):
         Rloo(base, TASK, Decoding())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["Grpo", "Rloo"])
+def test_two_processes_take_the_steps_of_one(method: str, base: str, tmp_path: Path) -> None:
+    """A step has as many prompts with torchrun on two as with one process."""
+    settings = replace(SETTINGS, batch_questions=4, accumulation=2)
+    one = getattr(trl_methods, method)(base, TASK, DECODING, lora_rank=4, replies=4, device="cpu")
+    steps = one.fit(GROUPS[:8], settings, tmp_path / "one", lambda *_: None).steps
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import sys\nfrom pathlib import Path\nfrom tests.training.test_trl_methods import *\n"
+        f"learner = {method}(sys.argv[1], TASK, DECODING, lora_rank=4, replies=4, device='cpu')\n"
+        "settings = replace(SETTINGS, batch_questions=4, accumulation=2)\n"
+        "learner.fit(GROUPS[:8], settings, Path(sys.argv[2]), lambda *_: None)\n"
+    )
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", script, base]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2]), "OMP_NUM_THREADS": "1"}
+    environment["CUDA_VISIBLE_DEVICES"] = ""
+    done = subprocess.run([*launcher, tmp_path / "two"], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert json.loads((tmp_path / "two/training.json").read_text())["steps"] == steps

@@ -28,7 +28,8 @@ class ReportFrames(NamedTuple):
     """The numbers of a report.
 
     Attributes:
-        cells: A row per cell: its name, its labels, and the mean and 95 % interval of each metric (`em`, `em_low`, `em_high`).
+        cells: A row per cell: its name, its labels, and the mean and 95 % interval of each metric (`em`, `em_low`,
+            `em_high`), and the number of questions for which it is defined (`em_n`).
         questions: A row per cell and question: the name and the labels of the cell, the id of the question, the answer, and
             the question's own value of each metric.
 
@@ -64,7 +65,7 @@ def load_report_frames(folder: Path) -> ReportFrames:
         for name, value in body.items():
             if isinstance(value, list):
                 bounds = (math.nan if bound is None else bound for bound in value)
-                row |= dict(zip((name, f"{name}_low", f"{name}_high"), bounds, strict=True))
+                row |= dict(zip((name, f"{name}_low", f"{name}_high", f"{name}_n"), bounds, strict=True))
             else:
                 row[name] = value
         rows.append(row)

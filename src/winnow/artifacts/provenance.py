@@ -7,7 +7,7 @@ import hashlib
 import json
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any
 
 from winnow.artifacts.files import atomic_write, is_temporary
 from winnow.errors import ArtifactError
+from winnow.identity.code import compute_module_digests
 
 FileRecord = Mapping[str, Any]
 """Size, modification time and SHA-256 of a file."""
@@ -44,6 +45,7 @@ def write_manifest(folder: Path, *, key: str, settings: Mapping[str, Any], rows:
         "started": started,
         "finished": time.time(),
         "git": get_git_revision(),
+        "modules": _describe_modules(settings),
         "versions": get_installed_versions(),
         "settings": settings,
         "files": files,
@@ -93,6 +95,38 @@ def describe_code(manifests: Sequence[Mapping[str, Any]]) -> list[str]:
         ", ".join([manifest["git"], *(f"{name} {manifest['versions'].get(name, 'absent')}" for name in varying)])
         for manifest in manifests
     ]
+
+
+def _describe_modules(settings: Mapping[str, Any]) -> str:
+    """Return the digest of each module of Winnow behind the components of an artifact, as "name:digest name:digest ..."."""
+    targets = sorted({value for name, value in flatten_all(settings) if name == "_target_"})
+    digests = compute_module_digests([target.rpartition(".")[0] for target in targets])
+    return " ".join(f"{name}:{digest[:6]}" for name, digest in sorted(digests.items()))
+
+
+def flatten_all(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the name and the value of every leaf of nested mappings and lists."""
+    if isinstance(value, Mapping):
+        for key, child in value.items():
+            yield from flatten_all(child, str(key))
+    elif isinstance(value, list | tuple):
+        for child in value:
+            yield from flatten_all(child, name)
+    else:
+        yield name, value
+
+
+def find_changed_modules(manifest: Mapping[str, Any]) -> list[str]:
+    """Return the modules of Winnow behind an artifact whose code differs from the one that made it.
+
+    Their revisions are the same, or the artifact would have another key. Comments and docstrings do not count. The list is
+    empty for an artifact that was made before modules were recorded.
+    """
+    recorded = dict(entry.split(":") for entry in str(manifest.get("modules", "")).split())
+    if not recorded or manifest["git"] == get_git_revision():
+        return []
+    current = {name: digest[:6] for name, digest in compute_module_digests(list(recorded)).items()}
+    return sorted(name for name in {*recorded, *current} if recorded.get(name) != current.get(name))
 
 
 def check_content(folder: Path) -> None:
@@ -186,16 +220,34 @@ def get_installed_versions() -> dict[str, str]:
 
 
 def get_git_revision() -> str:
-    """Return the commit of the code, with "+changed" if files were changed since, or "unknown" outside a checkout."""
+    """Return the commit of the code, or "unknown" outside a checkout.
+
+    If files of src, flows or conf were changed since, "+" and a digest of their changes follow, so that two different edits
+    are two states of the code.
+    """
     revision = _run_git("rev-parse", "--short=12", "HEAD")
-    changed = _run_git("status", "--porcelain", "--untracked-files=normal", "--", "src", "flows", "conf")
-    return f"{revision}{'+changed' if changed else ''}" if revision else "unknown"
+    if not revision:
+        return "unknown"
+    changed = _run_git("diff", "HEAD", "--", *_CODE_FOLDERS)
+    untracked = _run_git("ls-files", "--others", "--exclude-standard", "--", *_CODE_FOLDERS).splitlines()
+    if not changed and not untracked:
+        return revision
+    digest = hashlib.sha256(changed.encode())
+    for name in untracked:
+        digest.update(f"{name}:{compute_file_digest(_get_root() / name)}".encode())
+    return f"{revision}+{digest.hexdigest()[:8]}"
+
+
+_CODE_FOLDERS = ("src", "flows", "conf")
+
+
+def _get_root() -> Path:
+    return Path(__file__).resolve().parents[3]
 
 
 def _run_git(*arguments: str) -> str:
     """Run a git command and return its output, or "" if git is not installed or fails."""
-    root = Path(__file__).resolve().parents[3]
-    command = ["git", "-C", str(root), *arguments]
+    command = ["git", "-C", str(_get_root()), "-c", "core.quotePath=false", *arguments]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
     except FileNotFoundError:

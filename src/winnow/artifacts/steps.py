@@ -155,6 +155,19 @@ def read_steps(folder: Path, ranked: Mapping[str, Passage], question_ids: Collec
     return StoredSteps(folder, ranked).read(question_ids) if has_steps(folder) else {}
 
 
+def count_models(folder: Path) -> dict[tuple[str, str], int]:
+    """Count the replies in the steps of a cell by role and by model, which is a server's name for it, or a local runtime.
+
+    Replies whose model is not known are left out, and so are cells without steps.
+    """
+    if not has_steps(folder):
+        return {}
+    steps = parquet.read(folder / STEPS_FILE, contracts.STEPS, columns=["steps"])["steps"].combine_chunks().flatten()
+    table = pa.table({name: steps.field(name) for name in ("role", "model", "calls")})
+    counts = table.filter(pc.field("model") != "").group_by(["role", "model"]).aggregate([("calls", "sum")]).to_pylist()
+    return {(row["role"], row["model"]): row["calls_sum"] for row in counts}
+
+
 def has_steps(folder: Path) -> bool:
     """Return whether the steps of a cell were recorded. Cells of earlier versions have none."""
     return (folder / STEPS_FILE).is_file()

@@ -3,7 +3,9 @@
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge
 
 from winnow.contexts.gold import determine_provenance, is_relevant
 from winnow.contexts.placed import PlacedContexts
@@ -27,7 +29,7 @@ class Damage:
     revision: ClassVar[int] = 2
 
     share: float = 0.5
-    seed: int = 13
+    seed: Annotated[int, Ge(0)] = 13
 
     def __post_init__(self) -> None:
         """Raise ConfigError for a share outside of [0, 1]."""

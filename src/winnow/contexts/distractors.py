@@ -7,7 +7,9 @@ the passages without an answer are exchanged for those of another kind, of which
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal, get_args
+
+from annotated_types import Ge
 
 from winnow.contexts.gold import is_relevant
 from winnow.errors import ConfigError, InputError
@@ -48,8 +50,8 @@ class Distractors:
     revision: ClassVar[int] = 2
 
     kind: Kind = "retrieved"
-    words: int | None = None
-    seed: int = 13
+    words: Annotated[int, Ge(0)] | None = None
+    seed: Annotated[int, Ge(0)] = 13
 
     def __post_init__(self) -> None:
         """Raise ConfigError for an unknown kind, and for distractors without a word."""

@@ -16,7 +16,9 @@ Random positions and orders depend on the seed and on the question.
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal, get_args
+
+from annotated_types import Ge
 
 from winnow.contexts.gold import determine_provenance
 from winnow.contexts.placed import PlacedContexts
@@ -43,7 +45,7 @@ class Placement:
 
     gold: Gold = "keep"
     order: Order = "retrieved"
-    seed: int = 13
+    seed: Annotated[int, Ge(0)] = 13
 
     def __post_init__(self) -> None:
         """Raise ConfigError if a rule is unknown."""

@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
+
+from annotated_types import Gt
 
 from winnow.errors import ArtifactError, ConfigError
 from winnow.records import Context
@@ -22,7 +24,7 @@ class ContextWeighting:
     revision: ClassVar[int] = 1
 
     by: Literal["none", "retriever", "estimator"] = "none"
-    scale: float = 1.0
+    scale: Annotated[float, Gt(0)] = 1.0
 
     def __post_init__(self) -> None:
         """Raise ConfigError if `by` is unknown."""

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from winnow.formats.text import read_json_lines, read_title, require_text
+from winnow.identity.markers import InputFile
 from winnow.records import Passage
 
 
@@ -14,9 +15,8 @@ class BeirCorpus:
     """A parser that reads each document of a BEIR corpus as a passage. If a document has no text, its title is the text."""
 
     revision: ClassVar[int] = 2
-    input_files: ClassVar[tuple[str, ...]] = ("path",)
 
-    path: str
+    path: Annotated[str, InputFile]
 
     def __iter__(self) -> Iterator[Passage]:
         """Yield the passages in file order."""

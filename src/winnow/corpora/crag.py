@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated
 
 from winnow.formats.crag import read_crag_rows
+from winnow.identity.markers import InputFile
 from winnow.records import Passage
 
 
@@ -18,10 +19,8 @@ class CragCorpus:
 
     """
 
-    input_files: ClassVar[tuple[str, ...]] = ("path", "questions")
-
-    path: str
-    questions: str = ""
+    path: Annotated[str, InputFile]
+    questions: Annotated[str, InputFile] = ""
 
     def __iter__(self) -> Iterator[Passage]:
         """Yield the passages in file order."""

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from winnow.formats.text import read_tsv, require_text
+from winnow.identity.markers import InputFile
 from winnow.records import Passage
 
 
@@ -14,9 +15,8 @@ class DprTsv:
     """A parser of DPR's passage files, such as the 21 million passages of Wikipedia."""
 
     revision: ClassVar[int] = 1
-    input_files: ClassVar[tuple[str, ...]] = ("path",)
 
-    path: str
+    path: Annotated[str, InputFile]
 
     def __iter__(self) -> Iterator[Passage]:
         """Yield the passages in file order."""

@@ -4,10 +4,11 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from winnow.errors import InputError
 from winnow.formats.fid_json import read_fid
+from winnow.identity.markers import InputFile
 from winnow.records import Passage
 
 
@@ -16,9 +17,8 @@ class FidCorpus:
     """A parser of the distinct passages in a FiD file, or in a folder with one file per split."""
 
     revision: ClassVar[int] = 2
-    input_files: ClassVar[tuple[str, ...]] = ("path",)
 
-    path: str
+    path: Annotated[str, InputFile]
 
     def __iter__(self) -> Iterator[Passage]:
         """Yield each passage once, in order of first appearance.

@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from winnow.errors import InputError
 from winnow.formats.hub import load_hub_rows
 from winnow.formats.text import read_title, require_text
+from winnow.identity.markers import DatasetName, InputFile
 from winnow.records import Passage
 
 
@@ -26,15 +27,13 @@ class HubCorpus:
     """
 
     revision: ClassVar[int] = 2
-    dataset_names: ClassVar[tuple[str, ...]] = ("path",)
-    input_files: ClassVar[tuple[str, ...]] = ("options.data_files", "options.data_dir")
 
-    path: str
+    path: Annotated[str, DatasetName]
     split: str = "train"
     id_column: str = "id"
     title_column: str = "title"
     text_column: str = "text"
-    options: dict[str, Any] = field(default_factory=dict)
+    options: Annotated[dict[str, Any], InputFile("data_files", "data_dir")] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Passage]:
         """Yield the passages in the data set's order."""

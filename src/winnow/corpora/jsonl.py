@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from winnow.formats.text import read_columns, read_title, require_text
+from winnow.identity.markers import InputFile
 from winnow.records import Passage
 
 
@@ -22,9 +23,8 @@ class JsonlCorpus:
     """
 
     revision: ClassVar[int] = 1
-    input_files: ClassVar[tuple[str, ...]] = ("path",)
 
-    path: str
+    path: Annotated[str, InputFile]
     text: str = "text"
     title: str = ""
     id: str = ""

@@ -3,7 +3,9 @@
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge
 
 from winnow.errors import ConfigError
 from winnow.protocols import CorpusParser
@@ -27,7 +29,7 @@ class CorpusPart:
     parser: CorpusParser
     number: int
     of: int = 2
-    seed: int = 13
+    seed: Annotated[int, Ge(0)] = 13
 
     def __post_init__(self) -> None:
         """Raise ConfigError for a part that does not exist."""

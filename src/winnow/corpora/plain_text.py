@@ -3,10 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
+
+from annotated_types import Ge
 
 from winnow.errors import ConfigError
 from winnow.formats.text import find_files, iter_lines
+from winnow.identity.markers import InputFile
 from winnow.records import Passage
 
 
@@ -24,11 +27,10 @@ class PlainText:
     """
 
     revision: ClassVar[int] = 2
-    input_files: ClassVar[tuple[str, ...]] = ("path",)
 
-    path: str
+    path: Annotated[str, InputFile]
     pattern: str = "*.txt"
-    words: int = 100
+    words: Annotated[int, Ge(0)] = 100
     title: Literal["none", "first_line", "file_name"] = "none"
 
     def __post_init__(self) -> None:

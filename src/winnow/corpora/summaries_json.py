@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from winnow.errors import InputError
 from winnow.formats.text import load_json
+from winnow.identity.markers import InputFile
 from winnow.records import Passage
 
 
@@ -18,9 +19,8 @@ class SummariesJson:
     """
 
     revision: ClassVar[int] = 1
-    input_files: ClassVar[tuple[str, ...]] = ("path",)
 
-    path: str
+    path: Annotated[str, InputFile]
 
     def __iter__(self) -> Iterator[Passage]:
         """Yield the passages in file order."""

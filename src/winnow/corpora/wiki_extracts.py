@@ -3,11 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge
 
 from winnow.corpora.plain_text import split_words
 from winnow.errors import ConfigError
 from winnow.formats.text import find_files, read_json_lines
+from winnow.identity.markers import InputFile
 from winnow.records import Passage
 
 
@@ -23,11 +26,10 @@ class WikiExtracts:
     """
 
     revision: ClassVar[int] = 1
-    input_files: ClassVar[tuple[str, ...]] = ("path",)
 
-    path: str
+    path: Annotated[str, InputFile]
     pattern: str = "wiki_*"
-    words: int = 100
+    words: Annotated[int, Ge(0)] = 100
 
     def __post_init__(self) -> None:
         """Validate the passage length."""

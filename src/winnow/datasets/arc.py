@@ -4,10 +4,11 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from winnow.errors import InputError
 from winnow.formats.text import parse_answers, read_json_lines, require_text
+from winnow.identity.markers import InputFile
 from winnow.records import Question
 
 LETTERS = "ABCDEFGH"
@@ -23,9 +24,8 @@ class Arc:
     """
 
     revision: ClassVar[int] = 1
-    input_files: ClassVar[tuple[str, ...]] = ("path",)
 
-    path: str
+    path: Annotated[str, InputFile]
 
     def __iter__(self) -> Iterator[Question]:
         """Yield the questions in file order."""

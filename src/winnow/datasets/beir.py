@@ -4,10 +4,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from winnow.errors import InputError
 from winnow.formats.text import iter_lines, read_json_lines, read_tsv, require_text
+from winnow.identity.markers import InputFile
 from winnow.records import Question
 
 _SCORE = re.compile(r"-?[0-9]{1,9}")
@@ -27,10 +28,9 @@ class BeirQueries:
     """
 
     revision: ClassVar[int] = 1
-    input_files: ClassVar[tuple[str, ...]] = ("path", "qrels")
 
-    path: str
-    qrels: str
+    path: Annotated[str, InputFile]
+    qrels: Annotated[str, InputFile]
 
     def __iter__(self) -> Iterator[Question]:
         """Yield the queries in file order."""

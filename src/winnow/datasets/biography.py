@@ -4,10 +4,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated
 
 from winnow.errors import InputError, check_fields
 from winnow.formats.text import iter_lines, read_json_lines, require_text
+from winnow.identity.markers import InputFile
 from winnow.records import Question
 
 _WHO = re.compile(r"^who (?:is|was) (.+?)\?$", re.IGNORECASE)
@@ -27,9 +28,7 @@ class Biography:
 
     """
 
-    input_files: ClassVar[tuple[str, ...]] = ("path",)
-
-    path: str
+    path: Annotated[str, InputFile]
     template: str = "Tell me a biography of {topic}."
 
     def __post_init__(self) -> None:

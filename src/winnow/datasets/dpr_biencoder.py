@@ -4,10 +4,11 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from winnow.errors import InputError
 from winnow.formats.text import load_json, parse_answers, require_text
+from winnow.identity.markers import InputFile
 from winnow.records import Question
 
 
@@ -25,9 +26,8 @@ class DprBiencoder:
     """
 
     revision: ClassVar[int] = 1
-    input_files: ClassVar[tuple[str, ...]] = ("path",)
 
-    path: str
+    path: Annotated[str, InputFile]
     gold: bool = True
 
     def __iter__(self) -> Iterator[Question]:

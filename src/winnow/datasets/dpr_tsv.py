@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from winnow.formats.text import parse_answers, parse_string_list, read_tsv, require_text
+from winnow.identity.markers import InputFile
 from winnow.records import Question
 
 
@@ -14,9 +15,8 @@ class DprQuestions:
     """A parser that reads each line as a question, with the line number as its id."""
 
     revision: ClassVar[int] = 1
-    input_files: ClassVar[tuple[str, ...]] = ("path",)
 
-    path: str
+    path: Annotated[str, InputFile]
 
     def __iter__(self) -> Iterator[Question]:
         """Yield the questions in file order."""

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from winnow.formats.fid_json import read_fid
+from winnow.identity.markers import InputFile
 from winnow.records import Question
 
 
@@ -14,9 +15,8 @@ class FidQuestions:
     """A parser of the questions in a FiD file, or in a folder with one file per split."""
 
     revision: ClassVar[int] = 4
-    input_files: ClassVar[tuple[str, ...]] = ("path",)
 
-    path: str
+    path: Annotated[str, InputFile]
 
     def __iter__(self) -> Iterator[Question]:
         """Yield the questions in file order."""

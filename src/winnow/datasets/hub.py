@@ -4,11 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from winnow.errors import InputError
 from winnow.formats.hub import load_hub_rows
 from winnow.formats.text import format_meta, parse_answers, parse_ids, require_text
+from winnow.identity.markers import DatasetName, InputFile
 from winnow.records import Question
 
 
@@ -31,15 +32,13 @@ class HubQuestions:
     """
 
     revision: ClassVar[int] = 1
-    dataset_names: ClassVar[tuple[str, ...]] = ("path",)
-    input_files: ClassVar[tuple[str, ...]] = ("options.data_files", "options.data_dir")
 
-    path: str
+    path: Annotated[str, DatasetName]
     split: str = "test"
     id_column: str | None = None
     question_column: str = "question"
     answers_column: str = "answer"
-    options: dict[str, Any] = field(default_factory=dict)
+    options: Annotated[dict[str, Any], InputFile("data_files", "data_dir")] = field(default_factory=dict)
     gold_column: str | None = None
     meta_columns: Sequence[str] = ()
 

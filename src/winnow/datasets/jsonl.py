@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from winnow.formats.text import format_meta, parse_answers, parse_ids, read_columns, require_text
+from winnow.identity.markers import InputFile
 from winnow.records import Question
 
 
@@ -26,9 +27,8 @@ class JsonlQuestions:
     """
 
     revision: ClassVar[int] = 1
-    input_files: ClassVar[tuple[str, ...]] = ("path",)
 
-    path: str
+    path: Annotated[str, InputFile]
     question: str = "question"
     answers: str = "answers"
     id: str = ""

@@ -4,10 +4,11 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from winnow.errors import InputError
 from winnow.formats.text import read_json_lines, require_text
+from winnow.identity.markers import InputFile
 from winnow.records import Question
 
 LABELS = {"true": "true", "false": "false", "SUPPORTS": "true", "REFUTES": "false"}
@@ -24,9 +25,8 @@ class PubHealth:
     """
 
     revision: ClassVar[int] = 1
-    input_files: ClassVar[tuple[str, ...]] = ("path",)
 
-    path: str
+    path: Annotated[str, InputFile]
 
     def __iter__(self) -> Iterator[Question]:
         """Yield the claims in file order."""

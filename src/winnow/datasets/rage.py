@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated
 
 from winnow.formats.rage import find_table, read_maps, read_table
 from winnow.formats.text import require_text
+from winnow.identity.markers import InputFile
 from winnow.records import Question
 
 
@@ -21,9 +22,7 @@ class RageQueries:
 
     """
 
-    input_files: ClassVar[tuple[str, ...]] = ("path",)
-
-    path: str
+    path: Annotated[str, InputFile]
 
     def __iter__(self) -> Iterator[Question]:
         """Yield the queries in file order."""

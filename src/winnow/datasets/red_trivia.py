@@ -4,12 +4,13 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import yaml
 
 from winnow.errors import InputError
 from winnow.formats.text import parse_answers, read_text, require_text
+from winnow.identity.markers import InputFile
 from winnow.records import Question
 
 
@@ -27,9 +28,8 @@ class RedTrivia:
     """
 
     revision: ClassVar[int] = 1
-    input_files: ClassVar[tuple[str, ...]] = ("path",)
 
-    path: str
+    path: Annotated[str, InputFile]
     lists: Sequence[str]
 
     def __iter__(self) -> Iterator[Question]:

@@ -3,7 +3,9 @@
 import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge
 
 from winnow.errors import ConfigError
 from winnow.records import Question
@@ -28,7 +30,7 @@ class Split:
 
     test: int = 0
     dev: int = 0
-    seed: int = 13
+    seed: Annotated[int, Ge(0)] = 13
     all: str = ""
     given: bool = False
     shuffle: bool = False

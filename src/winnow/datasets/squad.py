@@ -4,10 +4,11 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from winnow.errors import InputError
 from winnow.formats.text import load_json, parse_answers, require_text
+from winnow.identity.markers import InputFile
 from winnow.records import Question
 
 
@@ -16,9 +17,8 @@ class Squad:
     """A parser of the questions, which skips the unanswerable ones of version 2. `meta` stores the article's title."""
 
     revision: ClassVar[int] = 1
-    input_files: ClassVar[tuple[str, ...]] = ("path",)
 
-    path: str
+    path: Annotated[str, InputFile]
 
     def __iter__(self) -> Iterator[Question]:
         """Yield the questions in file order."""

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from winnow.errors import InputError
 from winnow.formats.text import load_json, parse_answers, require_text
+from winnow.identity.markers import InputFile
 from winnow.records import Question
 
 
@@ -18,9 +19,8 @@ class TriviaQa:
     """
 
     revision: ClassVar[int] = 2
-    input_files: ClassVar[tuple[str, ...]] = ("path",)
 
-    path: str
+    path: Annotated[str, InputFile]
 
     def __iter__(self) -> Iterator[Question]:
         """Yield the questions in file order."""

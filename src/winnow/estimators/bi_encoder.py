@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
+from annotated_types import Gt
 from numpy.typing import NDArray
 
 from winnow.modeling.sentence_encoder import SentenceEncoder
@@ -26,7 +27,7 @@ class BiEncoder:
     revision: ClassVar[int] = 1
 
     encoder: SentenceEncoder
-    scale: float = 20.0
+    scale: Annotated[float, Gt(0)] = 20.0
     advance: Advance | None = None
     _vectors: dict[Passage, NDArray[np.float16]] = field(default_factory=dict, repr=False)
 

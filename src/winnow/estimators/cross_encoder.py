@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from annotated_types import Gt
 
 from winnow.errors import ConfigError, ModelError
 from winnow.estimators.pair import Batch, PairEstimator, PairScores
@@ -45,7 +47,7 @@ class CrossEncoder(PairEstimator):
 
     template: PairTemplate = field(default_factory=lambda: PairTemplate("{question}", "{title}. {text}"))
     head: Literal["classes", "pooled"] = "classes"
-    scale: float = 20.0
+    scale: Annotated[float, Gt(0)] = 20.0
     separate_layers: int = 0
     relevant_class: str = ""
 

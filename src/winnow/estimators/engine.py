@@ -27,6 +27,7 @@ class EstimatorEngine:
     """
 
     revision: ClassVar[int] = 1
+    software: ClassVar[str] = ""
     remote: ClassVar[bool] = False
     reuses_prefixes: ClassVar[bool] = False
 

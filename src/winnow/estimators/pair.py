@@ -11,12 +11,13 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from winnow.errors import ConfigError, ModelError, NoScoreError
+from winnow.identity.markers import SpeedOnly
 from winnow.modeling.loading import keep_freed_memory, resolve_dtype, resolve_runtime
 from winnow.modeling.memory_budget import MemoryBudget
 from winnow.modeling.pair_model import PairModel
@@ -62,9 +63,7 @@ class PairEstimator(PairModel):
 
     """
 
-    speed_only: ClassVar[Mapping[str, str]] = {"batch_tokens": "batches affect scores only by rounding"}
-
-    batch_tokens: int = 4096
+    batch_tokens: Annotated[int, SpeedOnly("batches affect scores only by rounding")] = 4096
     runtime: str = "torch"
     advance: ProgressCallback | None = field(default=None, repr=False)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from winnow.identity import parse_dataset_name
+from winnow.identity.hub import parse_dataset_name
 
 
 def load_hub_rows(path: str, split: str, options: Mapping[str, Any]) -> Iterable[dict[str, Any]]:

@@ -224,6 +224,15 @@ class PostgresStore:
         ((value,),) = self._fetch("SELECT avg(seconds) FROM calls WHERE engine = %s", (engine,))
         return None if value is None else float(value)
 
+    def read_rows(self, keys: Sequence[bytes]) -> dict[bytes, tuple[str, float]]:
+        """Return the encoded results and times of storage of these keys, without those of damaged rows."""
+        rows = self._fetch("SELECT key, value, seconds, crc, created FROM calls WHERE key = ANY(%s)", [list(keys)])
+        return {
+            bytes(key): (value, created)
+            for key, value, seconds, crc, created in rows
+            if read_result(bytes(key), value.encode(), seconds, crc) is not None
+        }
+
     def insert_missing(self, rows: Iterable[Sequence[Any]]) -> int:
         """Insert rows with the columns of `winnow.ledger.rows.COLUMNS` whose keys are missing; return their number."""
         before = len(self)

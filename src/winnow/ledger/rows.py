@@ -6,6 +6,7 @@ The module defines the versions of the schema, the JSON encoding of results, and
 import json
 import math
 import sqlite3
+import sys
 import zlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -210,6 +211,8 @@ def decode_result(value: bytes, seconds: float = 0.0) -> Result:
         usage = Usage(body["in"], body["out"], seconds)
         if len(body) == _NUM_GENERATION_FIELDS:
             return Generation(body["text"], body["finish"], usage)
+        if len(body) == _NUM_GENERATION_FIELDS + 1 and "model" in body:
+            return Generation(body["text"], body["finish"], usage, model=sys.intern(body["model"]))
         logprobs = tuple(body["logprobs"]) if "logprobs" in body else None
         if "token_logprobs" not in body:
             return Generation(body["text"], body["finish"], usage, logprobs=logprobs, model=body.get("model", ""))

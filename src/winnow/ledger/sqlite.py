@@ -216,6 +216,11 @@ class SqliteStore:
             self.set_aside(damaged)
         return results
 
+    def read_rows(self, keys: Sequence[bytes]) -> dict[bytes, tuple[str, float]]:
+        """Return the encoded results and times of storage of these keys, without those of damaged rows."""
+        rows = self._execute_in("SELECT key, CAST(value AS BLOB), seconds, crc, created FROM calls", keys)
+        return {row[0]: (row[1].decode(), row[4]) for row in rows if read_result(*row[:4]) is not None}
+
     def _execute_in(self, statement: str, keys: Sequence[bytes]) -> Iterator[tuple[Any, ...]]:
         """Execute a statement for the rows with these keys, and yield the rows that it returns."""
         for start in range(0, len(keys), _KEYS_PER_QUERY):

@@ -5,14 +5,15 @@ import io
 import json
 import sqlite3
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote
 
 from winnow.artifacts.files import atomic_write
+from winnow.artifacts.parquet import batched
 from winnow.errors import InputError, LedgerError
 from winnow.formats.text import read_json_lines
 from winnow.ledger.postgres import PostgresStore
@@ -32,6 +33,10 @@ _EXPORT_FIELDS: Mapping[str, type | tuple[type, ...]] = {
     "key": str, "kind": str, "engine": str, "value": str, "seconds": (int, float), "created": (int, float),
 }  # fmt: skip
 """Fields of a call in an exported file, with their types."""
+_ROWS_AT_ONCE = 500
+"""Number of rows that are compared and inserted at once."""
+_MOST_LISTED = 10
+"""Number of conflicts that a description lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,18 +184,60 @@ def _open_for_writing(path: Path, *, compressed: bool) -> Iterator[IO[str]]:
             yield text
 
 
-def import_calls(ledger: SqliteStore | PostgresStore, path: Path) -> int:
-    """Add the calls of an exported file that the ledger lacks, and return the number of added calls.
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A call with other results in two ledgers.
+
+    Attributes:
+        key: Key of the call.
+        kind: Kind of the request.
+        engine: Identity of the engine.
+        kept_other: Whether the result of the other ledger was stored first, and is kept.
+
+    """
+
+    key: bytes
+    kind: str
+    engine: str
+    kept_other: bool
+
+
+@dataclass(slots=True)
+class Merge:
+    """What a merge did: the number of added calls, and the calls whose results differ."""
+
+    added: int = 0
+    conflicts: list[Conflict] = field(default_factory=list)
+
+    def describe(self) -> str:
+        """Return the number of added calls and, if there are conflicts, what they are and which result is kept."""
+        if not self.conflicts:
+            return f"{self.added} calls added"
+        listed = [
+            f"  {conflict.key.hex()[:12]}  {conflict.kind}  {conflict.engine}: "
+            f"{'the other ledger' if conflict.kept_other else 'this ledger'}'s result is kept"
+            for conflict in self.conflicts[:_MOST_LISTED]
+        ]
+        more = [f"  and {len(self.conflicts) - _MOST_LISTED} more"] if len(self.conflicts) > _MOST_LISTED else []
+        head = (
+            f"{self.added} calls added. {len(self.conflicts)} calls have other results in the two ledgers. The result that "
+            "was stored first is kept:"
+        )
+        return "\n".join([head, *listed, *more])
+
+
+def import_calls(ledger: SqliteStore | PostgresStore, path: Path) -> Merge:
+    """Add the calls of an exported file that the ledger lacks, and return what was added and what is in conflict.
 
     Raises:
         InputError: If a line is invalid. No call is added in this case.
 
     """
-    return _insert_missing(ledger, _parse_rows(path))
+    return _add_rows(ledger, _parse_rows(path))
 
 
-def merge_ledger(ledger: SqliteStore | PostgresStore, other: Path | str) -> int:
-    """Add the calls of another ledger that this one lacks, and return the number of added calls.
+def merge_ledger(ledger: SqliteStore | PostgresStore, other: Path | str) -> Merge:
+    """Add the calls of another ledger that this one lacks, and return what was added and what is in conflict.
 
     Args:
         ledger: Open store that receives the calls.
@@ -202,13 +249,13 @@ def merge_ledger(ledger: SqliteStore | PostgresStore, other: Path | str) -> int:
     """
     if is_server(str(other)):
         with PostgresStore(str(other)) as database:
-            return _insert_missing(ledger, _iter_stored_rows(database))
+            return _add_rows(ledger, _iter_stored_rows(database))
     other = Path(other)
     if not other.is_file():
         raise LedgerError(f"Ledger not found: {other}. Check the path of the ledger to merge.")
     with closing(sqlite3.connect(f"file:{quote(str(other))}?mode=ro", uri=True)) as source:
         source.text_factory = decode_text
-        return _insert_missing(ledger, _iter_intact_rows(source))
+        return _add_rows(ledger, _iter_intact_rows(source))
 
 
 def _iter_intact_rows(db: sqlite3.Connection, order: str = "") -> Iterator[Sequence[Any]]:
@@ -228,14 +275,65 @@ def _iter_stored_rows(ledger: SqliteStore | PostgresStore) -> Iterator[Sequence[
             yield key, kind, engine, value, seconds, created, crc
 
 
-def _insert_missing(ledger: SqliteStore | PostgresStore, rows: Iterable[Sequence[Any]]) -> int:
-    """Insert the rows whose keys the ledger lacks, and return the number of inserted rows."""
+def _add_rows(ledger: SqliteStore | PostgresStore, rows: Iterable[Sequence[Any]]) -> Merge:
+    """Insert the rows whose keys the ledger lacks. Of two results of one call, the one that was stored first is kept."""
+    merge = Merge()
     if isinstance(ledger, PostgresStore):
-        return ledger.insert_missing(rows)
-    count_before = len(ledger)
+        for batch in batched(rows, _ROWS_AT_ONCE):
+            _add_batch(merge, batch, ledger.read_rows([row[0] for row in batch]), ledger.delete, ledger.insert_missing)
+        return merge
     with ledger.transaction() as db:
-        db.executemany("INSERT OR IGNORE INTO calls VALUES (?,?,?,?,?,?,?)", rows)
-    return len(ledger) - count_before
+        for batch in batched(rows, _ROWS_AT_ONCE):
+
+            def delete(keys: Sequence[bytes]) -> None:
+                db.executemany("DELETE FROM calls WHERE key = ?", [(key,) for key in keys])
+
+            def insert(new: Sequence[Sequence[Any]]) -> None:
+                db.executemany("INSERT OR REPLACE INTO calls VALUES (?,?,?,?,?,?,?)", new)
+
+            _add_batch(merge, batch, ledger.read_rows([row[0] for row in batch]), delete, insert)
+    return merge
+
+
+def _add_batch(
+    merge: Merge,
+    batch: Sequence[Sequence[Any]],
+    own: Mapping[bytes, tuple[str, float]],
+    delete: Callable[[Sequence[bytes]], object],
+    insert: Callable[[Sequence[Sequence[Any]]], object],
+) -> None:
+    """Add a batch of rows, and count what was added and what is in conflict.
+
+    Args:
+        merge: Counts, to which those of the batch are added.
+        batch: Rows with different keys.
+        own: Value and time of storage of the ledger's own rows, by key.
+        delete: Function that deletes rows by key.
+        insert: Function that inserts rows.
+
+    """
+    new, earlier = [], []
+    for row in {row[0]: row for row in batch}.values():
+        key, kind, engine, value, _, created, _ = row
+        if key not in own:
+            new.append(row)
+        elif _is_other_result(own[key][0], value):
+            is_earlier = created < own[key][1]
+            merge.conflicts.append(Conflict(key, kind, engine, kept_other=is_earlier))
+            earlier += [row] if is_earlier else []
+    delete([row[0] for row in earlier])
+    insert([*new, *earlier])
+    merge.added += len(new)
+
+
+def _is_other_result(own: str, other: str) -> bool:
+    """Return whether two encoded results of a call differ in more than counts, time and the name of what computed them."""
+    return bool(_strip(own) != _strip(other))
+
+
+def _strip(value: str) -> Any:
+    body: Any = json.loads(value)
+    return {name: entry for name, entry in body.items() if name not in ("in", "out", "model")}
 
 
 def _parse_rows(path: Path) -> Iterator[Sequence[Any]]:

@@ -8,9 +8,10 @@ from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
+from annotated_types import Ge
 from numpy.typing import NDArray
 
 from winnow.errors import InputError
@@ -158,7 +159,7 @@ class Metric(ABC):
     name: str
     title: str
     unit: Unit = "percent"
-    digits: int = 1
+    digits: Annotated[int, Ge(0)] = 1
     headline: bool = True
 
     @property

@@ -7,9 +7,10 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
+from annotated_types import Ge
 
 from winnow.errors import ConfigError
 from winnow.metrics.base import Input, Sample
@@ -168,7 +169,7 @@ class RetrievalScore(Breakdown):
 
     revision: ClassVar[int] = 1
     inputs: ClassVar[frozenset[Input]] = frozenset({"ranking"})
-    num_bins: int = 4
+    num_bins: Annotated[int, Ge(1)] = 4
 
     def assign_groups(self, samples: Sequence[Sample]) -> list[str]:
         """Return the group of each sample, such as "2 of 4", counted from the lowest scores."""

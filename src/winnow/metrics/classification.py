@@ -1,27 +1,19 @@
 """Accuracy of questions with a fixed set of answers: multiple choice (ARC) and true or false (PubHealth).
 
 Each metric has two dialects. "crag" is the rule of CRAG's code, which looks for the raw label anywhere in the reply: "A" is in
-"All", and "true" in "untrue". "fixed" reads the reply as a person would; a reply that gives no single answer is wrong.
+"All", and "true" in "untrue". "fixed" reads the reply as a person would (`winnow.metrics.verdicts`); a reply that gives no
+single answer is wrong.
 """
 
 import json
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
 from winnow.errors import ConfigError
-from winnow.metrics.answer import normalise
 from winnow.metrics.base import MeanMetric, Sample
+from winnow.metrics.verdicts import parse_choice, parse_claim
 
 ClassificationDialect = Literal["fixed", "crag"]
-
-_LETTER = re.compile(
-    r"^\W*(?:(?:the )?(?:correct )?(?:answer|option|choice)\b(?: is)?\W*)?\(?([A-H])(?:[).:\n]|\s*$)", re.IGNORECASE
-)
-_NAMED_LETTER = re.compile(r"\b(?:answer|option|choice)(?: is)?[:\s]+\(?([A-H])\b(?=[).:,\s]|$)")
-_CLAIM = re.compile(r"\b(not\s+)?(true|false|untrue|supports?|supported|refutes?|refuted)\b", re.IGNORECASE)
-_NEGATIVE = frozenset({"false", "untrue", "refute", "refutes", "refuted"})
 
 
 @dataclass(frozen=True)
@@ -54,7 +46,7 @@ class ChoiceAccuracy(_Classification):
     shows letters.
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     def score(self, sample: Sample) -> float | None:
         """Return 1.0 if the reply names the right choice, 0.0 if not, or None if the question has no choices."""
@@ -74,7 +66,7 @@ class ClaimAccuracy(_Classification):
     The metric is undefined for questions whose accepted answer is neither "true" nor "false".
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     def score(self, sample: Sample) -> float | None:
         """Return 1.0 if the reply says the right thing, 0.0 if not, or None if the question is no claim."""
@@ -85,33 +77,3 @@ class ClaimAccuracy(_Classification):
         if self.dialect == "crag":
             return float(answer in reply)
         return float(parse_claim(reply) == (answer == "true"))
-
-
-def parse_choice(reply: str, choices: Mapping[str, str]) -> str | None:
-    """Return the letter of the choice that a reply names, or None if it names none or several.
-
-    A letter counts at the beginning of the reply ("B", "(b)", "B: text") or behind the word "answer", "option" or "choice".
-    Otherwise the text of the choice must be in the reply, and the text of no other choice, unless that is a part of it.
-
-    Args:
-        reply: Reply of the model.
-        choices: Texts of the choices by letter.
-
-    """
-    match = _LETTER.match(reply) or _NAMED_LETTER.search(reply)
-    if match and match[1].upper() in choices:
-        return match[1].upper()
-    text = f" {normalise(reply)} "
-    matches = {letter: normalized for letter, choice in choices.items() if f" {(normalized := normalise(choice))} " in text}
-    whole = [
-        letter
-        for letter, choice in matches.items()
-        if choice and not any(choice != other and f" {choice} " in f" {other} " for other in matches.values())
-    ]
-    return whole[0] if len(whole) == 1 else None
-
-
-def parse_claim(reply: str) -> bool | None:
-    """Return whether a reply says that a claim is true, or None if it says neither or both. "not true" means false."""
-    verdicts = {(word.lower() in _NEGATIVE) == bool(negation) for negation, word in _CLAIM.findall(reply)}
-    return verdicts.pop() if len(verdicts) == 1 else None

@@ -162,26 +162,28 @@ def permutation_test(differences: ArrayLike, *, seed: int = 0) -> float:
     return float(test.pvalue)
 
 
-def adjust_p_values(p_values: Sequence[float], num_tests: int | None = None) -> list[float]:
-    """Adjust p-values for the number of tests by Holm's step-down procedure, and return them in the given order.
+def adjust_p_values(p_values: Sequence[float]) -> list[float]:
+    """Adjust the p-values of a family of tests by Holm's step-down procedure, and return them in the given order.
 
     SciPy only provides procedures that control the false discovery rate.
-
-    Args:
-        p_values: P-values of the tests.
-        num_tests: Number of tests from which these were selected, if there are more. The p-values of the others are not
-            needed, because the correction is largest if all of them are higher.
-
     """
-    num_tests = len(p_values) if num_tests is None else num_tests
     adjusted = [1.0] * len(p_values)
     running_maximum = 0.0
     ascending = sorted(range(len(p_values)), key=lambda index: p_values[index])
     for rank, index in enumerate(ascending):
-        corrected = min(1.0, (num_tests - rank) * p_values[index])
+        corrected = min(1.0, (len(p_values) - rank) * p_values[index])
         running_maximum = max(running_maximum, corrected)
         adjusted[index] = running_maximum
     return adjusted
+
+
+def compute_p_value(first: ArrayLike, second: ArrayLike, *, seed: int = 0) -> float:
+    """Compute the p-value of `compare` alone, without its interval."""
+    first_values, second_values = as_vector(first), as_vector(second)
+    differences = first_values - second_values
+    if is_binary(first_values) and is_binary(second_values):
+        return mcnemar_test(int((differences > 0).sum()), int((differences < 0).sum()))
+    return permutation_test(differences, seed=seed)
 
 
 def compute_detectable_difference(differences: ArrayLike) -> float:

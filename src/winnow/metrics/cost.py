@@ -1,7 +1,9 @@
 """Cost of a question in tokens, calls, seconds and dollars, counted as if the question had been run alone."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
+
+from annotated_types import Ge
 
 from winnow.metrics.base import MeanMetric, Sample
 from winnow.records import Search
@@ -43,7 +45,7 @@ class Cost(MeanMetric):
 
     revision: ClassVar[int] = 1
 
-    questions: int = 1000
+    questions: Annotated[int, Ge(1)] = 1000
 
     def score(self, sample: Sample) -> float | None:
         """Compute the cost in dollars of `questions` questions like this one. Roles without a price are not counted."""

@@ -4,7 +4,9 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal, get_args
+
+from annotated_types import Ge
 
 from winnow.errors import ConfigError, check_fields
 from winnow.metrics.base import Input, JudgedMetric, Sample
@@ -45,7 +47,7 @@ class FactScore(JudgedMetric):
     passages: int = 5
     gamma: int = 10
     of: Measure = "score"
-    max_new_tokens: int = 256
+    max_new_tokens: Annotated[int, Ge(1)] = 256
 
     def __post_init__(self) -> None:
         """Raise ConfigError for templates without their fields, and for numbers and words that have no meaning."""

@@ -1,7 +1,9 @@
 """Accuracy according to a judge, a language model that decides whether an answer means the same as an accepted answer."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge
 
 from winnow.errors import check_fields
 from winnow.metrics.base import JudgedMetric, Sample
@@ -24,7 +26,7 @@ class JudgedAccuracy(JudgedMetric):
     revision: ClassVar[int] = 2
 
     template: str = ""
-    max_new_tokens: int = 4
+    max_new_tokens: Annotated[int, Ge(1)] = 4
 
     def __post_init__(self) -> None:
         """Raise ConfigError if the template lacks a field or has another one."""

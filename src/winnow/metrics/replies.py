@@ -3,7 +3,9 @@
 import re
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge
 
 from winnow.metrics.answer import UNKNOWN, normalise
 from winnow.metrics.base import MeanMetric, RatioMetric, Sample
@@ -70,7 +72,7 @@ class LongAnswers(RatioMetric):
 
     revision: ClassVar[int] = 1
 
-    words: int = 10
+    words: Annotated[int, Ge(0)] = 10
 
     def compute_terms(self, sample: Sample) -> tuple[float, float]:
         """Return the number of long answers and the number of all answers other than "unknown"."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from winnow.identity import parse_model_name
+from winnow.identity.hub import parse_model_name
 
 TESTED = ("gemma", "gpt2", "gpt_neox", "llama", "mistral", "phi3", "qwen2", "qwen3")
 """Architectures whose results are compared with PyTorch's by tests/readers/test_openvino.py.

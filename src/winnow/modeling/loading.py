@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from winnow.artifacts.provenance import compute_file_digest
 from winnow.errors import ConfigError, ModelError
-from winnow.identity import parse_model_name
+from winnow.identity.hub import parse_model_name
 from winnow.modeling.weights import check_weight_files, convert_errors, load_pretrained, load_tokenizer_or_config
 from winnow.records import Message
 

@@ -8,7 +8,9 @@ the tokenizer, without which GenAI loads no model.
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
+import shutil
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -19,17 +21,21 @@ from tqdm import tqdm
 from transformers import DynamicCache
 
 from winnow.artifacts.files import atomic_write
+from winnow.artifacts.provenance import describe_files, is_unchanged
 from winnow.errors import ModelError
-from winnow.identity import parse_model_name
+from winnow.identity.hub import parse_model_name
 from winnow.modeling.loading import LanguageModel, compute_weights_digest, load_causal_lm
 from winnow.modeling.openvino import disable_telemetry, suppress_conversion_messages
 
 if TYPE_CHECKING:
     import openvino
 
+_log = logging.getLogger(__name__)
 REVISION = 1
 """Raised when a change of this module makes former conversions invalid."""
 MODEL_FILE = "openvino_model.xml"
+_FILES = "files.json"
+"""Name of the file that records the files of a conversion."""
 _BATCH, _PAST, _NEW = 2, 5, 3
 """Sizes of the traced call: rows, cached tokens and new tokens. The graph is valid for any sizes."""
 _CHECKED = (19, 6)
@@ -61,8 +67,9 @@ def convert_causal_lm(path: str, folder: Path, weights: str = "full") -> Path:
             "set reader.engine.runtime=torch."
         )
     target = folder / _compute_conversion_digest(path, weights)
-    if target.is_dir():
+    if _is_intact(target):
         return target
+    shutil.rmtree(target, ignore_errors=True)
     with tqdm(total=4, desc=f"converting {path} for OpenVINO", unit="step") as bar:
         lm = load_causal_lm(path, "float32", "cpu")
         bar.update()
@@ -88,6 +95,7 @@ def convert_causal_lm(path: str, folder: Path, weights: str = "full") -> Path:
                 _write(tokenizer, partial / "openvino_tokenizer.xml")
                 _write(detokenizer, partial / "openvino_detokenizer.xml")
                 lm.model.config.save_pretrained(partial)
+                (partial / _FILES).write_text(json.dumps(describe_files(partial), indent=1))
         except RuntimeError as error:
             raise ModelError(
                 f"The conversion of {path} could not be written to {folder}: {' '.join(str(error).split())[:500]}. Check the "
@@ -98,6 +106,20 @@ def convert_causal_lm(path: str, folder: Path, weights: str = "full") -> Path:
                 raise
         bar.update()
     return target
+
+
+def _is_intact(folder: Path) -> bool:
+    """Return whether a folder has a converted model with the files that the conversion wrote.
+
+    A changed model would give other replies, whose identity is still that of the original weights.
+    """
+    if not (folder / _FILES).is_file():
+        return False
+    recorded = json.loads((folder / _FILES).read_text())
+    is_intact = all(is_unchanged(folder / name, record) for name, record in recorded.items())
+    if not is_intact:
+        _log.warning("The converted model %s was changed since its conversion. It is converted again.", folder)
+    return is_intact
 
 
 def _check_positions(lm: LanguageModel) -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
+from annotated_types import Ge
+
+from winnow.identity.markers import ModelName, SpeedOnly
 from winnow.modeling.loading import resolve_dtype
 from winnow.modeling.pair_inputs import PairTemplate, PairTokenizer, pad_rows
 
@@ -29,14 +32,11 @@ class PairModel(ABC):
 
     """
 
-    speed_only: ClassVar[Mapping[str, str]] = {"device": "every device computes the same up to rounding"}
-    model_paths: ClassVar[tuple[str, ...]] = ("path",)
-
-    path: str
+    path: Annotated[str, ModelName]
     template: PairTemplate = field(default_factory=PairTemplate)
-    max_length: int = 256
+    max_length: Annotated[int, Ge(1)] = 256
     dtype: str = "auto"
-    device: str = "auto"
+    device: Annotated[str, SpeedOnly("every device computes the same up to rounding")] = "auto"
     _lm: LanguageModel | None = field(default=None, repr=False)
     _tokens: PairTokenizer | None = field(default=None, repr=False)
 

@@ -6,9 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
+
+from annotated_types import Ge
 
 from winnow.errors import check_fields
+from winnow.identity.markers import ModelName, SpeedOnly
 from winnow.modeling.loading import build_hub_arguments, check_and_pick_device, pick_dtype, resolve_dtype
 from winnow.modeling.memory_budget import MemoryBudget
 from winnow.modeling.pair_inputs import pad_rows
@@ -40,21 +43,15 @@ class TextEncoder(ABC):
 
     """
 
-    speed_only: ClassVar[Mapping[str, str]] = {
-        "device": "every device computes the same up to rounding",
-        "batch_tokens": "batches affect vectors only by rounding",
-    }
-    model_paths: ClassVar[tuple[str, ...]] = ("path", "query_path")
-
-    path: str
-    query_path: str | None = None
+    path: Annotated[str, ModelName]
+    query_path: Annotated[str | None, ModelName] = None
     passage_template: str = "{title}. {text}"
     query_prefix: str = ""
     passage_prefix: str = ""
-    max_length: int = 256
+    max_length: Annotated[int, Ge(1)] = 256
     dtype: str = "auto"
-    device: str = "auto"
-    batch_tokens: int = 8192
+    device: Annotated[str, SpeedOnly("every device computes the same up to rounding")] = "auto"
+    batch_tokens: Annotated[int, SpeedOnly("batches affect vectors only by rounding")] = 8192
     truncated: int = field(default=0, repr=False)
     _loaded: dict[str, Any] = field(default_factory=dict, repr=False)
 

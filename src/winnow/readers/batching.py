@@ -7,9 +7,11 @@ from bisect import insort
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from importlib.metadata import version
+from typing import Annotated, Any, ClassVar
 
 from winnow.errors import ConfigError
+from winnow.identity.markers import ModelName, SpeedOnly
 from winnow.modeling.loading import (
     LanguageModel,
     check_model,
@@ -68,26 +70,22 @@ class LocalEngine(ABC):
 
     """
 
-    speed_only: ClassVar[Mapping[str, str]] = {
-        "device": "every device computes the same up to rounding",
-        "batch_tokens": "batches affect replies only by rounding, and not at all with `deterministic`",
-        "batch_size": "batches affect replies only by rounding, and not at all with `deterministic`",
-        "capacity": "the length of the queue does not affect replies",
-    }
-    """Settings that do not affect replies except by rounding, each with the reason."""
-
     default_batches: ClassVar[Mapping[str, tuple[int, int]]] = {"cpu": (4096, 16), "cuda": (65536, 256)}
     """Maximum numbers of padded prompt tokens and of prompts per batch, by device. Large batches keep a GPU busy."""
 
-    path: str
+    path: Annotated[str, ModelName]
     name: str
     dtype: str = "auto"
-    device: str = "auto"
+    device: Annotated[str, SpeedOnly("every device computes the same up to rounding")] = "auto"
     quantize: str = "none"
     context_length: int | None = None
-    batch_tokens: int | None = None
-    batch_size: int | None = None
-    capacity: int = 256
+    batch_tokens: Annotated[
+        int | None, SpeedOnly("batches affect replies only by rounding, and not at all with `deterministic`")
+    ] = None
+    batch_size: Annotated[
+        int | None, SpeedOnly("batches affect replies only by rounding, and not at all with `deterministic`")
+    ] = None
+    capacity: Annotated[int, SpeedOnly("the length of the queue does not affect replies")] = 256
     deterministic: bool = False
     _lm: LanguageModel | None = field(default=None, repr=False)
     _identity: str = field(default="", repr=False)
@@ -109,6 +107,11 @@ class LocalEngine(ABC):
         """Return the settings with dtype "auto" resolved for this machine."""
         dtype = resolve_dtype(str(settings.get("dtype", "auto")), str(settings.get("device", "auto")))
         return {**settings, "dtype": dtype}
+
+    @property
+    def software(self) -> str:
+        """Return PyTorch and its version."""
+        return f"torch {version('torch')}"
 
     @property
     def remote(self) -> bool:

@@ -10,12 +10,14 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from msgspec import structs
 
 from winnow.errors import ConfigError
+from winnow.identity.markers import SpeedOnly
 from winnow.metrics.reasoning import find_open_reasoning
 from winnow.modeling.architectures import explain_unsupported
 from winnow.modeling.loading import (
@@ -65,16 +67,11 @@ class LocalReader(LocalEngine):
     """
 
     revision: ClassVar[int] = 1
-    speed_only: ClassVar[Mapping[str, str]] = {
-        **LocalEngine.speed_only,
-        "converted": "the folder of a conversion does not affect it",
-        "cache_gb": "a smaller cache is filled more often, and a request that exceeds it fails",
-    }
 
     runtime: str = "torch"
     weights: str = "full"
-    converted: str = "assets/openvino"
-    cache_gb: int = 2
+    converted: Annotated[str, SpeedOnly("the folder of a conversion does not affect it")] = "assets/openvino"
+    cache_gb: Annotated[int, SpeedOnly("a smaller cache is filled more often, and a request that exceeds it fails")] = 2
     template_options: Mapping[str, Any] = field(default_factory=dict)
     _batch: ContinuousBatch | None = field(default=None, repr=False)
     _scorer: ContinuationScorer | None = field(default=None, repr=False)
@@ -141,6 +138,11 @@ class LocalReader(LocalEngine):
                 f"{'' if reason is None else f', because {reason}'}. Use weights=full."
             )
         return uses_openvino and reason is None
+
+    @property
+    def software(self) -> str:
+        """Return the library that generates, and its version."""
+        return f"openvino-genai {version('openvino-genai')}" if self._uses_openvino else super().software
 
     @property
     def reuses_prefixes(self) -> bool:

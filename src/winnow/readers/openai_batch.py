@@ -17,12 +17,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
 from msgspec import structs
 
 from winnow.artifacts.files import write_texts
 from winnow.errors import CallRefusedError, ConfigError, ReaderError
+from winnow.identity.markers import SpeedOnly
 from winnow.keys import compute_request_key
 from winnow.readers.openai_engine import OpenAIEngine
 from winnow.readers.openai_protocol import ModelMismatchError, RetryableError
@@ -73,17 +74,13 @@ class OpenAIBatchReader(OpenAIEngine):
     """
 
     revision: ClassVar[int] = 1
-    speed_only: ClassVar[Mapping[str, str]] = {
-        "state": "the folder of the state files does not affect replies",
-        "poll_seconds": "it decides how often a batch is polled but does not affect replies",
-        "capacity": "it decides how many requests share a batch but does not affect replies",
-        "patience": "it decides how long a failing server is retried but does not affect replies",
-    }
 
-    state: str = "batches"
-    poll_seconds: float = 30.0
-    capacity: int = 50_000
-    patience: float = 3600.0
+    state: Annotated[str, SpeedOnly("the folder of the state files does not affect replies")] = "batches"
+    poll_seconds: Annotated[float, SpeedOnly("it decides how often a batch is polled but does not affect replies")] = 30.0
+    capacity: Annotated[int, SpeedOnly("it decides how many requests share a batch but does not affect replies")] = 50_000
+    patience: Annotated[float, SpeedOnly("it decides how long a failing server is retried but does not affect replies")] = (
+        3600.0
+    )
     _pending: dict[str, _PendingRequest] = field(default_factory=dict, repr=False)
     """Requests without a result, by key."""
     _delivered: list[Path] = field(default_factory=list, repr=False)

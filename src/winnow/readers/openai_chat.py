@@ -10,9 +10,10 @@ from collections import deque
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from winnow.errors import CallRefusedError, ConfigError, ReaderError, ServerUnavailableError
+from winnow.identity.markers import SpeedOnly
 from winnow.modeling.loading import compute_weights_digest
 from winnow.readers.dialects import get_dialect
 from winnow.readers.openai_connection import OpenAIConnection, TextRequest
@@ -57,15 +58,10 @@ class OpenAIReader(OpenAIEngine):
     revision: ClassVar[int] = 1
     reuses_prefixes: ClassVar[bool] = True
     """Whether the engine reads the beginning that prompts share once if they follow each other, as most servers do."""
-    speed_only: ClassVar[Mapping[str, str]] = {
-        "samples_per_call": "the number of a sample does not depend on its call",
-        "pacing": "it decides how fast the server is called but does not affect replies",
-        "dialect": "it says what the server can do besides replying",
-    }
 
-    samples_per_call: int = 1
-    pacing: Pacing = Pacing()
-    dialect: str = "openai"
+    samples_per_call: Annotated[int, SpeedOnly("the number of a sample does not depend on its call")] = 1
+    pacing: Annotated[Pacing, SpeedOnly("it decides how fast the server is called but does not affect replies")] = Pacing()
+    dialect: Annotated[str, SpeedOnly("it says what the server can do besides replying")] = "openai"
     version: str = ""
     end_token: str = ""
     start: ServerProcess | None = None

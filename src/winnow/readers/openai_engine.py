@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from winnow.errors import ConfigError
+from winnow.identity.markers import NotAFile, SpeedOnly
 from winnow.readers.budget import Budget, Spending
-from winnow.readers.openai_protocol import ChatProtocol
+from winnow.readers.openai_protocol import ChatProtocol, ModelChange
 from winnow.readers.token_estimates import estimate_max_usage, estimate_prompt_tokens
 from winnow.records import Generate, Likelihood, Price, Request
 
@@ -29,38 +30,40 @@ class OpenAIEngine:
             "max_completion_tokens" for OpenAI's reasoning models.
         extra: Additional fields of every request body. They are part of the identity, under which the ledger stores replies.
         served_model: Name of the model that the server reports, if it is not `path`; "*" accepts any name.
+        model_change: What follows if the server reports several models, such as two snapshots of one name: reports "mark" the
+            cells, the run "stop"s at the first reply of another model, or both are taken for the same ("allow").
         budget: Limits on what a run may spend.
         price: Price of the model.
 
     """
 
+    software: ClassVar[str] = ""
     remote: ClassVar[bool] = True
     reuses_prefixes: ClassVar[bool] = False
-    """Whether the engine waits for a server, instead of computing in this process."""
-    speed_only: ClassVar[Mapping[str, str]] = {
-        "base_url": "the server is identified by its name",
-        "api_key_variable": "the source of the key does not affect replies",
-        "budget": "it stops a run but does not affect replies",
-        "served_model": "it decides which replies are accepted but does not affect them",
-    }
-    """Settings that do not affect the content of a reply, each with the reason."""
 
-    path: str
+    path: Annotated[str, NotAFile("the name of a model on a server")]
     name: str
-    base_url: str = "https://api.openai.com/v1"
+    base_url: Annotated[str, SpeedOnly("the server is identified by its name")] = "https://api.openai.com/v1"
     server: str = ""
-    api_key_variable: str = "OPENAI_API_KEY"
+    api_key_variable: Annotated[str, SpeedOnly("the source of the key does not affect replies")] = "OPENAI_API_KEY"
     context_length: int | None = None
     max_tokens_field: str = "max_tokens"
     extra: Mapping[str, Any] = field(default_factory=dict)
-    served_model: str = ""
-    budget: Budget = Budget()
+    served_model: Annotated[str, SpeedOnly("it decides which replies are accepted but does not affect them")] = ""
+    model_change: Annotated[ModelChange, SpeedOnly("it decides what is said of replies but does not affect them")] = "mark"
+    budget: Annotated[Budget, SpeedOnly("it stops a run but does not affect replies")] = Budget()
     price: Price = Price()
 
     def __post_init__(self) -> None:
         """Raise ConfigError if the address is invalid, or if the budget is in dollars and the model has no price."""
         self.protocol = ChatProtocol(
-            self.path, self.base_url, self.api_key_variable, self.max_tokens_field, self.extra, self.served_model
+            self.path,
+            self.base_url,
+            self.api_key_variable,
+            self.max_tokens_field,
+            self.extra,
+            self.served_model,
+            self.model_change,
         )
         self.spending = Spending(self.budget, self.price)
 

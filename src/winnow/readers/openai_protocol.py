@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 from urllib.parse import urlsplit
 
 from msgspec import structs
@@ -63,6 +63,10 @@ class RetryableError(Exception):
         self.after, self.throttled, self.billed = after, throttled, billed
 
 
+ModelChange = Literal["allow", "mark", "stop"]
+"""What follows if a server answers with another model than before."""
+
+
 @dataclass(frozen=True, slots=True)
 class ChatProtocol:
     """Builds requests to one model on one server and parses the replies.
@@ -76,6 +80,7 @@ class ChatProtocol:
         extra: Additional fields of every request body. null removes a field: `extra: {temperature: null}` is for models
             that reject a temperature.
         served_model: Name of the model that the server reports, if it is not that of the request; "*" accepts any name.
+        model_change: "stop" refuses replies of another model than the first one that the server reported in this run.
 
     """
 
@@ -85,9 +90,14 @@ class ChatProtocol:
     max_tokens_field: str = "max_tokens"
     extra: Mapping[str, Any] = field(default_factory=dict)
     served_model: str = ""
+    model_change: ModelChange = "mark"
+    reported_models: set[str] = field(default_factory=set, compare=False)
+    """Names of models that the server has reported so far."""
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if the address is invalid or contains a secret."""
+        """Raise ConfigError for an unknown `model_change`, and if the address is invalid or contains a secret."""
+        if self.model_change not in get_args(ModelChange):
+            raise ConfigError(f"reader.engine.model_change must be allow, mark or stop; received {self.model_change!r}.")
         parts = urlsplit(self.base_url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ConfigError(
@@ -190,11 +200,21 @@ class ChatProtocol:
         """
         expected = self.served_model or str(self.extra.get("model", self.model))
         if not served_model or expected == "*" or _is_same_model(expected, served_model):
+            self._check_change(served_model)
             return
         raise ModelMismatchError(
             f"{self.base_url} answered with the model {served_model!r} instead of {expected!r}, and the reply was not stored. "
             f"Correct reader.base, or accept this model with reader.engine.served_model='{served_model}'."
         )
+
+    def _check_change(self, served_model: str) -> None:
+        """Raise ModelMismatchError if the server has reported another model before and `model_change` is "stop"."""
+        self.reported_models.update([served_model] if served_model else [])
+        if self.model_change == "stop" and len(self.reported_models) > 1:
+            raise ModelMismatchError(
+                f"{self.base_url} answered with several models ({', '.join(sorted(self.reported_models))}); the last reply "
+                "was not stored. Pin a snapshot with reader.base, or accept both with reader.engine.model_change=mark."
+            )
 
     def convert_error(self, error: openai.OpenAIError) -> Generation | TooLong:
         """Convert an error of the openai package to a result, or raise the error that the failure calls for.

@@ -24,13 +24,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from winnow.artifacts.files import atomic_write
 from winnow.artifacts.owners import read_start_time
 from winnow.artifacts.provenance import compute_file_digest
 from winnow.errors import ConfigError, ServerUnavailableError
-from winnow.identity import parse_model_name
+from winnow.identity.hub import parse_model_name
+from winnow.identity.markers import SpeedOnly
 from winnow.modeling.loading import compute_weights_digest
 from winnow.readers.child_processes import CHILDREN, find_free_port, is_alive, is_ready, read_end, stop
 
@@ -60,18 +61,13 @@ class ServerProcess:
     """
 
     revision: ClassVar[int] = 1
-    speed_only: ClassVar[Mapping[str, str]] = {
-        "health": "it decides when the first request is sent",
-        "folder": "the place of a log does not affect replies",
-        "timeout": "it decides how long to wait",
-    }
 
     command: Sequence[str]
     version: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
-    health: str = "/health"
-    folder: str = "data/servers"
-    timeout: float = 1800.0
+    health: Annotated[str, SpeedOnly("it decides when the first request is sent")] = "/health"
+    folder: Annotated[str, SpeedOnly("the place of a log does not affect replies")] = "data/servers"
+    timeout: Annotated[float, SpeedOnly("it decides how long to wait")] = 1800.0
 
     def __post_init__(self) -> None:
         """Raise ConfigError for a command without a program or a port."""

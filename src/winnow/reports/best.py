@@ -1,16 +1,18 @@
 """The cell with the highest first metric, compared question by question with every other cell."""
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from winnow.metrics.base import Metric
-from winnow.metrics.comparisons import Comparison, adjust_p_values
+from winnow.metrics.comparisons import Comparison, adjust_p_values, compute_p_value
 from winnow.metrics.intervals import SIGNIFICANCE_LEVEL
 from winnow.reports.cells import (
     CellResult,
     TableView,
     can_compare,
     compare_cells,
+    get_common_values,
     get_unit_scale,
     have_equal_results,
     name_cells,
@@ -25,8 +27,8 @@ class BestComparison:
     Attributes:
         index: Index of the other cell.
         comparison: Comparison of the first metric of the best cell with that of the other one.
-        adjusted_p_value: P-value after Holm's correction over all pairs of the compared cells, since any of them could have
-            been the best.
+        adjusted_p_value: P-value after Holm's correction over all pairs of cells with different answers, since any of the
+            cells could have been the best.
 
     """
 
@@ -49,12 +51,14 @@ class Best:
         comparisons: Comparisons with the cells of the same selection of questions that gave other answers, in the order of the
             cells. Cells without a common question on which both have a value are left out.
         equal: Indices of the cells with the same answers, which are not compared.
+        num_tests: Number of pairs of cells with different answers, which are the family of Holm's correction.
 
     """
 
     index: int
     comparisons: Sequence[BestComparison]
     equal: Sequence[int]
+    num_tests: int = 0
 
 
 def find_highest(cells: Sequence[CellResult], indices: Iterable[int], metric: Metric, seed: int) -> int | None:
@@ -81,10 +85,20 @@ def find_best(cells: Sequence[CellResult], seed: int) -> Best | None:
     others = [n for n, other in enumerate(cells) if n != index and n not in equal and can_compare(best, other)]
     compared = [(n, compare_cells(best, cells[n], metric.name, seed)) for n in others]
     defined = [(n, comparison) for n, comparison in compared if comparison is not None]
-    num_pairs = len(defined) * (len(defined) + 1) // 2
-    adjusted = adjust_p_values([comparison.p_value for _, comparison in defined], num_pairs)
-    comparisons = [BestComparison(*entry, p_value) for entry, p_value in zip(defined, adjusted, strict=True)]
-    return Best(index, comparisons, equal)
+    others_p_values = _compute_other_p_values([cells[n] for n, _ in defined], metric.name, seed)
+    adjusted = adjust_p_values([*(comparison.p_value for _, comparison in defined), *others_p_values])
+    comparisons = [BestComparison(*entry, p_value) for entry, p_value in zip(defined, adjusted, strict=False)]
+    return Best(index, comparisons, equal, len(adjusted))
+
+
+def _compute_other_p_values(cells: Sequence[CellResult], metric: str, seed: int) -> list[float]:
+    """Compute the p-values of all pairs of cells with different results, which are the rest of the family of tests."""
+    p_values = []
+    for first, second in itertools.combinations(cells, 2):
+        if can_compare(first, second) and not have_equal_results(first, second, metric):
+            values = get_common_values(first, second, metric, seed)
+            p_values += [] if values is None else [compute_p_value(*values, seed=seed)]
+    return p_values
 
 
 def build_best_table(cells: Sequence[CellResult], seed: int) -> TableView | None:
@@ -105,9 +119,9 @@ def build_best_table(cells: Sequence[CellResult], seed: int) -> TableView | None
     num_above = sum(other.is_above for other in ordered)
     caption = (
         f"A is {names[best.index]}, which has the highest {metric.heading}. It is significantly above {num_above} of "
-        f"{len(ordered)} other cells after Holm's correction over all pairs of these cells, because A was selected as the "
-        "highest; those that it is not above come first. The selection favours A: on other questions, its lead is smaller on "
-        "average. Tests and intervals are those of the tables of differences."
+        f"{len(ordered)} other cells after Holm's correction over the {best.num_tests} pairs of these cells with different "
+        "answers, because A was selected as the highest; those that it is not above come first. The selection favors A: on "
+        "other questions, its lead is smaller on average. Tests and intervals are those of the tables of differences."
     )
     caption += describe_difference(metric)
     if len({cell.labels.seed for cell in cells if cell.labels.seed}) > 1 and cells[best.index].labels.seed:

@@ -88,7 +88,19 @@ class CellResult:
     def format_metric(self, name: str, seed: int) -> str:
         """Format a metric with its 95 % interval, or as an en dash if it is undefined or the cell does not have it."""
         metric = self.find_metric(name)
-        return UNDEFINED if metric is None else metric.format(self.compute_interval(name, seed))
+        return UNDEFINED if metric is None else metric.format(self.compute_interval(name, seed)) + self._format_n(name, seed)
+
+    def format_mean(self, name: str, seed: int) -> str:
+        """Format the mean of a metric, or an en dash if it is undefined or the cell does not have it."""
+        metric = self.find_metric(name)
+        text = UNDEFINED if metric is None else metric.format_mean(self.compute_interval(name, seed))
+        return text if metric is None else text + self._format_n(name, seed)
+
+    def _format_n(self, name: str, seed: int) -> str:
+        """Return the number of questions of a value that leaves some out; counts of a ratio say that themselves."""
+        interval = self.compute_interval(name, seed)
+        is_partial = 0 < interval.n < self.num_questions and interval.counts is None
+        return f" (n {interval.n})" if is_partial else ""
 
     @cached_property
     def answers(self) -> Mapping[str, str]:

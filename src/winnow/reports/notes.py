@@ -1,13 +1,17 @@
 """Notes above the tables of a report, which warn of replies that may distort all of its numbers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from winnow.artifacts.provenance import find_changed_modules
 from winnow.reports.cells import CellResult
 
 REPLY_METRICS = ("empty", "cut", "long", "refused")
 """Names of the metrics that are shares of replies that a strategy may have misread."""
 TOLERATED_SHARE = 0.02
 """Share of such replies in a cell above which the report has a note."""
+_MOST_NAMES = 4
+"""Number of names that a note lists."""
 INCIDENTS = {
     "a passage without an evaluation": "evaluation failed",
     "a failed search": "search failed",
@@ -66,6 +70,64 @@ def build_missing_steps_notes(cells: Sequence[CellResult]) -> list[str]:
         f"What the prompts showed was not recorded for {len(missing)} of {len(cells)} cells, so that "
         f"{', '.join(names) or 'the breakdown'} is undefined there. `python -m flows.sweep sweep.record_steps=true` with the "
         "same settings records it from the ledger."
+    ]
+
+
+def build_partial_notes(cells: Sequence[CellResult], seed: int) -> list[str]:
+    """Return a note for each share or mean of shares that leaves out questions, with the bounds that they leave open.
+
+    Their values would be between those with 0 and with 1 for each question that is left out.
+    """
+    notes = []
+    for metric in cells[0].metrics if cells else ():
+        partial = []
+        for cell in cells:
+            interval = cell.compute_interval(metric.name, seed) if cell.find_metric(metric.name) else None
+            if interval and interval.counts is None and metric.unit == "percent" and 0 < interval.n < cell.num_questions:
+                partial.append((cell.num_questions - interval.n, interval, cell))
+        if partial:
+            missing, interval, cell = max(partial, key=lambda entry: entry[0])
+            low, high = interval.mean * interval.n, interval.mean * interval.n + missing
+            labels, number = cell.labels, cell.num_questions
+            notes.append(
+                f"{metric.heading} is undefined for some questions in {len(partial)} of {len(cells)} cells, at most for "
+                f"{missing} of {number} ({labels.line}, k {labels.k}, {labels.gold}). Its value there is over {interval.n} "
+                f"questions; with 0 or 1 for the others, it is between {100 * low / number:.1f} and "
+                f"{100 * high / number:.1f}."
+            )
+    return notes
+
+
+def build_model_notes(names: Sequence[str], models: Sequence[Mapping[tuple[str, str], int]]) -> list[str]:
+    """Return a note if replies of one role in one cell are from several models, such as two snapshots of a server's model.
+
+    Args:
+        names: Names of the cells.
+        models: Number of replies of each cell by role and model.
+
+    """
+    mixed = []
+    for name, counts in zip(names, models, strict=True):
+        for role in sorted({role for role, _ in counts}):
+            own = [f"{model} ({count})" for (other, model), count in sorted(counts.items()) if other == role]
+            if len(own) > 1:
+                mixed.append(f"{name}, {role}: {', '.join(own)}")
+    if not mixed:
+        return []
+    listed = "; ".join(mixed[:_MOST_NAMES]) + (f"; and {len(mixed) - _MOST_NAMES} more" if len(mixed) > _MOST_NAMES else "")
+    return [f"Several models answered in {len(mixed)} of {len(names)} cells, so that their numbers mix models: {listed}."]
+
+
+def build_code_notes(manifests: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a note if code behind finished artifacts was changed since under the same revision, with the modules."""
+    changed = [modules for manifest in manifests if (modules := find_changed_modules(manifest))]
+    if not changed:
+        return []
+    names = list(dict.fromkeys(name for modules in changed for name in modules))
+    listed = ", ".join(names[:_MOST_NAMES]) + (f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else "")
+    return [
+        f"{len(changed)} of {len(manifests)} cells were computed by other code: {listed} changed since, under the same "
+        "revision, so that their numbers are reused. `python -m flows.why` lists what differs."
     ]
 
 

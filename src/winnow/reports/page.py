@@ -17,7 +17,13 @@ from winnow.reports.comparisons import build_comparison_tables
 from winnow.reports.dialects import build_dialect_tables
 from winnow.reports.glossary import build_glossary
 from winnow.reports.latex import format_latex_table
-from winnow.reports.notes import build_incident_notes, build_missing_steps_notes, build_reply_notes, build_short_context_notes
+from winnow.reports.notes import (
+    build_incident_notes,
+    build_missing_steps_notes,
+    build_partial_notes,
+    build_reply_notes,
+    build_short_context_notes,
+)
 from winnow.reports.paper import compare_with_paper
 from winnow.reports.plots import Plot, plot_against_k, plot_against_position, plot_against_samples, plot_tokens_by_strategy
 from winnow.reports.reported import PaperPart
@@ -88,6 +94,7 @@ def build_report(
     part: PaperPart | None = None,
     filtered: tuple[int, int] | None = None,
     browser: str = "",
+    more_notes: Sequence[str] = (),
 ) -> Report:
     """Build the report of a sweep from its cells.
 
@@ -105,6 +112,7 @@ def build_report(
         part: Table or figure of a paper. If it is given, the first tables compare the cells with it.
         filtered: Number of questions before and after the closed-book filter, or None if there is no filter.
         browser: Name of the file beside the report in which single questions can be looked up.
+        more_notes: Notes on what only the stages know, such as the models and the code behind the cells.
 
     """
     gold_cells = _select_gold_questions(cells)
@@ -135,6 +143,8 @@ def build_report(
         *build_short_context_notes(cells),
         *build_reply_notes(cells, seed),
         *build_incident_notes(cells),
+        *build_partial_notes(cells, seed),
+        *more_notes,
     ]
     if part:
         covered_cells = gold_cells if part.gold_only and gold_cells else cells

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated
 
 from winnow.errors import InputError
 from winnow.formats.crag import CragRow, normalise_question, read_crag_rows
+from winnow.identity.markers import InputFile
 from winnow.protocols import PassageSource, Searcher
 from winnow.records import Hit, Question
 
@@ -24,10 +25,8 @@ class CragContexts:
 
     """
 
-    input_files: ClassVar[tuple[str, ...]] = ("path", "questions")
-
-    path: str
-    questions: str = ""
+    path: Annotated[str, InputFile]
+    questions: Annotated[str, InputFile] = ""
 
     def build(self, passages: PassageSource, folder: Path) -> None:  # noqa: ARG002 (the protocol)
         """Create an empty folder, because the file takes the place of an index."""

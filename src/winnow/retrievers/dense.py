@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import logging
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from winnow.artifacts.files import atomic_write
 from winnow.errors import ConfigError
+from winnow.identity.markers import SearchOnly, SpeedOnly
 from winnow.modeling.sentence_encoder import SentenceEncoder
 from winnow.protocols import PassageSource, Searcher
 from winnow.records import Hit, Question
@@ -40,16 +41,14 @@ class Dense:
     """
 
     revision: ClassVar[int] = 2
-    speed_only: ClassVar[Mapping[str, str]] = {"gpu": "the search is the same on every device"}
-    search_only: ClassVar[tuple[str, ...]] = ("nprobe", "ef_search")
 
     encoder: SentenceEncoder
     index_factory: str = "Flat"
-    nprobe: int = 64
-    ef_search: int = 128
+    nprobe: Annotated[int, SearchOnly] = 64
+    ef_search: Annotated[int, SearchOnly] = 128
     max_training_vectors: int = 1_000_000
     block_size: int = 50_000
-    gpu: bool = False
+    gpu: Annotated[bool, SpeedOnly("the search is the same on every device")] = False
 
     def __post_init__(self) -> None:
         """Raise ConfigError if a number is not positive."""

@@ -7,13 +7,15 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from annotated_types import Ge
 from numpy.typing import NDArray
 
 from winnow.artifacts.files import atomic_write
 from winnow.errors import ConfigError
+from winnow.identity.markers import SearchOnly
 from winnow.modeling.sentence_encoder import SentenceEncoder
 from winnow.protocols import PassageSource, Searcher
 from winnow.records import Hit, Question
@@ -45,16 +47,15 @@ class DenseOnDisk:
     """
 
     revision: ClassVar[int] = 1
-    search_only: ClassVar[tuple[str, ...]] = ("nprobe", "candidates")
 
     encoder: SentenceEncoder
     lists: int | None = None
     codes: str = "RaBitQ2"
-    nprobe: int = 64
-    candidates: int = 10
+    nprobe: Annotated[int, SearchOnly] = 64
+    candidates: Annotated[int, SearchOnly] = 10
     max_training_vectors: int = 500_000
     block_size: int = 50_000
-    seed: int = 13
+    seed: Annotated[int, Ge(0)] = 13
 
     def __post_init__(self) -> None:
         """Raise ConfigError if a number is not positive."""

@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge
 
 from winnow.errors import ConfigError
 from winnow.protocols import PassageSource, Retriever, Searcher
@@ -23,7 +25,7 @@ class Hybrid:
     revision: ClassVar[int] = 2
 
     members: Mapping[str, Retriever]
-    rrf_k: int = 60
+    rrf_k: Annotated[int, Ge(0)] = 60
 
     def __post_init__(self) -> None:
         """Raise ConfigError if there are fewer than two members."""

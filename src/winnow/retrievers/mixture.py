@@ -10,11 +10,14 @@ import random
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol, get_args
+
+from annotated_types import Ge
 
 from winnow.artifacts.files import atomic_write
 from winnow.errors import ConfigError, InputError
 from winnow.formats.rage import RelevanceMap, read_maps
+from winnow.identity.markers import InputFile, SearchOnly
 from winnow.metrics.ranking import has_answer
 from winnow.protocols import PassageSource, Retriever, Searcher
 from winnow.records import Hit, Question
@@ -76,14 +79,13 @@ class NeighbourMaps:
     """
 
     revision: ClassVar[int] = 1
-    search_only: ClassVar[tuple[str, ...]] = ("neighbours", "irrelevant", "depth", "exclude_answers", "seed")
 
     retriever: Retriever
-    neighbours: int = 10
-    irrelevant: int = 10
-    depth: int = 100
-    exclude_answers: Exclusion = "distant"
-    seed: int = 13
+    neighbours: Annotated[int, SearchOnly] = 10
+    irrelevant: Annotated[int, SearchOnly] = 10
+    depth: Annotated[int, SearchOnly] = 100
+    exclude_answers: Annotated[Exclusion, SearchOnly] = "distant"
+    seed: Annotated[int, Ge(0), SearchOnly] = 13
 
     def __post_init__(self) -> None:
         """Validate the settings."""
@@ -177,9 +179,7 @@ class PublishedMaps:
 
     """
 
-    input_files: ClassVar[tuple[str, ...]] = ("path",)
-
-    path: str
+    path: Annotated[str, InputFile]
 
     def build(self, passages: PassageSource, folder: Path) -> None:  # noqa: ARG002 (the protocol)
         """Create an empty folder, because the files take the place of an index."""
@@ -227,13 +227,12 @@ class Mixture:
     """
 
     revision: ClassVar[int] = 1
-    search_only: ClassVar[tuple[str, ...]] = ("relevant", "irrelevant", "seemingly_relevant", "seed")
 
     maps: MapSource
-    relevant: int = 3
-    irrelevant: int = 3
-    seemingly_relevant: int = 3
-    seed: int = 13
+    relevant: Annotated[int, SearchOnly] = 3
+    irrelevant: Annotated[int, SearchOnly] = 3
+    seemingly_relevant: Annotated[int, SearchOnly] = 3
+    seed: Annotated[int, Ge(0), SearchOnly] = 13
 
     def __post_init__(self) -> None:
         """Raise ConfigError for counts that give no mixture."""

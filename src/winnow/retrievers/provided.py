@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from winnow.errors import InputError
 from winnow.formats.fid_json import read_fid
+from winnow.identity.markers import InputFile
 from winnow.protocols import PassageSource, Searcher
 from winnow.records import Hit
 from winnow.retrievers.stored import StoredRankings
@@ -22,9 +23,8 @@ class Provided:
     """
 
     revision: ClassVar[int] = 3
-    input_files: ClassVar[tuple[str, ...]] = ("path",)
 
-    path: str
+    path: Annotated[str, InputFile]
 
     def build(self, passages: PassageSource, folder: Path) -> None:  # noqa: ARG002 (the protocol)
         """Create an empty folder, because the file takes the place of an index."""

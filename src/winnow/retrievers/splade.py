@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import load_npz
 
 from winnow.errors import ConfigError
+from winnow.identity.markers import SpeedOnly
 from winnow.modeling.splade_encoder import SpladeEncoder
 from winnow.protocols import PassageSource, Searcher
 from winnow.records import Hit, Question
@@ -37,10 +38,9 @@ class Splade:
     """
 
     revision: ClassVar[int] = 1
-    speed_only: ClassVar[Mapping[str, str]] = {"block_size": "the index has the vectors of all blocks"}
 
     encoder: SpladeEncoder
-    block_size: int = 50_000
+    block_size: Annotated[int, SpeedOnly("the index has the vectors of all blocks")] = 50_000
 
     def __post_init__(self) -> None:
         """Raise ConfigError if blocks have no passage."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from winnow.artifacts.files import atomic_write
 from winnow.artifacts.parquet import batched
 from winnow.artifacts.provenance import CONTENT_DIGEST
 from winnow.errors import ConfigError
+from winnow.identity.markers import SpeedOnly
 from winnow.protocols import PassageSource, Searcher
 from winnow.records import Hit, Question
 from winnow.retrievers.passage_ids import PassageIds, write_passage_ids
@@ -38,10 +39,9 @@ class Tantivy:
     """
 
     revision: ClassVar[int] = 1
-    speed_only: ClassVar[Mapping[str, str]] = {"writer_megabytes": "all parts are searched as one index"}
 
     language: str = "english"
-    writer_megabytes: int = 128
+    writer_megabytes: Annotated[int, SpeedOnly("all parts are searched as one index")] = 128
 
     def build(self, passages: PassageSource, folder: Path) -> None:
         """Index the corpus in one thread. A digest of the texts stands for Tantivy's files, whose names are random."""

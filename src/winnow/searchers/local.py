@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from winnow.errors import ConfigError
+from winnow.identity.markers import SpeedOnly
 from winnow.protocols import Searcher
 from winnow.records import Pages, Passage, Question, Request, Result, Search
 
@@ -22,14 +23,14 @@ class LocalSearch:
     """
 
     revision: ClassVar[int] = 2
+    software: ClassVar[str] = ""
     remote: ClassVar[bool] = False
     reuses_prefixes: ClassVar[bool] = False
-    speed_only: ClassVar[Mapping[str, str]] = {"capacity": "the batch size does not affect the results of a query"}
 
     searcher: Callable[[], Searcher]
     passages: Callable[[], Mapping[str, Passage]]
     identity: str
-    capacity: int = 256
+    capacity: Annotated[int, SpeedOnly("the batch size does not affect the results of a query")] = 256
     _pending: list[Search] = field(default_factory=list, repr=False)
     _opened: tuple[Searcher, Mapping[str, Passage]] | None = field(default=None, repr=False)
 

@@ -6,7 +6,9 @@ conf/strategy/summary.yaml.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge
 
 from winnow.errors import ConfigError
 from winnow.records import Answer, Context, Decoding, Plan, Question
@@ -37,7 +39,7 @@ class ChainOfThought:
     prompt: Prompt
     decoding: Decoding
     template: str
-    max_new_tokens: int = 256
+    max_new_tokens: Annotated[int, Ge(1)] = 256
     vote: Vote = Vote()
 
     def __post_init__(self) -> None:

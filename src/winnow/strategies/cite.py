@@ -3,7 +3,9 @@
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge
 
 from winnow.errors import ConfigError
 from winnow.metrics.citation import BRACKETED_NUMBER, remove_citations
@@ -82,7 +84,7 @@ class CiteRandomly:
     decoding: Decoding
     minimum: int = 1
     maximum: int = 3
-    seed: int = 13
+    seed: Annotated[int, Ge(0)] = 13
 
     def __post_init__(self) -> None:
         """Raise ConfigError for an empty range."""

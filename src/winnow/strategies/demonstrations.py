@@ -3,7 +3,9 @@
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge
 
 from winnow.errors import ConfigError
 from winnow.metrics.ranking import find_shortest_answer
@@ -40,7 +42,7 @@ class Shots:
 
     count: int = 8
     split: str = "train"
-    seed: int = 13
+    seed: Annotated[int, Ge(0)] = 13
 
     def __post_init__(self) -> None:
         """Validate the number of demonstrations."""

@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated
 
 from winnow.errors import InputError
 from winnow.formats.text import read_columns, require_text
+from winnow.identity.markers import InputFile
 from winnow.metrics.reasoning import remove_reasoning
 from winnow.records import Answer, Context, Decoding, Plan, Question
 from winnow.strategies.prompt import Prompt
@@ -30,11 +31,9 @@ class StoredAnswers:
 
     """
 
-    input_files: ClassVar[tuple[str, ...]] = ("path",)
-
     prompt: Prompt
     decoding: Decoding
-    path: str
+    path: Annotated[str, InputFile]
     id: str = "question_id"
     answer: str = "answer"
     reply: str = ""

@@ -21,10 +21,7 @@ _LAST_RANK = 1_000_000
 
 
 def compute_weights(contexts: Sequence[Context]) -> list[float]:
-    """Compute the weights of the contexts relative to the largest weight.
-
-    Equal weights become exactly 1, so that rounding does not break ties.
-    """
+    """Compute the weights of the contexts relative to the largest weight, for display. Equal weights are exactly 1."""
     log_weights = [context.log_weight for context in contexts]
     largest = max(log_weights, default=0.0)
     return [math.exp(log_weight - largest) for log_weight in log_weights]
@@ -43,6 +40,15 @@ def describe_answered(replies_by_context: Sequence[PromptReplies]) -> str:
         if not all(map(is_unknown, replies.answers))
     ]
     return ANSWERED + (" ".join(positions) or "none")
+
+
+def _sum_in_logs(log_weights: Sequence[float]) -> float:
+    """Return the logarithm of the sum of weights, which underflow as numbers where others are over e**745 times as large.
+
+    Equal weights in any order have equal sums, so that rounding does not break ties.
+    """
+    largest = max(log_weights)
+    return largest + math.log(math.fsum(math.exp(log_weight - largest) for log_weight in log_weights))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +89,8 @@ class Vote:
             prompt_replies: Replies to each prompt.
 
         """
-        weights = compute_weights(contexts) or [1.0] * len(prompt_replies)
-        votes: dict[str, float] = {}
+        log_weights = [context.log_weight for context in contexts] or [0.0] * len(prompt_replies)
+        votes: dict[str, list[float]] = {}
         first_votes: dict[str, tuple[str, int, int]] = {}  # spelling, index of the prompt and number of the sample
         for index in order_by_rank(contexts) or range(len(prompt_replies)):
             for sample, answer in enumerate(prompt_replies[index].answers):
@@ -92,7 +98,7 @@ class Vote:
                 if unknown and not self.unknown_votes:
                     continue
                 key = UNKNOWN if unknown else normalise(answer)
-                votes[key] = votes.get(key, 0.0) + weights[index]
+                votes.setdefault(key, []).append(log_weights[index])
                 first_votes.setdefault(key, (UNKNOWN if unknown else answer, index, sample))
         candidates = tuple([answer for replies in prompt_replies for answer in replies.answers if not is_unknown(answer)])
         answered = (describe_answered(prompt_replies),) if contexts else ()
@@ -101,11 +107,14 @@ class Vote:
             reply, used = (first.replies[0], first.used) if first else ("", ())
             trace = (*answered, "vote: every answer is unknown")
             return Answer(UNKNOWN, unknown=True, candidates=candidates, used=used, reply=reply, trace=trace)
-        most_votes = max(votes.values())
-        winners = [key for key in votes if votes[key] == most_votes]
+        totals = {key: _sum_in_logs(own) for key, own in votes.items()}
+        most_votes = max(totals.values())
+        winners = [key for key, total in totals.items() if total == most_votes]
         winner = winners[0] if self.ties == "rank" else self._draw_winner(question, winners)
         text, index, sample = first_votes[winner]
-        vote = "vote: " + "; ".join(f"{first_votes[key][0]} {weight:.3g}" for key, weight in votes.items())
+        largest = max(log_weights)
+        shares = {key: math.exp(total - largest) for key, total in totals.items()}
+        vote = "vote: " + "; ".join(f"{first_votes[key][0]} {share:.3g}" for key, share in shares.items())
         chosen = prompt_replies[index]
         return Answer(text, winner == UNKNOWN, candidates, chosen.used, chosen.replies[sample], (*answered, vote))
 

@@ -14,7 +14,7 @@ from typing import Any
 from winnow.calls import describe_missing_engine
 from winnow.driver import Job
 from winnow.errors import ConfigError
-from winnow.identity import get_ledger_identity
+from winnow.identity.code import get_ledger_identity
 from winnow.keys import compute_request_key
 from winnow.protocols import CallStore, Engine, Engines
 from winnow.readers.token_estimates import estimate_max_usage

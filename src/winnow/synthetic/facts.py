@@ -9,7 +9,9 @@ name nor the relation alone identifies the relevant passage. The splits have no 
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge
 
 from winnow.errors import ConfigError
 from winnow.records import Context, Passage, Question
@@ -52,7 +54,7 @@ class FactsSettings:
     values: int = 24
     first_names: int = 40
     last_names: int = 40
-    seed: int = 13
+    seed: Annotated[int, Ge(0)] = 13
 
     def __post_init__(self) -> None:
         """Validate that there are questions, distractors of both kinds, and enough people."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
+
+from annotated_types import Ge, Lt
 
 _SPECIAL_TOKENS = ("<pad>", "</s>", "<unk>", "<mask>")
 """Special tokens in the order of their ids."""
@@ -26,11 +28,11 @@ class ScratchT5:
 
     revision: ClassVar[int] = 1
 
-    d_model: int = 128
-    d_ff: int = 512
-    layers: int = 2
-    heads: int = 4
-    dropout: float = 0.0
+    d_model: Annotated[int, Ge(1)] = 128
+    d_ff: Annotated[int, Ge(1)] = 512
+    layers: Annotated[int, Ge(1)] = 2
+    heads: Annotated[int, Ge(1)] = 4
+    dropout: Annotated[float, Ge(0), Lt(1)] = 0.0
 
 
 def build_word_tokenizer(texts: Iterable[str]) -> Any:

@@ -48,6 +48,7 @@ class ScriptedReader:
     """
 
     revision: ClassVar[int] = 1
+    software: ClassVar[str] = ""
     remote: ClassVar[bool] = False
     reuses_prefixes: ClassVar[bool] = False
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from annotated_types import Ge
 
 from winnow.modeling.loading import LanguageModel, load_causal_lm, load_seq2seq
 from winnow.modeling.pair_inputs import PairTemplate, PairTokenizer, pad_rows
@@ -31,7 +33,7 @@ class Generator(PairModel):
     """
 
     dtype: str = "float32"
-    max_answer: int = 32
+    max_answer: Annotated[int, Ge(1)] = 32
     _truncated_answers: set[str] = field(default_factory=set, repr=False)
 
     @property

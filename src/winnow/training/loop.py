@@ -27,7 +27,7 @@ from accelerate.utils import gather_object, set_seed
 from winnow.artifacts.files import check_free_space
 from winnow.artifacts.provenance import compute_key
 from winnow.errors import ConfigError, WinnowError
-from winnow.identity import get_speed_only_settings
+from winnow.identity.markers import get_speed_only_settings
 from winnow.modeling.loading import keep_freed_memory, pick_device, resolve_dtype
 from winnow.training.attention import without_cudnn_attention
 from winnow.training.backward import Autocast, accumulate_gradients
@@ -35,7 +35,7 @@ from winnow.training.checkpoints import Checkpoint
 from winnow.training.groups import Group, list_question_ids, shuffle_indices
 from winnow.training.memory import explain_out_of_memory, measure_peak_memory
 from winnow.training.method import Method
-from winnow.training.settings import LoopSettings
+from winnow.training.settings import LoopSettings, divide_accumulation
 
 Log = Callable[[Mapping[str, float], int], None]
 """Function that records metrics, by name, at an optimizer step."""
@@ -148,11 +148,7 @@ def fit(
         raise ConfigError("There are no training questions. Check the training split and the file of retrieved contexts.")
     device = pick_device(settings.device)
     processes = PartialState(cpu=device.type == "cpu")
-    if settings.accumulation % processes.num_processes:
-        raise ConfigError(
-            f"accumulation={settings.accumulation} batches per optimizer step cannot be divided equally among "
-            f"{processes.num_processes} processes. Set accumulation to a multiple of {processes.num_processes}."
-        )
+    divide_accumulation(settings.accumulation, processes.num_processes)
     modules = _load_modules(method, settings, device, processes)
     return _Loop(method, train, dev, settings, out, log, advance, device, processes, modules).run()
 
@@ -209,7 +205,7 @@ class _Loop:
         self.processes, self.modules = processes, modules
         use_bfloat16 = resolve_dtype(settings.precision, settings.device) == "bfloat16"
         self.autocast: Autocast = partial(torch.autocast, device.type, torch.bfloat16, enabled=use_bfloat16)
-        self.batches_per_step = settings.accumulation // processes.num_processes
+        self.batches_per_step = divide_accumulation(settings.accumulation, processes.num_processes)
         parameters = [parameter for module in modules.values() for parameter in module.parameters()]
         self.parameters = [parameter for parameter in parameters if parameter.requires_grad]
         self.optimizer = torch.optim.AdamW(self.parameters, lr=settings.learning_rate, weight_decay=settings.weight_decay)

@@ -3,7 +3,9 @@
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge
 
 from winnow.contexts.gold import is_relevant
 from winnow.errors import ConfigError
@@ -31,7 +33,7 @@ class PairSelection:
     positives: int = 2
     hard_negatives: int = 2
     random_negatives: int = 0
-    seed: int = 13
+    seed: Annotated[int, Ge(0)] = 13
 
     def __post_init__(self) -> None:
         """Raise ConfigError for numbers with which there would be only one label."""

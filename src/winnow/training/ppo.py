@@ -10,11 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import torch
+from annotated_types import Ge
 
 from winnow.errors import ConfigError
+from winnow.identity.markers import ModelName
 from winnow.modeling.loading import LanguageModel
 from winnow.modeling.pair_inputs import group_by_token_budget, pad_rows
 from winnow.records import Decoding
@@ -109,10 +111,10 @@ class Ppo(Method[Rollouts]):
 
     criterion = "reward"
 
-    base: str
+    base: Annotated[str, ModelName]
     task: RewardedTask
     decoding: Decoding = Decoding(max_new_tokens=32, temperature=1.0)
-    lora_rank: int = 64
+    lora_rank: Annotated[int, Ge(0)] = 64
     passes: int = 2
     minibatches: int = 1
     clip: float = 0.2

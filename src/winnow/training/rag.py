@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from annotated_types import Gt
 
 from winnow.contexts import marginalization
 from winnow.metrics.answer import exact_match
@@ -41,7 +43,7 @@ class Rag(Method[Sequence[Group]]):
 
     generator: Generator
     objective: Objective = "marginal"
-    scale: float = 1.0
+    scale: Annotated[float, Gt(0)] = 1.0
     top: int = 10
 
     def __post_init__(self) -> None:

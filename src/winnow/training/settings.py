@@ -3,11 +3,15 @@
 This module imports no model code, so that the keys of artifacts can be computed without PyTorch.
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
+
+from annotated_types import Ge, Gt, Lt
 
 from winnow.errors import ConfigError
+from winnow.identity.markers import SpeedOnly
 from winnow.modeling.loading import resolve_dtype
 
 PRECISIONS = ("auto", "bfloat16", "float32")
@@ -22,8 +26,8 @@ class SftSettings:
         learning_rate: Peak learning rate. After the warm-up, the learning rate decays linearly to 0.
         warmup_ratio: Fraction of the optimizer steps over which the learning rate rises linearly.
         weight_decay: Weight decay of AdamW.
-        batch_size: Number of examples per device in a micro-batch.
-        accumulation: Number of micro-batches per optimizer step.
+        batch_size: Number of examples in a micro-batch.
+        accumulation: Number of micro-batches per optimizer step, summed over all processes.
         max_length: Maximum number of tokens in an example. Longer examples are skipped and counted.
         lora_rank: Rank of the LoRA adapters, or 0 to train all weights.
         quantize: "none" or, on a GPU and with adapters, "4bit": the base model has 4-bit weights (QLoRA, nf4).
@@ -36,26 +40,21 @@ class SftSettings:
     """
 
     revision: ClassVar[int] = 1
-    speed_only: ClassVar[Mapping[str, str]] = {
-        "device": "the computation is the same on every device",
-        "save_steps": "a resumed run has exactly the same weights",
-        "logging_steps": "logging does not affect the weights",
-    }
 
-    epochs: float = 1.0
-    learning_rate: float = 1e-4
+    epochs: Annotated[float, Gt(0)] = 1.0
+    learning_rate: Annotated[float, Gt(0)] = 1e-4
     warmup_ratio: float = 0.05
-    weight_decay: float = 0.0
+    weight_decay: Annotated[float, Ge(0)] = 0.0
     batch_size: int = 4
     accumulation: int = 4
-    max_length: int = 1024
-    lora_rank: int = 0
+    max_length: Annotated[int, Ge(1)] = 1024
+    lora_rank: Annotated[int, Ge(0)] = 0
     quantize: str = "none"
     precision: str = "auto"
-    device: str = "auto"
-    save_steps: int = 15
-    logging_steps: int = 2
-    seed: int = 13
+    device: Annotated[str, SpeedOnly("the computation is the same on every device")] = "auto"
+    save_steps: Annotated[int, SpeedOnly("a resumed run has exactly the same weights")] = 15
+    logging_steps: Annotated[int, SpeedOnly("logging does not affect the weights")] = 2
+    seed: Annotated[int, Ge(0)] = 13
 
     def __post_init__(self) -> None:
         """Validate the settings."""
@@ -106,33 +105,24 @@ class LoopSettings:
     """
 
     revision: ClassVar[int] = 1
-    speed_only: ClassVar[Mapping[str, str]] = {
-        "device": "the computation is the same on every device",
-        "chunk_tokens": "gradients are summed over chunks, whose size affects only rounding",
-        "gradient_caching": "the same gradient is computed in two passes",
-        "gradient_checkpointing": "recomputed activations are the same",
-        "max_loss": "the limit stops a run and does not affect a run that finishes",
-        "save_steps": "a resumed run has exactly the same weights",
-        "logging_steps": "logging does not affect the weights",
-    }
 
-    epochs: int = 10
-    learning_rate: float = 1e-4
-    weight_decay: float = 1e-3
+    epochs: Annotated[int, Gt(0)] = 10
+    learning_rate: Annotated[float, Gt(0)] = 1e-4
+    weight_decay: Annotated[float, Ge(0)] = 1e-3
     warmup_steps: int = 0
     batch_questions: int = 4
     accumulation: int = 16
-    chunk_tokens: int = 8192
-    gradient_caching: bool = False
-    gradient_checkpointing: bool = False
-    dropout: float | None = None
+    chunk_tokens: Annotated[int, SpeedOnly("gradients are summed over chunks, whose size affects only rounding")] = 8192
+    gradient_caching: Annotated[bool, SpeedOnly("the same gradient is computed in two passes")] = False
+    gradient_checkpointing: Annotated[bool, SpeedOnly("recomputed activations are the same")] = False
+    dropout: Annotated[float, Ge(0), Lt(1)] | None = None
     max_grad_norm: float = 1.0
-    max_loss: float = 1e5
+    max_loss: Annotated[float, SpeedOnly("the limit stops a run and does not affect a run that finishes")] = 1e5
     precision: str = "auto"
-    device: str = "auto"
-    save_steps: int = 50
-    logging_steps: int = 5
-    seed: int = 13
+    device: Annotated[str, SpeedOnly("the computation is the same on every device")] = "auto"
+    save_steps: Annotated[int, SpeedOnly("a resumed run has exactly the same weights")] = 50
+    logging_steps: Annotated[int, SpeedOnly("logging does not affect the weights")] = 5
+    seed: Annotated[int, Ge(0)] = 13
 
     def __post_init__(self) -> None:
         """Validate the settings."""
@@ -149,6 +139,35 @@ class LoopSettings:
     def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Return the settings with precision "auto" resolved for this machine."""
         return _resolve_precision(settings)
+
+
+def divide_accumulation(accumulation: int, processes: int) -> int:
+    """Return the number of batches per optimizer step of each process, so that a step is the same with any number of them.
+
+    Raises:
+        ConfigError: If the batches cannot be divided equally.
+
+    """
+    if accumulation % processes:
+        raise ConfigError(
+            f"accumulation={accumulation} batches per optimizer step cannot be divided equally among {processes} processes. "
+            f"Set accumulation to a multiple of {processes}."
+        )
+    return accumulation // processes
+
+
+def check_single_device(arguments: Any) -> None:
+    """Raise ConfigError if Trainer would split its batches over several GPUs of one process, which makes them larger."""
+    if arguments.n_gpu > 1:
+        raise ConfigError(
+            f"{arguments.n_gpu} GPUs are visible to one process, which would multiply the batch. Start one process a GPU "
+            "(torchrun --nproc_per_node=...), or set CUDA_VISIBLE_DEVICES to one of them."
+        )
+
+
+def count_processes() -> int:
+    """Return the number of processes of this training, which torchrun starts."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def _check_precision(precision: str) -> None:

@@ -28,7 +28,7 @@ from winnow.training.adapters import add_adapters, save_merged
 from winnow.training.attention import without_cudnn_attention
 from winnow.training.examples import Example
 from winnow.training.memory import explain_out_of_memory, measure_peak_memory
-from winnow.training.settings import SftSettings
+from winnow.training.settings import SftSettings, check_single_device, count_processes, divide_accumulation
 
 _WIDTH_MULTIPLE = 32
 """Batches are padded to a multiple of this number of tokens, because oneDNN keeps a kernel in memory for every width."""
@@ -275,10 +275,10 @@ class _MetricsLogger(TrainerCallback):
 
 def _build_training_arguments(settings: SftSettings, checkpoints: Path, device: str, num_examples: int) -> TrainingArguments:
     steps = max(1, round(num_examples / (settings.batch_size * settings.accumulation) * settings.epochs))
-    return TrainingArguments(
+    arguments = TrainingArguments(
         output_dir=str(checkpoints),
         per_device_train_batch_size=settings.batch_size,
-        gradient_accumulation_steps=settings.accumulation,
+        gradient_accumulation_steps=divide_accumulation(settings.accumulation, count_processes()),
         num_train_epochs=settings.epochs,
         learning_rate=settings.learning_rate,
         lr_scheduler_type="linear",
@@ -296,6 +296,8 @@ def _build_training_arguments(settings: SftSettings, checkpoints: Path, device: 
         report_to="none",
         disable_tqdm=not sys.stderr.isatty(),
     )
+    check_single_device(arguments)
+    return arguments
 
 
 def add_tokens(lm: LanguageModel, new_tokens: Sequence[str]) -> None:

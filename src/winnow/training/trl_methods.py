@@ -8,16 +8,20 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from annotated_types import Ge
 
 from winnow.artifacts.files import check_free_space
 from winnow.errors import ConfigError
+from winnow.identity.markers import ModelName
 from winnow.modeling.loading import pick_device, render_chat, resolve_dtype
 from winnow.records import Decoding
 from winnow.training.adapters import load_with_adapters, save_merged
 from winnow.training.attention import without_cudnn_attention
 from winnow.training.loop import Log, LoopReport
 from winnow.training.memory import explain_out_of_memory, measure_peak_memory
+from winnow.training.settings import check_single_device, count_processes, divide_accumulation
 
 if TYPE_CHECKING:
     from winnow.training.groups import Group
@@ -49,10 +53,10 @@ class TrlMethod:
     config_name: ClassVar[str]
     trainer_name: ClassVar[str]
 
-    base: str
+    base: Annotated[str, ModelName]
     task: RewardedTask
     decoding: Decoding = Decoding(max_new_tokens=32, temperature=1.0)
-    lora_rank: int = 64
+    lora_rank: Annotated[int, Ge(0)] = 64
     replies: int = 4
     passes: int = 1
     clip: float = 0.2
@@ -97,10 +101,12 @@ class TrlMethod:
         check_free_space(out.parent, _BYTES_PER_PARAMETER * model.num_parameters())
         prompts = [self._build_prompt(lm.tokenizer, group) for group in train]
         checkpoints = out.with_name(out.name + ".checkpoints")
+        arguments = getattr(trl, self.config_name)(**self._build_arguments(settings, checkpoints))
+        check_single_device(arguments)
         trainer: Any = getattr(trl, self.trainer_name)(
             model=model,
             reward_funcs=self._build_reward(train),
-            args=getattr(trl, self.config_name)(**self._build_arguments(settings, checkpoints)),
+            args=arguments,
             train_dataset=Dataset.from_dict({"prompt": prompts, "group": list(range(len(train)))}),
             processing_class=lm.tokenizer,
             callbacks=[_build_callback(log)],
@@ -148,7 +154,7 @@ class TrlMethod:
         return {
             "output_dir": str(checkpoints),
             "per_device_train_batch_size": settings.batch_questions * self.replies,
-            "gradient_accumulation_steps": settings.accumulation,
+            "gradient_accumulation_steps": divide_accumulation(settings.accumulation, count_processes()),
             "num_train_epochs": settings.epochs,
             "learning_rate": settings.learning_rate,
             "lr_scheduler_type": "constant_with_warmup",

@@ -64,7 +64,7 @@ def _describe_best(cells: Sequence[CellResult], best: Best, names: Sequence[str]
     if not compared:
         return
     close = [other.index for other in compared if not other.is_above]
-    test = f"{_name_test(cells, metric)}, Holm's correction"
+    test = f"{_name_test(cells, metric)}, Holm's correction over {best.num_tests} pairs"
     if close:
         yield Finding(
             f"It is significantly above {len(compared) - len(close)} of the {len(compared)} other cells ({test}), but not "

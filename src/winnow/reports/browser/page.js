@@ -553,6 +553,14 @@ addEventListener("keydown", (event) => {
 });
 addEventListener("hashchange", () => { started = performance.now(); render(); scrollTo(0, 0); });
 
+// A report links to this page with a digest of its cells: another sweep's page may have been written beside it since.
+function warnOfOtherCells() {
+  const asked = new URLSearchParams(location.search).get("cells");
+  if (!asked || asked === data.digest) return;
+  document.querySelector("header").append(h("p", { class: "note", id: "other-cells" },
+    "This page is of other cells than the report that links to it. Run python -m flows.browse with the settings of the report."));
+}
+
 async function load() {
   const encoded = document.getElementById("data");
   const bytes = Uint8Array.from(atob(encoded.textContent.trim()), (character) => character.charCodeAt(0));
@@ -560,6 +568,7 @@ async function load() {
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   data = JSON.parse(await new Response(stream).text());
   cells = data.cells;
+  warnOfOtherCells();
   render();
 }
 

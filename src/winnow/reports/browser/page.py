@@ -42,6 +42,7 @@ class BrowserPage:
     texts: Texts
     cases: Mapping[tuple[int, str], Case]
     seed: int
+    cells_digest: str = ""
 
     def render(self) -> str:
         """Render the page as HTML. The data are embedded as compressed JSON."""
@@ -69,6 +70,7 @@ class BrowserPage:
             cases.setdefault(index, {})[numbers[question_id]] = case
         return {
             "title": self.title,
+            "digest": self.cells_digest,
             "notes": list(self.notes),
             "provenance": dict(self.provenance),
             "findings": build_findings(self.cells, names, self.seed),

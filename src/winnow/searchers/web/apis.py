@@ -7,12 +7,13 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Annotated, Any, ClassVar, Protocol
 from urllib.parse import urlsplit
 
 import httpx
 
 from winnow.errors import ConfigError
+from winnow.identity.markers import SpeedOnly
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +59,9 @@ class JsonSearchApi:
     key_header: ClassVar[str] = "X-API-KEY"
     key_source: ClassVar[str] = "the provider of the API"
     """Where a key can be had."""
-    speed_only: ClassVar[Mapping[str, str]] = {"api_key_variable": "the name of a variable, not its content"}
 
     url: str
-    api_key_variable: str = ""
+    api_key_variable: Annotated[str, SpeedOnly("the name of a variable, not its content")] = ""
     parameters: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

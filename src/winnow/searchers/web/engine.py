@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 from urllib.parse import urlsplit
 
 import httpx
@@ -14,6 +14,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_ran
 
 from winnow.errors import ConfigError, ReaderError, ServerUnavailableError
 from winnow.formats.http import parse_retry_after
+from winnow.identity.markers import SpeedOnly
 from winnow.records import Failed, Pages, Request, Result, Search, Snapshot
 from winnow.searchers.web.apis import SearchApi, SearchResult
 from winnow.searchers.web.identity import get_current_month
@@ -63,10 +64,7 @@ class WebSearch:
     """
 
     revision: ClassVar[int] = 1
-    speed_only: ClassVar[Mapping[str, str]] = {
-        "max_concurrency": "searches do not affect one another",
-        "max_failures": "it determines when a run stops, not what a search finds",
-    }
+    software: ClassVar[str] = ""
     remote: ClassVar[bool] = True
     reuses_prefixes: ClassVar[bool] = False
 
@@ -75,8 +73,8 @@ class WebSearch:
     pages: PageReader
     at: str = "auto"
     prefer: Sequence[str] = ()
-    max_concurrency: int = 8
-    max_failures: int = 20
+    max_concurrency: Annotated[int, SpeedOnly("searches do not affect one another")] = 8
+    max_failures: Annotated[int, SpeedOnly("it determines when a run stops, not what a search finds")] = 20
     _running: dict[Future[Result], Search] = field(default_factory=dict, repr=False)
     _error: Exception | None = field(default=None, repr=False)
 

@@ -4,13 +4,13 @@ import codecs
 import hashlib
 import logging
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from winnow.errors import ConfigError
+from winnow.identity.markers import SpeedOnly
 from winnow.metrics.words import cut_words
 from winnow.records import Passage, Snapshot
 from winnow.searchers.web.apis import SearchResult
@@ -36,13 +36,14 @@ class PageReader:
     """
 
     revision: ClassVar[int] = 1
-    speed_only: ClassVar[Mapping[str, str]] = {"user_agent": "a name, by which a site knows who reads it"}
 
     timeout: float = 20.0
     max_bytes: int = 5_000_000
     max_words: int = 5_000
     respect_robots: bool = True
-    user_agent: str = "Winnow/1 (research on retrieval-augmented question answering)"
+    user_agent: Annotated[str, SpeedOnly("a name, by which a site knows who reads it")] = (
+        "Winnow/1 (research on retrieval-augmented question answering)"
+    )
     allow_private: bool = False
 
     def __post_init__(self) -> None:

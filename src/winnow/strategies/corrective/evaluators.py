@@ -3,7 +3,9 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Annotated, ClassVar, Protocol
+
+from annotated_types import Ge
 
 from winnow.errors import check_fields
 from winnow.metrics.reasoning import remove_reasoning
@@ -79,7 +81,7 @@ class JudgedRelevance:
     revision: ClassVar[int] = 3
 
     template: str
-    max_new_tokens: int = 4
+    max_new_tokens: Annotated[int, Ge(1)] = 4
     reasons: bool = False
 
     def __post_init__(self) -> None:

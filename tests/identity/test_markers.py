@@ -1,0 +1,140 @@
+"""What the annotations of parameters declare, and what is refused because it would declare nothing."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import pytest
+
+from winnow.errors import ConfigError
+from winnow.identity.markers import (
+    DatasetName,
+    InputFile,
+    ModelName,
+    NotAFile,
+    SearchOnly,
+    SpeedOnly,
+    get_dataset_name_settings,
+    get_input_file_settings,
+    get_model_path_settings,
+    get_search_only_settings,
+    get_speed_only_settings,
+    read_annotations,
+    resolve_component_settings,
+)
+
+
+@dataclass
+class Base:
+    """Has markers."""
+
+    path: Annotated[str, InputFile]
+    batch_size: Annotated[int, SpeedOnly("batches")] = 1
+    options: Annotated[Mapping[str, Any] | None, InputFile("data_files", "data_dir")] = None
+
+
+@dataclass
+class Derived(Base):
+    """Has more, and resolves."""
+
+    model: Annotated[str, ModelName] = ""
+    base: Annotated[str | None, DatasetName] = None
+    threads: Annotated[int, SpeedOnly("threads")] = 1
+    nprobe: Annotated[int, SearchOnly] = 1
+    log_folder: Annotated[str, NotAFile("a name")] = ""
+
+    @classmethod
+    def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Resolve "auto"."""
+        return {**settings, "dtype": "float32"}
+
+
+class Silent:
+    """Declares nothing."""
+
+
+def test_markers_add_up_along_the_bases() -> None:
+    """A subclass keeps what its base declares; reasons come with the names, entries of mappings with dots."""
+    assert get_speed_only_settings(Derived) == {"batch_size": "batches", "threads": "threads"}
+    assert get_speed_only_settings(Base) == {"batch_size": "batches"}
+    assert get_input_file_settings(Derived) == ["path", "options.data_files", "options.data_dir"]
+    assert (get_model_path_settings(Derived), get_dataset_name_settings(Derived)) == (["model"], ["base"])
+    assert get_search_only_settings(Derived) == ["nprobe"]
+
+
+def test_every_setting_counts_by_default() -> None:
+    """A class without markers leaves nothing out."""
+    found = (get_speed_only_settings(Silent), get_input_file_settings(Silent), get_model_path_settings(Silent))
+    assert found == ({}, [], [])
+
+
+def test_auto_is_resolved_or_refused() -> None:
+    """Unless it changes only the speed."""
+    assert resolve_component_settings(Derived, {"dtype": "auto"}) == {"dtype": "float32"}
+    assert resolve_component_settings(Base, {"batch_size": "auto"}) == {"batch_size": "auto"}
+    with pytest.raises(ConfigError, match=r"Silent: dtype=auto means something else on each machine"):
+        resolve_component_settings(Silent, {"dtype": "auto"})
+
+
+def component(name: str, annotation: object) -> type:
+    """A class with one parameter."""
+
+    class Mine:
+        """Has a parameter."""
+
+    Mine.__init__ = lambda self: None  # type: ignore[method-assign,misc]
+    import inspect
+
+    parameter = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation)
+    Mine.__signature__ = inspect.Signature([parameter])  # type: ignore[attr-defined]
+    return Mine
+
+
+@pytest.mark.parametrize(
+    ("name", "annotation"),
+    [
+        ("path", str),
+        ("file", str | None),
+        ("qrels_file", str),
+        ("paths", list[str]),
+        ("folder", str),
+        ("base", str),
+        ("source", Path),
+        ("sources", list[Path] | None),
+        ("source", Annotated[Path | None, "something else"]),
+    ],
+)
+def test_a_path_without_a_marker_is_refused(name: str, annotation: object) -> None:
+    """By its name or its type; the message says what to write."""
+    with pytest.raises(ConfigError, match=rf"'{name}' looks like a path.*Annotated\[\.\.\., InputFile\]"):
+        read_annotations(component(name, annotation))
+
+
+@pytest.mark.parametrize(
+    ("name", "annotation"), [("pathology", str), ("base", int), ("profile", str), ("path", Annotated[str, InputFile])]
+)
+def test_other_parameters_need_none(name: str, annotation: object) -> None:
+    """Numbers, words that contain one of the names, and what is marked."""
+    assert read_annotations(component(name, annotation)) == {name: annotation}
+
+
+@pytest.mark.parametrize("name", ["input_files", "input_file", "speed_onl", "model_path", "revison", "resolve_setting"])
+def test_a_misspelled_or_former_declaration_is_refused(name: str) -> None:
+    """It would have no effect, and two files would have one key."""
+    with pytest.raises(ConfigError, match=f"the class attribute '{name}' has no effect"):
+        read_annotations(type("Mine", (), {name: ("path",), "__module__": "mine"}))
+
+
+@dataclass
+class Later:
+    """Has an annotation that only type checkers could resolve."""
+
+    data: "Missing"  # type: ignore[name-defined]  # noqa: F821
+    revision: ClassVar[int] = 1
+
+
+def test_an_annotation_that_cannot_be_read_is_refused() -> None:
+    """It might hide a marker."""
+    with pytest.raises(ConfigError, match="annotation 'Missing' of the parameter 'data' cannot be resolved"):
+        read_annotations(Later)

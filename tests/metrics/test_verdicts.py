@@ -1,0 +1,99 @@
+"""Verdicts that people read in replies of language models, and whether the rules read the same.
+
+tests/data/verdicts.jsonl has replies in the manner of ten model families, labelled by authors who did not know
+the rules. The rules were written against the split "development"; "held_out" is by another author, and was opened once.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from winnow.metrics.intervals import compute_mean_interval
+from winnow.metrics.verdicts import parse_choice, parse_claim
+
+CHOICES = {"A": "density", "B": "longer years", "C": "years", "D": "All of the above"}
+LABELLED: list[dict[str, Any]] = [
+    json.loads(line) for line in (Path(__file__).parents[1] / "data/verdicts.jsonl").read_text().splitlines()
+]
+
+
+def parse(row: dict[str, Any]) -> bool | str | None:
+    """What the rules read in a labelled reply."""
+    return parse_claim(row["reply"]) if row["kind"] == "claim" else parse_choice(row["reply"], row["choices"])
+
+
+@pytest.mark.parametrize(
+    ("split", "kind", "count", "least"),
+    [
+        ("development", "claim", 346, 0.99),
+        ("development", "choice", 304, 0.99),
+        ("held_out", "claim", 101, 0.91),
+        ("held_out", "choice", 100, 0.96),
+    ],
+)
+def test_labelled_replies_are_read_as_people_read_them(split: str, kind: str, count: int, least: float) -> None:
+    """With the interval that docs/rules.md states; a verdict that is read wrongly is rarer than one that is not read."""
+    rows = [row for row in LABELLED if (row["split"], row["kind"]) == (split, kind)]
+    right = [float(parse(row) == row["label"]) for row in rows]
+    share = compute_mean_interval(right)
+    print(f"{split}, {kind}: {share.format_percent()} of {len(rows)} replies are read rightly")
+    assert len(rows) == count
+    assert share.mean >= least
+
+
+@pytest.mark.parametrize(
+    ("reply", "verdict"),
+    [
+        ("The claim isn't true.", False), ("No evidence supports this.", False), ("This is not entirely true.", False),
+        ("The statement doesn't hold up.", False), ("Hardly accurate.", False), ("It is anything but correct.", False),
+        ("I can't find anything wrong with it.", True), ("It would be wrong to say that this is false.", True),
+        ("Yes.", True), ("Answer: no", False), ("Partly true.", None), ("True, but only in part.", None),
+        ("At first I thought it was false, but it is true.", True), ("It could be true.", None),
+        ('{"verdict": "REFUTES", "why": "it is true that"}', False), ("Final answer: False. So it is true.", None),
+    ],
+)  # fmt: skip
+def test_verdicts_in_words(reply: str, verdict: bool | None) -> None:
+    """Denials with and without "not", concessions, hedges, and what contradicts itself."""
+    assert parse_claim(reply) is verdict
+
+
+@pytest.mark.parametrize(
+    ("reply", "letter"),
+    [
+        ("D.C. is close to the sun", None), ("A is wrong, so it is C.", "C"), ("The answer is not A but B.", "B"),
+        ("**(C)**", "C"), ("\\boxed{A}", "A"), ("B. years", None), ("<think>A?</think>C", "C"), ("Both A and B", None),
+        ("A. density\nB. longer years\nC. years\nD. All of the above\nAnswer: B", "B"), ("The second option.", "B"),
+    ],
+)  # fmt: skip
+def test_choices_in_words(reply: str, letter: str | None) -> None:
+    """An abbreviation is no letter, the last choice wins, and a letter beside the text of another choice names none."""
+    assert parse_choice(reply, CHOICES) == letter
+
+
+@pytest.mark.parametrize(
+    ("reply", "letter"),
+    [
+        ("B", "B"), ("(b)", "B"), ("B: longer years", "B"), ("The answer is C.", "C"), ("Answer: A", "A"), ("option D\n", "D"),
+        ("It is surely longer years, I think", "B"), ("years", "C"), ("all of the above", "D"),
+        ("A planet has longer years", "B"),
+        ("I choose option C because it fits", "C"), ("density or years", None), ("neither", None), ("", None), ("G", None),
+        ("A, B and C are wrong", None), ("Because", None),
+    ],
+)  # fmt: skip
+def test_the_choice_that_a_reply_names(reply: str, letter: str | None) -> None:
+    """A letter where letters stand, or the text of one choice alone; an article is no letter."""
+    assert parse_choice(reply, CHOICES) == letter
+
+
+@pytest.mark.parametrize(
+    ("reply", "verdict"),
+    [
+        ("true", True), ("True.", True), ("It is not true", False), ("untrue", False), ("REFUTES", False), ("supported", True),
+        ("not false", True), ("true or false", None), ("maybe", None), ("", None), ("false, false", False), ("trueish", None),
+    ],
+)  # fmt: skip
+def test_the_verdict_of_a_reply(reply: str, verdict: bool | None) -> None:
+    """Whole words in any case; a negation turns them round; both are none."""
+    assert parse_claim(reply) is verdict
