@@ -21,11 +21,11 @@ from winnow.training.adapters import load_with_adapters, save_merged
 from winnow.training.attention import without_cudnn_attention
 from winnow.training.loop import Log, LoopReport
 from winnow.training.memory import explain_out_of_memory, measure_peak_memory
+from winnow.training.rollouts import RewardedTask  # not for type checkers alone: settings read annotations
 from winnow.training.settings import check_single_device, count_processes, divide_accumulation
 
 if TYPE_CHECKING:
     from winnow.training.groups import Group
-    from winnow.training.rollouts import RewardedTask
     from winnow.training.settings import LoopSettings
 
 _REPORT_FILE = "training.json"
