@@ -5,10 +5,14 @@ MkDocs calls `on_config` when it starts, and `on_files` before it reads the page
 
 import ast
 import re
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from mkdocs.structure.files import File, Files
+
+from winnow.identity.markers import describe_parameters
 
 ROOT = Path(__file__).parents[1]
 _PAGES = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
@@ -80,7 +84,19 @@ def build_settings_page() -> str:
             name = path.relative_to(group).with_suffix("").as_posix()
             parts.append(f"| `{group.name}={name}` | {_escape(text)} | `{_escape(command)}` |")
         parts.append("")
-    return "\n".join(parts)
+    return "\n".join([*parts, *_iter_component_tables()])
+
+
+def _iter_component_tables() -> Iterator[str]:
+    """Yield a table of the settings of each component that a choice names, from the annotations of its class."""
+    texts = [path.read_text() for path in sorted((ROOT / "conf").rglob("*.yaml"))]
+    targets = sorted({target for text in texts for target in re.findall(r"_target_:\s*(winnow[\w.]+)", text)})
+    yield "## Components\n\nWhat the settings of each component are, and which of them do not count in keys."
+    for target in targets:
+        module, _, name = target.rpartition(".")
+        yield f"\n### {name}\n\n`{target}`\n\n| setting | type | meaning |\n|---|---|---|"
+        for setting, kind, meaning in describe_parameters(getattr(import_module(module), name)):
+            yield f"| `{setting}` | {_escape(kind)} | {_escape(meaning)} |"
 
 
 def _read_comment(path: Path) -> tuple[str, str]:

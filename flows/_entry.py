@@ -10,6 +10,7 @@ from typing import Literal, TypeVar
 from omegaconf import DictConfig
 
 from flows._conf import CONF, check_choices, compose, list_groups, list_options, resolve_settings
+from flows._describe import format_choices
 from flows._hub import use_recorded_commits
 from flows._overrides import complete_overrides, load_params
 from flows._prefect import run_flow
@@ -66,7 +67,8 @@ def make_main(
         try:
             check_secrets((word.partition("=")[0], word) for word in arguments)
             if {"--help", "-h"} & set(arguments):
-                print(_format_help(name, sys.modules[stage.__module__].__doc__ or ""))
+                chosen = [word for word in arguments if "=" in word and word.partition("=")[0] in list_groups()]
+                print(format_choices(chosen) or _format_help(name, sys.modules[stage.__module__].__doc__ or ""))
                 return
             target, arguments = _take_value(arguments, "--track", "a folder, for example --track tracked/index")
             if target:
@@ -235,5 +237,6 @@ def _format_help(name: str, doc: str) -> str:
         "With -m, key=a,b,c runs one job per value. --params reads the settings from a file, as the stages of dvc.yaml do; "
         "--track links the finished artifacts into a folder for DVC.\n\n"
         f"Groups and their options (conf/<group>/<option>.yaml):\n{listed}\n\nOther settings (conf/config.yaml):\n"
-        f"  {' '.join(plain)}\n\nAdd --cfg job to print the composed settings without running the stage."
+        f"  {' '.join(plain)}\n\nAdd --cfg job to print the composed settings without running the stage. "
+        "--help with group=option (retriever=dense) explains the settings of that choice."
     )

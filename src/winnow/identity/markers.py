@@ -31,7 +31,8 @@ from dataclasses import dataclass, is_dataclass
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, get_args
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from winnow.errors import ConfigError
 
@@ -220,3 +221,55 @@ def resolve_component_settings(component: type, settings: Mapping[str, Any]) -> 
             "resolve_settings(settings), which returns the settings with what it stands for."
         )
     return resolved
+
+
+def describe_parameters(component: type) -> list[tuple[str, str, str]]:
+    """Describe the parameters of a component, for `--help` and the reference of settings.
+
+    Returns:
+        Name, type with its range, and meaning of each public parameter. The meaning is "" for a setting that has no marker.
+
+    """
+    return [
+        (name, _describe_type(annotation), "; ".join(map(_describe_marker, _find_markers(annotation))))
+        for name, annotation in read_annotations(component).items()
+        if not name.startswith("_")
+    ]
+
+
+def _describe_type(annotation: Any) -> str:
+    """Return a type as a user writes its values, such as "int, at least 1" or "'rank' or 'random'"."""
+    if get_origin(annotation) is Annotated:
+        limits = [f"{text} {bound}" for item in annotation.__metadata__ for text, bound in _list_bounds(item)]
+        return ", ".join([_describe_type(annotation.__origin__), *limits])
+    if get_origin(annotation) is Literal:
+        return " or ".join(map(repr, get_args(annotation)))
+    if get_origin(annotation) in (Union, UnionType):
+        return " or ".join("null" if part is type(None) else _describe_type(part) for part in get_args(annotation))
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation).replace("typing.", "")
+
+
+def _list_bounds(item: Any) -> list[tuple[str, Any]]:
+    """Return the limits that an annotation sets, with their words."""
+    names = (("ge", "at least"), ("gt", "above"), ("le", "at most"), ("lt", "below"))
+    return [(text, getattr(item, name)) for name, text in names if hasattr(item, name)]
+
+
+def _describe_marker(marker: Marker) -> str:
+    match marker:
+        case InputFile():
+            return (
+                f"files whose content counts ({', '.join(marker.entries)})"
+                if marker.entries
+                else "a file whose content counts"
+            )
+        case ModelName():
+            return "a model, whose weights or commit count"
+        case DatasetName():
+            return "a data set, whose files or commit count"
+        case SearchOnly():
+            return "only searches use it, so that the index is shared"
+        case SpeedOnly():
+            return f"does not affect results: {marker.reason}"
+        case NotAFile():
+            return marker.reason
