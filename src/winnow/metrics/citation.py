@@ -181,7 +181,7 @@ def _score(sample: Sample, dialect: Dialect) -> CitationScore | None:
 
 @dataclass(frozen=True)
 class Citation(MeanMetric):
-    """Precision, recall, F1 or counts of the citations of a reply.
+    """Precision, recall, F1 or counts of the citations of a reply, over the passages that its prompt has *shown*.
 
     The n-th document is the n-th passage that the prompt of the reply has *shown*. Relevant are the annotated gold passages
     and their parts or, for a question without any, the passages with an answer. The metric is undefined for a question whose
@@ -223,7 +223,7 @@ class Citation(MeanMetric):
 
 @dataclass(frozen=True)
 class CitationF1OfMeans(Metric):
-    """F1 of the mean precision and the mean recall, which RAGE's table 1 has.
+    """F1 of the mean precision and the mean recall of citations of *shown* passages, which RAGE's table 1 has.
 
     A question's own value, by which cells are compared, is its F1.
 
@@ -265,7 +265,7 @@ class CitationF1OfMeans(Metric):
 
 @dataclass(frozen=True)
 class WrongCitations(RatioMetric):
-    """Share of the distinct cited documents that are of one wrong kind, in mixtures (`winnow.retrievers.mixture`).
+    """Share of the distinct cited *shown* documents that are of one wrong kind, in mixtures (`winnow.retrievers.mixture`).
 
     Args:
         kind: "irrelevant" for documents that were drawn at random, "seemingly_relevant" for near neighbours of the question.

@@ -74,7 +74,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Open:
     return open_view
 
 
-def open_page(file: Path, **state: str) -> str:
+def open_page(file: Path, query: str = "", begin: str = "<main", **state: str) -> str:
     """Return the elements of a view; the console must be quiet, and nothing be loaded from a network."""
     assert CHROMIUM is not None
     net = file.with_suffix(".net.json")
@@ -82,13 +82,13 @@ def open_page(file: Path, **state: str) -> str:
     flags += ["--disable-component-update", "--disable-sync", "--disable-quic", f"--user-data-dir={file.parent / 'profile'}"]
     done = subprocess.run(
         [CHROMIUM, *flags, "--virtual-time-budget=5000", "--enable-logging=stderr", f"--log-net-log={net}", "--dump-dom",
-         f"{file.as_uri()}#{urlencode(state)}"],
+         f"{file.as_uri()}{query}#{urlencode(state)}"],
         capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip
     assert "CONSOLE" not in done.stderr
     urls = {entry.get("params", {}).get("url", "") for entry in json.loads(net.read_text())["events"] if entry.get("params")}
     assert {url for url in urls if url.startswith("http") and "google" not in url} == set()
-    return html.unescape(done.stdout.partition("<main")[2].partition("<footer")[0])
+    return html.unescape(done.stdout.partition(begin)[2].partition("<footer")[0])
 
 
 def _read_text(elements: str) -> str:
@@ -105,6 +105,15 @@ def test_findings_come_first(page: Open) -> None:
     assert f"#{urlencode({'view': 'questions', 'a': A})}" in elements
     assert elements.count("<circle") == len(CELLS)
     assert "small & made up" in text
+
+
+@needs_chromium
+def test_a_link_from_the_report_of_other_cells_warns(tmp_path: Path) -> None:
+    """The digest in the link is not the page's; the right one, and no digest, say nothing."""
+    file = tmp_path / "browse.html"
+    file.write_text(replace(build_page(), cells_digest="abc").render(), encoding="utf-8")
+    for query, is_warning in (("?cells=other", True), ("?cells=abc", False), ("", False)):
+        assert ("This page is of other cells" in open_page(file, query, "<header")) == is_warning
 
 
 @needs_chromium

@@ -1,0 +1,92 @@
+"""Components of one's own in keys: what is declared counts, what is not declared is refused, and names do not count."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from omegaconf import OmegaConf
+
+from flows._build import build
+from flows._identity import PinnedAssets
+from flows._schema import check_component
+from winnow.errors import ConfigError
+
+SOURCE = """
+from dataclasses import dataclass
+from typing import Annotated
+from winnow.identity.markers import InputFile, SpeedOnly
+
+@dataclass
+class Mine:
+    path: Annotated[str, InputFile]
+    threads: Annotated[int, SpeedOnly("threads")] = 1
+    column: str = "text"
+
+    def __iter__(self):
+        return iter(())
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of modules of one's own."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        if name.startswith("my_"):
+            del sys.modules[name]
+
+
+def identify(target: str, **settings: Any) -> Any:
+    """The identity of a component."""
+    return PinnedAssets({}).identify_settings({"_target_": target, **settings})
+
+
+def test_files_count_by_content_and_modules_by_code(folder: Path) -> None:
+    """Not by their names; a setting counts unless it changes only the speed."""
+    (folder / "my_parser.py").write_text(SOURCE)
+    (folder / "my_moved.py").write_text(SOURCE + "# moved\n")
+    (folder / "my_other.py").write_text(SOURCE.replace("iter(())", "iter((1,))"))
+    for name, text in (("a", "x"), ("b", "x"), ("c", "y")):
+        (folder / name).write_text(text)
+    first = identify("my_parser.Mine", path=str(folder / "a"))
+    assert first["_target_"] == "Mine"
+    assert identify("my_parser.Mine", path=str(folder / "b"), threads=8) == first
+    assert identify("my_moved.Mine", path=str(folder / "a")) == first
+    assert identify("my_parser.Mine", path=str(folder / "c")) != first
+    assert identify("my_other.Mine", path=str(folder / "a")) != first
+    assert identify("my_parser.Mine", path=str(folder / "a"), column="body") != first
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (SOURCE.replace("Annotated[str, InputFile]", "str"), "the parameter 'path' looks like a path"),
+        (
+            SOURCE.replace("    column: str", '    input_file = ("path",)\n    column: str'),
+            "class attribute 'input_file' has no effect",
+        ),
+    ],
+    ids=["no marker", "misspelled declaration"],
+)
+def test_what_declares_nothing_is_refused_wherever_it_is_opened(folder: Path, source: str, message: str) -> None:
+    """By the check of settings, by the construction, and by the identity."""
+    name = f"my_wrong_{len(source)}"
+    (folder / f"{name}.py").write_text(source)
+    node = OmegaConf.create({"_target_": f"{name}.Mine", "path": "x"})
+    for refuse in (
+        lambda: check_component("dataset.parser", node),
+        lambda: build(node),
+        lambda: identify(f"{name}.Mine", path="x"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            refuse()
+
+
+def test_winnows_own_components_keep_their_full_names() -> None:
+    """Their modules may not move without a note."""
+    assert identify("winnow.records.Decoding", max_new_tokens=3)["_target_"] == "winnow.records.Decoding"

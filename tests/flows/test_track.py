@@ -1,0 +1,79 @@
+"""Runs of cells in MLflow: updated whenever a value changed, whatever changed it."""
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from flows._track import log_cell
+from winnow.artifacts.provenance import write_manifest
+from winnow.metrics.base import MeanMetric, Sample
+from winnow.testing import make_cell_result
+
+
+@dataclass
+class FakeRun:
+    """Keeps what is logged."""
+
+    tags: dict[str, str] = field(default_factory=dict)
+    metrics: list[dict[str, float]] = field(default_factory=list)
+
+    def get_tag(self, name: str) -> str | None:
+        """Return a tag."""
+        return self.tags.get(name)
+
+    def set_tag(self, name: str, value: str) -> None:
+        """Keep a tag."""
+        self.tags[name] = value
+
+    def log_metrics(self, values: dict[str, float]) -> None:
+        """Keep the values."""
+        self.metrics.append(dict(values))
+
+    def log_file(self, path: Path) -> None:
+        """Keep nothing."""
+
+    def log_table(self, *_: Any) -> None:
+        """Keep nothing."""
+
+    def end(self, ended: float | None = None) -> None:
+        """Keep nothing."""
+
+
+@dataclass(frozen=True)
+class Scaled(MeanMetric):
+    """A metric whose helper is changed between two reports, without a change of its settings."""
+
+    def score(self, sample: Sample) -> float | None:
+        """Return the helper's number for every second question."""
+        return HELPER["value"] if sample.question.question_id in ("q0", "q2") else None
+
+
+HELPER = {"value": 1.0}
+
+
+def test_a_run_is_updated_when_a_value_changed(tmp_path: Path) -> None:
+    """Not when nothing did; a metric over a part of the questions has its n."""
+    write_manifest(tmp_path, key="k", settings={}, rows=4)
+    spec = SimpleNamespace(
+        key="k", folder=tmp_path, predictions=tmp_path / "p", config={"sweep": {"name": "s"}, "dataset": {"name": "d"}}
+    )
+    run = FakeRun()
+    runs = cast("Any", SimpleNamespace(find_run=lambda **_: run))
+
+    def log() -> None:
+        result = replace(make_cell_result("a", 1, "g", [1.0] * 4), metrics=(Scaled("m", "m"),))
+        cell = cast("Any", SimpleNamespace(spec=replace_labels(spec, result.labels), num_short_rankings=0))
+        log_cell(runs, cell, result)
+
+    for value in (1.0, 1.0, 0.0):
+        HELPER["value"] = value
+        log()
+    assert [logged["m"] for logged in run.metrics] == [1.0, 0.0]
+    assert run.metrics[0]["m_n"] == 2.0
+    assert run.metrics[0]["questions"] == 4.0
+
+
+def replace_labels(spec: SimpleNamespace, labels: object) -> SimpleNamespace:
+    """A specification with these labels."""
+    return SimpleNamespace(**vars(spec), labels=labels)
