@@ -94,7 +94,7 @@ def log_cell(runs: Tracker, cell: LoadedCell, result: CellResult) -> None:
         run.log_text(yaml.safe_dump(json.loads(json.dumps(spec.config)), sort_keys=False), "config.yaml")
     if run.get_tag("predictions") != predictions:
         run.log_file(spec.predictions)
-        run.log_table(*_build_answers_table(result), "answers.json")
+    run.log_table(*_build_answers_table(result), "answers.json")
     run.log_metrics(values)
     run.set_tag("metrics", metrics)
     run.set_tag("predictions", predictions)
@@ -122,12 +122,14 @@ def _build_answers_table(result: CellResult) -> tuple[list[str], list[list[Any]]
 
 
 def _compute_metrics(cell: LoadedCell, result: CellResult) -> dict[str, float]:
-    """Return the means and interval bounds of the defined metrics, and the counts of a cell."""
+    """Return the means, interval bounds and numbers of questions of the metrics, and the counts of a cell.
+
+    The mean of a metric that is undefined is NaN, so that it takes the place of a former value.
+    """
     intervals = {metric.name: result.compute_interval(metric.name, 0) for metric in result.metrics}
-    defined = {name: interval for name, interval in intervals.items() if interval.n}
     return {
-        **{name: interval.mean for name, interval in defined.items()},
-        **{f"{name}_{part}": getattr(interval, part) for name, interval in defined.items() for part in ("low", "high", "n")},
+        **{name: interval.mean for name, interval in intervals.items()},
+        **{f"{name}_{part}": getattr(interval, part) for name, interval in intervals.items() for part in ("low", "high", "n")},
         "questions": float(result.num_questions),
         "num_short_rankings": float(cell.num_short_rankings),
         "truncated_passages": float(sum(result.columns.truncated)),

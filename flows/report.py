@@ -85,7 +85,7 @@ def _build_notes(specs: Sequence[CellSpec], results: Sequence[CellResult]) -> li
     ]
     return [
         *build_model_notes(name_cells(results), models),
-        *build_code_notes([read_manifest(spec.folder) for spec in specs]),
+        *build_code_notes([spec.folder for spec in specs]),
     ]
 
 

@@ -161,7 +161,7 @@ def _build_row(
     answer, steps = replayed.result, replayed.steps
     prediction = build_prediction(question, placed, Outcome(question.question_id, answer))
     known = (*build_ranked_contexts(cell.rankings, question), *placed.contexts)
-    shown = build_shown(question, steps, prediction.used_ids, known)
+    shown = build_shown(question, steps, answer.used, known)
     sample = Sample(question, prediction, placed.contexts, shown=shown)
     metrics = [metric for metric in build_metrics(cfg) if metric.unit == "percent" and not isinstance(metric, JudgedMetric)]
     rows = {metric.heading: metric.compute_row(sample) for metric in metrics}

@@ -23,10 +23,11 @@ from flows._shard_calls import run_sweep_shard, use_finished_shards
 from flows._shards import get_shard
 from flows._summary import Summary
 from flows._track import log_cell, open_trackers, save_view
-from winnow.artifacts.provenance import MANIFEST, read_manifest, write_manifest
-from winnow.artifacts.steps import has_steps
+from winnow.artifacts.provenance import MANIFEST, write_manifest
+from winnow.artifacts.steps import count_models, has_steps
 from winnow.artifacts.tables import read_predictions
 from winnow.driver import RunStats
+from winnow.errors import ConfigError
 from winnow.records import Answer
 from winnow.reports.cells import CellResult
 from winnow.reports.notes import build_code_notes, build_short_context_notes
@@ -63,7 +64,7 @@ def sweep(configs: Sequence[DictConfig]) -> Summary:
     _log_to_mlflow(cells, results)
     rows, notes = build_cell_rows(results), notes or [_ALL_FINISHED_NOTE]
     title, folders = f"Sweep {configs[0].sweep.name}, 95 % intervals", [spec.folder for spec in specs]
-    notes += build_code_notes([read_manifest(folder) for folder in folders])
+    notes += build_code_notes(folders)
     return Summary(title, rows, "\n".join(filter(None, [*notes, _describe_passages(results)])), folders)
 
 
@@ -102,8 +103,21 @@ def _run_cells(cfg: DictConfig, cells: Sequence[LoadedCell]) -> str:
 def _finish_cell(cell: LoadedCell, rows: int) -> None:
     """Write the manifest of a cell, which marks it as finished."""
     spec = cell.spec
+    if spec.config["reader"]["engine"].get("model_change") == "stop":
+        _check_one_model(spec)
     settings = {**spec.identity, "config": spec.config}
     write_manifest(spec.folder, key=spec.key, settings=settings, rows=rows, started=cell.started)
+
+
+def _check_one_model(spec: CellSpec) -> None:
+    """Raise ConfigError if several models of the reader answered the questions of a cell, in this run or an earlier one."""
+    models = {model: count for (role, model), count in count_models(spec.folder).items() if role == "reader"}
+    if len(models) > 1:
+        listed = ", ".join(f"{model} ({count} replies)" for model, count in sorted(models.items()))
+        raise ConfigError(
+            f"{spec.folder.name}: several models answered: {listed}. The cell is not finished, and its calls are stored. Pin "
+            "a snapshot with reader.base, or accept them with reader.engine.model_change=mark."
+        )
 
 
 def _log_to_mlflow(cells: Sequence[LoadedCell], results: Sequence[CellResult]) -> None:

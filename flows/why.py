@@ -93,7 +93,7 @@ def _build_difference_rows(project: Project, folder: Path) -> list[dict[str, Any
         **_find_changes(flatten(manifest["settings"].get("inputs", {})), flatten(current.settings["inputs"]), ""),
         **_find_changes(manifest["versions"], get_installed_versions(), "version of "),
         **_find_changes({"code": manifest["git"]}, {"code": get_git_revision()}, ""),
-        **{f"module {name}": ("as it was", "changed, same revision") for name in find_changed_modules(manifest)},
+        **{f"module {name}": ("as it was", "changed, same revision") for name in find_changed_modules(folder)},
     }
     return [{"what": name, "artifact": then, "now": now} for name, (then, now) in pairs.items()]
 

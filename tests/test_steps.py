@@ -11,6 +11,7 @@ from winnow.records import (
     Failed,
     Generate,
     Generation,
+    Likelihood,
     Message,
     Pages,
     Passage,
@@ -94,3 +95,11 @@ def test_a_plan_without_a_request(tmp_path: Path) -> None:
 
     outcomes, _ = run(tmp_path, [Job(1, plan())], ScriptedReader())
     assert (outcomes[1].steps, outcomes[1].stop) == ((), NO_REQUEST)
+
+
+def test_a_likelihood_is_no_prompt_of_the_reader() -> None:
+    """It scores an answer that is there already, so that it is not the last prompt."""
+    scored = Likelihood((Message("user", "?"),), "Ada")
+    generated, likelihood = describe_round(1, [prompt(ONE), scored], [Generation("Ada"), Score(-1.0)])
+    assert (generated.is_prompt, likelihood.is_prompt, likelihood.kind) == (True, False, "likelihood")
+    assert not Step(1, "generate", "judge").is_prompt

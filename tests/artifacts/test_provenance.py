@@ -22,11 +22,9 @@ from winnow.artifacts.provenance import (
     get_installed_versions,
     is_done,
     read_content_digest,
-    read_manifest,
     write_manifest,
 )
 from winnow.errors import ArtifactError, DiskFullError
-from winnow.identity.code import compute_module_digests
 
 
 @pytest.fixture
@@ -218,16 +216,22 @@ def test_a_folder_may_state_the_digest_of_its_content(tmp_path: Path) -> None:
 
 
 def test_changed_modules_behind_an_artifact_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those whose code differs from the one that made it, also where no key changed; not for the state that made it."""
-    settings = {"inputs": {"strategy": {"_target_": "winnow.strategies.post_fusion.PostFusion", "revision": 5}}}
-    write_manifest(tmp_path, key="k", settings=settings, rows=0)
-    manifest = dict(read_manifest(tmp_path))
-    assert "winnow.strategies.vote:" in manifest["modules"]
-    assert find_changed_modules(manifest) == []
-    monkeypatch.setattr(provenance, "get_git_revision", lambda: "another")
-    assert find_changed_modules(manifest) == []
-    digests = compute_module_digests(["winnow.strategies.post_fusion"])
-    edited = {**digests, "winnow.strategies.vote": "0" * 12}
-    monkeypatch.setattr(provenance, "compute_module_digests", lambda _: edited)
-    assert find_changed_modules(manifest) == ["winnow.strategies.vote"]
-    assert find_changed_modules({**manifest, "modules": ""}) == []
+    """Those of its stage and components whose code differs, also where no key changed; not for the state that made it."""
+    target = {"_target_": "winnow.strategies.post_fusion.PostFusion", "revision": 6}
+    folder, other = tmp_path / "data/predictions/a", tmp_path / "data/predictions/b"
+    for artifact in (folder, other):
+        artifact.mkdir(parents=True)
+        write_manifest(artifact, key="k", settings={"stage": "sweep", "config": {"list": [{"plan": target}]}}, rows=0)
+    (file,) = (tmp_path / "data/code").iterdir()  # one for both
+    recorded = json.loads(file.read_text())
+    assert {"winnow.strategies.vote", "winnow.driver", "winnow.sweeps.run", "flows.sweep"} <= recorded.keys()
+    assert find_changed_modules(folder) == []
+    for revision in ("another", "unknown"):
+        monkeypatch.setattr(provenance, "get_git_revision", lambda revision=revision: revision)
+        assert find_changed_modules(folder) == []
+        edited = {**recorded, "winnow.driver": "000000", "winnow.new": "111111"}
+        with monkeypatch.context() as patch:
+            patch.setattr(provenance, "compute_module_digests", lambda _, edited=edited: edited)
+            assert find_changed_modules(folder) == ["winnow.driver", "winnow.new"]
+    file.unlink()
+    assert find_changed_modules(folder) == []

@@ -5,9 +5,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from winnow.artifacts.steps import PASSAGES_FILE, QuestionSteps, StepsWriter, StoredSteps, has_steps, read_steps
+from winnow.artifacts.steps import PASSAGES_FILE, QuestionSteps, StepsWriter, StoredSteps, count_models, has_steps, read_steps
 from winnow.errors import ArtifactError
-from winnow.records import Passage
+from winnow.records import Answer, Passage
 from winnow.steps import Outcome, Step
 
 RANKED = {"p1": Passage("p1", "T1", "one"), "p2": Passage("p2", "T2", "two")}
@@ -26,7 +26,7 @@ SHOWN = (Step(1, "generate", "reader", (RANKED["p2"], STRIP), finish="length"),)
 def folder(tmp_path: Path) -> Path:
     """The steps of two questions, written in another order than that of the predictions."""
     writer = StepsWriter(tmp_path, RANKED)
-    writer.add("b", Outcome("b", None, steps=SHOWN, stop="length"))
+    writer.add("b", Outcome("b", Answer("x", unknown=False, used=(STRIP, CUT)), steps=SHOWN, stop="length"))
     writer.add("a", Outcome("a", None, steps=SEARCHED, stop="max rounds"))
     writer.finish(["a", "b"])
     return tmp_path
@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
 def test_what_is_written_is_read(folder: Path) -> None:
     """Every field, in the order of the predictions; or only some questions."""
     stored = StoredSteps(folder, RANKED)
-    expected = [("a", QuestionSteps(SEARCHED, "max rounds")), ("b", QuestionSteps(SHOWN, "length"))]
+    expected = [("a", QuestionSteps(SEARCHED, "max rounds")), ("b", QuestionSteps(SHOWN, "length", (STRIP, CUT)))]
     assert stored.convert(stored.read_table()) == expected
     assert stored.convert(stored.read_table().slice(1, 1)) == expected[1:]
     assert read_steps(folder, RANKED, ["b", "c"]) == dict(expected[1:])
@@ -65,3 +65,9 @@ def test_a_cell_of_an_earlier_version_has_none(tmp_path: Path) -> None:
     """Nothing is read, and nothing fails."""
     assert not has_steps(tmp_path)
     assert read_steps(tmp_path, RANKED, ["a"]) == {}
+
+
+def test_models_are_counted_by_replies(folder: Path, tmp_path: Path) -> None:
+    """As often as there are requests; a reply whose model is not known is left out."""
+    assert count_models(folder) == {("reader", "m"): 3}
+    assert count_models(tmp_path / "none") == {}

@@ -195,7 +195,7 @@ def test_metrics_of_what_was_shown_read_searched_passages(prepared: Run, world: 
     (folder / "steps.parquet").unlink()
     write_manifest(folder, **_describe(folder))
     prepared("report", *words, *report)
-    assert _read_cell(tmp_path)["invented"] == [None] * 3
+    assert _read_cell(tmp_path)["invented"] == [None, None, None, 0]
     assert "was not recorded for 1 of 1 cells" in next((tmp_path / "reports").rglob("report.md")).read_text()
     assert "0 made" in prepared("sweep", *words, "sweep.record_steps=true").stdout
     prepared("report", *words, *report)

@@ -1,5 +1,6 @@
 """Runs of cells in MLflow: updated whenever a value changed, whatever changed it."""
 
+import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +18,7 @@ class FakeRun:
 
     tags: dict[str, str] = field(default_factory=dict)
     metrics: list[dict[str, float]] = field(default_factory=list)
+    tables: int = 0
 
     def get_tag(self, name: str) -> str | None:
         """Return a tag."""
@@ -34,7 +36,8 @@ class FakeRun:
         """Keep nothing."""
 
     def log_table(self, *_: Any) -> None:
-        """Keep nothing."""
+        """Count the tables."""
+        self.tables += 1
 
     def end(self, ended: float | None = None) -> None:
         """Keep nothing."""
@@ -49,7 +52,7 @@ class Scaled(MeanMetric):
         return HELPER["value"] if sample.question.question_id in ("q0", "q2") else None
 
 
-HELPER = {"value": 1.0}
+HELPER: dict[str, float | None] = {"value": 1.0}
 
 
 def test_a_run_is_updated_when_a_value_changed(tmp_path: Path) -> None:
@@ -66,10 +69,13 @@ def test_a_run_is_updated_when_a_value_changed(tmp_path: Path) -> None:
         cell = cast("Any", SimpleNamespace(spec=replace_labels(spec, result.labels), num_short_rankings=0))
         log_cell(runs, cell, result)
 
-    for value in (1.0, 1.0, 0.0):
+    for value in (1.0, 1.0, 0.0, None):
         HELPER["value"] = value
         log()
-    assert [logged["m"] for logged in run.metrics] == [1.0, 0.0]
+    assert [logged["m"] for logged in run.metrics[:2]] == [1.0, 0.0]
+    assert math.isnan(run.metrics[2]["m"])
+    assert run.metrics[2]["m_n"] == 0
+    assert run.tables == 3
     assert run.metrics[0]["m_n"] == 2.0
     assert run.metrics[0]["questions"] == 4.0
 

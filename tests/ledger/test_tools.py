@@ -121,3 +121,14 @@ def test_of_two_results_of_a_call_the_elder_is_kept(tmp_path: Path, mine: float,
     with SqliteStore(tmp_path / "one.sqlite") as ledger:
         imported = tools.import_calls(ledger, tmp_path / "calls.jsonl")
         assert bool(imported.conflicts) == (kept == "A")
+    put(tmp_path / "four.sqlite", Generation("A"), mine)
+    with SqliteStore(tmp_path / "four.sqlite") as other:
+        tools.export_calls(other, tmp_path / "mine.jsonl")
+    for order in (("mine.jsonl", "calls.jsonl"), ("calls.jsonl", "mine.jsonl")):  # both in one file
+        (tmp_path / "both.jsonl").write_text("".join((tmp_path / name).read_text() for name in order))
+        with SqliteStore(tmp_path / f"{order[0]}.sqlite") as ledger:
+            both = tools.import_calls(ledger, tmp_path / "both.jsonl")
+            assert (both.added, len(both.conflicts)) == (1, 1)
+            (result,) = ledger.get([key]).values()
+            assert isinstance(result, Generation)
+            assert result.text == kept

@@ -69,3 +69,9 @@ def test_unknown_kinds_are_refused(settings: dict[str, str]) -> None:
     """With the value received."""
     with pytest.raises(ConfigError, match=f"received .*'{next(iter(settings.values()))}'"):
         AnswerSource("m", "m", **settings)  # type: ignore[arg-type]
+
+
+def test_every_prompt_of_a_question_counts() -> None:
+    """Not the last one alone: an answer that only an earlier prompt had is not the reader's own."""
+    asked = replace(sample("Charlotte Brontë"), shown=Shown(CONTEXTS, CONTEXTS[2:]))
+    assert AnswerSource("m", "m", source="other").score(asked) == 1.0

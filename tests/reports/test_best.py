@@ -136,3 +136,12 @@ def test_the_best_of_equals_and_one_with_the_gold_passage_in_it() -> None:
     table = build_best_table([*removed, make_cell_result("a", 5, "retrieved", c)], 0)
     assert table is not None
     assert "that have one" not in table.caption
+
+
+def test_the_family_has_pairs_of_different_results_alone() -> None:
+    """Two of the other cells with the same answers, and cells of other questions, add no test."""
+    assert find_best(CELLS, 0).num_tests == 6  # type: ignore[union-attr]
+    twin = replace(CELLS[0], labels=replace(CELLS[0].labels, strategy="twin"))
+    assert find_best([*CELLS, twin], 0).num_tests == 9  # type: ignore[union-attr]  # its four pairs, but that with its twin
+    other = replace(CELLS[3], labels=replace(CELLS[3].labels, questions="others"))
+    assert find_best([*CELLS[:3], other], 0).num_tests == 3  # type: ignore[union-attr]

@@ -1,7 +1,7 @@
 """Cells on one driver: the order of their jobs, and predictions written when all questions of a cell are answered."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,7 +13,7 @@ from winnow.artifacts.steps import StoredSteps
 from winnow.artifacts.tables import read_predictions
 from winnow.contexts.placed import PlacedContexts
 from winnow.errors import ArtifactError, ConfigError
-from winnow.records import Answer, Context, Decoding, Generate, Message, Passage, Plan, Question, RoleUsage
+from winnow.records import Answer, Context, Decoding, Generate, Message, Pages, Passage, Plan, Question, RoleUsage, Search
 from winnow.steps import Outcome, Step
 from winnow.strategies.concatenation import Concatenation
 from winnow.sweeps.run import (
@@ -54,6 +54,7 @@ class Spec:
     engines: tuple[Any, ...] = ()
     weighting: Weighting = Weighting()
     retrieval: Path = Path("retrieval.parquet")
+    config: Any = field(default_factory=dict)
 
     def place(self, question: Question, rankings: object) -> PlacedContexts:
         """Return both contexts."""
@@ -144,8 +145,33 @@ def test_a_prompt_that_does_not_name_its_passages_is_refused() -> None:
     ):
         answer, _ = run_scripted_plan(check_named_passages(ask(text, passages, role), contexts, "q"), [["x"]])
         assert answer.text == "x"
-    with pytest.raises(ConfigError, match="question 'q' shows the passage 'p1', but names no passages"):
+    with pytest.raises(ConfigError, match="question 'q' shows the passage 'p1', but does not name it"):
         next(check_named_passages(ask(f"See: {contexts[0].passage.text}"), contexts, "q"))
+    both, third = (contexts[0].passage, make_context(3, "Persuasion is a novel, too.").passage), "Persuasion is a novel, too."
+    partly = ask(f"{both[0].text} {third}", both[:1])
+    next(check_named_passages(partly, (*contexts, make_context(3, third)), "q"))  # a demonstration may show it
+    with pytest.raises(ConfigError, match="'p3', but does not name it"):
+        next(
+            check_named_passages(
+                ask(f"{both[0].text} {third}", both[:1]), (*contexts, make_context(3, third)), "q", strictly=True
+            )
+        )
+    next(check_named_passages(ask(both[0].text, (replace(both[0], text=f"1: {both[0].text}"),)), contexts, "q", strictly=True))
+
+
+def test_what_a_search_found_must_be_named_too() -> None:
+    """Before it was found, nothing is known of it."""
+    page = make_context(7, "Emma is a novel of 1815.").passage
+
+    def plan() -> Plan[Answer]:
+        yield [Search("emma", 1)]
+        (reply,) = yield [Generate((Message("user", f"See: {page.text}"),), Decoding())]
+        return Answer(reply.text, unknown=False)
+
+    checked = check_named_passages(plan(), (), "q")
+    next(checked)
+    with pytest.raises(ConfigError, match="'p7', but does not name it"):
+        checked.send([Pages((page,))])
 
 
 def test_a_context_without_a_weight_is_named(tmp_path: Path) -> None:

@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from winnow.artifacts import contracts, parquet
+from winnow.artifacts.steps import StepsWriter, StoredSteps
 from winnow.artifacts.tables import build_prediction_row
-from winnow.metrics.base import Sample
-from winnow.records import Prediction, Price, RoleUsage
+from winnow.metrics.base import Sample, Shown
+from winnow.records import Answer, Prediction, Price, RoleUsage
+from winnow.steps import Outcome, Step
 from winnow.sweeps import samples as samples_module
 from winnow.sweeps.samples import StoredSamples
 from winnow.testing import make_context, make_question
@@ -57,3 +59,25 @@ def test_two_iterations_do_not_disturb_each_other(stored: Sequence[Sample]) -> N
     pairs = list(zip(stored, reversed(stored), strict=True))
     assert [first for first, _ in pairs] == EXPECTED
     assert [second for _, second in pairs] == EXPECTED[::-1]
+
+
+def test_what_was_shown_is_read_with_its_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Across blocks: each question has the contexts of its own prompts, with the flags of its ranking."""
+    monkeypatch.setattr(samples_module, "_BLOCK", 3)
+    path = tmp_path / "predictions.parquet"
+    parquet.write(path, contracts.PREDICTIONS, [build_prediction_row(sample.prediction) for sample in EXPECTED])
+    ranked = {f"q{n}": (make_context(n + 1, f"text {n}", is_gold=n % 2 == 1), make_context(50, "other")) for n in range(8)}
+    passages = {c.passage.passage_id: c.passage for contexts in ranked.values() for c in contexts}
+    writer = StepsWriter(tmp_path, passages)
+    for n in range(8):
+        own, other = (context.passage for context in ranked[f"q{n}"])
+        steps = tuple(Step(1, "generate", "reader", (one,), finish="stop") for one in (own, other))
+        answer = Answer("x", unknown=False, used=(own,) if n % 3 else ())
+        writer.add(f"q{n}", Outcome(n, answer, steps=steps, stop="stop"))
+    writer.finish([f"q{n}" for n in range(8)])
+    questions = [sample.question for sample in EXPECTED]
+    stored = StoredSamples(questions, path, PRICES, {}, ranked, StoredSteps(tmp_path, passages))
+    for n, sample in enumerate(stored):
+        own, other = ranked[f"q{n}"]
+        assert sample.shown == Shown((own, other), (own,) if n % 3 else (other,))
+    assert stored[-1].shown == Shown(ranked["q7"], ranked["q7"][:1])

@@ -121,8 +121,12 @@ _STEP = pa.struct(
     ]
 )
 """A step (see `winnow.steps`). Passages are numbers of rows of the artifact STEP_PASSAGES beside it."""
-STEPS = Contract("steps", _schema(question_id=pa.string(), stop=pa.string(), steps=pa.list_(_STEP)), ("question_id",))
-"""What the strategy requested and received for each question of a cell, and why it ended."""
+STEPS = Contract(
+    "steps",
+    _schema(question_id=pa.string(), stop=pa.string(), used=pa.list_(pa.int32()), steps=pa.list_(_STEP)),
+    ("question_id",),
+)
+"""What the strategy requested and received for each question of a cell, why it ended, and which passages led to the reply."""
 STEP_PASSAGES = Contract(
     "passages of steps",
     _schema(

@@ -45,7 +45,7 @@ def write_manifest(folder: Path, *, key: str, settings: Mapping[str, Any], rows:
         "started": started,
         "finished": time.time(),
         "git": get_git_revision(),
-        "modules": _describe_modules(settings),
+        "modules": _record_modules(folder, settings),
         "versions": get_installed_versions(),
         "settings": settings,
         "files": files,
@@ -97,11 +97,27 @@ def describe_code(manifests: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def _describe_modules(settings: Mapping[str, Any]) -> str:
-    """Return the digest of each module of Winnow behind the components of an artifact, as "name:digest name:digest ..."."""
-    targets = sorted({value for name, value in flatten_all(settings) if name == "_target_"})
-    digests = compute_module_digests([target.rpartition(".")[0] for target in targets])
-    return " ".join(f"{name}:{digest[:6]}" for name, digest in sorted(digests.items()))
+def _record_modules(folder: Path, settings: Mapping[str, Any]) -> str:
+    """Record the digests of Winnow's modules behind an artifact, its stage and its components, and return their digest.
+
+    They are in a file beside the folders of artifacts, which all artifacts of the same code share.
+    """
+    targets = {str(value) for name, value in flatten_all(settings) if name == "_target_"}
+    stage = settings.get("stage")
+    starts = [*sorted(target.rpartition(".")[0] for target in targets), *([f"flows.{stage}"] if stage else [])]
+    digests = compute_module_digests(starts)
+    key = compute_key(digests)
+    file = _find_code_file(folder, key)
+    if not file.is_file():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_write(file, required_bytes=2**20) as partial:
+            partial.write_text(json.dumps(digests, indent=1, sort_keys=True) + "\n")
+    return key
+
+
+def _find_code_file(folder: Path, key: str) -> Path:
+    """Return the file with the digests of modules for the artifacts in the root of a folder such as data/predictions/cell."""
+    return folder.resolve().parents[1] / "code" / f"{key}.json"
 
 
 def flatten_all(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
@@ -116,16 +132,19 @@ def flatten_all(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
         yield name, value
 
 
-def find_changed_modules(manifest: Mapping[str, Any]) -> list[str]:
+def find_changed_modules(folder: Path) -> list[str]:
     """Return the modules of Winnow behind an artifact whose code differs from the one that made it.
 
     Their revisions are the same, or the artifact would have another key. Comments and docstrings do not count. The list is
-    empty for an artifact that was made before modules were recorded.
+    empty for an artifact whose modules were not recorded, by an earlier version or on another machine.
     """
-    recorded = dict(entry.split(":") for entry in str(manifest.get("modules", "")).split())
-    if not recorded or manifest["git"] == get_git_revision():
+    manifest = read_manifest(folder)
+    file = _find_code_file(folder, str(manifest.get("modules", "")))
+    revision = get_git_revision()
+    if not file.is_file() or (manifest["git"] == revision and revision != "unknown"):
         return []
-    current = {name: digest[:6] for name, digest in compute_module_digests(list(recorded)).items()}
+    recorded: dict[str, str] = json.loads(file.read_text())
+    current = compute_module_digests(list(recorded))
     return sorted(name for name in {*recorded, *current} if recorded.get(name) != current.get(name))
 
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.parquet import ArtifactWriter
 from winnow.errors import ArtifactError
-from winnow.records import Passage
+from winnow.records import Answer, Passage
 from winnow.steps import Outcome, Step
 
 STEPS_FILE = "steps.parquet"
@@ -23,10 +23,11 @@ Origin = Literal["rankings", "search", "strategy"]
 
 @dataclass(frozen=True, slots=True)
 class QuestionSteps:
-    """The steps of one question, and why its plan ended."""
+    """The steps of one question, why its plan ended, and the passages that the answer says led to its reply."""
 
     steps: tuple[Step, ...]
     stop: str
+    used: tuple[Passage, ...] = ()
 
     @property
     def prompts(self) -> list[Step]:
@@ -70,7 +71,9 @@ class StepsWriter:
                     "calls": step.calls,
                 }
             )
-        self._rows.add({"question_id": question_id, "stop": outcome.stop, "steps": rows})
+        used = outcome.result.used if isinstance(outcome.result, Answer) else ()
+        numbers = [self._find_number(passage, searched) for passage in used]
+        self._rows.add({"question_id": question_id, "stop": outcome.stop, "used": numbers, "steps": rows})
 
     def finish(self, order: Sequence[str]) -> None:
         """Write the files; `order` lists the ids of all questions in the order of the predictions."""
@@ -142,12 +145,18 @@ class StoredSteps:
     def convert(self, rows: pa.Table) -> list[tuple[str, QuestionSteps]]:
         """Convert rows of `read_table` to ids of questions with their steps."""
         return [
-            (row["question_id"], QuestionSteps(tuple(map(self._build_step, row["steps"])), row["stop"]))
+            (
+                row["question_id"],
+                QuestionSteps(tuple(map(self._build_step, row["steps"])), row["stop"], self._get_passages(row["used"])),
+            )
             for row in rows.to_pylist()
         ]
 
     def _build_step(self, row: Mapping[str, Any]) -> Step:
-        return Step(**{**row, "passages": tuple(self._passages[number] for number in row["passages"])})
+        return Step(**{**row, "passages": self._get_passages(row["passages"])})
+
+    def _get_passages(self, numbers: Sequence[int]) -> tuple[Passage, ...]:
+        return tuple(self._passages[number] for number in numbers)
 
 
 def read_steps(folder: Path, ranked: Mapping[str, Passage], question_ids: Collection[str]) -> dict[str, QuestionSteps]:

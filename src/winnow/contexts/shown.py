@@ -14,33 +14,28 @@ from winnow.records import Context, Passage, Question
 from winnow.steps import Step
 
 
-def build_shown(question: Question, steps: Sequence[Step], used_ids: Sequence[str], known: Iterable[Context]) -> Shown:
+def build_shown(question: Question, steps: Sequence[Step], used: Sequence[Passage], known: Iterable[Context]) -> Shown | None:
     """Return the contexts of every prompt of the reader, and of the prompt that led to the reply.
+
+    Nothing is known of what was shown, and the result is None, if there is neither a prompt of the reader nor a passage that
+    the answer names, as for answers of another system, or if a model of another role wrote the answer.
 
     Args:
         question: Question with its accepted answers.
         steps: Steps of the question.
-        used_ids: Ids of the passages that the strategy says led to the reply. Without any, the last prompt did.
+        used: Passages that the strategy says led to the reply. Without any, the last prompt did.
         known: Contexts of the question, placed and retrieved, with gold passages marked.
 
     """
     by_id = {context.passage.passage_id: context for context in known}
     prompts = [step.passages for step in steps if step.is_prompt]
-    passages = list(dict.fromkeys(passage for prompt in prompts for passage in prompt))
+    if not prompts and not used:
+        return None
+    last = tuple(used) if used else prompts[-1]
+    passages = list(dict.fromkeys([*(passage for prompt in prompts for passage in prompt), *last]))
     contexts = dict(zip(passages, _build_contexts(question, passages, by_id), strict=True))
-    last = _find_prompt(prompts, used_ids)
-    if last is not None:
-        return Shown(tuple(contexts.values()), tuple(contexts[passage] for passage in last))
-    shown_by_id = by_id | {passage.passage_id: context for passage, context in contexts.items()}
-    return Shown(tuple(contexts.values()), tuple(shown_by_id[name] for name in used_ids if name in shown_by_id))
-
-
-def _find_prompt(prompts: Sequence[tuple[Passage, ...]], used_ids: Sequence[str]) -> tuple[Passage, ...] | None:
-    """Return the passages of the last prompt with these ids, of the last prompt without any, or None if there is none."""
-    if not used_ids:
-        return prompts[-1] if prompts else ()
-    ids = tuple(used_ids)
-    return next((prompt for prompt in reversed(prompts) if tuple(p.passage_id for p in prompt) == ids), None)
+    shown = dict.fromkeys(passage for prompt in prompts for passage in prompt)
+    return Shown(tuple(contexts[passage] for passage in shown), tuple(contexts[passage] for passage in last))
 
 
 def _build_contexts(question: Question, passages: Sequence[Passage], known: Mapping[str, Context]) -> list[Context]:

@@ -11,10 +11,12 @@ import ast
 import hashlib
 import importlib.util
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import CodeType
 from typing import TYPE_CHECKING
 
 from winnow.errors import ConfigError
@@ -64,21 +66,24 @@ def is_in_winnow(module: str) -> bool:
     return module.partition(".")[0] == "winnow"
 
 
-def compute_module_digests(names: list[str]) -> dict[str, str]:
-    """Return the digest of the code of each of these modules of Winnow, and of those that they import, by name.
+def compute_module_digests(names: Iterable[str]) -> dict[str, str]:
+    """Return the digest of the code of Winnow's modules behind these modules, themselves and all that they import, by name.
 
     In contrast to revisions, they change with every edit that is not a comment, a docstring or formatting.
     """
+    seen: set[str] = set()
     digests: dict[str, str] = {}
-    waiting = [name for name in names if is_in_winnow(name)]
+    waiting = list(names)
     while waiting:
         name = waiting.pop()
-        path = None if name in digests else _find_source(name)
+        path = None if name in seen else _find_source(name)
+        seen.add(name)
         if path is None:
             continue
-        code = _read_code(str(path), path.stat().st_mtime_ns, name)
-        digests[name] = code.digest[:12]
-        waiting += [one.module for one in code.imports if is_in_winnow(one.module)]
+        code = _read_code(str(path), path.stat().st_mtime_ns, name, compiles=True)
+        if name.partition(".")[0] in ("winnow", "flows"):
+            digests[name] = hashlib.sha256(repr((code.digest, code.runs)).encode()).hexdigest()[:6]
+        waiting += [one.module for run in code.runs for one in run]
     return digests
 
 
@@ -103,75 +108,94 @@ class _Code:
     """What a source file says.
 
     Attributes:
-        digest: Digest of its syntax tree without docstrings and imports.
-        imports: Its imports, without those that only type checkers run.
+        digest: Digest of its code without docstrings, in which numbered marks have the places of runs of successive imports.
+        runs: The runs of imports, in the order of their marks.
         revisions: Revisions that its classes declare, such as "PostFusion:5".
 
     """
 
     digest: str
-    imports: tuple[_Import, ...]
+    runs: tuple[tuple[_Import, ...], ...]
     revisions: tuple[str, ...]
 
 
 def _compute_class_digest(component: type) -> str:
-    """Return the digest of the module that contains a class, and of all that it imports."""
+    """Return the digest of the module that contains a class, wherever it is installed, and of all that it imports."""
     module = sys.modules.get(component.__module__)
-    if getattr(module, "__file__", None) is None:
+    file = getattr(module, "__file__", None)
+    if file is None:
         raise ConfigError(
             f"{component.__module__}.{component.__qualname__} is in no file, so its code cannot be identified. Move the "
             "class into a Python file."
         )
-    return _compute_module_digest(component.__module__, {})
+    return _compute_module_digest(component.__module__, {}, Path(file))
 
 
-def _compute_module_digest(name: str, digests: dict[str, str]) -> str:
-    """Return the digest of a module and of what its imports bind.
+def _compute_module_digest(name: str, digests: dict[str, str], path: Path | None = None) -> str:
+    """Return the digest of a module, in which the digests of what it imports have the places of the imports.
+
+    Successive imports that bind different names may have any order.
 
     Args:
         name: Name of the module.
-        digests: Digests of the modules so far. A module that is being computed has the digest of its own code there, so that
-            imports in a circle end.
+        digests: Digests of the modules so far. A module that is being computed has a mark there, so that imports in a circle
+            end.
+        path: Source file of the module that contains the class; others are found by their names.
 
     """
-    path = _find_source(name)
-    if path is None:
-        return f"module {name}"
     if name in digests:
         return digests[name]
-    code = _read_code(str(path), path.stat().st_mtime_ns, name)
-    is_first = not digests
-    digests[name] = code.digest
-    if not is_first and is_in_winnow(name) and code.revisions:
+    source = path or _find_source(name)
+    if source is None:
+        return _identify_without_source(name)
+    code = _read_code(str(source), source.stat().st_mtime_ns, name)
+    if path is None and is_in_winnow(name) and code.revisions:
         digests[name] = ",".join(code.revisions)
         return digests[name]
-    bindings = sorted(
-        [one.bound, one.name, _compute_module_digest(one.module, digests)]
-        for one in code.imports
-        if one.bound or not _is_empty(one.module)
-    )
-    digests[name] = hashlib.sha256(repr((code.digest, bindings)).encode()).hexdigest()
+    digests[name] = "imports itself"
+    runs = []
+    for imports in code.runs:
+        run = [
+            [one.bound, one.name, _compute_module_digest(one.module, digests)]
+            for one in imports
+            if one.bound or not _is_empty(one.module)
+        ]
+        bound = [one[0] for one in run if one[0]]
+        runs.append(sorted(run) if len(set(bound)) == len(bound) else run)
+    digests[name] = hashlib.sha256(repr((code.digest, runs)).encode()).hexdigest()
     return digests[name]
 
 
 def _is_empty(module: str) -> bool:
     """Return whether a module has no code, as most packages."""
     path = _find_source(module)
-    return path is not None and _read_code(str(path), path.stat().st_mtime_ns, module) == _Code(_EMPTY, (), ())
+    if path is None:
+        return _identify_without_source(module) == ""
+    code = _read_code(str(path), path.stat().st_mtime_ns, module)
+    return code.digest == _EMPTY and not code.runs
+
+
+def _identify_without_source(name: str) -> str:
+    """Return what stands for a module without a source file to read: its name, or "" for a folder without `__init__.py`."""
+    spec = _find_spec(name)
+    is_folder = spec is not None and spec.origin is None and spec.submodule_search_locations is not None
+    return "" if is_folder else f"module {name}"
+
+
+def _find_spec(name: str) -> ModuleSpec | None:
+    loaded = sys.modules.get(name)
+    try:
+        return getattr(loaded, "__spec__", None) or importlib.util.find_spec(name)
+    except (ImportError, ValueError, AttributeError):
+        return None
 
 
 def _find_source(name: str) -> Path | None:
     """Return the source file of a module, or None in the standard library, in an installed distribution, and without one."""
-    if name.partition(".")[0] in sys.stdlib_module_names:
+    if not name or name.partition(".")[0] in sys.stdlib_module_names:
         return None
-    loaded = sys.modules.get(name)
-    file = getattr(loaded, "__file__", None)
-    if loaded is None:
-        try:
-            spec = importlib.util.find_spec(name)
-        except (ImportError, ValueError, AttributeError):
-            return None
-        file = spec.origin if spec else None
+    spec = _find_spec(name)
+    file = getattr(sys.modules.get(name), "__file__", None) or (spec.origin if spec else None)
     if file is None or not str(file).endswith(".py"):
         return None
     path = Path(file)
@@ -180,58 +204,118 @@ def _find_source(name: str) -> Path | None:
 
 
 @lru_cache(maxsize=2000)
-def _read_code(path: str, modified_ns: int, module: str) -> _Code:  # noqa: ARG001 (the time is part of the cache's key)
-    """Parse a source file."""
+def _read_code(path: str, modified_ns: int, module: str, *, compiles: bool = False) -> _Code:  # noqa: ARG001 (part of the cache's key)
+    """Parse a source file.
+
+    Args:
+        path: File.
+        modified_ns: Time of its last change.
+        module: Name of the module, to which relative imports refer.
+        compiles: Whether the digest is of the compiled code, which takes a tenth of the time. It depends on the version of
+            Python, so that keys have the digest of the syntax tree.
+
+    """
     tree = ast.parse(Path(path).read_text(encoding="utf-8"))
-    package = module if Path(path).name == "__init__.py" else module.rpartition(".")[0]
-    imports = tuple(dict.fromkeys(_iter_imports(tree, package)))
     revisions = tuple(sorted(_iter_revisions(tree)))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(node):
-            node.body = node.body[1:] or ([] if isinstance(node, ast.Module) else [ast.Pass()])
-    without_imports = ast.dump(_ImportRemover().visit(tree))
-    return _Code(hashlib.sha256(without_imports.encode()).hexdigest(), imports, revisions)
+    package = module if Path(path).name == "__init__.py" else module.rpartition(".")[0]
+    runs: list[tuple[_Import, ...]] = []
+    _mark_imports(tree, package, runs)
+    if compiles:
+        code = compile(ast.fix_missing_locations(tree), "", "exec", dont_inherit=True, optimize=0)
+        return _Code(_digest_compiled(code), tuple(runs), revisions)
+    return _Code(hashlib.sha256(ast.dump(tree).encode()).hexdigest(), tuple(runs), revisions)
 
 
-class _ImportRemover(ast.NodeTransformer):
-    """Replaces imports, which `_iter_imports` lists, by nothing."""
-
-    def visit_Import(self, node: ast.Import) -> None:
-        """Remove an import of modules."""
-
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        """Remove an import of names."""
+def _digest_compiled(code: CodeType) -> str:
+    """Compute a digest of compiled code, without the numbers of its lines."""
+    constants = [_digest_compiled(one) if isinstance(one, CodeType) else repr(one) for one in code.co_consts]
+    parts = (code.co_code, code.co_names, code.co_varnames, code.co_freevars, code.co_exceptiontable, constants)
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
-def _iter_imports(tree: ast.AST, package: str) -> Iterator[_Import]:
-    """Yield the imports of a syntax tree at any depth, except those of type checkers."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
-            for child in node.orelse:
-                yield from _iter_imports(ast.Module([child], []), package)
-        elif isinstance(node, ast.Import):
-            for alias in node.names:
-                yield _Import(alias.asname or alias.name, alias.name)
-                yield from _iter_parents(alias.name)
-        elif isinstance(node, ast.ImportFrom):
-            yield from _iter_from(node, package)
-        else:
-            yield from _iter_imports(node, package)
+def _mark_imports(node: ast.AST, package: str, runs: list[tuple[_Import, ...]]) -> None:
+    """Remove docstrings and what only type checkers run, and put a mark in the place of each run of successive imports.
+
+    Args:
+        node: Node whose lists of statements are changed, at any depth. Expressions have none.
+        package: Package to which relative imports refer.
+        runs: Runs of imports so far, to which those of the node are added.
+
+    """
+    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+        statements = getattr(node, name, None)
+        if not isinstance(statements, list):
+            continue
+        if name in ("handlers", "cases"):
+            for inner in statements:
+                _mark_imports(inner, package, runs)
+            continue
+        changed = _mark_statements(statements, package, runs)
+        is_needed = name == "body" and not isinstance(node, ast.Module)
+        setattr(node, name, changed or ([ast.Pass()] if is_needed else []))
 
 
-def _iter_from(node: ast.ImportFrom, package: str) -> Iterator[_Import]:
-    """Yield what `from ... import ...` binds: names of a module, or modules of a package."""
+def _mark_statements(statements: Sequence[ast.stmt], package: str, runs: list[tuple[_Import, ...]]) -> list[ast.stmt]:
+    """Return the statements of a list as `_mark_imports` changes them."""
+    changed: list[ast.stmt] = []
+    run: list[_Import] = []
+    for statement in [*statements, None]:
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            run += _iter_imports(statement, package)
+            continue
+        if run:
+            mark = ast.Name("imports of this place", ast.Store())
+            changed.append(ast.Assign([mark], ast.Constant(len(runs))))
+            runs.append(tuple(run))
+            run = []
+        if statement is None or _is_text(statement):
+            continue
+        if isinstance(statement, ast.If) and ast.unparse(statement.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
+            changed += _mark_statements(statement.orelse, package, runs)
+            continue
+        _mark_imports(statement, package, runs)
+        changed.append(statement)
+    return changed
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    """Return whether a statement is a text, such as a docstring."""
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    )
+
+
+def _iter_imports(node: ast.Import | ast.ImportFrom, package: str) -> Iterator[_Import]:
+    """Yield what an import binds: names of a module, or modules; and the packages around it, whose code it runs."""
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            yield _Import(alias.asname or alias.name, alias.name)
+            yield from _iter_parents(alias.name)
+        return
     parts = package.split(".")
     parents = parts[: len(parts) - node.level + 1] if node.level else []
     base = ".".join([*parents, *([node.module] if node.module else [])])
     yield from _iter_parents(base)
     for alias in node.names:
         inner = f"{base}.{alias.name}"
-        if alias.name != "*" and _find_source(inner) is not None and Path(str(_find_source(base))).name == "__init__.py":
+        if alias.name == "*":
+            yield _Import("*", base)
+            yield from (_Import("", submodule) for submodule in _list_submodules(base))
+        elif _find_source(inner) is not None:
             yield _Import(alias.asname or alias.name, inner)
             yield _Import("", base)
         else:
             yield _Import(alias.asname or alias.name, base, alias.name)
+
+
+def _list_submodules(package: str) -> list[str]:
+    """Return the names of the modules of a package, which `import *` imports if the package lists them."""
+    path = _find_source(package)
+    if path is None or path.name != "__init__.py":
+        return []
+    return [f"{package}.{file.stem}" for file in sorted(path.parent.glob("*.py")) if file.name != "__init__.py"]
 
 
 def _iter_parents(module: str) -> Iterator[_Import]:

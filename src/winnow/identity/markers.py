@@ -24,13 +24,13 @@ A class may further declare
 """
 
 import inspect
+import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from difflib import get_close_matches
 from functools import lru_cache
-from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -76,9 +76,9 @@ class NotAFile:
 
 Marker = InputFile | ModelName | DatasetName | SearchOnly | SpeedOnly | NotAFile
 _MARKERS = (InputFile, ModelName, DatasetName, SearchOnly, SpeedOnly, NotAFile)
-_PATH_NAME = re.compile(r"(?:.*_)?(?:path|paths|file|files|folder|folders|base)")
-_DECLARATIONS = frozenset({"revision", "resolve_settings", "remote", "reuses_prefixes", "serves", "inputs", "roles"})
-"""Class attributes that the stages read."""
+_PATH_NAME = re.compile(r"(?:.*_)?(?:path|file|filename|filepath|folder|directory|dir|base)s?")
+_DECLARATIONS = frozenset({"revision", "resolve_settings", "reuses_prefixes"})
+"""Class attributes that a misspelling would silence."""
 _FORMER_ATTRIBUTES = frozenset({"input_files", "model_paths", "dataset_names", "speed_only", "search_only"})
 """Class attributes that would have no effect, because annotations of the parameters say the same."""
 
@@ -132,8 +132,8 @@ def _get_name(component: type) -> str:
 
 
 def _looks_like_path(name: str, annotation: Any) -> bool:
-    """Return whether a parameter has the name of a path or the type Path, also within another type."""
-    if isinstance(annotation, type) and issubclass(annotation, Path):
+    """Return whether a parameter has the name of a path or the type of one, also within another type."""
+    if isinstance(annotation, type) and issubclass(annotation, os.PathLike):
         return True
     return any(_looks_like_path("", part) for part in get_args(annotation)) or (
         _PATH_NAME.fullmatch(name) is not None and annotation not in (bool, int, float)

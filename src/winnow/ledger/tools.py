@@ -276,7 +276,10 @@ def _iter_stored_rows(ledger: SqliteStore | PostgresStore) -> Iterator[Sequence[
 
 
 def _add_rows(ledger: SqliteStore | PostgresStore, rows: Iterable[Sequence[Any]]) -> Merge:
-    """Insert the rows whose keys the ledger lacks. Of two results of one call, the one that was stored first is kept."""
+    """Insert the rows whose keys the ledger lacks, and keep one of two results of a call.
+
+    It is the one that was stored first, or the first one in alphabetical order if both were stored at the same time.
+    """
     merge = Merge()
     if isinstance(ledger, PostgresStore):
         for batch in batched(rows, _ROWS_AT_ONCE):
@@ -306,24 +309,28 @@ def _add_batch(
 
     Args:
         merge: Counts, to which those of the batch are added.
-        batch: Rows with different keys.
+        batch: Rows, of which several may have the same key.
         own: Value and time of storage of the ledger's own rows, by key.
         delete: Function that deletes rows by key.
         insert: Function that inserts rows.
 
     """
-    new, earlier = [], []
-    for row in {row[0]: row for row in batch}.values():
+    best = dict(own)
+    new: dict[bytes, Sequence[Any]] = {}
+    for row in batch:
         key, kind, engine, value, _, created, _ = row
-        if key not in own:
-            new.append(row)
-        elif _is_other_result(own[key][0], value):
-            is_earlier = created < own[key][1]
+        if key not in best:
+            new[key], best[key] = row, (value, created)
+            continue
+        kept_value, kept_created = best[key]
+        if _is_other_result(kept_value, value):
+            is_earlier = (created, value) < (kept_created, kept_value)
             merge.conflicts.append(Conflict(key, kind, engine, kept_other=is_earlier))
-            earlier += [row] if is_earlier else []
-    delete([row[0] for row in earlier])
-    insert([*new, *earlier])
-    merge.added += len(new)
+            if is_earlier:
+                new[key], best[key] = row, (value, created)
+    delete([key for key in new if key in own])
+    insert(list(new.values()))
+    merge.added += sum(key not in own for key in new)
 
 
 def _is_other_result(own: str, other: str) -> bool:

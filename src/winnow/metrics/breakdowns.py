@@ -114,8 +114,7 @@ class GoldRank(Breakdown):
 class Sufficiency(Breakdown):
     """Group questions by whether a passage that a prompt has *shown* contains an accepted answer.
 
-    The groups are "answer shown", "answer not shown", "no passages" and, where the steps of a cell were not recorded, "not
-    recorded".
+    The groups are "answer shown", "answer not shown", "no passages" and, where it is not known what was shown, "not recorded".
     """
 
     revision: ClassVar[int] = 2

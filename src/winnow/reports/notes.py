@@ -1,7 +1,7 @@
 """Notes above the tables of a report, which warn of replies that may distort all of its numbers."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from pathlib import Path
 
 from winnow.artifacts.provenance import find_changed_modules
 from winnow.reports.cells import CellResult
@@ -118,15 +118,15 @@ def build_model_notes(names: Sequence[str], models: Sequence[Mapping[tuple[str, 
     return [f"Several models answered in {len(mixed)} of {len(names)} cells, so that their numbers mix models: {listed}."]
 
 
-def build_code_notes(manifests: Sequence[Mapping[str, Any]]) -> list[str]:
+def build_code_notes(folders: Sequence[Path]) -> list[str]:
     """Return a note if code behind finished artifacts was changed since under the same revision, with the modules."""
-    changed = [modules for manifest in manifests if (modules := find_changed_modules(manifest))]
+    changed = [modules for folder in folders if (modules := find_changed_modules(folder))]
     if not changed:
         return []
     names = list(dict.fromkeys(name for modules in changed for name in modules))
     listed = ", ".join(names[:_MOST_NAMES]) + (f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else "")
     return [
-        f"{len(changed)} of {len(manifests)} cells were computed by other code: {listed} changed since, under the same "
+        f"{len(changed)} of {len(folders)} cells were computed by other code: {listed} changed since, under the same "
         "revision, so that their numbers are reused. `python -m flows.why` lists what differs."
     ]
 

@@ -18,8 +18,9 @@ from winnow.artifacts.tables import build_prediction_row
 from winnow.contexts.placed import PlacedContexts
 from winnow.driver import Job
 from winnow.errors import ArtifactError, ConfigError
+from winnow.identity.code import is_in_winnow
 from winnow.protocols import Strategy
-from winnow.records import Answer, Context, Generate, Plan, Prediction, Question
+from winnow.records import Answer, Context, Generate, Pages, Passage, Plan, Prediction, Question
 from winnow.steps import READER, Outcome
 from winnow.sweeps.spec import CellSpec
 
@@ -75,18 +76,29 @@ class LoadedCell:
         placed = self.place(question)
         self.placed[question.question_id] = placed
         plan = self.strategy.plan(question, placed.contexts)
-        if placed.contexts:
-            plan = check_named_passages(plan, placed.contexts, question.question_id)
+        is_own = is_in_winnow(type(self.strategy).__module__)
+        strictly = not is_own and not self.spec.config.get("prompt", {}).get("shots")
+        if placed.contexts or strictly:
+            plan = check_named_passages(plan, placed.contexts, question.question_id, strictly=strictly)
         return Job((self.spec.key, question.question_id), plan)
 
 
-def check_named_passages(plan: Plan[Answer], contexts: Sequence[Context], question_id: str) -> Plan[Answer]:
-    """Run a plan, and check that its prompts name the contexts that they show, which metrics of what was shown read.
+def check_named_passages(
+    plan: Plan[Answer], contexts: Sequence[Context], question_id: str, *, strictly: bool = False
+) -> Plan[Answer]:
+    """Run a plan, and check that its prompts name the passages that they show, which metrics of what was shown read.
+
+    Args:
+        plan: Plan of a strategy.
+        contexts: Contexts that were placed. What the plan searches for is added to them.
+        question_id: Question, for messages.
+        strictly: Whether prompts that name some passages are checked for others, too. Demonstrations may show them rightly.
 
     Raises:
-        ConfigError: If a prompt of the reader names no passage and contains the text of a context.
+        ConfigError: If a prompt of the reader contains the text of a passage that it does not name.
 
     """
+    known = {context.passage.passage_id: context.passage for context in contexts}
     results: Sequence[Any] | None = None
     while True:
         try:
@@ -95,19 +107,24 @@ def check_named_passages(plan: Plan[Answer], contexts: Sequence[Context], questi
             answer: Answer = stop.value
             return answer
         for request in requests:
-            if isinstance(request, Generate) and not request.passages and request.role == READER:
-                _check_names(request, contexts, question_id)
+            if isinstance(request, Generate) and request.role == READER and (strictly or not request.passages):
+                _check_names(request, known.values(), question_id)
         results = yield requests
+        for result in results:
+            if isinstance(result, Pages):
+                known |= {passage.passage_id: passage for passage in result.passages}
 
 
-def _check_names(request: Generate, contexts: Sequence[Context], question_id: str) -> None:
+def _check_names(request: Generate, known: Iterable[Passage], question_id: str) -> None:
     prompt = "\n".join(message.content for message in request.messages)
-    for context in contexts:
-        if len(context.passage.text) >= _MIN_TEXT and context.passage.text in prompt:
+    for passage in known:
+        if len(passage.text) < _MIN_TEXT or passage in request.passages or passage.text not in prompt:
+            continue
+        if not any(passage.text in named.text for named in request.passages):
             raise ConfigError(
-                f"A prompt for question {question_id!r} shows the passage {context.passage.passage_id!r}, but names no "
-                "passages, so that metrics would not know what the reader saw. Pass them as Generate(..., passages=...), in "
-                "prompt order, as winnow.strategies.prompt.build_request does."
+                f"A prompt for question {question_id!r} shows the passage {passage.passage_id!r}, but does not name it, so "
+                "that metrics would not know what the reader saw. Pass all of them as Generate(..., passages=...), in prompt "
+                "order, as winnow.strategies.prompt.build_request does."
             )
 
 

@@ -151,22 +151,22 @@ class StoredSamples(LazySequence[Sample]):
         if self._block[0] != block:
             questions = self._questions[block * _BLOCK : (block + 1) * _BLOCK]
             predictions = list(convert_predictions(self._predictions.slice(block * _BLOCK, _BLOCK)))
-            shown = self._read_shown(questions, predictions, block)
+            shown = self._read_shown(questions, block)
             samples = [self._build(*entry) for entry in zip(questions, predictions, shown, strict=True)]
             self._block = (block, samples)
             return samples
         return self._block[1]
 
-    def _read_shown(self, questions: Sequence[Question], predictions: Sequence[Prediction], block: int) -> list[Shown | None]:
+    def _read_shown(self, questions: Sequence[Question], block: int) -> list[Shown | None]:
         """Return what the prompts of each question of a block showed."""
         if self._steps is None or self._step_rows is None:
             return [None] * len(questions)
         stored = self._steps.convert(self._step_rows.slice(block * _BLOCK, _BLOCK))
         shown: list[Shown | None] = []
-        for question, prediction, (question_id, own) in zip(questions, predictions, stored, strict=True):
+        for question, (question_id, own) in zip(questions, stored, strict=True):
             self._check_order(question, question_id)
             known = (*self._ranked.get(question_id, ()), *self._placed.get(question_id, ()))
-            shown.append(build_shown(question, own.steps, prediction.used_ids, known))
+            shown.append(build_shown(question, own.steps, own.used, known))
         return shown
 
     def _check_order(self, question: Question, question_id: str) -> None:

@@ -86,7 +86,7 @@ def build_sample(question: Question, contexts: Sequence[Context], answer: Answer
     prediction = Prediction(
         question.question_id, answer.text, answer.unknown, reply=answer.reply, passage_ids=placed, used_ids=used
     )
-    shown = build_shown(question, steps, used, contexts)
+    shown = build_shown(question, steps, answer.used, contexts)
     return Sample(question, prediction, contexts, ranking=contexts, shown=shown)
 
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from winnow.metrics.choices import parse_choice
+from winnow.metrics.claims import parse_claim
 from winnow.metrics.intervals import compute_mean_interval
-from winnow.metrics.verdicts import parse_choice, parse_claim
 
-CHOICES = {"A": "density", "B": "longer years", "C": "years", "D": "All of the above"}
 LABELLED: list[dict[str, Any]] = [
     json.loads(line) for line in (Path(__file__).parents[1] / "data/verdicts.jsonl").read_text().splitlines()
 ]
@@ -27,14 +27,14 @@ def parse(row: dict[str, Any]) -> bool | str | None:
 @pytest.mark.parametrize(
     ("split", "kind", "count", "least"),
     [
-        ("development", "claim", 346, 0.99),
-        ("development", "choice", 304, 0.99),
-        ("held_out", "claim", 101, 0.91),
-        ("held_out", "choice", 100, 0.96),
+        ("development", "claim", 447, 0.99),
+        ("development", "choice", 404, 0.99),
+        ("held_out", "claim", 125, 0.97),
+        ("held_out", "choice", 99, 0.98),
     ],
 )
 def test_labelled_replies_are_read_as_people_read_them(split: str, kind: str, count: int, least: float) -> None:
-    """With the interval that docs/rules.md states; a verdict that is read wrongly is rarer than one that is not read."""
+    """The held-out shares are those of docs/rules.md: 98.2 % together."""
     rows = [row for row in LABELLED if (row["split"], row["kind"]) == (split, kind)]
     right = [float(parse(row) == row["label"]) for row in rows]
     share = compute_mean_interval(right)
@@ -60,34 +60,6 @@ def test_verdicts_in_words(reply: str, verdict: bool | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "letter"),
-    [
-        ("D.C. is close to the sun", None), ("A is wrong, so it is C.", "C"), ("The answer is not A but B.", "B"),
-        ("**(C)**", "C"), ("\\boxed{A}", "A"), ("B. years", None), ("<think>A?</think>C", "C"), ("Both A and B", None),
-        ("A. density\nB. longer years\nC. years\nD. All of the above\nAnswer: B", "B"), ("The second option.", "B"),
-    ],
-)  # fmt: skip
-def test_choices_in_words(reply: str, letter: str | None) -> None:
-    """An abbreviation is no letter, the last choice wins, and a letter beside the text of another choice names none."""
-    assert parse_choice(reply, CHOICES) == letter
-
-
-@pytest.mark.parametrize(
-    ("reply", "letter"),
-    [
-        ("B", "B"), ("(b)", "B"), ("B: longer years", "B"), ("The answer is C.", "C"), ("Answer: A", "A"), ("option D\n", "D"),
-        ("It is surely longer years, I think", "B"), ("years", "C"), ("all of the above", "D"),
-        ("A planet has longer years", "B"),
-        ("I choose option C because it fits", "C"), ("density or years", None), ("neither", None), ("", None), ("G", None),
-        ("A, B and C are wrong", None), ("Because", None),
-    ],
-)  # fmt: skip
-def test_the_choice_that_a_reply_names(reply: str, letter: str | None) -> None:
-    """A letter where letters stand, or the text of one choice alone; an article is no letter."""
-    assert parse_choice(reply, CHOICES) == letter
-
-
-@pytest.mark.parametrize(
     ("reply", "verdict"),
     [
         ("true", True), ("True.", True), ("It is not true", False), ("untrue", False), ("REFUTES", False), ("supported", True),
@@ -97,3 +69,9 @@ def test_the_choice_that_a_reply_names(reply: str, letter: str | None) -> None:
 def test_the_verdict_of_a_reply(reply: str, verdict: bool | None) -> None:
     """Whole words in any case; a negation turns them round; both are none."""
     assert parse_claim(reply) is verdict
+
+
+def test_a_long_reply_is_read_at_its_ends() -> None:
+    """In a moment, also where it repeats itself."""
+    assert parse_claim("False. " + "it is true that " * 10_000) is not True
+    assert parse_claim("so and so, " * 20_000 + "\nFinal answer: true") is True
