@@ -100,11 +100,14 @@ def describe_code(manifests: Sequence[Mapping[str, Any]]) -> list[str]:
 def _record_modules(folder: Path, settings: Mapping[str, Any]) -> str:
     """Record the digests of Winnow's modules behind an artifact, its stage and its components, and return their digest.
 
-    They are in a file beside the folders of artifacts, which all artifacts of the same code share.
+    They are in a file beside the folders of artifacts, which all artifacts of the same code share. A folder that no stage
+    names, such as one of the user's, has none.
     """
-    targets = {str(value) for name, value in flatten_all(settings) if name == "_target_"}
     stage = settings.get("stage")
-    starts = [*sorted(target.rpartition(".")[0] for target in targets), *([f"flows.{stage}"] if stage else [])]
+    if not stage:
+        return ""
+    targets = {str(value) for name, value in flatten_all(settings) if name == "_target_"}
+    starts = [*sorted(target.rpartition(".")[0] for target in targets), f"flows.{stage}"]
     digests = compute_module_digests(starts)
     key = compute_key(digests)
     file = _find_code_file(folder, key)
@@ -139,9 +142,9 @@ def find_changed_modules(folder: Path) -> list[str]:
     empty for an artifact whose modules were not recorded, by an earlier version or on another machine.
     """
     manifest = read_manifest(folder)
-    file = _find_code_file(folder, str(manifest.get("modules", "")))
-    revision = get_git_revision()
-    if not file.is_file() or (manifest["git"] == revision and revision != "unknown"):
+    key, revision = str(manifest.get("modules", "")), get_git_revision()
+    file = _find_code_file(folder, key)
+    if not key or not file.is_file() or (manifest["git"] == revision and revision != "unknown"):
         return []
     recorded: dict[str, str] = json.loads(file.read_text())
     current = compute_module_digests(list(recorded))
