@@ -188,6 +188,10 @@ def test_the_revision_is_that_of_the_checkout(tmp_path: Path, monkeypatch: pytes
         (tmp_path / folder / "y").unlink()
     assert get_git_revision() == head
     assert len(states) == 13
+    (tmp_path / "src" / "x").write_text("2")
+    unstaged = get_git_revision()
+    git("add", ".")
+    assert get_git_revision() == unstaged in states  # a change counts whether it is staged or not
 
 
 def test_a_manifest_needs_a_megabyte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -173,6 +173,9 @@ def test_wrong_citations_by_kind() -> None:
     assert WrongCitations("a", "a").compute_terms(sample) == (1.0, 3.0)
     assert WrongCitations("a", "a", kind="seemingly_relevant").compute_terms(sample) == (1.0, 3.0)
     assert WrongCitations("a", "a").compute_terms(make_sample("none")) == (0.0, 0.0)
+    uneven = make_sample("[1][2][3]", "iis")
+    assert WrongCitations("a", "a").compute_terms(uneven) == (2.0, 3.0)
+    assert WrongCitations("a", "a", kind="seemingly_relevant").compute_terms(uneven) == (1.0, 3.0)
 
 
 @pytest.mark.parametrize(
@@ -196,6 +199,8 @@ def test_words_and_positions() -> None:
     assert [ReplyWords("a", "a").score(make_sample(reply)) for reply in ("", "One  two [1].\n")] == [0.0, 3.0]
     samples = [make_sample("", kinds) for kinds in ("iri", "rr", "is")]
     assert RelevantPosition("a", "a").assign_groups(samples) == ["2 of 3", "several", "none"]
+    sample = replace(samples[0], shown=Shown(samples[0].placed[:1], ()))
+    assert RelevantPosition("a", "a").assign_groups([sample]) == ["2 of 3"]  # where it was placed, whatever was shown
 
 
 def test_unknown_settings() -> None:

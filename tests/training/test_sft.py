@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -18,6 +19,7 @@ from winnow.modeling.loading import load_causal_lm
 from winnow.records import Message
 from winnow.testing import make_tiny_causal_lm
 from winnow.training.examples import Example
+from winnow.training.settings import check_single_device
 from winnow.training.sft import LeftPaddingCollator, SftSettings, encode_example, fine_tune
 
 TEXTS = ["the colour of the sky is", "blue", "the colour of grass is", "green"]
@@ -147,3 +149,11 @@ def test_two_processes_take_the_steps_of_one(tmp_path: Path) -> None:
     done = subprocess.run([*launcher, tmp_path / "three", "3"], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert "accumulation=3 batches per optimizer step cannot be divided equally among 2 processes" in done.stderr
+
+
+def test_several_gpus_of_one_process_are_refused() -> None:
+    """Trainer would draw a batch for each of them; one process a GPU divides the batch instead."""
+    check_single_device(SimpleNamespace(n_gpu=0))
+    check_single_device(SimpleNamespace(n_gpu=1))
+    with pytest.raises(ConfigError, match=r"2 GPUs are visible to one process.*CUDA_VISIBLE_DEVICES"):
+        check_single_device(SimpleNamespace(n_gpu=2))
