@@ -79,13 +79,13 @@ def _print_summary(seconds: float) -> None:
 
 
 def _build_row(cell: Mapping[str, Any]) -> dict[str, str]:
-    """Build the table row of a cell from its labels and its [mean, low, high] of each metric, of which some may be absent."""
-    mean, low, high = cell.get("em", [math.nan] * 3)
+    """Build the table row of a cell from its labels and its [mean, low, high, n] of each metric, some of them absent."""
+    mean, low, high, n = cell.get("em", [math.nan, math.nan, math.nan, 0])
     return {
         "strategy": str(cell["strategy"]),
         "k": str(cell["k"]),
         "gold": str(cell["gold"]),
-        "EM": Interval(mean, low, high, n="em" in cell).format_percent(),
+        "EM": Interval(mean, low, high, n=n).format_percent(),
         "%Unk": f"{100 * cell['unk'][0]:.1f}" if "unk" in cell else UNDEFINED,
         "tokens in": f"{cell['tokens_in'][0]:.0f}" if "tokens_in" in cell else UNDEFINED,
     }
