@@ -15,6 +15,7 @@ from winnow.estimators.cross_encoder import CrossEncoder
 from winnow.estimators.pair import PairEstimator
 from winnow.estimators.t5 import T5Estimator
 from winnow.modeling import loading as models
+from winnow.modeling import openvino
 from winnow.modeling.loading import resolve_dtype, resolve_runtime
 from winnow.modeling.openvino import CompiledFunction
 from winnow.records import Passage
@@ -146,3 +147,10 @@ def test_its_converter_reports_nothing() -> None:
     )
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert process.stdout.strip() == "None"
+
+
+@pytest.mark.parametrize(("dtype", "given", "threads"), [("bfloat16", 1, 2), ("bfloat16", 3, 3), ("float32", 1, 1)])
+def test_bfloat16_has_two_threads_or_more(monkeypatch: pytest.MonkeyPatch, dtype: str, given: int, threads: int) -> None:
+    """With one, OpenVINO divides by zero on a CPU with AMX; otherwise the number is that of PyTorch."""
+    monkeypatch.setattr(openvino, "count_threads", lambda: given)
+    assert openvino.build_properties(dtype)["INFERENCE_NUM_THREADS"] == threads

@@ -46,10 +46,14 @@ def check_precision(dtype: str) -> None:
 
 
 def build_properties(dtype: str) -> dict[str, Any]:
-    """Return the properties with which OpenVINO compiles a model for this CPU in a precision of `PRECISION_HINTS`."""
+    """Return the properties with which OpenVINO compiles a model for this CPU in a precision of `PRECISION_HINTS`.
+
+    A model in bfloat16 has at least two threads. With one, OpenVINO 2026.4 divides by zero on CPUs with AMX, which ends the
+    process (https://github.com/openvinotoolkit/openvino/issues/33300).
+    """
     return {
         "INFERENCE_PRECISION_HINT": PRECISION_HINTS[dtype],
-        "INFERENCE_NUM_THREADS": count_threads(),
+        "INFERENCE_NUM_THREADS": max(count_threads(), 2 if dtype == "bfloat16" else 1),
         "NUM_STREAMS": 1,
         "ENABLE_CPU_PINNING": False,  # several processes may share the machine
     }
