@@ -24,7 +24,7 @@ from msgspec import structs
 from bench._measure import measure_matmul_rate, scale, serve_with_driver, take_turns
 from bench.bench_local_reader import MODEL, ROOT, build_requests
 from winnow.modeling.loading import load_causal_lm, resolve_dtype
-from winnow.modeling.openvino import PRECISION_HINTS, count_threads
+from winnow.modeling.openvino import PRECISION_HINTS, build_properties
 from winnow.modeling.openvino_export import convert_causal_lm
 from winnow.readers.batching import require_text_request
 from winnow.readers.local import LocalReader
@@ -49,8 +49,7 @@ def serve_with_genai(reader: LocalReader, dtype: str) -> Callable[[Sequence[Gene
     folder = convert_causal_lm(reader.path, Path(reader.converted))
     scheduler = openvino_genai.SchedulerConfig()
     scheduler.cache_size, scheduler.max_num_batched_tokens, scheduler.enable_prefix_caching = 2, 4096, True
-    hint = PRECISION_HINTS[dtype]
-    properties = {"INFERENCE_PRECISION_HINT": hint, "KV_CACHE_PRECISION": hint, "INFERENCE_NUM_THREADS": count_threads()}
+    properties = build_properties(dtype) | {"KV_CACHE_PRECISION": PRECISION_HINTS[dtype]}
     pipeline = openvino_genai.ContinuousBatchingPipeline(str(folder), scheduler, "CPU", properties)
 
     def serve(requests: Sequence[Generate]) -> list[str]:

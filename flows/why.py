@@ -89,11 +89,12 @@ def _build_difference_rows(project: Project, folder: Path) -> list[dict[str, Any
     """Return a row for each input, library version and revision in which the artifact differs from the current state."""
     manifest = _read_finished_manifest(folder)
     current = _resolve_artifact(project, str(manifest["settings"].get("stage")))
+    revision = get_git_revision()
     pairs = {
         **_find_changes(flatten(manifest["settings"].get("inputs", {})), flatten(current.settings["inputs"]), ""),
         **_find_changes(manifest["versions"], get_installed_versions(), "version of "),
-        **_find_changes({"code": manifest["git"]}, {"code": get_git_revision()}, ""),
-        **{f"module {name}": ("as it was", "changed, same revision") for name in find_changed_modules(folder)},
+        **_find_changes({"code": manifest["git"]}, {"code": revision}, ""),
+        **{f"module {name}": ("as it was", "changed, same revision") for name in find_changed_modules(folder, revision)},
     }
     return [{"what": name, "artifact": then, "now": now} for name, (then, now) in pairs.items()]
 

@@ -229,13 +229,12 @@ def test_changed_modules_behind_an_artifact_are_named(tmp_path: Path, monkeypatc
     (file,) = (tmp_path / "data/code").iterdir()  # one for both
     recorded = json.loads(file.read_text())
     assert {"winnow.strategies.vote", "winnow.driver", "winnow.sweeps.run", "flows.sweep"} <= recorded.keys()
-    assert find_changed_modules(folder) == []
+    assert find_changed_modules(folder, get_git_revision()) == []
     for revision in ("another", "unknown"):
-        monkeypatch.setattr(provenance, "get_git_revision", lambda revision=revision: revision)
-        assert find_changed_modules(folder) == []
+        assert find_changed_modules(folder, revision) == []
         edited = {**recorded, "winnow.driver": "000000", "winnow.new": "111111"}
         with monkeypatch.context() as patch:
             patch.setattr(provenance, "compute_module_digests", lambda _, edited=edited: edited)
-            assert find_changed_modules(folder) == ["winnow.driver", "winnow.new"]
+            assert find_changed_modules(folder, revision) == ["winnow.driver", "winnow.new"]
     file.unlink()
-    assert find_changed_modules(folder) == []
+    assert find_changed_modules(folder, "another") == []

@@ -135,14 +135,19 @@ def flatten_all(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
         yield name, value
 
 
-def find_changed_modules(folder: Path) -> list[str]:
+def find_changed_modules(folder: Path, revision: str) -> list[str]:
     """Return the modules of Winnow behind an artifact whose code differs from the one that made it.
 
     Their revisions are the same, or the artifact would have another key. Comments and docstrings do not count. The list is
     empty for an artifact whose modules were not recorded, by an earlier version or on another machine.
+
+    Args:
+        folder: Folder of the artifact.
+        revision: State of the code now (see `get_git_revision`), which made the artifact if its manifest names the same.
+
     """
     manifest = read_manifest(folder)
-    key, revision = str(manifest.get("modules", "")), get_git_revision()
+    key = str(manifest.get("modules", ""))
     file = _find_code_file(folder, key)
     if not key or not file.is_file() or (manifest["git"] == revision and revision != "unknown"):
         return []

@@ -32,9 +32,9 @@ def build_shown(question: Question, steps: Sequence[Step], used: Sequence[Passag
     if not prompts and not used:
         return None
     last = tuple(used) if used else prompts[-1]
-    passages = list(dict.fromkeys([*(passage for prompt in prompts for passage in prompt), *last]))
-    contexts = dict(zip(passages, _build_contexts(question, passages, by_id), strict=True))
     shown = dict.fromkeys(passage for prompt in prompts for passage in prompt)
+    passages = list(dict.fromkeys([*shown, *last]))
+    contexts = dict(zip(passages, _build_contexts(question, passages, by_id), strict=True))
     return Shown(tuple(contexts[passage] for passage in shown), tuple(contexts[passage] for passage in last))
 
 

@@ -153,13 +153,14 @@ def _is_marker(item: Any) -> bool:
 def _check_declarations(component: type) -> None:
     """Raise ConfigError for a class attribute whose name is nearly that of a declaration, or was one formerly."""
     known = _DECLARATIONS | _FORMER_ATTRIBUTES
+    parameters = inspect.signature(component).parameters
     for base in component.__mro__:
         for name in vars(base):
             if name in _DECLARATIONS or name.startswith("_") or base.__module__ == "builtins":
                 continue
-            if name in inspect.signature(component).parameters or not get_close_matches(name, known, 1, 0.85):
+            near = next(iter(get_close_matches(name, known, 1, 0.85)), None)
+            if name in parameters or near is None:
                 continue
-            (near,) = get_close_matches(name, known, 1, 0.85)
             advice = (
                 "Mark the parameters instead, as in path: Annotated[str, InputFile] (see winnow.identity.markers)."
                 if near in _FORMER_ATTRIBUTES

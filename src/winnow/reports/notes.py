@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from winnow.artifacts.provenance import find_changed_modules
+from winnow.artifacts.provenance import find_changed_modules, get_git_revision
 from winnow.reports.cells import CellResult
 
 REPLY_METRICS = ("empty", "cut", "long", "refused")
@@ -120,7 +120,8 @@ def build_model_notes(names: Sequence[str], models: Sequence[Mapping[tuple[str, 
 
 def build_code_notes(folders: Sequence[Path]) -> list[str]:
     """Return a note if code behind finished artifacts was changed since under the same revision, with the modules."""
-    changed = [modules for folder in folders if (modules := find_changed_modules(folder))]
+    revision = get_git_revision()
+    changed = [modules for folder in folders if (modules := find_changed_modules(folder, revision))]
     if not changed:
         return []
     names = list(dict.fromkeys(name for modules in changed for name in modules))
