@@ -1,11 +1,21 @@
 """Storage of steps: what is written is what is read, each text once."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from winnow.artifacts.steps import PASSAGES_FILE, QuestionSteps, StepsWriter, StoredSteps, count_models, has_steps, read_steps
+from winnow.artifacts.steps import (
+    PASSAGES_FILE,
+    STEPS_FILE,
+    QuestionSteps,
+    StepsWriter,
+    StoredSteps,
+    count_models,
+    has_steps,
+    read_steps,
+)
 from winnow.errors import ArtifactError
 from winnow.records import Answer, Passage
 from winnow.steps import Outcome, Step
@@ -21,15 +31,24 @@ SEARCHED = (
 )
 SHOWN = (Step(1, "generate", "reader", (RANKED["p2"], STRIP), finish="length"),)
 
+OUTCOMES: Sequence[Outcome[Answer | None]] = (
+    Outcome("b", Answer("x", unknown=False, used=(STRIP, CUT)), steps=SHOWN, stop="length"),
+    Outcome("a", None, steps=SEARCHED, stop="max rounds"),
+)
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """The steps of two questions, written in another order than that of the predictions."""
-    writer = StepsWriter(tmp_path, RANKED)
-    writer.add("b", Outcome("b", Answer("x", unknown=False, used=(STRIP, CUT)), steps=SHOWN, stop="length"))
-    writer.add("a", Outcome("a", None, steps=SEARCHED, stop="max rounds"))
-    writer.finish(["a", "b"])
+    write(tmp_path, OUTCOMES)
     return tmp_path
+
+
+def write(folder: Path, outcomes: Sequence[Outcome[Answer | None]]) -> None:
+    writer = StepsWriter(folder, RANKED)
+    for outcome in outcomes:
+        writer.add(str(outcome.tag), outcome)
+    writer.finish(["a", "b"])
 
 
 def test_what_is_written_is_read(folder: Path) -> None:
@@ -53,6 +72,13 @@ def test_each_text_is_stored_once_and_those_of_the_rankings_are_not(folder: Path
         ("https://x", "page", "search"),
         ("https://x#1", "pa", "search"),
     }
+
+
+def test_the_order_in_which_plans_end_changes_no_byte(folder: Path, tmp_path: Path) -> None:
+    """Nor does a killed run, whose plans end in another order when they are replayed."""
+    write(tmp_path / "other", OUTCOMES[::-1])
+    for name in (STEPS_FILE, PASSAGES_FILE):
+        assert (folder / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
 
 
 def test_a_passage_that_the_rankings_lack_is_named(folder: Path) -> None:

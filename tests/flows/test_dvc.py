@@ -32,7 +32,7 @@ def test_other_machines_compute_nothing_again(project: tuple[Path, list[str]]) -
     clone = folder.parent / "other-machine"
     assert UP_TO_DATE in pulled
     assert "Prefect server at" not in pulled
-    assert "calls of tracked/calls" in pulled
+    assert "calls added" in pulled
     assert "Every cell was finished already; no call was made." in pulled
     predictions = read_predictions(next((clone / "data/predictions").glob("post_fusion-*")) / "predictions.parquet")
     shown = run_script(

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from winnow.errors import ConfigError
+from winnow.identity.markers import get_search_only_settings
 from winnow.modeling.sentence_encoder import SentenceEncoder
 from winnow.records import Passage
 from winnow.retrievers.dense import Dense
@@ -64,7 +65,7 @@ def test_dense_refuses_bad_factories(tmp_path: Path, encoder: SentenceEncoder) -
 
 def test_settings_of_the_index_make_another_one_and_settings_of_the_search_do_not() -> None:
     """Numbers of lists to visit are no part of an index; none of the numbers may be 0."""
-    assert set(Dense.search_only) == {"nprobe", "ef_search"}
+    assert get_search_only_settings(Dense) == ["nprobe", "ef_search"]
     for name in ("nprobe", "ef_search", "max_training_vectors", "block_size"):
         with pytest.raises(ConfigError, match=f"retriever.engine.{name} must be at least 1; received 0"):
             Dense(SentenceEncoder("x"), **{name: 0})  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ import pytest
 
 from tests.training.test_citing import CONTEXTS, PROMPT, QUESTION, UNRANKED
 from winnow.records import Answer, Context, Decoding, Passage, Question
+from winnow.steps import Outcome, Step
 from winnow.strategies.cite import Cite
 from winnow.strategies.concatenation import Concatenation
 from winnow.testing import make_context, make_question
@@ -35,7 +36,7 @@ def test_a_trained_reader_is_evaluated_with_and_without_the_answer() -> None:
         ("a", ["p2"]), ("b", ["p3"]), ("a", ["p1"]), ("b", ["p1"])
     ]  # fmt: skip
     known, unknown = Answer("Ada", unknown=False), Answer("", unknown=True)
-    metrics = compute([known, unknown, unknown, unknown])
+    metrics = compute([Outcome(n, answer) for n, answer in enumerate((known, unknown, unknown, unknown))])
     values = {name: value if isinstance(value, int) else value.mean for name, value in metrics.items()}
     assert values == {"questions": 2, "em_gold": 0.5, "unk_gold": 0.5, "unk_lacking": 1.0}
 
@@ -49,6 +50,7 @@ def test_a_trained_reader_is_evaluated_by_its_citations() -> None:
     assert isinstance(strategy, Cite)
     assert [(question.question_id, len(contexts)) for question, contexts in cases] == [("q1", 3)]
     used: tuple[Passage, ...] = tuple(context.passage for context in cases[0][1] if isinstance(context, Context))
-    metrics = compute([Answer("Austen", False, used=used, reply="Austen [2].")])
+    steps = (Step(1, "generate", "reader", used),)
+    metrics = compute([Outcome("q1", Answer("Austen", False, used=used, reply="Austen [2]."), steps=steps)])
     values = {name: value if isinstance(value, int) else value.mean for name, value in metrics.items()}
     assert values == {"questions": 1, "f1": pytest.approx(2 / 3), "precision": 1.0, "recall": 0.5, "valid": 1.0}

@@ -3,7 +3,7 @@
 Rows are checked when they are written and when they are read. Errors name the file, the row and the column.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,11 +72,12 @@ class ArtifactWriter:
         if len(self._buffer) >= self.group:
             self._flush()
 
-    def finish(self, order: Sequence[str]) -> int:
+    def finish(self, order: Sequence[str], convert: Callable[[pa.Table], pa.Table] = lambda table: table) -> int:
         """Sort the rows, write the artifact, and return the number of rows.
 
         Args:
             order: Ids of all rows in the order of the file. An id is the value of the contract's first unique column.
+            convert: Function that is applied to the sorted rows before they are written.
 
         Raises:
             ArtifactError: If the number of rows is not the number of ids, or if an id is a duplicate.
@@ -96,7 +97,7 @@ class ArtifactWriter:
             row_ids = table[self.contract.unique_columns[0]].to_pylist()
             positions = pa.array([position_by_id[row_id] for row_id in row_ids], pa.int64())
             with atomic_write(self.path) as partial:
-                pq.write_table(table.take(pc.sort_indices(positions)), partial, compression="zstd")
+                pq.write_table(convert(table.take(pc.sort_indices(positions))), partial, compression="zstd")
         finally:
             self.partial.unlink(missing_ok=True)
         check_unique(self.path, self.contract)

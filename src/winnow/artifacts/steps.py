@@ -49,7 +49,7 @@ class StepsWriter:
         self._folder, self._ranked = folder, ranked
         self._rows = ArtifactWriter(folder / STEPS_FILE, contracts.STEPS)
         self._numbers: dict[Passage, int] = {}
-        self._origins: list[Origin] = []
+        self._searched: set[Passage] = set()
 
     def add(self, question_id: str, outcome: Outcome[Any]) -> None:
         """Add the steps of one question."""
@@ -76,23 +76,31 @@ class StepsWriter:
         self._rows.add({"question_id": question_id, "stop": outcome.stop, "used": numbers, "steps": rows})
 
     def finish(self, order: Sequence[str]) -> None:
-        """Write the files; `order` lists the ids of all questions in the order of the predictions."""
-        parquet.write(self._folder / PASSAGES_FILE, contracts.STEP_PASSAGES, self._iter_passage_rows())
-        self._rows.finish(order)
+        """Write the files, which do not depend on the order in which the plans ended.
 
-    def _find_number(self, passage: Passage, searched: set[str]) -> int:
+        Args:
+            order: Ids of all questions, in the order of the predictions.
+
+        """
+        passages = sorted(
+            self._numbers, key=lambda passage: (passage.passage_id, passage.title, passage.text, passage.sources)
+        )
+        numbers = [0] * len(passages)
+        for number, passage in enumerate(passages):
+            numbers[self._numbers[passage]] = number
+        parquet.write(self._folder / PASSAGES_FILE, contracts.STEP_PASSAGES, self._iter_passage_rows(passages))
+        self._rows.finish(order, lambda table: _renumber_passages(table, pa.array(numbers, pa.int32())))
+
+    def _find_number(self, passage: Passage, searched: Collection[str]) -> int:
         """Return the number of a passage, which is the next one for a passage that is new."""
-        number = self._numbers.get(passage)
-        if number is None:
-            number = self._numbers[passage] = len(self._numbers)
-            is_ranked = self._ranked.get(passage.passage_id) == passage
-            is_searched = not searched.isdisjoint((passage.passage_id, *passage.sources))
-            self._origins.append("rankings" if is_ranked else "search" if is_searched else "strategy")
-        return number
+        if passage.passage_id in searched or any(source in searched for source in passage.sources):
+            self._searched.add(passage)
+        return self._numbers.setdefault(passage, len(self._numbers))
 
-    def _iter_passage_rows(self) -> Iterator[dict[str, Any]]:
-        for (passage, number), origin in zip(self._numbers.items(), self._origins, strict=True):
-            is_ranked = origin == "rankings"
+    def _iter_passage_rows(self, passages: Sequence[Passage]) -> Iterator[dict[str, Any]]:
+        for number, passage in enumerate(passages):
+            is_ranked = self._ranked.get(passage.passage_id) == passage
+            origin: Origin = "rankings" if is_ranked else "search" if passage in self._searched else "strategy"
             yield {
                 "number": number,
                 "passage_id": passage.passage_id,
@@ -101,6 +109,24 @@ class StepsWriter:
                 "sources": list(passage.sources),
                 "origin": origin,
             }
+
+
+def _renumber_passages(table: pa.Table, numbers: pa.Array) -> pa.Table:
+    """Replace the passages' numbers in the rows of questions; `numbers` holds the new number of each former one."""
+
+    def renumber(lists: pa.ListArray) -> pa.ListArray:
+        return pa.ListArray.from_arrays(lists.offsets, numbers.take(lists.values), type=lists.type)
+
+    used, steps = table["used"].combine_chunks(), table["steps"].combine_chunks()
+    fields = [*steps.type.value_type]
+    columns = [steps.values.field(field.name) for field in fields]
+    columns = [renumber(column) if field.name == "passages" else column for field, column in zip(fields, columns, strict=True)]
+    structs = pa.StructArray.from_arrays(columns, fields=fields)
+    steps = pa.ListArray.from_arrays(steps.offsets, structs, type=steps.type)
+    return pa.table(
+        {**dict(zip(table.column_names, table.columns, strict=True)), "used": renumber(used), "steps": steps},
+        schema=table.schema,
+    )
 
 
 @dataclass
