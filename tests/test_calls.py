@@ -316,12 +316,12 @@ def test_a_plan_counts_the_tokens_of_its_replies(tmp_path: Path) -> None:
 
 
 def test_a_score_of_a_language_model_has_its_share_of_the_time() -> None:
-    """One of an estimator has no usage, and stays as it is."""
+    """One of an estimator has no usage, so that nothing but what computed it is added."""
     timed = add_origin(Score(-1.5, Usage(7, 0)), 2.0, "torch 2")
     assert isinstance(timed, Score)
-    assert (timed.value, timed.usage, timed.usage.seconds) == (-1.5, Usage(7, 0), 2.0)
-    score = Score(0.5)
-    assert add_origin(score, 2.0, "") is score
+    assert (timed.value, timed.usage, timed.usage.seconds, timed.model) == (-1.5, Usage(7, 0), 2.0, "torch 2")
+    assert add_origin(Score(0.5), 2.0, "torch 2") == Score(0.5, model="torch 2")
+    assert add_origin(Score(0.5, model="served"), 2.0, "torch 2") == Score(0.5, model="served")
 
 
 def test_a_reply_with_its_time_keeps_every_other_field() -> None:

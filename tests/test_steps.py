@@ -97,9 +97,12 @@ def test_a_plan_without_a_request(tmp_path: Path) -> None:
     assert (outcomes[1].steps, outcomes[1].stop) == ((), NO_REQUEST)
 
 
-def test_a_likelihood_is_no_prompt_of_the_reader() -> None:
-    """It scores an answer that is there already, so that it is not the last prompt."""
-    scored = Likelihood((Message("user", "?"),), "Ada")
-    generated, likelihood = describe_round(1, [prompt(ONE), scored], [Generation("Ada"), Score(-1.0)])
-    assert (generated.is_prompt, likelihood.is_prompt, likelihood.kind) == (True, False, "likelihood")
+def test_a_likelihood_shows_the_reader_its_passages() -> None:
+    """With the library that computed it; prompts of other roles show the reader nothing."""
+    scored = Likelihood((Message("user", "?"),), "Ada", passages=(ONE,))
+    generated, likelihood = describe_round(1, [prompt(ONE), scored], [Generation("Ada"), Score(-1.0, model="torch 2")])
+    assert (generated.is_prompt, likelihood.is_prompt, likelihood.kind) == (True, True, "likelihood")
+    assert (likelihood.passages, likelihood.model) == ((ONE,), "torch 2")
+    assert not Step(1, "likelihood", "judge").is_prompt
+    assert not Step(1, "estimate", "reader").is_prompt
     assert not Step(1, "generate", "judge").is_prompt

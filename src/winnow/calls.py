@@ -202,19 +202,20 @@ class EngineQueue:
 
 
 def add_origin(result: Result | TooLong, seconds: float, software: str) -> Result | TooLong:
-    """Return a result of a language model with its share of the time of its batch, and a reply with what computed it.
+    """Return the result of a model with what computed it and, if tokens were counted, its share of the time of its batch.
 
     Args:
         result: Result of any request.
         seconds: Share of the time.
-        software: Library and version of a local engine, which replies have in place of the name of a server's model.
+        software: Library and version of a local engine, which results have in place of the name of a server's model.
 
     """
     if isinstance(result, Generation):
         usage = structs.replace(result.usage, seconds=seconds)
         return structs.replace(result, usage=usage, model=result.model or software)
-    if isinstance(result, Score) and result.usage.tokens_in:
-        return structs.replace(result, usage=structs.replace(result.usage, seconds=seconds))
+    if isinstance(result, Score):
+        usage = structs.replace(result.usage, seconds=seconds) if result.usage.tokens_in else result.usage
+        return structs.replace(result, usage=usage, model=result.model or software)
     return result
 
 

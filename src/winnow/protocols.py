@@ -80,6 +80,11 @@ class Estimator(Protocol):
     """Estimates how relevant passages are to questions."""
 
     @property
+    def software(self) -> str:
+        """Return the library that computes the scores and its version, as `Engine.software`; "" if there is none to name."""
+        ...
+
+    @property
     def truncated(self) -> int:
         """Return the number of inputs truncated to the maximum length so far."""
         ...

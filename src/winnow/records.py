@@ -195,13 +195,14 @@ class FusedGenerate(Generate, frozen=True, eq=False):
 
 
 class Likelihood(Struct, frozen=True, eq=False):
-    """Request log P(continuation | prompt) from a language model. The result is a Score in nats."""
+    """Request log P(continuation | prompt) from a language model. The result is a Score in nats. Fields as in Generate."""
 
     messages: tuple[Message, ...]
     continuation: str
     include_eos: bool = True
     """Whether to score the end of the reply too. Without it, short answers that begin longer ones have too high a score."""
     role: Role = "reader"
+    passages: tuple[Passage, ...] = ()
 
 
 class Estimate(Struct, frozen=True, eq=False):
@@ -251,10 +252,11 @@ class Generation(Struct, frozen=True):
 
 
 class Score(Struct, frozen=True):
-    """A log-likelihood in nats, or log-odds of relevance. `usage` counts the tokens that a language model read for it."""
+    """A log-likelihood in nats, or log-odds of relevance. `usage` is of language models; `model` as in Generation."""
 
     value: float
     usage: Usage = NO_USAGE
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from winnow.records import (
     Result,
     Role,
     RoleUsage,
+    Score,
     Search,
     T,
 )
@@ -60,8 +61,8 @@ class Step(Struct, frozen=True):
 
     @property
     def is_prompt(self) -> bool:
-        """Return whether this is a prompt of the reader, which writes the answer."""
-        return self.kind == "generate" and self.role == READER
+        """Return whether this is a prompt of the reader, from which it writes or scores an answer."""
+        return self.kind in ("generate", "likelihood") and self.role == READER
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,16 +99,15 @@ def describe_round(number: int, requests: Sequence[Request], results: Sequence[R
     counts: dict[tuple[str, Role, tuple[Passage, ...], str, str, str], int] = {}
     for request, result in zip(requests, results, strict=True):
         model = ""
-        if isinstance(request, Generate):
-            passages, query = request.passages, ""
-        else:
-            passages, query = (), request.query if isinstance(request, Search) else ""
+        passages = request.passages if isinstance(request, Generate | Likelihood) else ()
+        query = request.query if isinstance(request, Search) else ""
         if isinstance(result, Generation):
             finish, model = result.finish, result.model
         elif isinstance(result, Pages):
             passages, finish = result.passages, "found" if result.passages else "nothing found"
         else:
             finish = "failed" if isinstance(result, Failed) else ""
+            model = result.model if isinstance(result, Score) else ""
         fields = (_KINDS.get(type(request), "generate"), request.role, passages, query, finish, model)
         counts[fields] = counts.get(fields, 0) + 1
     return [Step(number, *fields, calls) for fields, calls in counts.items()]

@@ -33,6 +33,12 @@ def test_placed_and_retrieved_contexts_keep_their_flags() -> None:
     assert build_shown(QUESTION, steps, (), KNOWN) == Shown((OTHER, GOLD), (GOLD, OTHER))
 
 
+def test_prompts_whose_answers_are_only_scored_show_too() -> None:
+    """Choices may be scored after a reply to the question alone."""
+    steps = [prompt(1), Step(2, "likelihood", "reader", (GOLD.passage,))]
+    assert build_shown(QUESTION, steps, (), KNOWN) == Shown((GOLD,), ())
+
+
 def test_only_prompts_of_the_reader_show() -> None:
     """Not those of a judge, and not what a search found but no prompt had."""
     steps = [Step(1, "search", "search", (GOLD.passage,), "q", "found"), prompt(2, GOLD.passage, role="judge")]
@@ -78,6 +84,9 @@ def test_the_prompt_of_the_reply_has_the_passages_that_the_strategy_names() -> N
     assert last(steps) == [GOLD.passage]
     assert last([*steps, prompt(2)]) == []
     assert last([], one) == [one]
+    scored = Step(3, "likelihood", "reader", (one, cut))
+    assert last([*steps, scored]) == [GOLD.passage]
+    assert last([scored]) == [one, cut]
     assert build_shown(QUESTION, [], (one,), KNOWN) == Shown((), (OTHER,))
 
 

@@ -22,6 +22,7 @@ class Lengths:
     """Scores a passage by its length."""
 
     truncated = 0
+    software = "lengths 1"
 
     def __init__(self) -> None:
         self.scored: list[tuple[str, str, str]] = []

@@ -190,6 +190,12 @@ def test_what_only_type_checkers_import_does_not(project: Project) -> None:
     assert project.compute(theirs=TYPED + MAIN) == first
 
 
+def test_what_runs_in_place_of_type_checking_does(project: Project) -> None:
+    """The statements below `else` run."""
+    one = TYPED + "else:\n    SIZE = 1\n"
+    assert project.compute(theirs=one + MAIN) != project.compute(theirs=one.replace("1", "2") + MAIN)
+
+
 def test_imports_in_a_circle_end(project: Project) -> None:
     """And count."""
     circle = TOOLS + "\ndef late():\n    import theirs\n"

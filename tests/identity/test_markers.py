@@ -1,5 +1,8 @@
 """What the annotations of parameters declare, and what is refused because it would declare nothing."""
 
+import importlib
+import inspect
+import pkgutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,6 +10,7 @@ from typing import Annotated, Any, ClassVar
 
 import pytest
 
+import winnow
 from winnow.errors import ConfigError
 from winnow.identity.markers import (
     DatasetName,
@@ -23,6 +27,31 @@ from winnow.identity.markers import (
     read_annotations,
     resolve_component_settings,
 )
+
+IGNORED = {
+    "Dense": "nprobe ef_search gpu",
+    "DenseOnDisk": "nprobe candidates",
+    "JsonSearchApi": "api_key_variable",
+    "LocalEngine": "device batch_tokens batch_size capacity",
+    "LocalReader": "converted cache_gb",
+    "LocalSearch": "capacity",
+    "LoopSettings": "chunk_tokens gradient_caching gradient_checkpointing max_loss device save_steps logging_steps",
+    "Mixture": "relevant irrelevant seemingly_relevant seed",
+    "NeighbourMaps": "neighbours irrelevant depth exclude_answers seed",
+    "OpenAIBatchReader": "state poll_seconds capacity patience",
+    "OpenAIEngine": "base_url api_key_variable served_model model_change budget",
+    "OpenAIReader": "samples_per_call pacing dialect",
+    "PageReader": "user_agent",
+    "PairEstimator": "batch_tokens",
+    "PairModel": "device",
+    "ServerProcess": "health folder timeout",
+    "SftSettings": "device save_steps logging_steps",
+    "Splade": "block_size",
+    "Tantivy": "writer_megabytes",
+    "TextEncoder": "device batch_tokens",
+    "WebSearch": "max_concurrency max_failures",
+}
+"""Parameters that are no part of a key, or only of a search's, by the class that declares them."""
 
 
 @dataclass
@@ -61,6 +90,18 @@ def test_markers_add_up_along_the_bases() -> None:
     assert get_input_file_settings(Derived) == ["path", "options.data_files", "options.data_dir"]
     assert (get_model_path_settings(Derived), get_dataset_name_settings(Derived)) == (["model"], ["base"])
     assert get_search_only_settings(Derived) == ["nprobe"]
+
+
+def test_no_other_setting_is_left_out_of_keys() -> None:
+    """A marker that leaves a setting out is a decision: results of two of its values are taken for the same."""
+    ignored = {}
+    for module in pkgutil.walk_packages(winnow.__path__, "winnow."):
+        for name, component in vars(importlib.import_module(module.name)).items():
+            if isinstance(component, type) and component.__module__ == module.name:
+                annotations = {key: str(value) for key, value in inspect.get_annotations(component).items()}
+                names = [key for key, text in annotations.items() if "SpeedOnly" in text or "SearchOnly" in text]
+                ignored |= {name: " ".join(names)} if names else {}
+    assert ignored == IGNORED
 
 
 def test_every_setting_counts_by_default() -> None:

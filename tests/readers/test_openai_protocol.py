@@ -209,6 +209,10 @@ def test_a_second_model_is_marked_accepted_or_ends_the_run() -> None:
     protocol.check_model(snapshots[0])
     with pytest.raises(ModelMismatchError, match=f"several models \\({snapshots[0]}, {snapshots[1]}\\)"):
         protocol.check_model(snapshots[1])
+    any_name = ChatProtocol("gpt-4o", "http://127.0.0.1/v1", served_model="*", model_change="stop")
+    any_name.check_model("one")
+    with pytest.raises(ModelMismatchError, match="several models \\(one, two\\)"):
+        any_name.check_model("two")
     with pytest.raises(ModelMismatchError, match="instead of 'gpt-4o-2024-05-13'"):
         ChatProtocol(snapshots[0], "http://127.0.0.1/v1", model_change="allow").check_model(snapshots[1])
     with pytest.raises(ConfigError, match="must be allow, mark or stop; received 'never'"):

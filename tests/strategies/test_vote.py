@@ -41,6 +41,14 @@ def test_ties_go_to_the_higher_ranked() -> None:
     assert Vote().choose_majority(make_question(), moved[::2], build_replies(["third"], ["inserted"])).text == "third"
 
 
+def test_rounding_breaks_no_tie() -> None:
+    """The same weights in another order have the same sum, though additions of floats round otherwise."""
+    weights = (-0.6, -0.9, -0.8)
+    contexts = [replace(c, log_weight=w) for c, w in zip(RANKED, (*weights, *weights[::-1]), strict=True)]
+    replies = build_replies(["a"], ["a"], ["a"], ["b"], ["b"], ["b"])
+    assert Vote().choose_majority(make_question(), contexts, replies).text == "a"
+
+
 def test_random_ties_are_seeded() -> None:
     """The same seed and question give the same winner; over seeds both win; a majority is no tie."""
     assert winner(["a", "b"], Vote("random", seed=1)) == winner(["a", "b"], Vote("random", seed=1))

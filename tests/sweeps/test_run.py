@@ -1,6 +1,6 @@
 """Cells on one driver: the order of their jobs, and predictions written when all questions of a cell are answered."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
@@ -13,7 +13,20 @@ from winnow.artifacts.steps import StoredSteps
 from winnow.artifacts.tables import read_predictions
 from winnow.contexts.placed import PlacedContexts
 from winnow.errors import ArtifactError, ConfigError
-from winnow.records import Answer, Context, Decoding, Generate, Message, Pages, Passage, Plan, Question, RoleUsage, Search
+from winnow.records import (
+    Answer,
+    Context,
+    Decoding,
+    Generate,
+    Likelihood,
+    Message,
+    Pages,
+    Passage,
+    Plan,
+    Question,
+    RoleUsage,
+    Search,
+)
 from winnow.steps import Outcome, Step
 from winnow.strategies.concatenation import Concatenation
 from winnow.sweeps.run import (
@@ -157,6 +170,58 @@ def test_a_prompt_that_does_not_name_its_passages_is_refused() -> None:
             )
         )
     next(check_named_passages(ask(both[0].text, (replace(both[0], text=f"1: {both[0].text}"),)), contexts, "q", strictly=True))
+
+
+@dataclass(frozen=True)
+class ShownSpec(Spec):
+    """A specification with other contexts."""
+
+    placed: PlacedContexts | None = None
+
+    def place(self, question: Question, rankings: object) -> PlacedContexts:
+        """Return them."""
+        assert self.placed is not None
+        return self.placed
+
+
+class Unnamed:
+    """A strategy of another package, which shows a passage without naming it."""
+
+    def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
+        """Show the last passage."""
+        (reply,) = yield [Generate((Message("user", f"See: {contexts[-1].passage.text}"),), Decoding())]
+        return Answer(reply.text, unknown=False)
+
+
+def test_every_strategy_of_a_sweep_is_checked(tmp_path: Path) -> None:
+    """Also one that names no passage at all."""
+    question = make_question(question_id="a")
+    one = cell(tmp_path, "x", [question])
+    placed = PlacedContexts((make_context(1, "Emma is a novel of 1815."),), gold_position=0, provenance="none")
+    one.spec = cast("Any", ShownSpec("x", tmp_path / "predictions.parquet", tmp_path, placed=placed))
+    one.strategy = Unnamed()
+
+    def run_first(jobs: JobFactory, number: int) -> Iterable[Outcome[Answer]]:
+        assert number == 1
+        for job in jobs():
+            next(job.plan)
+        return ()
+
+    with pytest.raises(ConfigError, match="question 'a' shows the passage 'p1', but does not name it"):
+        run_cells([one], run_first, lambda cell, number: None)
+
+
+def test_a_likelihood_names_its_passages_too() -> None:
+    """Its prompt is read by the reader."""
+    context = make_context(1, "Emma is a novel of 1815.")
+
+    def plan(*passages: Passage) -> Plan[Answer]:
+        yield [Likelihood((Message("user", f"See: {context.passage.text}"),), "1815", passages=passages)]
+        return Answer("1815", unknown=False)
+
+    next(check_named_passages(plan(context.passage), (context,), "q"))
+    with pytest.raises(ConfigError, match=r"'p1', but does not name it.*Pass all of them as Likelihood\("):
+        next(check_named_passages(plan(), (context,), "q"))
 
 
 def test_what_a_search_found_must_be_named_too() -> None:

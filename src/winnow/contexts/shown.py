@@ -23,16 +23,18 @@ def build_shown(question: Question, steps: Sequence[Step], used: Sequence[Passag
     Args:
         question: Question with its accepted answers.
         steps: Steps of the question.
-        used: Passages that the strategy says led to the reply. Without any, the last prompt did.
+        used: Passages that the strategy says led to the reply. Without any, the last prompt did for which a reply was
+            written, or scored if none was written.
         known: Contexts of the question, placed and retrieved, with gold passages marked.
 
     """
     by_id = {context.passage.passage_id: context for context in known}
-    prompts = [step.passages for step in steps if step.is_prompt]
+    prompts = [step for step in steps if step.is_prompt]
     if not prompts and not used:
         return None
-    last = tuple(used) if used else prompts[-1]
-    shown = dict.fromkeys(passage for prompt in prompts for passage in prompt)
+    written = [step for step in prompts if step.kind == "generate"]
+    last = tuple(used) if used else (written or prompts)[-1].passages
+    shown = dict.fromkeys(passage for prompt in prompts for passage in prompt.passages)
     passages = list(dict.fromkeys([*shown, *last]))
     contexts = dict(zip(passages, _build_contexts(question, passages, by_id), strict=True))
     return Shown(tuple(contexts[passage] for passage in shown), tuple(contexts[passage] for passage in last))

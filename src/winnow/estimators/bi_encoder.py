@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -30,6 +31,11 @@ class BiEncoder:
     scale: Annotated[float, Gt(0)] = 20.0
     advance: Advance | None = None
     _vectors: dict[Passage, NDArray[np.float16]] = field(default_factory=dict, repr=False)
+
+    @property
+    def software(self) -> str:
+        """Return PyTorch, which encodes texts, and its version."""
+        return f"torch {version('torch')}"
 
     @property
     def truncated(self) -> int:

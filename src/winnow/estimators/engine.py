@@ -27,7 +27,6 @@ class EstimatorEngine:
     """
 
     revision: ClassVar[int] = 1
-    software: ClassVar[str] = ""
     remote: ClassVar[bool] = False
     reuses_prefixes: ClassVar[bool] = False
 
@@ -36,6 +35,11 @@ class EstimatorEngine:
     capacity: int = 4096
     commit: int = 1024
     _pending: list[Estimate] = field(default_factory=list, repr=False)
+
+    @property
+    def software(self) -> str:
+        """Return what computes the estimator's scores."""
+        return self.estimator.software
 
     @property
     def serves(self) -> tuple[type[Request], ...]:

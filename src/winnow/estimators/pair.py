@@ -11,6 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
@@ -81,6 +82,12 @@ class PairEstimator(PairModel):
         settings = super().resolve_settings(settings)
         runtime, device = str(settings.get("runtime", cls.runtime)), str(settings.get("device", "auto"))
         return {**settings, "runtime": resolve_runtime(runtime, device, settings["dtype"])}
+
+    @property
+    def software(self) -> str:
+        """Return the library that computes the scores, and its version."""
+        library = "openvino" if self._uses_openvino else "torch"
+        return f"{library} {version(library)}"
 
     @property
     def loading_dtype(self) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 
 from winnow.errors import LedgerError
-from winnow.records import Failed, Generation, Pages, Passage, Request, Result, Score, Snapshot, Usage
+from winnow.records import NO_USAGE, Failed, Generation, Pages, Passage, Request, Result, Score, Snapshot, Usage
 
 MIGRATIONS = (
     """
@@ -129,6 +129,8 @@ def encode_result(result: Result) -> str:
             body = {"score": result.value}
             if result.usage.tokens_in:
                 body["in"] = result.usage.tokens_in
+            if result.model:
+                body["model"] = result.model
         case Pages():
             body = {"pages": [{"passage_id": p.passage_id, "title": p.title, "text": p.text} for p in result.passages]}
             if result.snapshots:
@@ -222,7 +224,8 @@ def decode_result(value: bytes, seconds: float = 0.0) -> Result:
             token_positions={token: tuple(values) for token, values in body.get("token_positions", {}).items()} or None,
         )  # fmt: skip
     if "score" in body:
-        return Score(body["score"], Usage(body["in"], 0, seconds)) if "in" in body else Score(body["score"])
+        usage = Usage(body["in"], 0, seconds) if "in" in body else NO_USAGE
+        return Score(body["score"], usage, sys.intern(body.get("model", "")))
     if "failed" in body:
         return Failed(body["failed"])
     snapshots = tuple(Snapshot(**snapshot) for snapshot in body.get("snapshots", ()))

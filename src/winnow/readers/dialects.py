@@ -96,7 +96,8 @@ class Vllm(Dialect):
             target += end
         body = {"model": model, "prompt": [*ids, *target], "max_tokens": 1, "temperature": 0.0, "prompt_logprobs": 0}
         reply = await send("/v1/completions", body)
-        check_model(str(reply.get("model") or ""))
+        name = str(reply.get("model") or "")
+        check_model(name)
         entries = reply["choices"][0].get("prompt_logprobs") or ()
         if len(entries) != len(ids) + len(target):
             raise ReaderError(
@@ -108,7 +109,7 @@ class Vllm(Dialect):
             raise ReaderError(
                 f"The server reported a log-probability of {min(logprobs)}, which replaces one it could not compute."
             )
-        return Score(math.fsum(logprobs), Usage(len(ids) + len(target)))
+        return Score(math.fsum(logprobs), Usage(len(ids) + len(target)), name)
 
     async def _tokenise_text(self, send: SendRequest, model: str, text: str) -> list[int]:
         """Return the tokens of a text without the chat template; special tokens in it are one token each."""

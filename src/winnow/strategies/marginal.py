@@ -8,8 +8,8 @@ from winnow.contexts import marginalization
 from winnow.errors import ConfigError, ReaderError
 from winnow.metrics.answer import UNKNOWN, normalise
 from winnow.metrics.reasoning import remove_reasoning
-from winnow.records import Answer, Context, Decoding, Generation, Likelihood, Plan, Question
-from winnow.strategies.prompt import Prompt, build_request
+from winnow.records import Answer, Context, Decoding, Generation, Plan, Question
+from winnow.strategies.prompt import Prompt, build_likelihood, build_request
 from winnow.strategies.replies import extract_answer, is_unknown
 
 
@@ -65,9 +65,7 @@ class Marginal:
         if self.scoring == "generated":
             log_likelihoods = [sum_log_probabilities(replies[index]) for _, index in pairs]
         else:
-            scores = yield [
-                Likelihood(self.prompt.render(question, [contexts[index]]), spellings[key]) for key, index in pairs
-            ]
+            scores = yield [build_likelihood(self.prompt, question, [contexts[index]], spellings[key]) for key, index in pairs]
             log_likelihoods = [score.value for score in scores]
         log_weights = marginalization.log_softmax([context.log_weight for context in contexts])
         terms: dict[str, list[float]] = {}

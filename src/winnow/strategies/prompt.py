@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import ClassVar
 
 from winnow.errors import ConfigError, check_fields, find_fields
-from winnow.records import Context, Decoding, Generate, Message, Passage, Question
+from winnow.records import Context, Decoding, Generate, Likelihood, Message, Passage, Question
 from winnow.strategies.demonstrations import Demonstration, Shots
 
 _TITLE = re.compile(r"(?:^|(?<=[\]}.:] )|(?<=>))(?<!\w: )\{title\}[\s|:;,.–—-]*(?=\{)")
@@ -142,6 +142,12 @@ def build_request(
         passages=tuple([context.passage for context in contexts]),
         shorter=_create_shortener(prompt, question, contexts, decoding, candidates) if len(contexts) > 1 else None,
     )
+
+
+def build_likelihood(prompt: Prompt, question: Question, contexts: Sequence[Context], answer: str) -> Likelihood:
+    """Build the request for the likelihood of an answer to a prompt that shows these contexts."""
+    passages = tuple([context.passage for context in contexts])
+    return Likelihood(prompt.render(question, contexts), answer, passages=passages)
 
 
 def _create_shortener(

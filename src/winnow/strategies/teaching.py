@@ -7,8 +7,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from winnow.records import Context, Decoding, Likelihood, Plan, Question
-from winnow.strategies.prompt import Prompt, build_request
+from winnow.records import Context, Decoding, Plan, Question
+from winnow.strategies.prompt import Prompt, build_likelihood, build_request
 from winnow.strategies.replies import extract_answer, is_unknown
 from winnow.targets import select_targets
 
@@ -39,7 +39,7 @@ class Teacher:
     def request_likelihoods(self, question: Question, contexts: Sequence[Context]) -> Plan[tuple[float, ...]]:
         """Request log P(answer | question, context) for every context, where the answer is the first training target."""
         answer = select_targets(question)[0]
-        scores = yield [Likelihood(self.prompt.render(question, [context]), answer) for context in contexts]
+        scores = yield [build_likelihood(self.prompt, question, [context], answer) for context in contexts]
         return tuple(score.value for score in scores)
 
     def request_scored_replies(self, question: Question, contexts: Sequence[Context]) -> Plan[tuple[ScoredReply, ...]]:
@@ -50,7 +50,7 @@ class Teacher:
         generations = yield [build_request(self.prompt, question, [context], self.decoding) for context in contexts]
         answers = [extract_answer(generation.text) for generation in generations]
         scores = yield [
-            Likelihood(self.prompt.render(question, [context]), answer)
+            build_likelihood(self.prompt, question, [context], answer)
             for context, answer in zip(contexts, answers, strict=True)
         ]
         return tuple(

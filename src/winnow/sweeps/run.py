@@ -20,7 +20,7 @@ from winnow.driver import Job
 from winnow.errors import ArtifactError, ConfigError
 from winnow.identity.code import is_in_winnow
 from winnow.protocols import Strategy
-from winnow.records import Answer, Context, Generate, Pages, Passage, Plan, Prediction, Question
+from winnow.records import Answer, Context, Generate, Likelihood, Pages, Passage, Plan, Prediction, Question
 from winnow.steps import READER, Outcome
 from winnow.sweeps.spec import CellSpec
 
@@ -107,7 +107,7 @@ def check_named_passages(
             answer: Answer = stop.value
             return answer
         for request in requests:
-            if isinstance(request, Generate) and request.role == READER and (strictly or not request.passages):
+            if isinstance(request, Generate | Likelihood) and request.role == READER and (strictly or not request.passages):
                 _check_names(request, known.values(), question_id)
         results = yield requests
         for result in results:
@@ -115,7 +115,7 @@ def check_named_passages(
                 known |= {passage.passage_id: passage for passage in result.passages}
 
 
-def _check_names(request: Generate, known: Iterable[Passage], question_id: str) -> None:
+def _check_names(request: Generate | Likelihood, known: Iterable[Passage], question_id: str) -> None:
     prompt = "\n".join(message.content for message in request.messages)
     for passage in known:
         if len(passage.text) < _MIN_TEXT or passage in request.passages or passage.text not in prompt:
@@ -123,8 +123,8 @@ def _check_names(request: Generate, known: Iterable[Passage], question_id: str) 
         if not any(passage.text in named.text for named in request.passages):
             raise ConfigError(
                 f"A prompt for question {question_id!r} shows the passage {passage.passage_id!r}, but does not name it, so "
-                "that metrics would not know what the reader saw. Pass all of them as Generate(..., passages=...), in prompt "
-                "order, as winnow.strategies.prompt.build_request does."
+                f"that metrics would not know what the reader saw. Pass all of them as {type(request).__name__}(..., "
+                "passages=...), in prompt order, as the functions of winnow.strategies.prompt do."
             )
 
 
