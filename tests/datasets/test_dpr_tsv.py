@@ -12,8 +12,8 @@ SHARED = Path(__file__).parents[3] / "shared" / "data"
 def test_lists_in_fields(tmp_path: Path) -> None:
     """Plain and quoted fields both hold a Python list."""
     path = tmp_path / "q.tsv"
-    path.write_text("who sings\t['Linda Davis']\nhow many\t\"['O''Hara', 'x']\"\n")
-    assert [q.answers for q in DprQuestions(str(path))] == [("Linda Davis",), ("OHara", "x")]
+    path.write_text('who sings\t[\'Linda Davis\']\nhow many\t"[""O\'Hara"", \'x\']"\n')
+    assert [q.answers for q in DprQuestions(str(path))] == [("Linda Davis",), ("O'Hara", "x")]
 
 
 @pytest.mark.skipif(not SHARED.exists(), reason="real files lie in ../shared/data, which is not here")

@@ -21,6 +21,18 @@ def test_questions_by_column(tmp_path: Path) -> None:
         list(HubQuestions("json", "train", None, "nope", "answer.aliases", options))
 
 
+def test_ids_and_lists_in_texts(tmp_path: Path) -> None:
+    """A null id is no id; a list that is written as a text is one."""
+    path = tmp_path / "q.jsonl"
+    rows = [{"key": "7", "question": "Who?", "answer": "['A', 'B']"}, {"key": None, "question": "Who?", "answer": "A"}]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    questions = iter(HubQuestions("json", "train", "key", options={"data_files": str(path)}))
+    first = next(questions)
+    assert (first.question_id, first.answers) == ("7", ("A", "B"))
+    with pytest.raises(InputError, match="row 2: expected a non-empty key; received 'None'"):
+        next(questions)
+
+
 def test_gold_passages_and_metadata(tmp_path: Path) -> None:
     """Nested columns too."""
     path = tmp_path / "q.jsonl"

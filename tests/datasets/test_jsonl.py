@@ -18,6 +18,30 @@ def test_columns_have_any_names(tmp_path: Path) -> None:
     assert [q.question_id for q in JsonlQuestions(str(path), question="q", answers="a", id="key")] == ["x", "y"]
 
 
+def test_ids_of_ones_own_are_kept(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A column with a usual name is used, which is said; the lines are numbered only if there is none, or if asked."""
+    path = tmp_path / "q.jsonl"
+    path.write_text('{"question": "who?", "answers": ["A"], "id": 0}\n{"question": "when?", "answers": ["B"], "id": 7}\n')
+    with caplog.at_level("INFO"):
+        assert [q.question_id for q in JsonlQuestions(str(path))] == ["0", "7"]
+    assert "ids are from the column 'id'. With dataset.parser.id='' they are the numbers of the lines." in caplog.text
+    assert [q.question_id for q in JsonlQuestions(str(path), id="")] == ["1", "2"]
+    path.write_text('{"question": "who?", "answers": ["A"], "id": 0}\n{"question": "when?", "answers": ["B"]}\n')
+    with pytest.raises(InputError, match=r"line 2 has no column 'id'.*Set dataset.parser.id to the right one"):
+        list(JsonlQuestions(str(path)))
+
+
+def test_lists_in_texts(tmp_path: Path) -> None:
+    """As pandas saves them: answers and gold ids."""
+    path = tmp_path / "q.jsonl"
+    path.write_text(json.dumps({"question": "who?", "answers": '["A", "B"]', "gold": "['p1', 'p2']"}) + "\n")
+    (question,) = JsonlQuestions(str(path), gold="gold")
+    assert (question.answers, question.gold_passage_ids) == (("A", "B"), ("p1", "p2"))
+    path.write_text(json.dumps({"question": "who?", "answers": "[]"}) + "\n")
+    with pytest.raises(InputError, match="line 1: expected at least one non-empty answer"):
+        list(JsonlQuestions(str(path)))
+
+
 def test_a_missing_column_is_named_with_those_there_are(tmp_path: Path) -> None:
     """File, line, the columns of that line, and the setting."""
     path = tmp_path / "q.jsonl"

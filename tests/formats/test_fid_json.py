@@ -98,6 +98,19 @@ def test_annotated_gold_passages_survive(tmp_path: Path) -> None:
     assert "meta" not in json.loads(path.read_text())[1]
 
 
+def test_flags_of_gold_passages(tmp_path: Path) -> None:
+    """In every form that files have; anything else is refused."""
+    path = tmp_path / "f.json"
+    flags = (1, "True", True, "False", 0, None, False)
+    ctxs = [{"id": str(n), "text": "x", "is_gold": flag} for n, flag in enumerate(flags)]
+    path.write_text(json.dumps([{"question": "q", "answers": ["a"], "ctxs": ctxs}]))
+    (row,) = read_fid(path)
+    assert row.question.gold_passage_ids == ("0", "1", "2")
+    path.write_text(json.dumps([{"question": "q", "answers": ["a"], "ctxs": [{"text": "x", "is_gold": "gold"}]}]))
+    with pytest.raises(InputError, match="record 1: expected true or false as is_gold of context 0"):
+        list(read_fid(path))
+
+
 def test_ids_that_are_null_or_zero(tmp_path: Path) -> None:
     """Null is no id: the row's number, within its split, takes its place, and so for contexts. Zero is one."""
     ctxs = [{"id": 0, "text": "x"}, {"id": None, "text": "y"}, {"text": "z", "title": " "}]

@@ -82,6 +82,20 @@ def test_musique(tmp_path: Path) -> None:
     assert json.loads(row.question.meta) == {"hops": 2}
 
 
+def test_musiques_flags_and_unanswerable_questions(tmp_path: Path) -> None:
+    """A flag may be a text; a question whose paragraphs lack the answer is another one than that with it, and says so."""
+    flags = [str(paragraph["is_supporting"]) for paragraph in MUSIQUE["paragraphs"]]
+    texts = [paragraph | {"is_supporting": flag} for paragraph, flag in zip(MUSIQUE["paragraphs"], flags, strict=True)]
+    assert read(tmp_path / "f.jsonl", MUSIQUE | {"paragraphs": texts, "answerable": True}) == read(
+        tmp_path / "g.jsonl", MUSIQUE
+    )
+    row = read(tmp_path / "f.jsonl", MUSIQUE | {"answerable": False})
+    assert row.question.question_id == f"{MUSIQUE['id']}#unanswerable"
+    assert json.loads(row.question.meta) == {"hops": 2, "answerable": False}
+    with pytest.raises(InputError, match=r"line 1: .*is_supporting is neither true nor false: 'perhaps'"):
+        read(tmp_path / "f.jsonl", MUSIQUE | {"paragraphs": [texts[0] | {"is_supporting": "perhaps"}]})
+
+
 def test_a_passage_of_several_questions_is_one(tmp_path: Path) -> None:
     """Its id is its title with a digest of its text."""
     ids = [read(tmp_path / "f.jsonl", row).contexts for row in (HOTPOTQA, MUSIQUE)]

@@ -6,15 +6,7 @@ from pathlib import Path
 import pytest
 
 from winnow.errors import InputError
-from winnow.formats.text import (
-    iter_lines,
-    load_json,
-    parse_answers,
-    parse_string_list,
-    read_json_lines,
-    read_tsv,
-    require_text,
-)
+from winnow.formats.text import iter_lines, load_json, read_json_lines, read_tsv
 
 
 def test_a_malformed_json_line_is_named(tmp_path: Path) -> None:
@@ -51,17 +43,27 @@ def test_tsv_rows_unquote_and_count_fields(tmp_path: Path) -> None:
         next(rows)
 
 
-def test_lists_answers_and_texts(tmp_path: Path) -> None:
-    """Lists are read as data, never evaluated; empty answers and texts are refused."""
-    path = Path("f")
-    assert parse_string_list("['a', 2]", path, 1) == ["a", "2"]
-    with pytest.raises(InputError, match="a list of answers"):
-        parse_string_list("__import__('os')", path, 4)
-    assert parse_answers([" a ", "a", "b"], path, 1) == ("a", "b")
-    with pytest.raises(InputError, match="f, line 9: expected at least one non-empty answer"):
-        parse_answers(["", " "], path, 9)
-    with pytest.raises(InputError, match="non-empty passage"):
-        require_text(" ", path, 2, "passage")
+def test_a_quotation_that_its_field_does_not_close_is_text(tmp_path: Path) -> None:
+    """It ends neither its own row nor those below; marks within a field stay; a quoted tab is text."""
+    path = tmp_path / "psgs_w100.tsv"
+    rows = [
+        ["1", '"Heroes is an album by Bowie', "Heroes"],
+        ["2", '"Hello" is a song', "Hello"],
+        ["3", 'The song "Low" is on it', '"Low"x'],
+        ["4", '"', '""x'],
+    ]
+    path.write_text("".join("\t".join(row) + "\n" for row in rows) + '5\t"a\tb ""c"""\t"T"\n6\t""\t"x"\n')
+    assert [row for _, row in read_tsv(path, 3, quoted=True)] == [*rows, ["5", 'a\tb "c"', "T"], ["6", "", "x"]]
+    path.write_text('1\t"a\tb"\tc\td\n')
+    with pytest.raises(InputError, match="line 1: expected 3 tab-separated fields, received 5"):
+        list(read_tsv(path, 3))
+    path.write_text("a\tb\n1\n")
+    with pytest.raises(InputError, match="line 2: expected 2 tab-separated fields, received 1"):
+        list(read_tsv(path))
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    """With what to do."""
     with pytest.raises(InputError, match="File not found"):
         load_json(tmp_path / "none.json")
 

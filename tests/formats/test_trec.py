@@ -29,6 +29,12 @@ def test_a_run_is_ordered_by_score_then_by_rank(tmp_path: Path) -> None:
         read_trec_run(tmp_path / "empty")
 
 
+def test_tabs_separate_ids_with_spaces(tmp_path: Path) -> None:
+    """A line with five tabs is split at them alone."""
+    (tmp_path / "run").write_text("my q\tQ0\tNew York\t1\t2.5\tx\nmy q\tQ0\tYork\t2\t1\tx\n")
+    assert read_trec_run(tmp_path / "run") == {"my q": [Hit("New York", 2.5), Hit("York", 1.0)]}
+
+
 def test_equal_scores_are_in_the_order_of_the_ranks(tmp_path: Path) -> None:
     """Not in that of the lines."""
     (tmp_path / "run").write_text("q Q0 b 2 1 x\nq Q0 a 1 1 x\nq Q0 c 3 1 x\n")

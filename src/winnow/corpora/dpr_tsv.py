@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
 
-from winnow.formats.text import read_tsv, require_text
+from winnow.formats.fields import require_text
+from winnow.formats.text import read_tsv
 from winnow.identity.markers import InputFile
 from winnow.records import Passage
 
@@ -14,7 +15,7 @@ from winnow.records import Passage
 class DprTsv:
     """A parser of DPR's passage files, such as the 21 million passages of Wikipedia."""
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     path: Annotated[str, InputFile]
 

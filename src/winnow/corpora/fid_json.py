@@ -16,7 +16,7 @@ from winnow.records import Passage
 class FidCorpus:
     """A parser of the distinct passages in a FiD file, or in a folder with one file per split."""
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     path: Annotated[str, InputFile]
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from winnow.errors import InputError
+from winnow.formats.fields import read_title, require_text
 from winnow.formats.hub import load_hub_rows
-from winnow.formats.text import read_title, require_text
 from winnow.identity.markers import DatasetName, InputFile
 from winnow.records import Passage
 

@@ -5,9 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
 
-from winnow.formats.text import read_columns, read_title, require_text
+from winnow.formats.fields import read_title, require_text
+from winnow.formats.text import find_id_column, read_columns
 from winnow.identity.markers import InputFile
 from winnow.records import Passage
+
+_ID_COLUMNS = ("id", "_id", "docid", "passage_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,22 +21,24 @@ class JsonlCorpus:
         path: File of JSON lines, gzipped or not.
         text: Name of the column with the text.
         title: Name of the column with the title, or "" if passages have no titles.
-        id: Name of the column with the id of the passage, or "" to number the lines.
+        id: Name of the column with the id of the passage, or "" to number the lines. By default, it is id, _id, docid or
+            passage_id if the first line has such a column.
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     path: Annotated[str, InputFile]
     text: str = "text"
     title: str = ""
-    id: str = ""
+    id: str | None = None
 
     def __iter__(self) -> Iterator[Passage]:
         """Yield the passages in file order."""
         path = Path(self.path)
-        optional_columns = {name: column for name, column in (("title", self.title), ("id", self.id)) if column}
+        id_column = find_id_column(path, _ID_COLUMNS, "corpus.parser.id") if self.id is None else self.id
+        optional_columns = {name: column for name, column in (("title", self.title), ("id", id_column)) if column}
         for line_number, row in read_columns(path, {"text": self.text} | optional_columns, "corpus.parser"):
-            passage_id = require_text(row.get("id", line_number), path, line_number, self.id or "id")
+            passage_id = require_text(row.get("id", line_number), path, line_number, id_column or "id")
             title = read_title(row.get("title"), path, line_number, column=self.title)
             yield Passage(passage_id, title, require_text(row["text"], path, line_number, self.text))

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Annotated, ClassVar
 
 from winnow.errors import InputError
-from winnow.formats.text import iter_lines, read_json_lines, read_tsv, require_text
+from winnow.formats.fields import require_text
+from winnow.formats.text import iter_lines, read_json_lines, read_tsv
 from winnow.identity.markers import InputFile
 from winnow.records import Question
 
@@ -27,7 +28,7 @@ class BeirQueries:
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     path: Annotated[str, InputFile]
     qrels: Annotated[str, InputFile]
@@ -51,15 +52,18 @@ class BeirQueries:
                 yield line_number, query_id, text
 
     def _read_qrels(self, path: Path) -> dict[str, list[str]]:
-        """Return the ids of the relevant documents of each query, by query id."""
-        relevant_ids: dict[str, list[str]] = {}
+        """Return the ids of the relevant documents of each query, by query id. Tabs separate ids with spaces."""
+        judgments: dict[str, dict[str, bool]] = {}
         for line_number, line in iter_lines(path):
-            fields = line.split()
+            fields = line.split("\t") if "\t" in line else line.split()
             if fields[:2] in (["query-id", "corpus-id"], ["query_id", "corpus_id"]):
                 continue
             if len(fields) not in (3, 4) or not _SCORE.fullmatch(fields[-1]):
                 expected = "query, document, score (or TREC's four columns)"
                 raise InputError.from_line(path, line_number, received=line, expected=expected)
-            if int(fields[-1]) > 0:
-                relevant_ids.setdefault(fields[0], []).append(fields[-2])
-        return relevant_ids
+            is_relevant = int(fields[-1]) > 0
+            if judgments.setdefault(fields[0], {}).setdefault(fields[-2], is_relevant) != is_relevant:
+                expected = f"one judgment of each document; {fields[-2]!r} is also judged otherwise"
+                raise InputError.from_line(path, line_number, received=line, expected=expected)
+        relevant = {query: [name for name, is_relevant in own.items() if is_relevant] for query, own in judgments.items()}
+        return {query: names for query, names in relevant.items() if names}

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Annotated
 
 from winnow.errors import InputError, check_fields
-from winnow.formats.text import iter_lines, read_json_lines, require_text
+from winnow.formats.fields import require_text
+from winnow.formats.text import iter_lines, read_json_lines
 from winnow.identity.markers import InputFile
 from winnow.records import Question
 

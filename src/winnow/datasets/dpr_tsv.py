@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
 
-from winnow.formats.text import parse_answers, parse_string_list, read_tsv, require_text
+from winnow.formats.fields import parse_answers, parse_list, require_text
+from winnow.formats.text import read_tsv
 from winnow.identity.markers import InputFile
 from winnow.records import Question
 
@@ -14,7 +15,7 @@ from winnow.records import Question
 class DprQuestions:
     """A parser that reads each line as a question, with the line number as its id."""
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     path: Annotated[str, InputFile]
 
@@ -22,5 +23,5 @@ class DprQuestions:
         """Yield the questions in file order."""
         path = Path(self.path)
         for line_number, (text, answers) in read_tsv(path, 2, quoted=True):
-            parsed_answers = parse_answers(parse_string_list(answers, path, line_number), path, line_number)
+            parsed_answers = parse_answers(parse_list(answers, path, line_number, single=False), path, line_number)
             yield Question(str(line_number), require_text(text, path, line_number, "question"), parsed_answers)

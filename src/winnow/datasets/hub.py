@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from winnow.errors import InputError
+from winnow.formats.fields import format_meta, parse_answers, parse_ids, parse_list, require_text
 from winnow.formats.hub import load_hub_rows
-from winnow.formats.text import format_meta, parse_answers, parse_ids, require_text
 from winnow.identity.markers import DatasetName, InputFile
 from winnow.records import Question
 
@@ -24,14 +24,14 @@ class HubQuestions:
         split: Split to load.
         id_column: Column with the question id, or None to use row numbers as ids.
         question_column: Column with the question.
-        answers_column: Column with the answer or the list of answers.
+        answers_column: Column with the answer or the list of answers, which may be written as a text.
         options: Further arguments of `datasets.load_dataset`.
         gold_column: Column with the ids of the gold passages, a list or a single one, or None without annotation.
         meta_columns: Further columns, by which results can be grouped.
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     path: Annotated[str, DatasetName]
     split: str = "test"
@@ -44,18 +44,22 @@ class HubQuestions:
 
     def __iter__(self) -> Iterator[Question]:
         """Yield the questions in the data set's order."""
+        path = Path(self.path)
         rows = load_hub_rows(self.path, self.split, self.options)
         for row_number, row in enumerate(rows, start=1):
             text = self._get_field(row, self.question_column, row_number)
             value = self._get_field(row, self.answers_column, row_number)
-            answers = parse_answers(value if isinstance(value, list) else [value], Path(self.path), row_number, unit="row")
-            question_id = str(self._get_field(row, self.id_column, row_number)) if self.id_column else str(row_number)
+            answers = parse_answers(parse_list(value, path, row_number, unit="row"), path, row_number, unit="row")
+            question_id = str(row_number)
+            if self.id_column:
+                value = self._get_field(row, self.id_column, row_number)
+                question_id = require_text(value, path, row_number, self.id_column, unit="row")
             gold = self._get_field(row, self.gold_column, row_number) if self.gold_column else None
             yield Question(
                 question_id,
-                require_text(text, Path(self.path), row_number, "question", unit="row"),
+                require_text(text, path, row_number, "question", unit="row"),
                 answers,
-                parse_ids(gold, Path(self.path), row_number, self.gold_column or "", unit="row"),
+                parse_ids(gold, path, row_number, self.gold_column or "", unit="row"),
                 meta=format_meta({column: self._get_field(row, column, row_number) for column in self.meta_columns}),
             )
 

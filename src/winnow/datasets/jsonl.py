@@ -5,9 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
 
-from winnow.formats.text import format_meta, parse_answers, parse_ids, read_columns, require_text
+from winnow.formats.fields import format_meta, parse_answers, parse_ids, parse_list, require_text
+from winnow.formats.text import find_id_column, read_columns
 from winnow.identity.markers import InputFile
 from winnow.records import Question
+
+_ID_COLUMNS = ("id", "_id", "qid", "question_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +20,10 @@ class JsonlQuestions:
     Args:
         path: File of JSON lines, gzipped or not.
         question: Name of the column with the question.
-        answers: Name of the column with the accepted answers: a list, or a single text or number.
-        id: Name of the column with the id of the question, or "" to number the lines.
+        answers: Name of the column with the accepted answers: a list, also one that is written as a text, or a single text or
+            number.
+        id: Name of the column with the id of the question, or "" to number the lines. By default, it is id, _id, qid or
+            question_id if the first line has such a column.
         gold: Name of the column with the ids of the gold passages, a list or a single one, or "" without annotation. A
             question may have none.
         meta: Names of further columns, by which results can be grouped.
@@ -26,12 +31,12 @@ class JsonlQuestions:
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     path: Annotated[str, InputFile]
     question: str = "question"
     answers: str = "answers"
-    id: str = ""
+    id: str | None = None
     gold: str = ""
     meta: Sequence[str] = ()
     split: str = ""
@@ -39,12 +44,13 @@ class JsonlQuestions:
     def __iter__(self) -> Iterator[Question]:
         """Yield the questions in file order."""
         path = Path(self.path)
-        optional = {name: column for name in ("id", "gold", "split") if (column := getattr(self, name))}
+        id_column = find_id_column(path, _ID_COLUMNS, "dataset.parser.id") if self.id is None else self.id
+        optional = {name: column for name, column in (("id", id_column), ("gold", self.gold), ("split", self.split)) if column}
         columns = {"question": self.question, "answers": self.answers, **optional}
         columns |= {f"meta[{index}]": column for index, column in enumerate(self.meta)}
         for line_number, row in read_columns(path, columns, "dataset.parser"):
-            values = row["answers"] if isinstance(row["answers"], list) else [row["answers"]]
-            question_id = require_text(row.get("id", line_number), path, line_number, self.id or "id")
+            values = parse_list(row["answers"], path, line_number)
+            question_id = require_text(row.get("id", line_number), path, line_number, id_column or "id")
             text = require_text(row["question"], path, line_number, self.question)
             yield Question(
                 question_id,

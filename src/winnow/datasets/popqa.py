@@ -1,6 +1,5 @@
 """Parser of PopQA: a tab-separated file with a header row."""
 
-import csv
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,7 +7,8 @@ from pathlib import Path
 from typing import Annotated, ClassVar
 
 from winnow.errors import InputError
-from winnow.formats.text import iter_lines, parse_answers, parse_string_list, require_text
+from winnow.formats.fields import parse_answers, parse_list, require_text
+from winnow.formats.text import read_tsv
 from winnow.identity.markers import InputFile
 from winnow.records import Question
 
@@ -20,7 +20,7 @@ class PopQa:
     `meta` stores the relation (`prop`) and the popularity of the subject (`s_pop`), if the file has these columns.
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     path: Annotated[str, InputFile]
 
@@ -28,22 +28,15 @@ class PopQa:
         """Yield the questions in file order."""
         path = Path(self.path)
         columns: list[str] = []
-        for line_number, line in iter_lines(path):
-            try:
-                row = next(csv.reader([line], delimiter="\t"))
-            except csv.Error as error:
-                raise InputError.from_line(
-                    path, line_number, received=line, expected=f"tab-separated fields ({error})"
-                ) from error
+        for line_number, row in read_tsv(path, quoted=True):
             if not columns:
                 columns = row
                 if not {"id", "question", "possible_answers"} <= set(columns):
                     expected = "a header with id, question, possible_answers"
-                    raise InputError.from_line(path, line_number, received=line, expected=expected)
+                    raise InputError.from_line(path, line_number, received="\t".join(row), expected=expected)
                 continue
-            if len(row) != len(columns):
-                raise InputError.from_line(path, line_number, received=line, expected=f"{len(columns)} tab-separated fields")
             fields = dict(zip(columns, row, strict=True))
-            answers = parse_answers(parse_string_list(fields["possible_answers"], path, line_number), path, line_number)
+            answers = parse_answers(parse_list(fields["possible_answers"], path, line_number, single=False), path, line_number)
+            question_id = require_text(fields["id"], path, line_number, "id")
             meta = json.dumps({name: fields[name] for name in ("prop", "s_pop") if name in fields})
-            yield Question(fields["id"], require_text(fields["question"], path, line_number, "question"), answers, meta=meta)
+            yield Question(question_id, require_text(fields["question"], path, line_number, "question"), answers, meta=meta)

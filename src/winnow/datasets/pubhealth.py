@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Annotated, ClassVar
 
 from winnow.errors import InputError
-from winnow.formats.text import read_json_lines, require_text
+from winnow.formats.fields import require_text
+from winnow.formats.text import read_json_lines
 from winnow.identity.markers import InputFile
 from winnow.records import Question
 

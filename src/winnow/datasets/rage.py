@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+from winnow.formats.fields import require_text
 from winnow.formats.rage import find_table, read_maps, read_table
-from winnow.formats.text import require_text
 from winnow.identity.markers import InputFile
 from winnow.records import Question
 

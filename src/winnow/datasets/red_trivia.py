@@ -9,7 +9,8 @@ from typing import Annotated, ClassVar
 import yaml
 
 from winnow.errors import InputError
-from winnow.formats.text import parse_answers, read_text, require_text
+from winnow.formats.fields import parse_answers, require_text
+from winnow.formats.text import read_text
 from winnow.identity.markers import InputFile
 from winnow.records import Question
 

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Annotated, ClassVar
 
 from winnow.errors import InputError
-from winnow.formats.text import load_json, parse_answers, require_text
+from winnow.formats.fields import parse_answers, require_text
+from winnow.formats.text import load_json
 from winnow.identity.markers import InputFile
 from winnow.records import Question
 

@@ -12,8 +12,9 @@ from typing import Any
 
 from winnow.artifacts.files import atomic_write
 from winnow.errors import InputError
+from winnow.formats.fields import format_meta, parse_answers, parse_flag, read_title, require_text
 from winnow.formats.multihop import convert_multihop_row
-from winnow.formats.text import format_meta, load_json, parse_answers, read_json_lines, read_title, require_text
+from winnow.formats.text import load_json, read_json_lines
 from winnow.records import Context, Passage, Question
 
 
@@ -89,8 +90,12 @@ def _parse_row(path: Path, row_number: int, row: Any, unit: str, split: str) -> 
         passage_id = f"{question_id}-{index}" if entry.get("id") is None else str(entry["id"])
         passage = Passage(passage_id, read_title(entry.get("title"), path, row_number, unit=unit), text)
         contexts.append((passage, _parse_score(entry.get("score"), path, row_number, index, unit)))
-        if entry.get("is_gold") is True:
-            gold_ids.append(passage.passage_id)
+        try:
+            is_gold = parse_flag(entry.get("is_gold") or False, "is_gold")
+        except ValueError as error:
+            expected = f"true or false as is_gold of context {index} ({error})"
+            raise InputError.from_line(path, row_number, received=str(entry), expected=expected, unit=unit) from None
+        gold_ids += [passage.passage_id] if is_gold else []
     meta = format_meta(row["meta"] if isinstance(row.get("meta"), dict) else {})
     gold_passage_ids = tuple(dict.fromkeys(gold_ids))
     question = Question(question_id, question_text, answers, gold_passage_ids, split=split, meta=meta, target=target)

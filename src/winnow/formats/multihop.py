@@ -9,12 +9,18 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from winnow.formats.fields import parse_flag
+
+_UNANSWERABLE = "#unanswerable"
+"""End of the id of a question whose paragraphs lack the answer. MuSiQue-Full has it twice, with and without the answer."""
+
 
 def convert_multihop_row(row: Mapping[str, Any]) -> dict[str, Any] | None:
     """Convert a row to FiD's form, or return None if it is of no format that is known here.
 
     The id of a passage is its title with a digest of its text, so that a passage that several questions have is one passage.
-    Fields by which results can be grouped become `meta`: type and level of HotpotQA, and the number of hops of MuSiQue.
+    Fields by which results can be grouped become `meta`: type and level of HotpotQA, and the number of hops of MuSiQue
+    and, of a question whose paragraphs lack the answer, `answerable`.
 
     Args:
         row: Row of the data set.
@@ -52,12 +58,15 @@ def _read_pairs(value: Any, second: str) -> Sequence[tuple[str, Any]]:
 def _convert_musique(row: Mapping[str, Any]) -> dict[str, Any]:
     """Convert a row of MuSiQue, whose paragraphs say whether they support the answer."""
     contexts = [
-        _build_context(entry["title"], entry["paragraph_text"], is_gold=bool(entry["is_supporting"]))
+        _build_context(entry["title"], entry["paragraph_text"], is_gold=parse_flag(entry["is_supporting"], "is_supporting"))
         for entry in row["paragraphs"]
     ]
     answers = [row["answer"], *row.get("answer_aliases", ())]
-    meta = {"hops": len(row["question_decomposition"])} if row.get("question_decomposition") else {}
-    return _build_row(row["id"], row["question"], answers, contexts, meta)
+    meta: dict[str, Any] = {"hops": len(row["question_decomposition"])} if row.get("question_decomposition") else {}
+    question_id = row["id"]
+    if not parse_flag(row.get("answerable", True), "answerable"):
+        question_id, meta = f"{question_id}{_UNANSWERABLE}", {**meta, "answerable": False}
+    return _build_row(question_id, row["question"], answers, contexts, meta)
 
 
 def _build_row(

@@ -1,25 +1,27 @@
 """Readers and writers of text files: JSON Lines, TSV and plain text. Errors report the file and the line number."""
 
-import ast
-import csv
 import gzip
 import io
 import json
-import math
+import logging
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 from winnow.artifacts.files import atomic_write
 from winnow.errors import InputError
 
-_MAX_FIELD_LENGTH = 2**31 - 1
+_LOGGER = logging.getLogger(__name__)
 _READ_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError)
 """Errors of files that are truncated, corrupt or not UTF-8."""
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 """Escape sequence of half a surrogate pair in JSON."""
+_QUOTATION = re.compile(r'"(?:[^"]|"")*"')
+"""A quoted field, in which two marks stand for one."""
+_FIELD = re.compile(rf"(?<![^\t])(?:{_QUOTATION.pattern}(?=\t|$)|[^\t]*)")
+"""A field of a row, which contains tabs only if it is quoted."""
 
 
 def open_text(path: Path) -> IO[str]:
@@ -134,35 +136,52 @@ def read_columns(path: Path, columns: Mapping[str, str], setting: str) -> Iterat
         yield line_number, {name: row[column] for name, column in columns.items()}
 
 
-def read_tsv(path: Path, num_columns: int, *, quoted: bool = False) -> Iterator[tuple[int, list[str]]]:
+def find_id_column(path: Path, names: Sequence[str], setting: str) -> str:
+    """Return the first of these columns that the first JSON line has, and log which it is; "" if it has none.
+
+    Args:
+        path: File of JSON lines.
+        names: Usual names of columns with ids.
+        setting: Dotted name of the setting that chooses another column, for the message.
+
+    """
+    first: Mapping[str, Any] = next((row for _, row in read_json_lines(path, {})), {})
+    column = next((name for name in names if name in first), "")
+    if column:
+        _LOGGER.info("%s: ids are from the column %r. With %s='' they are the numbers of the lines.", path, column, setting)
+    return column
+
+
+def read_tsv(path: Path, num_columns: int | None = None, *, quoted: bool = False) -> Iterator[tuple[int, list[str]]]:
     """Yield the line number and the fields of each row of a tab-separated file.
 
     Args:
         path: Tab-separated file.
-        num_columns: Required number of fields per row.
-        quoted: Whether fields may be quoted as in CSV.
+        num_columns: Required number of fields per row. By default, that of the first row.
+        quoted: Whether fields may be quoted as in CSV. A quotation mark whose quotation the field does not close is text.
 
     Raises:
         InputError: If a row does not have `num_columns` fields.
 
     """
-    number = 0
+    for number, line in iter_lines(path):
+        row = _split_quoted(line, num_columns) if quoted and '"' in line else line.split("\t")
+        num_columns = num_columns or len(row)
+        if len(row) != num_columns:
+            expected = f"{num_columns} tab-separated fields, received {len(row)}"
+            raise InputError.from_line(path, number, received=line, expected=expected)
+        yield number, row
 
-    def iter_raw_lines() -> Iterator[str]:
-        nonlocal number
-        for number, line in iter_lines(path):  # noqa: B007 (read below)
-            yield line + "\n"
 
-    csv.field_size_limit(_MAX_FIELD_LENGTH)
-    reader = csv.reader(iter_raw_lines(), delimiter="\t", quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE)
-    try:
-        for row in reader:
-            if len(row) != num_columns:
-                expected = f"{num_columns} tab-separated fields, received {len(row)}"
-                raise InputError.from_line(path, number, received="\t".join(row), expected=expected)
-            yield number, row
-    except csv.Error as error:
-        raise InputError(f"{path}, line {number} is not a row of tab-separated fields ({error}). Correct it.") from error
+def _split_quoted(line: str, num_columns: int | None) -> list[str]:
+    """Split a line whose fields may be quoted. Tabs within quotations are text if that gives the right number of fields.
+
+    The module csv reads an unclosed quotation to the end of the file, and drops marks such as those of '"Hello" is a song'.
+    """
+    row = line.split("\t")
+    if num_columns is not None and len(row) > num_columns:
+        row = [match.group() for match in _FIELD.finditer(line)]
+    return [field[1:-1].replace('""', '"') if _QUOTATION.fullmatch(field) else field for field in row]
 
 
 def read_text(path: Path) -> str:
@@ -211,103 +230,3 @@ def parse_json(text: str) -> Any:
         except UnicodeEncodeError:
             raise ValueError("it contains half a surrogate pair") from None
     return value
-
-
-def parse_string_list(text: str, path: Path, line: int) -> list[str]:
-    """Parse a list of strings in Python's notation, as in the TSV files of DPR and PopQA.
-
-    Args:
-        text: List to parse.
-        path: File that contains the list, for the error message.
-        line: Number of its line, for the error message.
-
-    Raises:
-        InputError: If the text is not a list.
-
-    """
-    try:
-        value = ast.literal_eval(text)
-        str(value).encode()
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        value = None
-    if not isinstance(value, list):
-        raise InputError.from_line(path, line, received=text, expected="a list of answers such as ['Paris', 'City of Paris']")
-    return [str(item) for item in value]
-
-
-def parse_answers(values: object, path: Path, line: int, *, unit: str = "line") -> tuple[str, ...]:
-    """Strip the answers, and remove empty ones and duplicates. The order is kept.
-
-    Args:
-        values: Accepted answers.
-        path: File that contains the answers, for the error message.
-        line: Number of their line or record, for the error message.
-        unit: What the number counts; see `InputError.from_line`.
-
-    Raises:
-        InputError: If the answers are not a list of strings or numbers, or if all of them are empty.
-
-    """
-    if not isinstance(values, list | tuple) or not all(_is_text(value) for value in values):
-        expected = "a list of answers, each a string or a number"
-        raise InputError.from_line(path, line, received=repr(values), expected=expected, unit=unit)
-    answers = dict.fromkeys(text for value in values if (text := str(value).strip()))
-    if not answers:
-        raise InputError.from_line(path, line, received=str(list(values)), expected="at least one non-empty answer", unit=unit)
-    return tuple(answers)
-
-
-def _is_text(value: object) -> bool:
-    """Return whether a value is a text or a number. NaN, which pandas writes for a missing value, and true are neither."""
-    if isinstance(value, float):
-        return math.isfinite(value)
-    return isinstance(value, str | int) and not isinstance(value, bool)
-
-
-def require_text(value: object, path: Path, line: int, field_name: str, *, unit: str = "line") -> str:
-    """Return a string or number as stripped text.
-
-    Args:
-        value: Value of the field.
-        path: File that contains the field, for the error message.
-        line: Number of its line or record, for the error message.
-        field_name: Name of the field, for the error message.
-        unit: What the number counts; see `InputError.from_line`.
-
-    Raises:
-        InputError: If the text is empty, or if the value has another type.
-
-    """
-    text = str(value).strip() if _is_text(value) else ""
-    if not text:
-        raise InputError.from_line(path, line, received=str(value), expected=f"a non-empty {field_name}", unit=unit)
-    return text
-
-
-def read_title(value: object, path: Path, line: int, *, column: str = "title", unit: str = "line") -> str:
-    """Return the title of a passage as stripped text, or "" if it is missing, null or empty; see `require_text`."""
-    is_blank = value is None or (isinstance(value, str) and not value.strip())
-    return "" if is_blank else require_text(value, path, line, column, unit=unit)
-
-
-def parse_ids(value: object, path: Path, line: int, field_name: str, *, unit: str = "line") -> tuple[str, ...]:
-    """Return the ids in a list, or a single one, as texts without duplicates. None and an empty list are no ids.
-
-    Args:
-        value: Value of the field.
-        path: File that contains the field, for the error message.
-        line: Number of its line or record, for the error message.
-        field_name: Name of the field, for the error message.
-        unit: What the number counts; see `InputError.from_line`.
-
-    Raises:
-        InputError: If an id is empty, or neither a string nor a number.
-
-    """
-    values = [] if value is None else value if isinstance(value, list) else [value]
-    return tuple(dict.fromkeys(require_text(item, path, line, field_name, unit=unit) for item in values))
-
-
-def format_meta(fields: Mapping[str, Any]) -> str:
-    """Format further fields of a question as JSON."""
-    return json.dumps(fields, ensure_ascii=False, default=str)

@@ -10,6 +10,9 @@ from winnow.errors import ConfigError, InputError
 from winnow.formats.text import find_files, iter_lines, write_lines
 from winnow.records import Hit
 
+_NUM_COLUMNS = 6
+"""Number of columns of a run file, which white space separates, or tabs if ids contain spaces."""
+
 
 def read_trec_run(path: Path) -> dict[str, list[Hit]]:
     """Read a run file, or all files of a folder: lines of question id, "Q0", passage id, rank, score and tag.
@@ -27,8 +30,8 @@ def read_trec_run(path: Path) -> dict[str, list[Hit]]:
         return _read_trec_runs(find_files(path, "*", "retriever.engine.path"))
     rows: dict[str, dict[str, tuple[float, int]]] = {}
     for number, line in iter_lines(path):
-        fields = line.split()
-        entry = _parse_entry(fields[3], fields[4]) if len(fields) == 6 else None
+        fields = line.split("\t") if line.count("\t") == _NUM_COLUMNS - 1 else line.split()
+        entry = _parse_entry(fields[3], fields[4]) if len(fields) == _NUM_COLUMNS else None
         if entry is None:
             expected = 'question, "Q0", passage, rank, score and tag'
             raise InputError.from_line(path, number, received=line, expected=expected)

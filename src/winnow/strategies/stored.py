@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Annotated
 
 from winnow.errors import InputError
-from winnow.formats.text import read_columns, require_text
+from winnow.formats.fields import require_text
+from winnow.formats.text import read_columns
 from winnow.identity.markers import InputFile
 from winnow.metrics.reasoning import remove_reasoning
 from winnow.records import Answer, Context, Decoding, Plan, Question

@@ -1,0 +1,166 @@
+"""Values of fields: texts, ids, lists of answers, and flags. Errors report the file, the line number and the value."""
+
+import ast
+import io
+import json
+import math
+import tokenize
+from collections.abc import Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from winnow.errors import InputError
+from winnow.formats.text import parse_json
+
+_FLAGS = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}
+"""Texts of flags in lower case."""
+_LIST = 'a list of answers such as ["Paris", "City of Paris"]'
+
+
+def parse_list(
+    value: object, path: Path, line: int, *, unit: str = "line", expected: str = _LIST, single: bool = True
+) -> list[Any]:
+    """Return the items of a list, of a list that is written as a text, or of a single value.
+
+    A text in brackets is a list in JSON's notation or in Python's (texts and numbers between commas), as in the TSV files of
+    DPR and PopQA, and in columns that pandas saved. Any other text is a single value.
+
+    Args:
+        value: Value of the field.
+        path: File that contains the field, for the error message.
+        line: Number of its line or record, for the error message.
+        unit: What the number counts; see `InputError.from_line`.
+        expected: What the field should contain, for the error message.
+        single: Whether a single value is accepted.
+
+    Raises:
+        InputError: If a text in brackets is no list, or if the value is a single one and these are not accepted.
+
+    """
+    if isinstance(value, list | tuple):
+        return list(value)
+    text = value.strip() if isinstance(value, str) else ""
+    if single and not (text.startswith("[") and text.endswith("]")):
+        return [value]
+    for parse in (parse_json, _parse_python_list):
+        try:
+            items = parse(text)
+        except ValueError:
+            continue
+        if isinstance(items, list):
+            return items
+    raise InputError.from_line(path, line, received=str(value), expected=expected, unit=unit)
+
+
+def _parse_python_list(text: str) -> list[Any]:
+    """Parse a list in Python's notation; raise ValueError for anything else, and for texts that no comma separates."""
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError, tokenize.TokenError) as error:
+        raise ValueError("it is no list in Python's notation") from error
+    kinds = [token.type for token in tokens if token.type not in (tokenize.NL, tokenize.COMMENT)]
+    if not isinstance(value, list) or any(pair == (tokenize.STRING,) * 2 for pair in pairwise(kinds)):
+        raise ValueError("a comma is missing")
+    return [_join_surrogates(item) for item in value]
+
+
+def _join_surrogates(item: object) -> object:
+    """Return a text whose pairs of surrogates are single characters; raise ValueError if it has half a pair."""
+    return item.encode("utf-16", "surrogatepass").decode("utf-16") if isinstance(item, str) else item
+
+
+def parse_flag(value: object, field_name: str) -> bool:
+    """Return a boolean, which may be written as a number or a text: true, "False", 1, 0.0, "0" or "yes".
+
+    Raises:
+        ValueError: If the value is anything else. The message names the field.
+
+    """
+    if isinstance(value, str):
+        flag = _FLAGS.get(value.strip().lower())
+    else:
+        flag = bool(value) if isinstance(value, int | float) and value in (0, 1) else None
+    if flag is None:
+        raise ValueError(f"{field_name} is neither true nor false: {value!r}")
+    return flag
+
+
+def parse_answers(values: object, path: Path, line: int, *, unit: str = "line") -> tuple[str, ...]:
+    """Strip the answers, and remove empty ones and duplicates. The order is kept.
+
+    Args:
+        values: Accepted answers.
+        path: File that contains the answers, for the error message.
+        line: Number of their line or record, for the error message.
+        unit: What the number counts; see `InputError.from_line`.
+
+    Raises:
+        InputError: If the answers are not a list of strings or numbers, or if all of them are empty.
+
+    """
+    if not isinstance(values, list | tuple) or not all(_is_text(value) for value in values):
+        expected = "a list of answers, each a string or a number"
+        raise InputError.from_line(path, line, received=repr(values), expected=expected, unit=unit)
+    answers = dict.fromkeys(text for value in values if (text := str(value).strip()))
+    if not answers:
+        raise InputError.from_line(path, line, received=str(list(values)), expected="at least one non-empty answer", unit=unit)
+    return tuple(answers)
+
+
+def _is_text(value: object) -> bool:
+    """Return whether a value is a text or a number. NaN, which pandas writes for a missing value, and true are neither."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, str | int) and not isinstance(value, bool)
+
+
+def require_text(value: object, path: Path, line: int, field_name: str, *, unit: str = "line") -> str:
+    """Return a string or number as stripped text.
+
+    Args:
+        value: Value of the field.
+        path: File that contains the field, for the error message.
+        line: Number of its line or record, for the error message.
+        field_name: Name of the field, for the error message.
+        unit: What the number counts; see `InputError.from_line`.
+
+    Raises:
+        InputError: If the text is empty, or if the value has another type.
+
+    """
+    text = str(value).strip() if _is_text(value) else ""
+    if not text:
+        raise InputError.from_line(path, line, received=str(value), expected=f"a non-empty {field_name}", unit=unit)
+    return text
+
+
+def read_title(value: object, path: Path, line: int, *, column: str = "title", unit: str = "line") -> str:
+    """Return the title of a passage as stripped text, or "" if it is missing, null or empty; see `require_text`."""
+    is_blank = value is None or (isinstance(value, str) and not value.strip())
+    return "" if is_blank else require_text(value, path, line, column, unit=unit)
+
+
+def parse_ids(value: object, path: Path, line: int, field_name: str, *, unit: str = "line") -> tuple[str, ...]:
+    """Return the ids in a list (see `parse_list`), or a single one, as texts without duplicates. None is no id.
+
+    Args:
+        value: Value of the field.
+        path: File that contains the field, for the error message.
+        line: Number of its line or record, for the error message.
+        field_name: Name of the field, for the error message.
+        unit: What the number counts; see `InputError.from_line`.
+
+    Raises:
+        InputError: If an id is empty, or neither a string nor a number.
+
+    """
+    expected = f"an id or a list of ids as {field_name}"
+    values = [] if value is None else parse_list(value, path, line, unit=unit, expected=expected)
+    return tuple(dict.fromkeys(require_text(item, path, line, field_name, unit=unit) for item in values))
+
+
+def format_meta(fields: Mapping[str, Any]) -> str:
+    """Format further fields of a question as JSON."""
+    return json.dumps(fields, ensure_ascii=False, default=str)
