@@ -35,6 +35,12 @@ def reply(**changes: object) -> str:
         ("claude-3-5-sonnet-latest", "claude-3-5-sonnet-20241022", True),
         ("gemini-1.5-pro-latest", "gemini-1.5-pro-002", True),
         ("llama3", "llama3:latest", True),
+        ("llama3:latest", "llama3", True),
+        ("qwen3:0.6b", "qwen3:70b", False),
+        ("qwen3", "qwen3:70b", False),
+        ("qwen3:0.6b", "qwen3", False),
+        ("ft:gpt-4o-mini:org::a", "ft:gpt-4o-mini:org::b", False),
+        ("ft:gpt-4o-mini:org::a", "ft:gpt-4o-mini:org::a", True),
         ("Qwen/Qwen2", "qwen/qwen2", True),
         ("claude-sonnet-4", "claude-sonnet-4-5", False),
         ("gpt-4", "gpt-4-32", False),
@@ -83,6 +89,13 @@ def test_replies_and_outcomes() -> None:
     assert PROTOCOL.parse_reply(reply(choice=logged), [REQUEST])[0].logprobs == (-0.5, -1.0)
 
 
+@pytest.mark.parametrize("reason", ["error", "abort", "OTHER", "load"])
+def test_a_reply_that_failed_is_no_answer(reason: str) -> None:
+    """HTTP 200, but the server says that it did not complete the reply: the call is made again."""
+    with pytest.raises(RetryableError, match=f"reports a failure .finish_reason {reason}."):
+        PROTOCOL.parse_reply(reply(choice={"message": {"content": "Par"}, "finish_reason": reason}), [REQUEST])
+
+
 def test_samples_share_the_usage_of_their_call() -> None:
     """The prompt was read once; where there are fewer choices than samples the server knows no `n`."""
     choices = [{"message": {"content": text}, "finish_reason": "stop"} for text in "ab"]
@@ -126,6 +139,70 @@ def status_error(status: int, code: str = "", **headers: str) -> openai.APIStatu
     request = httpx2.Request("POST", "http://127.0.0.1:1/v1/chat/completions")
     response = httpx2.Response(status, headers=headers, request=request)
     return openai.APIStatusError("refused", response=response, body={"message": "told", "code": code})
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (400, "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens."),
+        (400, "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."),
+        (400, "prompt is too long: 210000 tokens > 200000 maximum"),
+        (422, "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens"),
+        (500, "the request exceeds the available context size. try increasing the context size"),
+        (400, "Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length"),
+        (400, "The decoder prompt (length 5000) is longer than the maximum model length of 4096."),
+        (400, "x" * 400 + " too many tokens"),
+    ],
+)
+def test_prompts_that_are_too_long_in_the_words_of_each_server(status: int, message: str) -> None:
+    """A passage is dropped, wherever in the message the phrase is."""
+    assert isinstance(PROTOCOL.convert_refusal(status, {"message": message}, {}, ""), TooLong)
+
+
+def test_other_failures_are_not_too_long() -> None:
+    """Of the server, of a rate, and of a setting."""
+    for status, message in ((500, "out of memory"), (429, "too many tokens per minute"), (503, "overloaded"), (499, "closed")):
+        with pytest.raises(RetryableError, match=f"HTTP {status}"):
+            PROTOCOL.convert_refusal(status, {"message": message}, {}, "")
+    for status, message in (
+        (424, "a dependency failed"),
+        (400, "max_tokens must be positive"),
+        (422, "temperature is wrong"),
+    ):
+        with pytest.raises(ReaderError, match=f"HTTP {status}"):
+            PROTOCOL.convert_refusal(status, {"message": message}, {}, "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        reply(model="KEY"),
+        reply(model="x KEY"),
+        reply(choice={"finish_reason": "KEY"}),
+        reply(choice={"message": {"content": "your key is KEY"}}),
+        reply(choice={"finish_reason": "error", "index": 0, "x": "KEY"}),
+        reply(choices="KEY"),
+        "x" * 60 + "KEY",
+        '{"KEY',
+    ],
+)
+def test_a_key_that_the_server_repeats_is_neither_shown_nor_stored(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In any field of a reply, and where it is cut for a message."""
+    key = "secret-0123456789-abcdefghijklmnop"
+    monkeypatch.setenv("WINNOW_TEST_KEY", key)
+    with pytest.raises((ReaderError, RetryableError)) as error:
+        PROTOCOL.parse_reply(text.replace("KEY", key), [REQUEST])
+    assert "0123456789" not in str(error.value)
+
+
+def test_a_key_in_a_refusal_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole or split."""
+    key = "secret-0123456789-abcdefghijklmnop"
+    monkeypatch.setenv("WINNOW_TEST_KEY", key)
+    for told in (key, f"{key[:20]} {key[20:]}", "x" * 280 + key):
+        with pytest.raises(ReaderError) as error:
+            PROTOCOL.convert_refusal(401, {"message": told}, {}, "")
+        assert "0123456789" not in str(error.value)
 
 
 def test_what_is_tried_again_and_what_is_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -276,7 +276,7 @@ class OpenAIBatchReader(OpenAIEngine):
                     raise TypeError(f"custom_id is {type(key).__name__}")
                 result = self._convert_line(key, row)
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-                excerpt = self.protocol.mask_api_key(line[:80])
+                excerpt = self.protocol.mask_api_key(line)[:80]
                 _log.warning("Skipped a line of file %s in an unknown format (%s): %r", file_id, type(error).__name__, excerpt)
                 continue
             if result is not None:

@@ -87,7 +87,7 @@ class OpenAIConnection:
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             if refusals and isinstance(refusals[0], TooLong):
                 return refusals[0]
-            reason = self.protocol.mask_api_key(f"{type(error).__name__}: {error}"[:200])
+            reason = self.protocol.mask_api_key(f"{type(error).__name__}: {error}")[:200]
             raise RetryableError(f"the reply to a likelihood does not follow the dialect ({reason})", billed=True) from None
         if math.isnan(score.value):
             raise RetryableError("the server reported a log-probability that is not a number", billed=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ipaddress
 import json
 import logging
-import math
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -22,22 +21,26 @@ from msgspec import structs
 
 from winnow.errors import CallRefusedError, ConfigError, ReaderError
 from winnow.formats.http import parse_retry_after
+from winnow.formats.secrets import mask_secret
 from winnow.keys import compute_request_key
+from winnow.readers.choices import FAILED, parse_choices, replace_lone_surrogates
 from winnow.readers.token_estimates import estimate_prompt_tokens, estimate_text_tokens
 from winnow.records import Generate, Generation, Message, TooLong, Usage
 
 if TYPE_CHECKING:
     import openai
 
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-"""Half of a surrogate pair, which JSON can represent and UTF-8 cannot."""
+_MAX_MASKED = 2000
+"""Number of characters of a text that a message may quote, which are searched for the API key."""
 _MAX_PLAUSIBLE_TOKENS = 10**9
 """Token counts of this size or more are taken for an error of the server."""
 _MODERATION = re.compile(r"invalid_prompt|content.?(policy|management|filter)|moderation|flagged|safety", re.IGNORECASE)
 _TOO_LONG = re.compile(
-    r"context (length|size|window)|exceed_context_size|max(imum)? model length|too many tokens", re.IGNORECASE
+    r"(context|model) (length|size|window)|exceed_context_size|too many tokens|(prompt|input|request) is too long"
+    r"|token count [^.]{0,40}exceeds|tokens \+ .?max_new_tokens.? must be|exceeds [^.]{0,40}(number of tokens|context)",
+    re.IGNORECASE,
 )
-"""Phrases by which OpenAI, vLLM and llama.cpp report that a prompt exceeds the context length."""
+"""Phrases by which OpenAI, Azure, vLLM, TGI, llama.cpp, Gemini, Anthropic and Mistral report that a prompt is too long."""
 _VERSION_SUFFIX = re.compile(r"-(\d{3,8}|\d{4}-\d{2}-\d{2})")
 """Date or version that a server appends to the name of a model."""
 _log = logging.getLogger(__name__)
@@ -125,9 +128,8 @@ class ChatProtocol:
         raise ConfigError(f"{self.base_url} needs an API key: set the environment variable {self.api_key_variable}.")
 
     def mask_api_key(self, text: str) -> str:
-        """Replace the API key in a text by "[key]", because a server may repeat the key in its error message."""
-        api_key = os.environ.get(self.api_key_variable, "")
-        return text.replace(api_key, "[key]") if api_key else text
+        """Replace the API key in the start of a text by "[key]", because a server may repeat the key in an error message."""
+        return mask_secret(text[:_MAX_MASKED], os.environ.get(self.api_key_variable, ""))
 
     def build_body(self, request: Generate, samples: int = 1) -> dict[str, Any]:
         """Build the JSON body of a call that requests one or more samples of a prompt."""
@@ -157,22 +159,27 @@ class ChatProtocol:
             requests: Requests of the call: samples of one prompt.
 
         Raises:
-            RetryableError: If the reply does not follow the protocol.
+            RetryableError: If the reply does not follow the protocol, or if the server says that it failed.
+            CallRefusedError: If the reply contains the API key.
             ReaderError: If there are fewer choices than requests, or if another model replied.
 
         """
         try:
             reply = json.loads(text)
-            served_model = _replace_lone_surrogates(str(reply.get("model") or ""))
+            served_model = replace_lone_surrogates(str(reply.get("model") or ""))
             if not isinstance(reply["choices"], list):
                 raise TypeError(f"choices is {type(reply['choices']).__name__}")
-            choices = [_parse_choice(choice) for choice in reply["choices"]]
+            choices = parse_choices(reply["choices"], len(requests))
             usage = _parse_usage(reply.get("usage"), requests, choices)
         except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, RecursionError) as error:
-            excerpt = self.mask_api_key(text[:80])
+            excerpt = self.mask_api_key(text)[:80]
             reason = f"the reply does not follow the chat protocol ({type(error).__name__}: {excerpt!r})"
             raise RetryableError(reason, billed=True) from None
+        self._check_secrecy([served_model, *(text for choice in choices for text in (choice.text, choice.finish))])
         self.check_model(served_model)
+        if any(choice.finish == FAILED for choice in choices):
+            reasons = self.mask_api_key(", ".join(str(choice.get("finish_reason")) for choice in reply["choices"]))
+            raise RetryableError(f"the server reports a failure (finish_reason {reasons[:80]})", billed=True)
         if choices and len(choices) < len(requests):
             raise ReaderError(
                 f"The server returned {len(choices)} of {len(requests)} samples, because it does not support several samples "
@@ -184,8 +191,17 @@ class ChatProtocol:
         tokens_in = [usage.tokens_in] + [0] * (len(requests) - 1)
         return [
             structs.replace(choice, usage=Usage(prompt_tokens, reply_tokens), model=served_model)
-            for choice, prompt_tokens, reply_tokens in zip(choices[: len(requests)], tokens_in, tokens_out, strict=True)
+            for choice, prompt_tokens, reply_tokens in zip(choices, tokens_in, tokens_out, strict=True)
         ]
+
+    def _check_secrecy(self, texts: Sequence[str]) -> None:
+        """Raise CallRefusedError if a text of a reply contains the API key, which would be stored with it."""
+        api_key = os.environ.get(self.api_key_variable, "")
+        if api_key and any(api_key in text for text in texts):
+            raise CallRefusedError(
+                f"A reply of {self.base_url} contains the API key in {self.api_key_variable}, and was not stored. Check what "
+                "the server does with its requests, and revoke the key if others can see its replies."
+            )
 
     def check_model(self, served_model: str) -> None:
         """Check that a reply is from the requested model.
@@ -202,17 +218,19 @@ class ChatProtocol:
         if not served_model or expected == "*" or _is_same_model(expected, served_model):
             self._check_change(served_model)
             return
+        served = self.mask_api_key(served_model)
         raise ModelMismatchError(
-            f"{self.base_url} answered with the model {served_model!r} instead of {expected!r}, and the reply was not stored. "
-            f"Correct reader.base, or accept this model with reader.engine.served_model='{served_model}'."
+            f"{self.base_url} answered with the model {served!r} instead of {expected!r}, and the reply was not stored. "
+            f"Correct reader.base, or accept this model with reader.engine.served_model='{served}'."
         )
 
     def _check_change(self, served_model: str) -> None:
         """Raise ModelMismatchError if the server has reported another model before and `model_change` is "stop"."""
         self.reported_models.update([served_model] if served_model else [])
         if self.model_change == "stop" and len(self.reported_models) > 1:
+            names = self.mask_api_key(", ".join(sorted(self.reported_models)))
             raise ModelMismatchError(
-                f"{self.base_url} answered with several models ({', '.join(sorted(self.reported_models))}); the last reply "
+                f"{self.base_url} answered with several models ({names}); the last reply "
                 "was not stored. Pin a snapshot with reader.base, or accept both with reader.engine.model_change=mark."
             )
 
@@ -254,9 +272,10 @@ class ChatProtocol:
         message = self.mask_api_key(str(body))[:300]
         if code == "content_filter":
             return Generation("", "content_filter")
-        if status in (400, 413) and (code == "context_length_exceeded" or _TOO_LONG.search(message)):
+        may_be_too_long = status in (400, 413, 422) or status >= 500
+        if may_be_too_long and (code == "context_length_exceeded" or _TOO_LONG.search(str(body))):
             return TooLong(message)
-        if status in (408, 409, 429) or status >= 500:
+        if status in (408, 409, 425, 429, 499) or status >= 500:
             if code == "insufficient_quota":
                 raise ReaderError(
                     f"The server refused a request because the quota is exhausted ({message}). Finished calls are in the "
@@ -272,16 +291,18 @@ class ChatProtocol:
 
 
 def _is_same_model(expected: str, served: str) -> bool:
-    """Return whether two names may mean the same model.
+    """Return whether two names mean the same model, of which the served one may be a snapshot.
 
-    Names of the same model may differ in case, path, revision ("@main"), tag (":latest"), file type and date.
+    Names of the same model may differ in case, path, file type and date, and a tag ":latest" or a revision ("@main") may be
+    missing. Any other tag is part of the name: qwen3:0.6b and qwen3:70b are two models.
     """
     names = [name.lower() for name in (expected, served)]
     owners = [name.split("/")[0] for name in names if name.count("/") == 1 and not name.startswith("/")]
     if len(owners) == 2 and owners[0] != owners[1]:
         return False
     expected_base, served_base = (
-        PurePosixPath(re.split("[@:]", name)[0]).name.removesuffix(".gguf").removesuffix("-latest") for name in names
+        PurePosixPath(name.partition("@")[0].removesuffix(":latest")).name.removesuffix(".gguf").removesuffix("-latest")
+        for name in names
     )
     return served_base == expected_base or bool(_VERSION_SUFFIX.fullmatch(served_base.removeprefix(expected_base)))
 
@@ -289,37 +310,6 @@ def _is_same_model(expected: str, served: str) -> bool:
 def encode_messages(messages: Sequence[Message]) -> list[dict[str, str]]:
     """Return messages as the chat protocol writes them."""
     return [{"role": message.role, "content": message.content} for message in messages]
-
-
-def _replace_lone_surrogates(text: str) -> str:
-    """Replace lone surrogates by the replacement character, so that the text can be encoded."""
-    return _LONE_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
-
-
-def _parse_choice(choice: Mapping[str, Any]) -> Generation:
-    """Parse one choice of a reply, without its usage."""
-    text = choice["message"].get("content")
-    text = "" if text is None or text == [] else text
-    if not isinstance(text, str):
-        raise TypeError(f"content is {type(text).__name__}")
-    text = _replace_lone_surrogates(text)
-    finish = _replace_lone_surrogates(str(choice.get("finish_reason") or "stop"))
-    return Generation(
-        "" if finish == "content_filter" else text.strip(), finish, logprobs=_parse_logprobs(choice.get("logprobs"))
-    )
-
-
-def _parse_logprobs(reported: Any) -> tuple[float, ...] | None:
-    """Parse the log-probabilities of a reply; return None if there are none or they are not numbers."""
-    try:
-        entries = (reported or {}).get("content")
-        logprobs = None if entries is None else tuple(float(entry["logprob"]) for entry in entries)
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
-        logprobs = (math.nan,)
-    if logprobs is not None and any(math.isnan(value) for value in logprobs):
-        _log.warning("The server reported log-probabilities that are not numbers. They are omitted.")
-        return None
-    return logprobs
 
 
 def _parse_usage(reported: Any, requests: Sequence[Generate], choices: Sequence[Generation]) -> Usage:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from winnow.errors import ConfigError
+from winnow.formats.secrets import mask_secret
 from winnow.identity.markers import SpeedOnly
 
 
@@ -84,9 +85,8 @@ class JsonSearchApi:
             )
 
     def mask_key(self, text: str) -> str:
-        """Replace the key in a text by "[key]"."""
-        key = os.environ.get(self.api_key_variable, "") if self.api_key_variable else ""
-        return text.replace(key, "[key]") if key else text
+        """Replace the key and pieces of it in a text by "[key]"."""
+        return mask_secret(text, os.environ.get(self.api_key_variable, "") if self.api_key_variable else "")
 
     def build_headers(self) -> dict[str, str]:
         """Return the header with the key."""

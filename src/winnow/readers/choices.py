@@ -1,0 +1,113 @@
+"""Choices of a chat reply: texts, log-probabilities, and why each ended, in the words of the known servers."""
+
+import logging
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from winnow.records import Generation
+
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+"""Half of a surrogate pair, which JSON can represent and UTF-8 cannot."""
+_log = logging.getLogger(__name__)
+FAILED = "error"
+"""Finish of a reply that the server could not complete. Such a reply is no answer, and its call is made again."""
+FINISH_REASONS: Mapping[str, str] = {
+    **dict.fromkeys(("stop", "eos", "eos_token", "stop_sequence", "end_turn", "word", "complete", "finished"), "stop"),
+    **dict.fromkeys(
+        ("length", "limit", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded"), "length"
+    ),
+    **dict.fromkeys(
+        (
+            "content_filter", "safety", "recitation", "language", "blocklist", "prohibited_content", "spii", "image_safety",
+            "refusal", "error_toxic",
+        ),
+        "content_filter",
+    ),
+    **dict.fromkeys(("tool_calls", "tool_call", "tool_use", "function_call"), "tool_calls"),
+    **dict.fromkeys(
+        (
+            "error", "abort", "aborted", "cancelled", "canceled", "error_limit", "other", "malformed_function_call", "load",
+            "unload", "finish_reason_unspecified",
+        ),
+        FAILED,
+    ),
+}  # fmt: skip
+"""Finish of a Generation by the reason that a server names, in lower case.
+
+The names are those of OpenAI and Azure (stop, length, content_filter, tool_calls), vLLM (abort), TGI (eos_token,
+stop_sequence), llama.cpp (eos, word, limit), Ollama (load, unload), Gemini (MAX_TOKENS, SAFETY, ...), Anthropic (end_turn,
+max_tokens, refusal, tool_use, ...), Mistral (model_length, error), Cohere (COMPLETE, ERROR_TOXIC, ...) and OpenRouter (error).
+"""
+
+
+def parse_choices(choices: Sequence[Any], number: int) -> list[Generation]:
+    """Parse the choices of a reply, in the order of their indices and without their usage.
+
+    Args:
+        choices: Choices as the server returned them.
+        number: Number of requested samples. Choices beyond it are left out, which is logged.
+
+    Raises:
+        TypeError, KeyError, ValueError, AttributeError: If a choice does not follow the protocol.
+
+    """
+    indices = [choice.get("index") for choice in choices]
+    if any(index is not None for index in indices):
+        if sorted(map(str, indices)) != sorted(map(str, range(len(indices)))):
+            raise ValueError(f"the choices have the indices {indices}")
+        choices = sorted(choices, key=lambda choice: int(choice["index"]))
+    if len(choices) > number:
+        _log.warning("The server returned %d choices for %d samples. The first are used.", len(choices), number)
+    return [_parse_choice(choice) for choice in choices[:number]]
+
+
+def _parse_choice(choice: Mapping[str, Any]) -> Generation:
+    """Parse one choice of a reply, without its usage."""
+    text = replace_lone_surrogates(_join_parts(choice["message"].get("content")))
+    finish = read_finish(choice.get("finish_reason"))
+    return Generation(
+        "" if finish == "content_filter" else text.strip(), finish, logprobs=_parse_logprobs(choice.get("logprobs"))
+    )
+
+
+def _join_parts(content: Any) -> str:
+    """Return the text of a message, which may be a list of parts. Parts of other kinds, such as reasoning, are no text."""
+    if content is None:
+        return ""
+    if isinstance(content, list):
+        return "".join(part["text"] for part in content if part["type"] in ("text", "output_text"))
+    if not isinstance(content, str):
+        raise TypeError(f"content is {type(content).__name__}")
+    return content
+
+
+def read_finish(reason: Any) -> str:
+    """Return why a reply ended, in the words of `Generation.finish`. An unknown reason is kept as it is, and logged."""
+    if reason is None or reason == "":
+        return "stop"
+    text = replace_lone_surrogates(str(reason))
+    finish = FINISH_REASONS.get(text.lower())
+    if finish is None:
+        _log.warning("The server reports the finish reason %r, which is not known. The reply is used as it is.", text)
+        return text
+    return finish
+
+
+def replace_lone_surrogates(text: str) -> str:
+    """Replace lone surrogates by the replacement character, so that the text can be encoded."""
+    return _LONE_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def _parse_logprobs(reported: Any) -> tuple[float, ...] | None:
+    """Parse the log-probabilities of a reply; return None if there are none or they are not numbers."""
+    try:
+        entries = (reported or {}).get("content")
+        logprobs = None if entries is None else tuple(float(entry["logprob"]) for entry in entries)
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        logprobs = (math.nan,)
+    if logprobs is not None and any(math.isnan(value) for value in logprobs):
+        _log.warning("The server reported log-probabilities that are not numbers. They are omitted.")
+        return None
+    return logprobs

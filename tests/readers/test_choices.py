@@ -1,0 +1,62 @@
+"""Choices of chat replies, in the forms in which the known servers return them."""
+
+from typing import Any
+
+import pytest
+
+from winnow.readers.choices import parse_choices, read_finish
+from winnow.records import Generation
+
+
+def choice(content: Any = "Paris", finish: Any = "stop", **fields: Any) -> dict[str, Any]:
+    return {"message": {"content": content}, "finish_reason": finish, **fields}
+
+
+@pytest.mark.parametrize(
+    ("reasons", "finish"),
+    [
+        (("stop", "STOP", "eos_token", "stop_sequence", "end_turn", "eos", "COMPLETE", None, ""), "stop"),
+        (("length", "max_tokens", "MAX_TOKENS", "model_length", "limit"), "length"),
+        (("content_filter", "SAFETY", "RECITATION", "PROHIBITED_CONTENT", "refusal"), "content_filter"),
+        (("tool_calls", "function_call", "tool_use"), "tool_calls"),
+        (("error", "abort", "OTHER", "unload", "MALFORMED_FUNCTION_CALL"), "error"),
+    ],
+)
+def test_reasons_of_known_servers(reasons: tuple[str | None, ...], finish: str) -> None:
+    """In whatever case."""
+    assert {read_finish(reason) for reason in reasons} == {finish}
+
+
+def test_an_unknown_reason_is_kept_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """It may mean anything."""
+    assert parse_choices([choice(finish="pause_turn")], 1) == [Generation("Paris", "pause_turn")]
+    assert "finish reason 'pause_turn', which is not known" in caplog.text
+
+
+def test_filtered_replies_are_no_answers() -> None:
+    """What was written before the filter stopped it is left out, whatever the server calls it."""
+    assert parse_choices([choice("Par", "SAFETY")], 1) == [Generation("", "content_filter")]
+
+
+def test_parts_of_a_message() -> None:
+    """Texts are joined; reasoning and pictures are no text."""
+    parts = [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "Pa"}, {"type": "text", "text": "ris"}]
+    assert [reply.text for reply in parse_choices([choice(parts)], 1)] == ["Paris"]
+    assert [reply.text for reply in parse_choices([choice([])], 1)] == [""]
+    for content in (3, {"text": "x"}):
+        with pytest.raises(TypeError, match="content is"):
+            parse_choices([choice(content)], 1)
+    for broken in (["x"], [{"type": "text"}]):
+        with pytest.raises((TypeError, KeyError)):
+            parse_choices([choice(broken)], 1)
+
+
+def test_choices_are_in_the_order_of_their_indices(caplog: pytest.LogCaptureFixture) -> None:
+    """Not in that of the list; more than were requested are left out."""
+    choices = [choice("c", index=2), choice("a", index=0), choice("b", index=1)]
+    assert [reply.text for reply in parse_choices(choices, 3)] == ["a", "b", "c"]
+    assert [reply.text for reply in parse_choices(choices, 1)] == ["a"]
+    assert "3 choices for 1 samples" in caplog.text
+    assert [reply.text for reply in parse_choices([choice("x"), choice("y")], 2)] == ["x", "y"]
+    with pytest.raises(ValueError, match=r"the choices have the indices \[0, 0\]"):
+        parse_choices([choice(index=0), choice(index=0)], 2)
