@@ -31,6 +31,18 @@ def test_a_duplicate_id_is_named_and_nothing_is_left(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("bad", ["", " ", "\u00a0", "a\nb", "\t", "\u2028", "x\u0085", "\u2029y", "\0"])
+def test_ids_that_cannot_be_seen_are_named(tmp_path: Path, bad: str) -> None:
+    """Blank ones and those with control characters, whatever file they are from; nothing is left."""
+    with pytest.raises(ArtifactError, match=r"row 2, column passage_id: received .* an id must have a visible character"):
+        parquet.write(
+            tmp_path / "c.parquet", contracts.CORPUS, [ROW, {**ROW, "passage_id": "2"}, {**ROW, "passage_id": bad}], group=2
+        )
+    assert list(tmp_path.iterdir()) == []
+    spaces = {**ROW, "passage_id": " New York \u00e9"}
+    assert parquet.write(tmp_path / "c.parquet", contracts.CORPUS, [spaces]) == 1
+
+
 @pytest.mark.parametrize("bad", [None, float("nan")])
 def test_a_null_or_nan_is_named(tmp_path: Path, bad: float | None) -> None:
     """File, row and column; nothing half-written."""

@@ -15,6 +15,8 @@ from winnow.artifacts.contracts import Contract
 from winnow.artifacts.files import atomic_write, check_free_space, prepare_temporary_path
 from winnow.errors import ArtifactError, MissingArtifactError
 
+_CONTROL_CHARACTERS = r"[\x00-\x1f\x7f-\x{9f}\x{2028}\x{2029}]"
+"""Regular expression of line breaks, tabs and other characters that end or hide a text."""
 Row = Mapping[str, Any]
 """Values of one row by column name."""
 
@@ -124,7 +126,23 @@ def _build_table(batch: Sequence[Row], contract: Contract, path: Path, first_row
                 row_number = first_row + offset
                 raise ArtifactError(f"{path}, row {row_number}, column {name}: received {value!r}; a value is required.")
         columns[name] = values
-    return pa.table(columns, schema=contract.schema)
+    table = pa.table(columns, schema=contract.schema)
+    for name in contract.unique_columns:
+        _check_ids(table[name], path, name, first_row)
+    return table
+
+
+def _check_ids(ids: pa.ChunkedArray, path: Path, column: str, first_row: int) -> None:
+    """Raise ArtifactError for an id that is blank or has control characters, which files of ids and tables would lose."""
+    if not pa.types.is_string(ids.type):
+        return
+    is_blank = pc.equal(pc.utf8_trim_whitespace(ids), "")
+    index = pc.index(pc.or_(is_blank, pc.match_substring_regex(ids, _CONTROL_CHARACTERS)), True).as_py()
+    if index >= 0:
+        raise ArtifactError(
+            f"{path}, row {first_row + index}, column {column}: received {ids[index].as_py()!r}; an id must have a visible "
+            "character and no control characters. Correct the input."
+        )
 
 
 def read(path: Path, contract: Contract, *, columns: Sequence[str] | None = None, filters: Any = None) -> pa.Table:
