@@ -24,6 +24,7 @@ from flows._track import track
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.rankings import Rankings, read_rankings
 from winnow.artifacts.tables import build_passage_rows, build_retrieval_rows, read_passages, read_questions
+from winnow.errors import InputError
 from winnow.metrics.intervals import Interval, build_undefined_interval, compute_mean_interval
 from winnow.metrics.retrieval import RANK_MEASURES, compute_ranking_measures, top_k_accuracy
 from winnow.records import Question
@@ -106,11 +107,19 @@ def _write_rankings(project: Project, retriever: DictConfig, artifact: Artifact,
 
 def _write_texts(project: Project, folder: Path, parts: Sequence[Path], questions: Sequence[Question]) -> dict[str, str]:
     """Write the retrieved and gold passages, so that later stages need no corpus, and return their texts by id."""
-    ids = {passage_id for question in questions for passage_id in question.gold_passage_ids}
+    gold = {passage_id for question in questions for passage_id in question.gold_passage_ids}
+    ranked = set[str]()
     for part in parts:
-        ids.update(parquet.read(part, contracts.HITS, columns=["passage_id"])["passage_id"].to_pylist())
+        ranked.update(parquet.read(part, contracts.HITS, columns=["passage_id"])["passage_id"].to_pylist())
     corpus = project.corpus.require() / "passages.parquet"
-    passages = [passage for passage in read_passages(corpus) if passage.passage_id in ids]
+    passages = [passage for passage in read_passages(corpus) if passage.passage_id in ranked | gold]
+    unknown = sorted(ranked.difference(passage.passage_id for passage in passages))
+    if unknown:
+        raise InputError(
+            f"{len(unknown)} of {len(ranked)} passages of the rankings are not in the corpus {project.cfg.corpus.name}, such "
+            f"as {unknown[0]!r}. The file of rankings (retriever.engine.path) and the corpus have other ids: choose that "
+            "which was searched, or correct its column of ids (corpus.parser)."
+        )
     parquet.write(folder / "passages.parquet", contracts.CORPUS, build_passage_rows(passages))
     return {passage.passage_id: passage.text for passage in passages}
 

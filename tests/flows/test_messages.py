@@ -12,6 +12,7 @@ from flows._build import build
 from flows._conf import compose
 from flows._engines import open_engines, open_reader, resolve_engine_spec
 from flows._entry import _with_short_errors
+from winnow.artifacts.tables import read_questions
 from winnow.errors import ConfigError
 from winnow.readers.openai_chat import OpenAIReader
 from winnow.records import Generate, Price
@@ -51,6 +52,18 @@ def test_an_empty_questions_file_is_named(prepared: Run, tmp_path: Path) -> None
     (tmp_path / "empty.jsonl").write_text("")
     failed = prepared("questions", f"dataset.parser.path={tmp_path}/empty.jsonl", check=False)
     assert f"{tmp_path}/empty.jsonl contains no question" in failed.stderr
+
+
+def test_a_ranking_of_another_corpus_is_named(prepared: Run, tmp_path: Path) -> None:
+    """With the number of its passages that the corpus lacks."""
+    questions = read_questions(next(tmp_path.glob("data/questions/*/questions.parquet")))
+    lines = [f"{question.question_id} Q0 {'zyx'[n % 2]} 1 1.0 x" for n, question in enumerate(questions)]
+    (tmp_path / "run.trec").write_text("\n".join(lines))
+    words = ["retriever=trec_run", f"retriever.engine.path={tmp_path}/run.trec"]
+    prepared("index", *words)
+    failed = prepared("retrieve", *words, check=False)
+    assert failed.returncode
+    assert "2 of 2 passages of the rankings are not in the corpus towns, such as 'y'." in failed.stderr
 
 
 def test_an_interrupt_says_what_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
