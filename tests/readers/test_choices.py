@@ -39,13 +39,16 @@ def test_filtered_replies_are_no_answers() -> None:
 
 
 def test_parts_of_a_message() -> None:
-    """Texts are joined; reasoning and pictures are no text."""
+    """Texts are joined, reasoning is no text, and pictures are refused: what they say would be missing from the answer."""
     parts = [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "Pa"}, {"type": "text", "text": "ris"}]
     assert [reply.text for reply in parse_choices([choice(parts)], 1)] == ["Paris"]
     assert [reply.text for reply in parse_choices([choice([])], 1)] == [""]
     for content in (3, {"text": "x"}):
         with pytest.raises(TypeError, match="content is"):
             parse_choices([choice(content)], 1)
+    for kind in ("image", "image_url", "input_audio"):
+        with pytest.raises(ValueError, match=f"parts of the kinds \\['{kind}'\\]"):
+            parse_choices([choice([{"type": kind}, parts[1]])], 1)
     for broken in (["x"], [{"type": "text"}]):
         with pytest.raises((TypeError, KeyError)):
             parse_choices([choice(broken)], 1)

@@ -40,6 +40,10 @@ The names are those of OpenAI and Azure (stop, length, content_filter, tool_call
 stop_sequence), llama.cpp (eos, word, limit), Ollama (load, unload), Gemini (MAX_TOKENS, SAFETY, ...), Anthropic (end_turn,
 max_tokens, refusal, tool_use, ...), Mistral (model_length, error), Cohere (COMPLETE, ERROR_TOXIC, ...) and OpenRouter (error).
 """
+TEXT_PARTS = frozenset({"text", "output_text"})
+"""Kinds of parts that make up the text of a message."""
+IGNORED_PARTS = frozenset({"reasoning", "thinking", "redacted_thinking", "tool_use", "function_call"})
+"""Kinds of parts that stand beside the text of a message."""
 
 
 def parse_choices(choices: Sequence[Any], number: int) -> list[Generation]:
@@ -73,11 +77,14 @@ def _parse_choice(choice: Mapping[str, Any]) -> Generation:
 
 
 def _join_parts(content: Any) -> str:
-    """Return the text of a message, which may be a list of parts. Parts of other kinds, such as reasoning, are no text."""
+    """Return the text of a message, which may be a list of parts. Reasoning is no text; parts of other kinds are refused."""
     if content is None:
         return ""
     if isinstance(content, list):
-        return "".join(part["text"] for part in content if part["type"] in ("text", "output_text"))
+        kinds = {part["type"] for part in content}
+        if unknown := kinds - TEXT_PARTS - IGNORED_PARTS:
+            raise ValueError(f"content has parts of the kinds {sorted(map(str, unknown))}")
+        return "".join(part["text"] for part in content if part["type"] in TEXT_PARTS)
     if not isinstance(content, str):
         raise TypeError(f"content is {type(content).__name__}")
     return content
