@@ -12,10 +12,10 @@ from omegaconf import DictConfig, OmegaConf
 from flows import _models
 from flows._artifacts import Artifact, Project
 from flows._build import build
-from flows._conf import list_options
+from flows._conf import list_options, load_option
 from flows._elsewhere import print_equivalent
 from flows._engines import resolve_engine_spec
-from flows._grid import expand_grid, load_option
+from flows._grid import expand_grid
 from flows._prompts import open_prompt
 from flows._schema import check_settings
 from winnow.contexts.distractors import Distractors

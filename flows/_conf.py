@@ -1,7 +1,7 @@
 """Composes the configuration in conf/, and lists its groups, their options and the keys of settings."""
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any
 from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from winnow.errors import ConfigError
+from winnow.errors import ConfigError, suggest_name
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
 
@@ -18,15 +18,22 @@ CONF = Path(__file__).resolve().parent.parent / "conf"
 def compose(overrides: Sequence[str], config: str = "config") -> DictConfig:
     """Compose conf/ with Hydra overrides; works outside a Hydra run and within one.
 
+    The options that the grid names are filled in by `fill_grid`.
+
     Args:
         overrides: Overrides as on the command line.
         config: File in conf/ to start from: "config" for all settings, or "<group>/<option>" for one option alone, which takes
             a fifth of the time.
 
     Raises:
-        ConfigError: If Hydra cannot compose the configuration with these overrides.
+        ConfigError: If Hydra cannot compose the configuration with these overrides, or if a setting cannot hold in any cell.
 
     """
+    return compose_with_choices(overrides, config)[0]
+
+
+def compose_with_choices(overrides: Sequence[str], config: str = "config") -> tuple[DictConfig, Mapping[str, str]]:
+    """Compose conf/ as `compose` does, and return the name of each group's chosen option too."""
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
@@ -35,9 +42,71 @@ def compose(overrides: Sequence[str], config: str = "config") -> DictConfig:
     try:
         running = GlobalHydra.instance().is_initialized()
         with nullcontext() if running else initialize_config_dir(str(CONF), version_base="1.3"):
-            return hydra_compose(config, overrides=list(overrides))
+            cfg = hydra_compose(config, overrides=list(overrides), return_hydra_config=True)
     except HydraException as error:
         raise ConfigError(f"conf/ cannot be composed with {list(overrides)}: {error}") from error
+    choices = read_choices(cfg.hydra)
+    return fill_grid(remove_hydra(cfg), choices), choices
+
+
+def remove_hydra(cfg: DictConfig) -> DictConfig:
+    """Return a configuration without Hydra's own settings."""
+    plain: Any = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"])
+    return plain  # type: ignore[no-any-return]  # OmegaConf returns Any
+
+
+def read_choices(hydra: Any) -> dict[str, str]:
+    """Return the name of each group's chosen option from Hydra's own settings."""
+    return {str(group): str(option) for group, option in hydra.runtime.choices.items()}
+
+
+def fill_grid(cfg: DictConfig, choices: Mapping[str, str]) -> DictConfig:
+    """Replace the option names in `grid` by the settings of the options, as params.yaml stores them.
+
+    Settings that an experiment or an override gives to the chosen option of a group hold in every cell with that option. Cells
+    with another option of the group have the settings of conf/.
+
+    Args:
+        cfg: Composed configuration.
+        choices: Name of the chosen option of each group.
+
+    Raises:
+        ConfigError: If there is no such option, or if settings were given to an option that is not in the grid.
+
+    """
+    if not isinstance(cfg.get("grid"), DictConfig):
+        return cfg
+    filled = copy_unresolved(cfg)
+    for axis, names in cfg.grid.items():
+        if is_group(str(axis)) and isinstance(names, ListConfig):
+            filled.grid[axis] = _load_options(cfg, str(axis), [str(name) for name in names], choices.get(str(axis)))
+    return filled
+
+
+def _load_options(cfg: DictConfig, group: str, names: Sequence[str], chosen: str | None) -> dict[str, Any]:
+    """Return the settings of a group's options by their names; those of the chosen option are as composed."""
+    options = {name: load_option(group, name) for name in names}
+    node = cfg.get(group)
+    if not isinstance(node, DictConfig) or chosen not in list_options(group):
+        return options
+    composed = OmegaConf.to_container(node, resolve=False)
+    if chosen in options:
+        options[chosen] = composed
+    elif options and composed != load_option(group, chosen):
+        raise ConfigError(
+            f"grid.{group}={list(options)}: settings of {group}={chosen} were changed, but no cell has this option. "
+            f"Add {chosen} to the grid, or write these settings into a copy of conf/{group}/{names[0]}.yaml and name the copy "
+            "there."
+        )
+    return options
+
+
+@cache
+def load_option(group: str, name: str) -> Any:
+    """Compose one option of a group and return its settings as plain values, with unresolved interpolations."""
+    if name not in list_options(group):
+        raise ConfigError(f"grid.{group}: there is no conf/{group}/{name}.yaml." + suggest_name(name, list_options(group)))
+    return OmegaConf.to_container(compose([], f"{group}/{name}")[group], resolve=False)
 
 
 REQUIRED = {

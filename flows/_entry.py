@@ -9,7 +9,17 @@ from typing import Literal, TypeVar
 
 from omegaconf import DictConfig
 
-from flows._conf import CONF, check_choices, compose, list_groups, list_options, resolve_settings
+from flows._conf import (
+    CONF,
+    check_choices,
+    compose,
+    fill_grid,
+    list_groups,
+    list_options,
+    read_choices,
+    remove_hydra,
+    resolve_settings,
+)
 from flows._describe import format_choices
 from flows._hub import use_recorded_commits
 from flows._overrides import complete_overrides, load_params
@@ -175,6 +185,7 @@ def _classify_arguments(arguments: Sequence[str]) -> list[tuple[str, bool]]:
 def _run_hydra(stage: Stage, name: str, retries: int) -> None:
     """Let Hydra compose the configuration of each job, and run the stage."""
     import hydra
+    from hydra.core.hydra_config import HydraConfig
 
     is_composed = False
 
@@ -184,10 +195,13 @@ def _run_hydra(stage: Stage, name: str, retries: int) -> None:
         run_flow(stage, name, retries, configs)
 
     def run_one(cfg: DictConfig) -> None:
-        run([cfg])
+        run([fill_grid(cfg, read_choices(HydraConfig.get()))])
+
+    def run_all(configs: Sequence[DictConfig]) -> None:
+        run([fill_grid(remove_hydra(cfg), read_choices(cfg.hydra)) for cfg in configs])
 
     guarded = _with_short_errors(run_one)
-    guarded.run_all = _with_short_errors(run)  # type: ignore[attr-defined]  # called by winnow_launcher
+    guarded.run_all = _with_short_errors(run_all)  # type: ignore[attr-defined]  # called by winnow_launcher
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra then raises its errors instead of printing them with a stack trace
     try:
         hydra.main(config_path=str(CONF), config_name="config", version_base="1.3")(guarded)()

@@ -1,42 +1,31 @@
 """Expands the `grid` of a configuration into one configuration per cell, without duplicates.
 
 An axis of the grid is a group with names of its options (`strategy: [concatenation, post_fusion]`), a setting with values
-(`k: [1, 5]`), or a setting within a group (`decoding: {samples: [1, 5]}`). Groups are set before settings within them.
+(`k: [1, 5]`), or a setting within a group (`decoding: {samples: [1, 5]}`). Groups are set before settings within them. Names
+of options are replaced by their settings when the configuration is composed (`flows._conf.fill_grid`).
 """
 
 import itertools
 import json
 from collections.abc import Iterator, Sequence
-from functools import cache
 from typing import Any
 
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 
-from flows._conf import compose, copy_unresolved, is_group, list_groups, list_keys, list_options, resolve_settings
+from flows._conf import copy_unresolved, is_group, list_groups, list_keys, list_options, load_option, resolve_settings
 from flows._hub import use_recorded_commits
 from flows._schema import is_component_setting
 from winnow.errors import ConfigError, suggest_name
 
 
-def resolve_option_names(cfg: DictConfig) -> DictConfig:
-    """Replace the option names in `grid` by the settings of the options, as params.yaml stores them."""
-    if not collect_axes(cfg.get("grid")):
-        return cfg
-    resolved = copy_unresolved(cfg)
-    for axis, values in cfg.grid.items():
-        if is_group(str(axis)) and not isinstance(values, DictConfig):
-            resolved.grid[axis] = {name: load_option(str(axis), str(name)) for name in values}
-    return resolved
-
-
 def expand_grid(configs: Sequence[DictConfig]) -> Iterator[DictConfig]:
     """Yield one configuration per distinct cell of all jobs. Strategies without passages get k = 0 and placement "none".
 
-    The options of a grid are read from conf/ here, so that the recorded commits of their models are used here as well.
+    The models of a grid's options get their recorded commits here.
     """
     known = set[str]()
     for cfg in configs:
-        for cell in _iter_cells(resolve_option_names(cfg)):
+        for cell in _iter_cells(cfg):
             normalized = _normalize_cell(cell)
             text = json.dumps(resolve_settings(normalized), sort_keys=True, default=str)
             if text not in known:
@@ -92,14 +81,6 @@ def _are_options(axis: str, values: DictConfig) -> bool:
     """Return whether a node maps option names to their settings, rather than being settings within the group."""
     named = is_group(axis) and bool(values) and set(values) <= set(list_options(axis))
     return named and all(isinstance(option, DictConfig) for option in values.values())
-
-
-@cache
-def load_option(group: str, name: str) -> Any:
-    """Compose one option of a group and return its settings as plain values, with unresolved interpolations."""
-    if name not in list_options(group):
-        raise ConfigError(f"grid.{group}: there is no conf/{group}/{name}.yaml." + suggest_name(name, list_options(group)))
-    return OmegaConf.to_container(compose([], f"{group}/{name}")[group], resolve=False)
 
 
 def _normalize_cell(cell: DictConfig) -> DictConfig:

@@ -9,7 +9,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
-from flows._conf import compose, is_group, list_groups, list_keys, list_options
+from flows._conf import compose, compose_with_choices, is_group, list_groups, list_keys, list_options
 from flows._grid import collect_axes
 from flows._renames import replace_former_names
 from flows._schema import is_component_setting, list_component_settings
@@ -54,16 +54,24 @@ def complete_overrides(overrides: Sequence[str], *, grid: bool = True) -> list[s
     if grid:
         parsed = OverridesParser.create().parse_overrides(completed)
         keys = list(_iter_changed_keys(parsed))
-        for composed_grid in _iter_grids(options, parsed):
-            check_grid(keys, composed_grid)
+        for composed_grid, choices in _iter_grids(options, parsed):
+            check_grid(keys, composed_grid, choices)
     return completed
 
 
-def check_grid(keys: Iterable[str], grid: DictConfig | None) -> None:
+def check_grid(keys: Iterable[str], grid: DictConfig | None, choices: Mapping[str, str] | None = None) -> None:
     """Check that no changed setting is an axis of the grid, whose values would replace it in every cell.
 
+    A setting within a group of the grid may be changed if the chosen option is in the grid and no other option there could
+    have the setting: it then holds in every cell that it concerns.
+
+    Args:
+        keys: Dotted keys of the changed settings.
+        grid: Grid with the settings of its options.
+        choices: Name of the chosen option of each group; None if they are not known.
+
     Raises:
-        ConfigError: If a key is an axis of the grid, or belongs to the options of an axis.
+        ConfigError: If a key is an axis of the grid, or belongs to other options of an axis.
 
     """
     if grid is None:
@@ -74,15 +82,32 @@ def check_grid(keys: Iterable[str], grid: DictConfig | None) -> None:
         if axis is None:
             continue
         if key != axis and is_group(axis):
+            chosen = (choices or {}).get(axis)
+            concerned = [name for name, option in grid[axis].items() if _could_have(option, key.removeprefix(f"{axis}."))]
+            if chosen in grid[axis] and set(concerned) <= {chosen}:
+                continue
             raise ConfigError(
-                f"{key}: the grid takes each {axis} from conf/{axis} as it is, so this override would have no effect. "
-                f"Copy the YAML file to a new name, change the copy, and set 'grid.{axis}=[name]'."
+                f"{key}: the grid is over {axis} ({', '.join(map(str, grid[axis]))}), and this override would hold for "
+                f"{'none of them' if chosen not in grid[axis] else f'{chosen} alone'}. Copy the YAML file in conf/{axis} to a "
+                f"new name, change the copy, and set 'grid.{axis}=[name]'."
             )
         values = ", ".join(map(str, OmegaConf.select(grid, axis)))
         raise ConfigError(
             f"{key}: the grid is over {axis} ({values}), so this override would have no effect. Remove it, or set "
             f"'grid.{axis}=[...]' to your own values, or add grid=null to run the single cell of the other settings."
         )
+
+
+def _could_have(option: DictConfig, key: str) -> bool:
+    """Return whether the settings of an option have a key, or a component that could take it as an argument."""
+    node: Any = option
+    for name in key.split("."):
+        if not isinstance(node, DictConfig):
+            return False
+        if name not in node:
+            return "_target_" in node
+        node = node.get(name)
+    return True
 
 
 def load_params(path: Path, overrides: Sequence[str], *, grid: bool = True) -> DictConfig:
@@ -109,12 +134,35 @@ def load_params(path: Path, overrides: Sequence[str], *, grid: bool = True) -> D
         if OmegaConf.select(cfg, key, default=OmegaConf) is OmegaConf and not _is_addable(cfg, key):
             near = list_component_settings(cfg, key)
             raise ConfigError(_describe_unknown_key(key, [*list_keys(cfg), *near]))
-        value = _parse_value(override, text)
-        OmegaConf.update(cfg, key, value, merge=not isinstance(value, list))
+        value = _fill_names(cfg, key, _parse_value(override, text), path)
+        OmegaConf.update(cfg, key, value, merge=not (isinstance(value, list) or key.startswith("grid")))
         changed += _list_leaf_keys(key, value)
     if grid:
         check_grid([key for key in changed if key.partition(".")[0] != "grid"], cfg.get("grid"))
     return cfg
+
+
+def _fill_names(cfg: DictConfig, key: str, value: Any, path: Path) -> Any:
+    """Replace option names in an override of the grid by their settings in the grid of a composed file.
+
+    Raises:
+        ConfigError: If the file has no settings of an option.
+
+    """
+    if key == "grid" and isinstance(value, dict):
+        return {name: _fill_names(cfg, f"grid.{name}", inner, path) for name, inner in value.items()}
+    group = key.removeprefix("grid.")
+    if group == key or not is_group(group) or not isinstance(value, list):
+        return value
+    options = OmegaConf.select(cfg, key)
+    known = OmegaConf.to_container(options, resolve=False) if isinstance(options, DictConfig) else {}
+    assert isinstance(known, dict)
+    if unknown := [str(name) for name in value if name not in known]:
+        raise ConfigError(
+            f"{key}={unknown}: {path} is composed already and has the settings of {list(known)} alone. Choose the options in "
+            "overrides.yaml and run `python -m flows.compose`, or run without --params."
+        )
+    return {name: known[name] for name in value}
 
 
 def _parse_value(override: str, text: str) -> Any:
@@ -215,14 +263,18 @@ def _list_leaf_keys(key: str, value: Any) -> list[str]:
     return leaves
 
 
-def _iter_grids(chosen: Mapping[str, Sequence[str]], parsed: Iterable["Override"]) -> Iterator[DictConfig | None]:
-    """Yield the grid of every combination of the chosen experiments and the overrides of the grid."""
+def _iter_grids(
+    chosen: Mapping[str, Sequence[str]], parsed: Iterable["Override"]
+) -> Iterator[tuple[DictConfig | None, Mapping[str, str]]]:
+    """Yield the grid and the chosen options of every combination of the chosen experiments and the overrides of the grid."""
     choices = [_split_sweep(override) for override in parsed if override.key_or_group.partition(".")[0] == "grid"]
     experiments = [f"experiment={name}" for name in chosen.get("experiment", ())]
     if experiments:
         choices.insert(0, experiments)
     if choices:
-        yield from (compose(combination).get("grid") for combination in itertools.product(*choices))
+        for combination in itertools.product(*choices):
+            cfg, options = compose_with_choices(combination)
+            yield cfg.get("grid"), options
 
 
 def _split_sweep(override: "Override") -> list[str]:

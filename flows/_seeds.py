@@ -38,6 +38,14 @@ def _iter_seeds(cfg: DictConfig) -> Iterator[DictConfig]:
         copied = copy_unresolved(cfg)
         copied.seeds = [seed]
         for key in _SEED_KEYS:
-            if OmegaConf.select(copied, key) is not None:
-                OmegaConf.update(copied, key, seed)
+            group, _, rest = key.partition(".")
+            for axis in (group, *_list_grid_options(copied, group)):
+                if OmegaConf.select(copied, f"{axis}.{rest}") is not None:
+                    OmegaConf.update(copied, f"{axis}.{rest}", seed)
         yield copied
+
+
+def _list_grid_options(cfg: DictConfig, group: str) -> list[str]:
+    """Return the dotted keys of a group's options in the grid."""
+    options = (cfg.get("grid") or {}).get(group)
+    return [f"grid.{group}.{name}" for name in map(str, options)] if isinstance(options, DictConfig) else []

@@ -15,7 +15,6 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 from flows._conf import compose
-from flows._grid import resolve_option_names
 from flows._overrides import complete_overrides
 from flows._renames import replace_former_names
 from winnow.artifacts.files import atomic_write
@@ -38,9 +37,7 @@ def compose_params(overrides: Sequence[str]) -> str:
 
     """
     overrides = complete_overrides(replace_former_names(overrides))
-    cfg = compose(overrides)
-    without_hydra = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"])
-    resolved = resolve_option_names(without_hydra)
+    resolved = compose(overrides)
     missing = OmegaConf.missing_keys(resolved)
     if missing:
         raise ConfigError(f"These settings have no value: {sorted(missing)}. Set them in {OVERRIDES}.")

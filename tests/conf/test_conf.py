@@ -165,7 +165,10 @@ def test_settings_at_their_defaults_need_no_plus() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("experiment=post_fusion/table1 +strategy.plan.vote.ties=random", "takes each strategy from conf/strategy as it is"),
+        (
+            "experiment=post_fusion/table1 +strategy.plan.vote.ties=random",
+            r"over strategy \(concatenation, .*would hold for concatenation alone",
+        ),
         ("experiment=re_rag/table6 k=1", r"^k: the grid is over k \(5, 10\).*'grid.k=\[...\]'"),
         ("k=1 experiment=re_rag/table6 grid.k=[7]", r"over k \(7\)"),
         ("experiment=re_rag/figure2 weighting.by=none", r"over weighting.by \(estimator\)"),
@@ -222,7 +225,7 @@ def test_words_after_a_params_file(tmp_path: Path) -> None:
     assert {(cell.strategy.name, cell.k) for cell in cells} == {("post_fusion", 7)}
     with pytest.raises(ConfigError, match=r"over k \(1, 5\)"):
         load_params(path, ["k=3"])
-    with pytest.raises(ConfigError, match=r"takes each strategy from conf/strategy as it is"):
+    with pytest.raises(ConfigError, match="the grid is over strategy"):
         load_params(path, ["strategy.name=x"])
     with pytest.raises(ConfigError, match="Did you mean 'depth'"):
         load_params(path, ["dept=3"])

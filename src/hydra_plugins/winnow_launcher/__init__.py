@@ -6,17 +6,16 @@ Hydra discovers it in the namespace package `hydra_plugins`, and conf/runner/sha
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from hydra.core.config_store import ConfigStore
 from hydra.core.utils import JobReturn, JobStatus, configure_log, setup_globals
 from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig, open_dict
 
 
 class SharedDriverLauncher(Launcher):
-    """Launcher that composes the configuration of every job and calls the task's `run_all` with all of them."""
+    """Launcher that composes the configuration of every job, Hydra's own settings included, and calls the task's `run_all`."""
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Store the context, the task and the configuration that Hydra provides."""
@@ -28,7 +27,7 @@ class SharedDriverLauncher(Launcher):
         configure_log(self.config.hydra.hydra_logging, self.config.hydra.verbose)
         logging.getLogger(__name__).info("%d jobs share one driver", len(job_overrides))
         configs = [self._compose(list(overrides), initial_job_idx + offset) for offset, overrides in enumerate(job_overrides)]
-        self.task.run_all([_remove_hydra(cfg) for cfg in configs])  # type: ignore[attr-defined]  # set in flows._entry
+        self.task.run_all(configs)  # type: ignore[attr-defined]  # set in flows._entry
         return [
             JobReturn(
                 overrides=list(overrides), cfg=cfg, hydra_cfg=cfg, working_dir=".", task_name="", status=JobStatus.COMPLETED
@@ -42,12 +41,6 @@ class SharedDriverLauncher(Launcher):
             cfg.hydra.job.id = job_number
             cfg.hydra.job.num = job_number
         return cfg
-
-
-def _remove_hydra(cfg: DictConfig) -> DictConfig:
-    """Return a configuration without the node of Hydra's own settings."""
-    plain: Any = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"])
-    return plain  # type: ignore[no-any-return]  # OmegaConf returns Any
 
 
 @dataclass
