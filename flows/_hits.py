@@ -7,7 +7,6 @@ from typing import Any
 
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.tables import build_hit_rows
-from winnow.errors import ArtifactError
 from winnow.protocols import Searcher
 from winnow.records import Question
 
@@ -26,6 +25,18 @@ def read_found_questions(parts: Sequence[Path]) -> set[str]:
     return {question_id for column in columns for question_id in column.unique().to_pylist()}
 
 
+def read_unranked_questions(parts: Sequence[Path]) -> set[str]:
+    """Return the ids of the questions of the parts for which nothing was retrieved."""
+    files = [_name_unranked(part) for part in parts]
+    columns = [parquet.read(file, contracts.UNRANKED)["question_id"] for file in files if file.is_file()]
+    return {question_id for column in columns for question_id in column.to_pylist()}
+
+
+def _name_unranked(part: Path) -> Path:
+    """Return the file with the questions of a part for which nothing was retrieved, which is written before the part."""
+    return part.parent / "unranked" / part.name
+
+
 def write_parts(folder: Path, name: str, searcher: Searcher, questions: Sequence[Question], depth: int) -> Iterator[int]:
     """Retrieve for questions, write their hits in parts, and yield the number of questions of each.
 
@@ -36,33 +47,28 @@ def write_parts(folder: Path, name: str, searcher: Searcher, questions: Sequence
         questions: Questions, in the order of the data set.
         depth: Number of passages per question.
 
-    Raises:
-        ArtifactError: If no passage is retrieved for a question.
-
     """
     number = len(list(folder.glob(f"{name}-*.parquet")))
     for batch in parquet.batched(questions, QUESTIONS_PER_PART):
         rankings = searcher.search(batch, depth)
-        empty = next((question for question, hits in zip(batch, rankings, strict=True) if not hits), None)
-        if empty is not None:
-            raise ArtifactError(
-                f"No passage was retrieved for question {empty.question_id!r} ({empty.text!r}): the corpus contains none of "
-                "its words. Remove the question from the data set, or use retriever=dense or retriever=hybrid."
-            )
-        parquet.write(folder / f"{name}-{number:05d}.parquet", contracts.HITS, build_hit_rows(batch, rankings))
+        part = folder / f"{name}-{number:05d}.parquet"
+        unranked = [question.question_id for question, hits in zip(batch, rankings, strict=True) if not hits]
+        if unranked:
+            rows = ({"question_id": question_id} for question_id in unranked)
+            parquet.write(_name_unranked(part), contracts.UNRANKED, rows)
+        parquet.write(part, contracts.HITS, build_hit_rows(batch, rankings))
         number += 1
         yield len(batch)
 
 
 def iter_hits(parts: Sequence[Path], questions: Sequence[Question]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of hits in the order of the questions, of which all must be in the parts.
+    """Yield the rows of hits in the order of the questions, of which all must be in the parts or have no hits.
 
     A part has its questions in this order too, so that only some rows of each are in memory. A question may be in two parts.
     """
     part_by_question = {id_: part for part in parts for id_ in read_found_questions([part])}
     groups = {part: _iter_groups(part) for part in parts}
-    for question in questions:
-        id_ = question.question_id
+    for id_ in (question.question_id for question in questions if question.question_id in part_by_question):
         yield from next(rows for found, rows in groups[part_by_question[id_]] if found == id_)
 
 

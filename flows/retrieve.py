@@ -16,13 +16,13 @@ from omegaconf import DictConfig
 from flows._artifacts import Artifact, Project
 from flows._build import build
 from flows._entry import make_main
-from flows._hits import iter_hits, list_parts, read_found_questions, write_parts
+from flows._hits import iter_hits, list_parts, read_found_questions, read_unranked_questions, write_parts
 from flows._searched import list_retrievers
 from flows._shards import get_shard, hold
 from flows._summary import Summary, format_intervals, progress
 from flows._track import track
 from winnow.artifacts import contracts, parquet
-from winnow.artifacts.rankings import Rankings, read_rankings
+from winnow.artifacts.rankings import UNRANKED, Rankings, read_rankings, read_unranked
 from winnow.artifacts.tables import build_passage_rows, build_retrieval_rows, read_passages, read_questions
 from winnow.errors import InputError
 from winnow.metrics.intervals import Interval, build_undefined_interval, compute_mean_interval
@@ -59,6 +59,7 @@ def retrieve(configs: Sequence[DictConfig]) -> Summary:
             folders.append(artifact.folder)
             rows += [format_intervals(row) for row in quality]
             notes += _note_missing_scores(rankings, artifact.folder.name)
+            notes += _note_unranked(artifact.folder, questions)
             if cfg.depth < DEPTHS[-1]:
                 notes.append(f"Rankings have at most depth={cfg.depth} passages, to which nDCG@10, MRR and MAP refer.")
     return Summary("Retrieval, % [95 % interval]", rows, "\n".join(dict.fromkeys(notes)), folders)
@@ -84,8 +85,9 @@ def _retrieve(
 ) -> list[Path]:
     """Retrieve for the questions that are in no part yet, and return all parts."""
     folder = artifact.folder / "shards"
-    hits = read_found_questions(list_parts(folder))
-    missing = [question for question in questions if question.question_id not in hits]
+    parts = list_parts(folder)
+    finished = read_found_questions(parts) | read_unranked_questions(parts)
+    missing = [question for question in questions if question.question_id not in finished]
     if missing:
         searcher = build(retriever).open(project.resolve_index(retriever).require())
         with progress("retrieving", len(questions)) as advance:
@@ -98,6 +100,16 @@ def _retrieve(
 def _write_rankings(project: Project, retriever: DictConfig, artifact: Artifact, questions: Sequence[Question]) -> None:
     """Retrieve for the questions that no shard has retrieved for, and write the rankings and the texts of their passages."""
     parts = _retrieve(project, retriever, artifact, questions, "rest")
+    unranked = read_unranked_questions(parts)
+    if len(unranked) == len(questions):
+        raise InputError(
+            f"No passage was retrieved for any of {len(questions)} questions, such as {questions[0].text!r}: the corpus "
+            f"{project.cfg.corpus.name} contains none of their words. Choose the corpus that belongs to the questions, or set "
+            "retriever=dense."
+        )
+    if unranked:
+        ids = [question.question_id for question in questions if question.question_id in unranked]
+        parquet.write(artifact.folder / UNRANKED, contracts.UNRANKED, ({"question_id": id_} for id_ in ids))
     texts = _write_texts(project, artifact.folder, parts, questions)
     rows = build_retrieval_rows(questions, iter_hits(parts, questions), texts)
     count = parquet.write(artifact.folder / "contexts.parquet", contracts.RETRIEVAL, rows)
@@ -122,6 +134,18 @@ def _write_texts(project: Project, folder: Path, parts: Sequence[Path], question
         )
     parquet.write(folder / "passages.parquet", contracts.CORPUS, build_passage_rows(passages))
     return {passage.passage_id: passage.text for passage in passages}
+
+
+def _note_unranked(folder: Path, questions: Sequence[Question]) -> list[str]:
+    """Return a note if the retriever found no passage for some questions."""
+    unranked = read_unranked(folder)
+    if not unranked:
+        return []
+    first = next(question for question in questions if question.question_id in unranked)
+    return [
+        f"{folder.name}: no passage was found for {len(unranked)} of {len(questions)} questions, such as "
+        f"{first.question_id!r} ({first.text[:80]!r}), which count as not found and are answered without passages."
+    ]
 
 
 def _note_missing_scores(rankings: Rankings, name: str) -> list[str]:

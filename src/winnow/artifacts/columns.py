@@ -23,7 +23,14 @@ _MAX_IN_MEMORY = 300_000
 class GroupedRows(Mapping[str, T]):
     """Adjacent rows of a table by the id that they share, such as the hits of a question."""
 
-    def __init__(self, table: pa.Table, key: str, order: Sequence[str], build: Callable[[dict[str, list[Any]]], T]) -> None:
+    def __init__(
+        self,
+        table: pa.Table,
+        key: str,
+        order: Sequence[str],
+        build: Callable[[dict[str, list[Any]]], T],
+        empty: Collection[str] = (),
+    ) -> None:
         """Sort the table.
 
         Args:
@@ -31,6 +38,7 @@ class GroupedRows(Mapping[str, T]):
             key: Name of the column with the ids. Rows of other ids than those in `order` are left out.
             order: Ids in the order of iteration.
             build: Function that builds a group from its columns, as lists of values by name.
+            empty: Ids that may have no rows. Their group is built from empty columns.
 
         """
         numbers = pc.index_in(table[key], value_set=pa.array(order, pa.string()))
@@ -43,9 +51,8 @@ class GroupedRows(Mapping[str, T]):
         groups, counts = np.unique(table["group"].to_numpy(), return_counts=True)
         ends = np.cumsum(counts)
         self._table, self._build = table.drop_columns(["group"]), build
-        self._slices = {
-            order[group]: (int(end - count), int(count)) for group, count, end in zip(groups, counts, ends, strict=True)
-        }
+        slices = {order[group]: (int(end - count), int(count)) for group, count, end in zip(groups, counts, ends, strict=True)}
+        self._slices = {id_: slices.get(id_, (0, 0)) for id_ in order if id_ in slices or id_ in empty}
 
     def __getitem__(self, name: str) -> T:
         """Build the group of an id."""

@@ -65,6 +65,8 @@ HITS = Contract(
     ("question_id", "passage_id"),
 )
 """Hits of the retriever for one part of the questions, from which the retrieval artifact is built."""
+UNRANKED = Contract("unranked", _schema(question_id=pa.string()), ("question_id",))
+"""Questions for which the retriever found no passage, in an artifact of rankings or in one part of it."""
 RELEVANCE = Contract(
     "relevance",
     _schema(question_id=pa.string(), passage_id=pa.string(), log_odds=pa.float32(), p_true=pa.float32()),

@@ -15,6 +15,9 @@ from winnow.artifacts.sequences import LazySequence
 from winnow.errors import ArtifactError
 from winnow.records import Passage, Question
 
+UNRANKED = "unranked.parquet"
+"""File with the questions for which nothing was retrieved. An artifact in which all have a passage has no such file."""
+
 
 @dataclass(frozen=True, slots=True)
 class RankedHit:
@@ -51,7 +54,7 @@ class Rankings:
 
     Attributes:
         folder: Folder of the retrieval artifact.
-        hits: Hits of each question by question id, best first.
+        hits: Hits of each question by question id, best first; none if the retriever found no passage.
         passages: Retrieved and gold passages by passage id.
         log_odds: Log-odds of relevance by question id and passage id; empty if no relevance artifact was read.
         pool: Passages that were retrieved for any question of the artifact.
@@ -96,18 +99,25 @@ def read_rankings(folder: Path, questions: Collection[Question], relevance: Path
         relevance: File of the relevance artifact, which contains log-odds, or None if they are not needed.
 
     Raises:
-        ArtifactError: If a question has no contexts or no log-odds, or if the text of a passage is missing.
+        ArtifactError: If a question was not retrieved for or has no log-odds, or if the text of a passage is missing.
 
     """
     ids = [question.question_id for question in questions]
     table = parquet.read(folder / "contexts.parquet", contracts.RETRIEVAL, filters=_select(ids))
-    hits = GroupedRows(table, "question_id", ids, _build_hits)
+    unranked = read_unranked(folder)
+    hits = GroupedRows(table, "question_id", ids, _build_hits, unranked)
     gold = {passage_id for question in questions for passage_id in question.gold_passage_ids}
     used = pc.unique(pa.chunked_array([*table["passage_id"].chunks, pa.array(sorted(gold), pa.string())], pa.string()))
     passages = read_passages_by_id(folder / "passages.parquet", used)
     _check(folder, questions, table, hits, passages)
-    log_odds = _read_log_odds(relevance, ids) if relevance else {}
+    log_odds = _read_log_odds(relevance, ids, unranked) if relevance else {}
     return Rankings(folder, hits, passages, log_odds, PassagePool(folder))
+
+
+def read_unranked(folder: Path) -> set[str]:
+    """Return the ids of the questions for which the retriever found no passage."""
+    path = folder / UNRANKED
+    return set(parquet.read(path, contracts.UNRANKED)["question_id"].to_pylist()) if path.is_file() else set()
 
 
 def _select(ids: Sequence[str]) -> pc.Expression:
@@ -148,7 +158,7 @@ def _check(
         )
 
 
-def _read_log_odds(path: Path, ids: Sequence[str]) -> Mapping[str, Mapping[str, float]]:
+def _read_log_odds(path: Path, ids: Sequence[str], unranked: Collection[str]) -> Mapping[str, Mapping[str, float]]:
     """Read the log-odds of the questions with these ids, by question id and passage id."""
     table = parquet.read(path, contracts.RELEVANCE, filters=_select(ids))
     log_odds = GroupedRows(
@@ -156,6 +166,7 @@ def _read_log_odds(path: Path, ids: Sequence[str]) -> Mapping[str, Mapping[str, 
         "question_id",
         ids,
         lambda columns: dict(zip(columns["passage_id"], columns["log_odds"], strict=True)),
+        unranked,
     )
     missing = next((question_id for question_id in ids if question_id not in log_odds), None)
     if missing is not None:
