@@ -17,7 +17,7 @@ from winnow.ledger.postgres import PostgresStore
 from winnow.ledger.sqlite import SqliteStore
 from winnow.ledger.stores import is_server, open_store
 
-_FOR_DATABASES = ("export", "import", "merge", "prune")
+_FOR_DATABASES = ("export", "import", "merge", "prune", "release")
 """Commands that take the URL of a database too."""
 
 
@@ -54,6 +54,7 @@ def _build_parser() -> argparse.ArgumentParser:
         ("merge", "add the calls of another ledger, for example from another machine"),
         ("check", "read every call and count the damaged ones"),
         ("repair", "set damaged calls aside, so that they are made again"),
+        ("release", "free the calls that processes of other hosts, or processes that have ended, have claimed"),
     ):
         command = commands.add_parser(name, help=description, description=description)
         address = ", or postgresql://USER@HOST/DATABASE" if name in _FOR_DATABASES else ""
@@ -121,6 +122,10 @@ def _change_or_copy_calls(options: argparse.Namespace, ledger: SqliteStore | Pos
         conditions = {name: getattr(options, name) for name in ("before", "failed", "empty")}
         engines = [options.engine] if options.engine is not None else []
         return f"{tools.prune_calls(ledger, engines=engines, **conditions)} calls deleted"
+    if options.command == "release":
+        return (
+            f"{ledger.release_lapsed_claims(elsewhere=True)} claims released; those of living processes of this host are kept"
+        )
     if options.command == "export":
         return f"{tools.export_calls(ledger, options.file)} calls written to {options.file}"
     if options.command == "import":

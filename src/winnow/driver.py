@@ -21,6 +21,7 @@ from winnow.calls import ActivePlan, Call, CallState, EngineQueue, Waiter, add_o
 from winnow.errors import CallRefusedError, ConfigError, PromptTooLongError
 from winnow.identity.code import get_ledger_identity
 from winnow.keys import compute_request_key
+from winnow.ledger.claims import AwaitedClaims
 from winnow.protocols import CallStore, Engines
 from winnow.records import (
     Estimate,
@@ -118,6 +119,7 @@ class Driver:
         self._queues = {id(engine): EngineQueue(engine, get_ledger_identity(engine)) for engine in engines.values()}
         self._queue_by_request = {kind_and_role: self._queues[id(engine)] for kind_and_role, engine in engines.items()}
         self._calls_elsewhere: list[Call] = []
+        self._awaited = AwaitedClaims()
         self._outcomes: deque[Outcome[Any]] = deque()
         self._active_count = 0
 
@@ -263,6 +265,7 @@ class Driver:
                 self._collect(busy[0], _POLL_SECONDS)
             elif self._calls_elsewhere:
                 time.sleep(_OTHERS_SECONDS)
+                self._awaited.describe(self.ledger, [call.key for call in self._calls_elsewhere])
         if self._calls_elsewhere:
             self._poll_elsewhere()
 

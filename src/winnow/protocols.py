@@ -215,8 +215,8 @@ class CallStore(Protocol):
     """Stores the result of every model call under the key of its request.
 
     Processes share work through claims: a claim reserves a call for one owner, a process, until the result is stored or the
-    lease of the claim expires. A store is a context manager: entering opens it, and leaving releases this owner's claims and
-    closes it.
+    owner has ended. An owner on another host has ended if it no longer renews its claims. A store is a context manager:
+    entering opens it, and leaving releases this owner's claims and closes it.
     """
 
     def __enter__(self) -> "CallStore":
@@ -238,7 +238,7 @@ class CallStore(Protocol):
     def put(self, engine: str, rows: Sequence[tuple[bytes, Request, Result, float]]) -> None:
         """Store (key, request, result, seconds) rows of the engine with this identity in one commit.
 
-        The claims on these rows are released, and this owner's other claims are renewed.
+        The claims on these rows are released.
         """
         ...
 
@@ -250,8 +250,8 @@ class CallStore(Protocol):
         """Release this owner's claims on calls that will not be made."""
         ...
 
-    def release_lapsed_claims(self) -> int:
-        """Release the claims of owners that have ended or whose lease has expired, and return the number of these claims."""
+    def find_owners(self, keys: Sequence[bytes]) -> set[str]:
+        """Return the owners of the claims on these calls."""
         ...
 
     def delete(self, keys: Sequence[bytes]) -> None:

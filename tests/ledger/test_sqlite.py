@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -86,19 +85,6 @@ def test_claims_of_many_calls_are_made_and_released_together(tmp_path: Path) -> 
         first.put("m", [(key, generate("a"), Generation("A"), 0.0) for key in keys[600:1100]])
         assert second.connection.execute("SELECT COUNT(*) FROM claims").fetchone()[0] == 200
         assert first.get(keys).keys() == set(keys[:1100])
-
-
-def test_claims_are_renewed_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At most once a minute, and at once if the clock was set back."""
-    now = 1_000_000.0
-    monkeypatch.setattr(time, "time", lambda: now)
-    with SqliteStore(tmp_path / "l.sqlite") as ledger:
-        ledger.claim([b"slow"])
-        for number, passed in enumerate((59.0, 2.0, 61.0, 599.0, -5000.0)):
-            now += passed
-            ledger.put("m", [(f"{number}".encode(), generate("a"), Generation("A"), 0.0)])
-            expires = ledger.connection.execute("SELECT expires FROM claims").fetchone()[0]
-            assert expires == (1_000_600.0 if number == 0 else now + 600)
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])

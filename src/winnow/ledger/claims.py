@@ -1,30 +1,66 @@
-"""Claims on calls: who holds one, and when it lapses."""
+"""Claims on calls: who holds one, when it lapses, and how a living process keeps its own."""
 
 import itertools
+import logging
 import os
 import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 from winnow.artifacts.owners import read_start_time
+from winnow.protocols import CallStore
 
-LEASE_SECONDS = 600.0
+LEASE_SECONDS = 45.0
 """How long a claim is valid after it was made or renewed."""
+RENEWAL_SECONDS = 5.0
+"""Time between two renewals of the claims of a living process."""
+_PATIENCE_SECONDS = 3.0
+"""How long a run waits for the calls of others before it says so."""
+_log = logging.getLogger(__name__)
 _OWNER_NUMBERS = itertools.count()
 """Distinguishes the stores that one process opens."""
 
 
-def make_owner(*, is_shared: bool = False) -> str:
+class Renewal:
+    """Renews a store's claims in a thread, because a call may take longer than a lease, in a batch for example.
+
+    A process that is killed stops renewing, so that others make its calls after `LEASE_SECONDS` at most.
+    """
+
+    def __init__(self, renew: Callable[[], None]) -> None:
+        """Start the thread. `renew` is called every `RENEWAL_SECONDS`; it must not raise."""
+        self._renew, self._is_closing = renew, threading.Event()
+        self._thread = threading.Thread(target=self._run, name="winnow-claims", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._is_closing.wait(RENEWAL_SECONDS):
+            self._renew()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._is_closing.set()
+        self._thread.join()
+
+
+def make_owner() -> str:
     """Return a name under which a store claims calls, made of the host, the process and the number of the store.
 
-    Args:
-        is_shared: Whether other machines use the store, so that the host is named by its boot and by the space of its process
-            ids: containers may have equal names.
-
+    The host is named by its boot and by the space of its process ids too, because containers may have equal names.
     """
-    host = socket.gethostname() + (_name_process_space() if is_shared else "")
+    host = socket.gethostname() + _name_process_space()
     return f"{host}:{os.getpid()}:{read_start_time(os.getpid())}:{next(_OWNER_NUMBERS)}"
+
+
+def describe_owner(owner: str) -> str:
+    """Return the host and the process of an owner as a reader knows them, such as "process 71 of node3"."""
+    host, pid = [*owner.rsplit(":", 3), ""][:2]
+    return f"process {pid} of {host.partition('/')[0]}"
 
 
 def has_lapsed(owner: str, expires: float, now: float) -> bool:
@@ -44,6 +80,33 @@ def has_lapsed(owner: str, expires: float, now: float) -> bool:
         return read_start_time(int(pid)) != start if is_here and start else expires < now
     except ValueError:
         return True
+
+
+@dataclass
+class AwaitedClaims:
+    """Says whose calls a run waits for, when nothing else is left to do: once for each set of owners, after some seconds."""
+
+    _since: float | None = None
+    _owners: set[str] = field(default_factory=set)
+
+    def describe(self, store: CallStore, keys: Sequence[bytes]) -> None:
+        """Log the owners of the claims on these calls, if they have not been logged yet."""
+        now = time.monotonic()
+        if self._since is None or now - self._since > 2 * _PATIENCE_SECONDS:
+            self._since = now
+        if now - self._since < _PATIENCE_SECONDS:
+            return
+        self._since = now
+        owners = store.find_owners(keys)
+        if owners and owners != self._owners:
+            self._owners = owners
+            _log.warning(
+                "Waiting for %d calls that are claimed by %s. A process that has ended loses its claims, on another host "
+                "after %d seconds; `winnow ledger release` frees them at once.",
+                len(keys),
+                ", ".join(sorted(map(describe_owner, owners))),
+                LEASE_SECONDS,
+            )
 
 
 @cache

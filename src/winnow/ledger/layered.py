@@ -77,9 +77,9 @@ class LayeredStore:
         """Release this owner's claims."""
         self.ledger.release(keys)
 
-    def release_lapsed_claims(self) -> int:
-        """Release lapsed claims of the first ledger, and return their number."""
-        return self.ledger.release_lapsed_claims()
+    def find_owners(self, keys: Sequence[bytes]) -> set[str]:
+        """Return the owners of the claims on these calls."""
+        return self.ledger.find_owners(keys)
 
     def compute_mean_seconds(self, engine: str) -> float | None:
         """Return the mean time of an engine's calls in the first ledger that has any, or None."""

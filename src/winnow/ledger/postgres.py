@@ -8,7 +8,7 @@ kept.
 from __future__ import annotations
 
 import logging
-import threading
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,7 +18,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_de
 
 from winnow.artifacts.parquet import batched
 from winnow.errors import ConfigError, LedgerError
-from winnow.ledger.claims import LEASE_SECONDS, has_lapsed, make_owner
+from winnow.ledger.claims import LEASE_SECONDS, Renewal, has_lapsed, make_owner
 from winnow.ledger.rows import COLUMNS, encode_rows, read_result
 from winnow.records import Request, Result
 
@@ -64,7 +64,6 @@ _REFUSALS = (
     "no pg_hba",
 )
 """Parts of messages on which waiting has no effect."""
-_RENEWAL_SECONDS = 60.0
 _ROWS_AT_ONCE = 5000
 _LOCK = 2_026_112_507
 """Number of the advisory lock under which the tables are made."""
@@ -94,9 +93,9 @@ class PostgresStore:
                 "paths.ledger contains a password, which would be stored with the settings. Remove it from the URL, and set "
                 "the environment variable PGPASSWORD, or write it to ~/.pgpass."
             )
-        self.url, self.patience, self.owner = url, patience, make_owner(is_shared=True)
+        self.url, self.patience, self.owner = url, patience, make_owner()
         self._connection: Connection[Any] | None = None
-        self._is_closing = threading.Event()
+        self._renewal: Renewal | None = None
 
     def __enter__(self) -> PostgresStore:
         """Connect to the database, create its tables if they do not exist, and begin to renew this owner's claims."""
@@ -107,21 +106,20 @@ class PostgresStore:
 
         if not self._fetch(_HAS_TABLES)[0][0]:  # creating what exists would wait for the writes of others
             self._repeat(create)
-        self._is_closing.clear()
-        threading.Thread(target=self._renew_claims, daemon=True).start()
+        self._renewal = Renewal(self._renew_claims)
         return self
 
     def _renew_claims(self) -> None:
-        """Renew the claims while this process lives, because a call may take longer than a lease, in a batch for example."""
+        """Renew this owner's claims by a connection of the calling thread."""
         import psycopg
 
-        while not self._is_closing.wait(_RENEWAL_SECONDS):
-            with suppress(psycopg.Error), psycopg.connect(self.url, **_CONNECTION) as db:  # type: ignore[arg-type]
-                db.execute(_RENEW, (LEASE_SECONDS, self.owner))
+        with suppress(psycopg.Error), psycopg.connect(self.url, **_CONNECTION) as db:  # type: ignore[arg-type]
+            db.execute(_RENEW, (LEASE_SECONDS, self.owner))
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         """Release this process's claims and close the connection."""
-        self._is_closing.set()
+        if self._renewal is not None:
+            self._renewal.stop()
         if self._connection is not None and not self._connection.closed:
             with suppress(Exception):  # claims expire by themselves once this process has ended
                 with self._connection.transaction():
@@ -146,7 +144,7 @@ class PostgresStore:
         return {key: result for key, result in results.items() if result is not None}
 
     def put(self, engine: str, rows: Iterable[tuple[bytes, Request, Result, float]]) -> None:
-        """Store results in one transaction, release the claims on their calls and renew this owner's other claims.
+        """Store results in one transaction, and release the claims on their calls.
 
         Args:
             engine: Identity of the engine that computed the results.
@@ -166,7 +164,6 @@ class PostgresStore:
                     encoded,
                 )
             db.execute("DELETE FROM claims WHERE key = ANY(%s)", ([row[0] for row in encoded],))
-            db.execute(_RENEW, (LEASE_SECONDS, self.owner))
 
         self._repeat(store)
         if errors:
@@ -201,11 +198,22 @@ class PostgresStore:
         values = (list(keys), self.owner)
         self._repeat(lambda db: db.execute("DELETE FROM claims WHERE key = ANY(%s) AND owner = %s", values))
 
-    def release_lapsed_claims(self) -> int:
-        """Release the claims of ended processes on this host and expired claims of other hosts; return their number."""
+    def find_owners(self, keys: Sequence[bytes]) -> set[str]:
+        """Return the owners of the claims on these calls."""
+        return {owner for (owner,) in self._fetch("SELECT owner FROM claims WHERE key = ANY(%s)", (list(keys),))}
+
+    def release_lapsed_claims(self, *, elsewhere: bool = False) -> int:
+        """Release the claims of ended processes on this host and expired claims of other hosts; return their number.
+
+        Args:
+            elsewhere: Whether to release the claims of other hosts before they expire.
+
+        """
         rows = self._fetch(f"SELECT key, owner, expires, {_NOW} FROM claims")  # noqa: S608 (constants)
         lapsed = sorted(
-            (key, owner) for key, owner, expires, now in rows if owner != self.owner and has_lapsed(owner, expires, now)
+            (key, owner)
+            for key, owner, expires, now in rows
+            if owner != self.owner and has_lapsed(owner, -math.inf if elsewhere else expires, now)
         )
 
         def delete(db: Connection[Any]) -> None:

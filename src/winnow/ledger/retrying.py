@@ -67,9 +67,9 @@ class RetryingStore:
         """Release this owner's claims."""
         self.ledger.release(keys)
 
-    def release_lapsed_claims(self) -> int:
-        """Release lapsed claims, and return their number."""
-        return self.ledger.release_lapsed_claims()
+    def find_owners(self, keys: Sequence[bytes]) -> set[str]:
+        """Return the owners of the claims on these calls."""
+        return self.ledger.find_owners(keys)
 
     def compute_mean_seconds(self, engine: str) -> float | None:
         """Return the mean time of an engine's stored calls in seconds, or None if there are none."""

@@ -10,19 +10,20 @@ from __future__ import annotations
 
 import fcntl
 import logging
+import math
 import os
 import sqlite3
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 
 from winnow.errors import DiskFullError, LedgerError
-from winnow.ledger.claims import LEASE_SECONDS, has_lapsed, make_owner
+from winnow.ledger.claims import LEASE_SECONDS, Renewal, has_lapsed, make_owner
 from winnow.ledger.recovery import is_intact, recover
 from winnow.ledger.rows import (
     COLUMNS,
@@ -68,8 +69,7 @@ class SqliteStore:
         self.owner = make_owner()
         self._connection: sqlite3.Connection | None = None
         self._lock_file: int | None = None
-        self._renewed = time.time()
-        """Time at which the claims were last renewed."""
+        self._renewal: Renewal | None = None
 
     def __enter__(self) -> SqliteStore:
         """Open the file, and create it and its folder if they do not exist."""
@@ -89,7 +89,14 @@ class SqliteStore:
         except BaseException:
             os.close(self._lock_file)
             raise
+        self._renewal = Renewal(self._renew_claims)
         return self
+
+    def _renew_claims(self) -> None:
+        """Renew this owner's claims by a connection of the calling thread."""
+        with suppress(sqlite3.Error), closing(sqlite3.connect(self.path, timeout=LEASE_SECONDS / 9)) as db, db:
+            if db.execute("SELECT 1 FROM claims WHERE owner = ? LIMIT 1", (self.owner,)).fetchone():
+                db.execute("UPDATE claims SET expires = ? WHERE owner = ?", (time.time() + LEASE_SECONDS, self.owner))
 
     def _prepare_connection(self) -> None:
         """Set the options of the connection and bring the schema up to date."""
@@ -151,6 +158,8 @@ class SqliteStore:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         """Release this process's claims and close the file."""
         connection, self._connection = self.connection, None
+        if self._renewal is not None:
+            self._renewal.stop()
         with suppress(sqlite3.Error):  # claims expire by themselves once this process has ended
             connection.execute("DELETE FROM claims WHERE owner = ?", (self.owner,))
         connection.close()
@@ -245,7 +254,7 @@ class SqliteStore:
         )
 
     def put(self, engine: str, rows: Iterable[tuple[bytes, Request, Result, float]]) -> None:
-        """Store results in one commit, and release the claims on their calls. Once a minute, renew this owner's other claims.
+        """Store results in one commit, and release the claims on their calls.
 
         Args:
             engine: Identity of the engine that computed the results.
@@ -261,9 +270,6 @@ class SqliteStore:
         with self.transaction() as db:
             db.executemany("INSERT OR IGNORE INTO calls VALUES (?,?,?,?,?,?,?)", rows_to_insert)
             deque(self._execute_in("DELETE FROM claims", [row[0] for row in encoded]), maxlen=0)
-            if not 0 <= now - self._renewed < LEASE_SECONDS / 10:  # also if the clock was set back
-                db.execute("UPDATE claims SET expires = ? WHERE owner = ?", (now + LEASE_SECONDS, self.owner))
-                self._renewed = now
         if errors:
             self.release(list(errors))
             raise next(iter(errors.values()))
@@ -286,12 +292,21 @@ class SqliteStore:
         with self.transaction() as db:
             db.executemany("DELETE FROM claims WHERE key = ? AND owner = ?", [(key, self.owner) for key in keys])
 
-    def release_lapsed_claims(self) -> int:
-        """Release the claims of ended processes on this host and expired claims of other hosts; return their number."""
+    def find_owners(self, keys: Sequence[bytes]) -> set[str]:
+        """Return the owners of the claims on these calls."""
+        return {owner for (owner,) in self._execute_in("SELECT owner FROM claims", keys)}
+
+    def release_lapsed_claims(self, *, elsewhere: bool = False) -> int:
+        """Release the claims of ended processes on this host and expired claims of other hosts; return their number.
+
+        Args:
+            elsewhere: Whether to release the claims of other hosts before they expire.
+
+        """
         now = time.time()
         with self.transaction() as db:
-            rows = db.execute("SELECT key, owner, expires FROM claims").fetchall()
-            lapsed = [(key,) for key, owner, expires in rows if owner != self.owner and has_lapsed(owner, expires, now)]
+            rows = db.execute("SELECT key, owner, expires FROM claims WHERE owner <> ?", (self.owner,)).fetchall()
+            lapsed = [(key,) for key, owner, expires in rows if has_lapsed(owner, -math.inf if elsewhere else expires, now)]
             db.executemany("DELETE FROM claims WHERE key = ?", lapsed)
         return len(lapsed)
 
