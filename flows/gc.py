@@ -2,8 +2,8 @@
 
 Artifacts are used if the settings in params.yaml, in conf/experiment/ or of this command lead to them, if a page in reports/
 or a folder in tracked/ names them, or if another used artifact was made from them. Calls are used if an engine of these
-settings made them. What is younger than a day is kept, because a running command may use it. Nothing is removed without
---remove.
+settings made them, or an engine of the settings with which a used artifact was made. What is younger than a day is kept,
+because a running command may use it. Nothing is removed without --remove.
 
 winnow gc                                       # or `python -m flows.gc`
 winnow gc strategy=post_fusion k=7              # the artifacts of these settings are used, too
@@ -16,14 +16,15 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from flows import _models
 from flows._artifacts import Artifact, Project
@@ -91,7 +92,7 @@ def gc(cfg: DictConfig, *, remove: bool = False, calls: bool = False, force: boo
     """
     restore_artifacts(str(cfg.paths.ledger))
     use, before = find_use(cfg), time.time() - hours * 3600
-    folders = list(iter_unused_folders([Path(cfg.paths.data), Path(cfg.paths.models)], use.keys, before))
+    folders = list(iter_unused_folders(_list_roots(cfg), use.keys, before))
     rows: list[dict[str, object]] = [
         {"unused": str(folder), "what": _describe_folder(folder), "MB": f"{_measure(folder) / 2**20:.1f}"}
         for folder in folders
@@ -144,8 +145,20 @@ def find_use(cfg: DictConfig) -> Use:
     texts += [str(folder) for folder in TRACKED.glob("*/*/*/*")]
     for text in texts:
         use.keys.update(match.group(1) for match in re.finditer(r"-([0-9a-f]{12})\b", text))
-    _add_inputs(use, [Path(cfg.paths.data), Path(cfg.paths.models)])
+    manifests = {match.group(1): read_manifest(folder) for folder, match in _iter_folders(_list_roots(cfg))}
+    _add_inputs(use, manifests)
+    for key in sorted(use.keys & manifests.keys()):
+        config = manifests[key].get("settings", {}).get("config")
+        if config is not None:
+            try:
+                _add_engines(use, Project(OmegaConf.create(config)))
+            except (WinnowError, OmegaConfBaseException) as error:
+                use.problems.setdefault(str(error).splitlines()[0], []).append(f"artifact {key}")
     return use
+
+
+def _list_roots(cfg: DictConfig) -> list[Path]:
+    return [Path(cfg.paths.data), Path(cfg.paths.models)]
 
 
 def _add_settings(use: Use, cfg: DictConfig) -> None:
@@ -218,9 +231,8 @@ def _iter_keys(settings: Any) -> Iterator[str]:
                 yield key
 
 
-def _add_inputs(use: Use, roots: Sequence[Path]) -> None:
+def _add_inputs(use: Use, manifests: Mapping[str, Mapping[str, Any]]) -> None:
     """Add the artifacts from which used artifacts were made."""
-    manifests = {match.group(1): read_manifest(folder) for folder, match in _iter_folders(roots)}
     pending = list(use.keys)
     while pending:
         manifest: Mapping[str, Any] = manifests.get(pending.pop(), {})

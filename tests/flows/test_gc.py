@@ -1,6 +1,7 @@
 """Artifacts and calls that nothing uses any more."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -56,7 +57,11 @@ def test_only_what_nothing_uses_is_listed_and_removed(
     assert ": 0 made" in prepared("sweep", "k=3").stdout
     with SqliteStore("data/ledger.sqlite") as ledger:
         ledger.put("serper/2026-10@0123", [(b"k" * 32, Search("q", 1), Pages(()), 0.1)])
-    assert f"{calls} calls" in [row["what"] for row in gc("reader.name=other", remove=True, calls=True, force=True).rows]
+    renamed = {"remove": True, "calls": True, "force": True}
+    assert f"{calls} calls" not in [row["what"] for row in gc("reader.name=other", **renamed).rows]
+    assert count_calls(tmp_path) == calls + 1, "the report's cells were made of these calls, whatever the settings name now"
+    shutil.rmtree("reports")
+    assert f"{calls} calls" in [row["what"] for row in gc("reader.name=other", **renamed).rows]
     assert count_calls(tmp_path) == 1, "a search of the web cannot be made again"
 
 
