@@ -8,7 +8,6 @@ sweep with the same settings must be finished.
 """
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from omegaconf import DictConfig
 
@@ -17,6 +16,7 @@ from flows._engines import identify_engines, open_engines
 from flows._entry import make_main
 from flows._ledger import open_ledger
 from flows._metrics import compute_cells_digest, read_results
+from flows._reports import open_report_folder
 from flows._summary import Summary, progress
 from flows.report import BROWSER_FILE, describe_provenance
 from winnow.artifacts.files import write_texts
@@ -46,7 +46,7 @@ def browse(configs: Sequence[DictConfig]) -> Summary:
     ]
     title, digest = f"Winnow: {cfg.sweep.name}", compute_cells_digest(specs)
     page = BrowserPage(title, results, notes, describe_provenance(cfg, specs), texts, cases, seed, digest)
-    path = Path(cfg.report.out) / BROWSER_FILE
+    path = open_report_folder(cfg) / BROWSER_FILE
     text = page.render()
     write_texts(path.parent, {path.name: text})
     size = f"{len(text) / 1e6:.1f} MB; {len(results)} cells, prompts of {len(question_ids)} questions"

@@ -68,7 +68,7 @@ def prefect_server(environment: dict[str, str]) -> Iterator[str]:
 
 def _print_summary(seconds: float) -> None:
     """Print a table of the cells and where to see all results."""
-    folder = Path("reports/sweep")
+    folder = Path("reports/dvc")
     cells: list[dict[str, Any]] = json.loads((folder / "metrics.json").read_text())
     Summary("EM with its 95 % interval, %Unk and tokens per question", [_build_row(cell) for cell in cells]).show()
     print(f"Done in {seconds / 60:.1f} minutes.\n")

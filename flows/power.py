@@ -5,13 +5,13 @@ python -m flows.power experiment=quick_start 'power.effects=[2,5]' 'power.sizes=
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from omegaconf import DictConfig
 
 from flows._cells import require_finished, resolve_cells
 from flows._entry import make_main
 from flows._metrics import read_results
+from flows._reports import open_report_folder
 from flows._summary import Summary
 from flows.report import describe_provenance
 from winnow.artifacts.files import write_texts
@@ -28,7 +28,7 @@ def power(configs: Sequence[DictConfig]) -> Summary:
     page = build_power_report(
         f"Winnow: power of {cfg.sweep.name}", results, provenance, cfg.report.seed, sizes, list(cfg.power.effects)
     )
-    out = Path(cfg.report.out)
+    out = open_report_folder(cfg)
     write_texts(out, {"power.html": page.render_html(), "power.md": page.render_markdown()})
     rows = [dict(zip(page.tables[0].columns, row, strict=True)) for row in page.tables[0].rows] if page.tables else []
     return Summary(page.title, rows, "\n".join([*page.notes, f"Page: {out / 'power.html'}"]))

@@ -13,7 +13,6 @@ import io
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
@@ -23,6 +22,7 @@ from flows._artifacts import Project
 from flows._cells import needs_relevance, require_finished, resolve_cells
 from flows._entry import make_main
 from flows._metrics import build_breakdown, build_cell_rows, compute_cells_digest, read_results
+from flows._reports import open_report_folder
 from flows._summary import Summary
 from winnow.artifacts.files import write_texts
 from winnow.artifacts.frames import CELL_VALUES, QUESTION_VALUES
@@ -61,7 +61,7 @@ def report(configs: Sequence[DictConfig]) -> Summary:
         browser=f"{BROWSER_FILE}?cells={compute_cells_digest(specs)}",
         more_notes=_build_notes(specs, results),
     )
-    out = Path(cfg.report.out)
+    out = open_report_folder(cfg)
     texts = {
         "report.html": page.render_html(),
         "report.md": page.render_markdown(),

@@ -79,7 +79,7 @@ def test_an_experiment_is_compared_with_the_committed_results(project: tuple[Pat
     ran = {line.split("'")[1] for line in compared.splitlines() if line.startswith("Running stage")}
     assert ran == {"compose", "sweep", "calls", "report"}
     cells = {"closed_book k=0 none", "post_fusion k=1 retrieved", "post_fusion k=2 retrieved"}
-    assert set(json.loads((folder / "reports/sweep/summary.json").read_text())) == cells
+    assert set(json.loads((folder / "reports/dvc/summary.json").read_text())) == cells
     assert all(f"{cell}.tokens_in" in compared for cell in cells)
     assert all(cell in (folder / "dvc_plots/index.html").read_text() for cell in cells)
     assert "[fewer]" in compared
@@ -108,7 +108,7 @@ def test_an_artifact_that_was_changed_by_hand_is_made_again(project: tuple[Path,
     """The message names what made it; after its removal the changed file in tracked/ is not taken for it."""
     folder = project[0]
     words = "--params params.yaml grid.strategy=[post_fusion] grid.k=[1]"
-    shown = run_script(f"python -m flows.report {words}; cat reports/sweep/report.md", folder)
+    shown = run_script(f"python -m flows.report {words}; cat reports/dvc/report.md", folder)
     (name,) = {cell.name for cell in (folder / "data/predictions").glob("post_fusion-*") if cell.name in shown}
     cell = folder / "data/predictions" / name
     file = cell / "predictions.parquet"

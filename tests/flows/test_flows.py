@@ -41,9 +41,9 @@ def test_the_road_from_text_to_report(run: Run, tmp_path: Path) -> None:
         table = [line for line in outputs[stage].splitlines() if line[:1] in "┏┃┡│└"]
         assert len(table) == 25 + 4, "a row fits on one line"
         assert max(map(len, table)) <= 100
-    page = (tmp_path / "reports/sweep/report.html").read_text()
+    page = (tmp_path / "reports/quick_start/report.html").read_text()
     assert page.count("<table") == 7
-    assert len(json.loads((tmp_path / "reports/sweep/metrics.json").read_text())) == 25
+    assert len(json.loads((tmp_path / "reports/quick_start/metrics.json").read_text())) == 25
     client = MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
     runs = client.search_runs([client.get_experiment_by_name("quick_start").experiment_id], max_results=100)  # type: ignore[union-attr]
     swept = [r for r in runs if r.data.tags["stage"] == "sweep"]

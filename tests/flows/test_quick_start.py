@@ -66,7 +66,7 @@ def test_the_quick_start_end_to_end(project: Path, monkeypatch: pytest.MonkeyPat
     client = MlflowClient(f"sqlite:///{project / 'mlflow.db'}")
     runs = client.search_runs([client.get_experiment_by_name("quick_start").experiment_id], "tags.stage = 'sweep'")  # type: ignore[union-attr]
     assert len(runs) == 1 + 4 * 2 * 2
-    cells = json.loads((project / "reports/sweep/metrics.json").read_text())
+    cells = json.loads((project / "reports/dvc/metrics.json").read_text())
     assert {(c["strategy"], c["k"], c["gold"]) for c in cells} == {
         (r.data.params["strategy"], int(r.data.params["k"]), r.data.params["gold"]) for r in runs
     }

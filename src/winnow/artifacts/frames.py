@@ -45,7 +45,7 @@ def load_report_frames(folder: Path) -> ReportFrames:
     """Read the numbers of a report as data frames.
 
     Args:
-        folder: Folder of the report, such as reports/sweep.
+        folder: Folder of the report, such as reports/quick_start.
 
     Raises:
         ArtifactError: If the folder is not that of a report.
