@@ -27,9 +27,9 @@ from flows._summary import Summary
 from winnow.artifacts.files import write_texts
 from winnow.artifacts.frames import CELL_VALUES, QUESTION_VALUES
 from winnow.artifacts.provenance import describe_code, read_manifest
-from winnow.artifacts.steps import count_models
+from winnow.artifacts.steps import count_control_tokens, count_models
 from winnow.reports.cells import CellResult, name_cells
-from winnow.reports.notes import build_code_notes, build_model_notes
+from winnow.reports.notes import build_code_notes, build_control_token_notes, build_model_notes
 from winnow.reports.page import PLOTTED_METRICS, build_report
 from winnow.reports.question_values import write_question_values
 from winnow.reports.reported import load_paper_part
@@ -85,6 +85,7 @@ def _build_notes(specs: Sequence[CellSpec], results: Sequence[CellResult]) -> li
     ]
     return [
         *build_model_notes(name_cells(results), models),
+        *build_control_token_notes([count_control_tokens(spec.folder) for spec in specs]),
         *build_code_notes([spec.folder for spec in specs]),
     ]
 

@@ -106,3 +106,11 @@ def test_a_likelihood_shows_the_reader_its_passages() -> None:
     assert not Step(1, "likelihood", "judge").is_prompt
     assert not Step(1, "estimate", "reader").is_prompt
     assert not Step(1, "generate", "judge").is_prompt
+
+
+def test_a_reply_with_control_tokens_says_so() -> None:
+    """In its finish, so that a report can count such replies."""
+    request = Generate((Message("user", "q"),), Decoding())
+    replies = [Generation("Paris<|im_end|>", "length"), Generation("Paris")]
+    steps = describe_round(1, [request, request], replies)
+    assert [step.finish for step in steps] == ["length with control tokens", "stop"]

@@ -10,6 +10,7 @@ from typing import Generic
 
 from msgspec import Struct
 
+from winnow.final_text import has_control_tokens
 from winnow.records import (
     Answer,
     Estimate,
@@ -30,6 +31,8 @@ from winnow.records import (
 
 READER: Role = "reader"
 """Role whose prompts count as what was shown. Other roles (judge, rewriter, estimator) do not write the answer."""
+WITH_CONTROL_TOKENS = " with control tokens"
+"""End of the finish of replies in which a chat template's control tokens were left, as by a wrong template or stop token."""
 NO_REQUEST = "no request"
 """Stop reason of a plan that requested nothing."""
 _KINDS = {Likelihood: "likelihood", Estimate: "estimate", Search: "search"}
@@ -44,7 +47,8 @@ class Step(Struct, frozen=True):
         role: Role of the engine.
         passages: Passages that the prompt showed, in prompt order, or that the search found, best first.
         query: Query of a search.
-        finish: How the reply ended (see `Generation.finish`), "found" or "nothing found" for a search, or "failed".
+        finish: How the reply ended (see `Generation.finish`), with `WITH_CONTROL_TOKENS` if it had any; "found" or "nothing
+            found" for a search, or "failed".
         model: Name of the model that the server reported, or library and version of a local engine.
         calls: Number of requests.
 
@@ -103,6 +107,7 @@ def describe_round(number: int, requests: Sequence[Request], results: Sequence[R
         query = request.query if isinstance(request, Search) else ""
         if isinstance(result, Generation):
             finish, model = result.finish, result.model
+            finish += WITH_CONTROL_TOKENS if has_control_tokens(result.text) else ""
         elif isinstance(result, Pages):
             passages, finish = result.passages, "found" if result.passages else "nothing found"
         else:

@@ -12,6 +12,7 @@ from winnow.artifacts.steps import (
     QuestionSteps,
     StepsWriter,
     StoredSteps,
+    count_control_tokens,
     count_models,
     has_steps,
     read_steps,
@@ -97,3 +98,16 @@ def test_models_are_counted_by_replies(folder: Path, tmp_path: Path) -> None:
     """As often as there are requests; a reply whose model is not known is left out."""
     assert count_models(folder) == {("reader", "m"): 3}
     assert count_models(tmp_path / "none") == {}
+
+
+def test_replies_with_control_tokens_are_counted(tmp_path: Path) -> None:
+    """The reader's alone, each call."""
+    steps = (
+        Step(1, "generate", "reader", finish="stop with control tokens", calls=3),
+        Step(1, "generate", "reader", finish="length with control tokens"),
+        Step(1, "generate", "reader", finish="stop", calls=2),
+        Step(2, "generate", "judge", finish="stop with control tokens"),
+    )
+    write(tmp_path, [Outcome("a", None, steps=steps), Outcome("b", None)])
+    assert count_control_tokens(tmp_path) == (4, 6)
+    assert count_control_tokens(tmp_path / "none") == (0, 0)

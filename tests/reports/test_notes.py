@@ -12,6 +12,7 @@ from winnow.records import RoleUsage
 from winnow.reports.cells import CellResult
 from winnow.reports.notes import (
     build_code_notes,
+    build_control_token_notes,
     build_incident_notes,
     build_missing_steps_notes,
     build_model_notes,
@@ -114,6 +115,13 @@ def test_several_models_of_one_role_are_noted() -> None:
     (note,) = build_model_notes(["a", "b"], [one, two])
     assert note.startswith("Several models answered in 1 of 2 cells")
     assert note.endswith(": b, reader: m-1 (5), m-2 (5).")
+
+
+def test_control_tokens_are_noted() -> None:
+    """With their number over all cells."""
+    assert build_control_token_notes([(0, 5), (0, 0)]) == []
+    (note,) = build_control_token_notes([(1, 5), (2, 5)])
+    assert note.startswith("3 of 10 replies contained control tokens of a chat template")
 
 
 def test_code_that_was_changed_since_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from winnow.artifacts import contracts, parquet
 from winnow.artifacts.parquet import ArtifactWriter
 from winnow.errors import ArtifactError
 from winnow.records import Answer, Passage
-from winnow.steps import Outcome, Step
+from winnow.steps import READER, WITH_CONTROL_TOKENS, Outcome, Step
 
 STEPS_FILE = "steps.parquet"
 """Name of the file with a row per question."""
@@ -201,6 +201,17 @@ def count_models(folder: Path) -> dict[tuple[str, str], int]:
     table = pa.table({name: steps.field(name) for name in ("role", "model", "calls")})
     counts = table.filter(pc.field("model") != "").group_by(["role", "model"]).aggregate([("calls", "sum")]).to_pylist()
     return {(row["role"], row["model"]): row["calls_sum"] for row in counts}
+
+
+def count_control_tokens(folder: Path) -> tuple[int, int]:
+    """Count the reader's replies in the steps of a cell that contained control tokens, and all of them."""
+    if not has_steps(folder):
+        return 0, 0
+    steps = parquet.read(folder / STEPS_FILE, contracts.STEPS, columns=["steps"])["steps"].combine_chunks().flatten()
+    table = pa.table({name: steps.field(name) for name in ("role", "kind", "finish", "calls")})
+    replies = table.filter((pc.field("role") == READER) & (pc.field("kind") == "generate"))
+    marked = replies.filter(pc.ends_with(replies["finish"], WITH_CONTROL_TOKENS))
+    return (sum(marked["calls"].to_pylist()), sum(replies["calls"].to_pylist()))
 
 
 def has_steps(folder: Path) -> bool:

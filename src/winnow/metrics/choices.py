@@ -6,9 +6,9 @@ The rules were written against the development part of tests/data/verdicts.jsonl
 import re
 from collections.abc import Mapping
 
+from winnow.final_text import extract_final_text
 from winnow.metrics.answer import normalise
 from winnow.metrics.claims import CONCESSION, cut_middle
-from winnow.metrics.reasoning import remove_reasoning
 
 _MOST_WORDS = 4
 """Number of words up to which a reply may be a part of the text of a choice."""
@@ -105,7 +105,7 @@ def parse_choice(reply: str, choices: Mapping[str, str]) -> str | None:
         choices: Texts of the choices by letter.
 
     """
-    reply = cut_middle(remove_reasoning(reply))
+    reply = cut_middle(extract_final_text(reply))
     text = _NEXT_QUESTION.split(reply.strip())[0] or reply.strip()
     text = re.sub(r"\(([a-h])\)", lambda match: match[0].upper(), _NEITHER.sub("neither", text))
     plain = _remove_options(re.sub(r"[*_`$]|</?\w+>|\\textbf|\\text|\\mathrm|[{}\\](?=.)|[{}]$", " ", text), choices)

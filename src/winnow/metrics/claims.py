@@ -6,7 +6,7 @@ The rules were written against the development part of tests/data/verdicts.jsonl
 import re
 from collections.abc import Iterator
 
-from winnow.metrics.reasoning import remove_reasoning
+from winnow.final_text import extract_final_text
 
 _MARKUP = re.compile(
     r"```(?:json)?|\\(?:boxed|text|textbf|mathrm|mathbf)\b|</?\w+>|[*_`#${}\\✅❌✔✓]|^\s*(?:[-•>]|\d+\.)\s", re.MULTILINE
@@ -219,7 +219,7 @@ def parse_claim(reply: str) -> bool | None:
     myth"; at last phrases such as "no evidence". Negations turn a verdict round. Concessions ("although many think that it
     is true"), conditions, questions and quotations do not count. Verdicts of one rank must agree, unless the last is final.
     """
-    reply = cut_middle(remove_reasoning(reply))
+    reply = cut_middle(extract_final_text(reply))
     if match := _JSON_VERDICT.search(reply):
         holds = match[2].lower().startswith(("true", "yes", "support", "correct", "entail"))
         return holds != ((match[1] or "").lower() == "not ")

@@ -47,7 +47,7 @@ class ChoiceAccuracy(_Classification):
     shows letters.
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     def score(self, sample: Sample) -> float | None:
         """Return 1.0 if the reply names the right choice, 0.0 if not, or None if the question has no choices."""
@@ -67,7 +67,7 @@ class ClaimAccuracy(_Classification):
     The metric is undefined for questions whose accepted answer is neither "true" nor "false".
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     def score(self, sample: Sample) -> float | None:
         """Return 1.0 if the reply says the right thing, 0.0 if not, or None if the question is no claim."""

@@ -9,8 +9,8 @@ from typing import Annotated, ClassVar, Literal, get_args
 from annotated_types import Ge
 
 from winnow.errors import ConfigError, check_fields
+from winnow.final_text import extract_final_text
 from winnow.metrics.base import Input, JudgedMetric, Sample
-from winnow.metrics.reasoning import remove_reasoning
 from winnow.records import Decoding, Generate, Message, Plan, Prediction
 
 Measure = Literal["score", "facts"]
@@ -77,7 +77,7 @@ class FactScore(JudgedMetric):
         verdicts = yield [
             self._build_request(self.check_template.format(topic=topic, passages=passages, fact=fact), 8) for fact in facts
         ]
-        if any(verdict.text.strip() and not remove_reasoning(verdict.text).strip() for verdict in verdicts):
+        if any(verdict.text.strip() and not extract_final_text(verdict.text).strip() for verdict in verdicts):
             return None  # the judge was cut while it reasoned
         return compute_score([parse_support(verdict.text) for verdict in verdicts], self.gamma)
 
@@ -108,7 +108,7 @@ def parse_facts(reply: str) -> list[str]:
 
     The list ends where the judge goes on with a "Sentence:" of its own.
     """
-    blocks = [_LISTED.findall(block) for block in _SENTENCE_LABEL.split(remove_reasoning(reply))]
+    blocks = [_LISTED.findall(block) for block in _SENTENCE_LABEL.split(extract_final_text(reply))]
     return next((facts for facts in blocks if facts), [])
 
 
@@ -118,7 +118,7 @@ def parse_support(reply: str) -> bool:
     The later one of "true" and "false" counts. Without either, a fact is supported unless the reply contains "not", "cannot",
     "unknown" or "information" as a word.
     """
-    text = remove_reasoning(reply).lower()
+    text = extract_final_text(reply).lower()
     if "true" in text or "false" in text:
         return text.find("true") > text.find("false")
     return not any(word.strip(".,;:!?\"'()") in _NEGATIONS for word in text.split())

@@ -6,8 +6,8 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge
 
 from winnow.errors import check_fields
+from winnow.final_text import extract_final_text
 from winnow.metrics.base import JudgedMetric, Sample
-from winnow.metrics.reasoning import remove_reasoning
 from winnow.records import Decoding, Generate, Message, Plan
 
 
@@ -23,7 +23,7 @@ class JudgedAccuracy(JudgedMetric):
 
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     template: str = ""
     max_new_tokens: Annotated[int, Ge(1)] = 4
@@ -43,6 +43,6 @@ class JudgedAccuracy(JudgedMetric):
 
 def _parse_verdict(reply: str) -> float | None:
     """Return the verdict that the first word of a reply expresses, or None if it is neither "yes" nor "no"."""
-    words = remove_reasoning(reply).split()
+    words = extract_final_text(reply).split()
     first_word = words[0].strip(".,:;!*\"'").lower() if words else ""
     return {"yes": 1.0, "no": 0.0}.get(first_word)

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from msgspec import structs
 
 from winnow.errors import ConfigError
+from winnow.final_text import find_open_reasoning
 from winnow.identity.markers import SpeedOnly
-from winnow.metrics.reasoning import find_open_reasoning
 from winnow.modeling.architectures import explain_unsupported
 from winnow.modeling.loading import (
     LanguageModel,

@@ -118,6 +118,23 @@ def build_model_notes(names: Sequence[str], models: Sequence[Mapping[tuple[str, 
     return [f"Several models answered in {len(mixed)} of {len(names)} cells, so that their numbers mix models: {listed}."]
 
 
+def build_control_token_notes(counts: Sequence[tuple[int, int]]) -> list[str]:
+    """Return a note if replies contained control tokens of a chat template, which are left out of the answers.
+
+    Args:
+        counts: Number of such replies, and of all replies, of each cell.
+
+    """
+    marked, replies = sum(marked for marked, _ in counts), sum(replies for _, replies in counts)
+    if not marked:
+        return []
+    return [
+        f"{marked} of {replies} replies contained control tokens of a chat template, such as <|im_end|>, which are no part of "
+        "the answers. The chat template or the stop tokens of the server, or of the model's folder, are not those that the "
+        "model was trained with, so that its answers may be worse than they could be."
+    ]
+
+
 def build_code_notes(folders: Sequence[Path]) -> list[str]:
     """Return a note if code behind finished artifacts was changed since under the same revision, with the modules."""
     revision = get_git_revision()

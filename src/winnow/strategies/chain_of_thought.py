@@ -34,7 +34,7 @@ class ChainOfThought:
 
     """
 
-    revision: ClassVar[int] = 4
+    revision: ClassVar[int] = 5
 
     prompt: Prompt
     decoding: Decoding

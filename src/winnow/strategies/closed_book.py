@@ -21,7 +21,7 @@ class ClosedBook:
 
     """
 
-    revision: ClassVar[int] = 4
+    revision: ClassVar[int] = 5
 
     prompt: Prompt
     decoding: Decoding

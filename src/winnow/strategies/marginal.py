@@ -6,8 +6,8 @@ from typing import ClassVar, Literal
 
 from winnow.contexts import marginalization
 from winnow.errors import ConfigError, ReaderError
+from winnow.final_text import extract_final_text
 from winnow.metrics.answer import UNKNOWN, normalise
-from winnow.metrics.reasoning import remove_reasoning
 from winnow.records import Answer, Context, Decoding, Generation, Plan, Question
 from winnow.strategies.prompt import Prompt, build_likelihood, build_request
 from winnow.strategies.replies import extract_answer, is_unknown
@@ -29,7 +29,7 @@ class Marginal:
 
     """
 
-    revision: ClassVar[int] = 4
+    revision: ClassVar[int] = 5
 
     prompt: Prompt
     decoding: Decoding
@@ -58,7 +58,7 @@ class Marginal:
         candidates = tuple(answer for answer in answers if not is_unknown(answer))
         spellings = marginalization.collect_spellings([answer for answer in eligible_answers if answer is not None])
         if not spellings:
-            reply, used = (remove_reasoning(replies[0].text), (contexts[0].passage,)) if replies else ("", ())
+            reply, used = (extract_final_text(replies[0].text), (contexts[0].passage,)) if replies else ("", ())
             return Answer(UNKNOWN, unknown=True, candidates=candidates, used=used, reply=reply)
         keys = [None if answer is None else normalise(answer) for answer in eligible_answers]
         pairs = self.list_pairs(spellings, keys)
@@ -76,7 +76,7 @@ class Marginal:
         trace = ("log P: " + "; ".join(f"{spellings[key]} {value:.2f}" for key, value in log_marginals.items()),)
         first = keys.index(best)
         used = (contexts[first].passage,)
-        reply = remove_reasoning(replies[first].text)
+        reply = extract_final_text(replies[first].text)
         return Answer(spellings[best], spellings[best] == UNKNOWN, candidates, used, reply, trace)
 
     def list_pairs(self, answers: Iterable[str], own_answers: Sequence[str | None]) -> list[tuple[str, int]]:

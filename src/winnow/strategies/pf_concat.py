@@ -25,7 +25,7 @@ class PFConcat:
 
     """
 
-    revision: ClassVar[int] = 5
+    revision: ClassVar[int] = 6
 
     prompt: Prompt
     decoding: Decoding

@@ -23,7 +23,7 @@ class PostFusion:
 
     """
 
-    revision: ClassVar[int] = 6
+    revision: ClassVar[int] = 7
 
     prompt: Prompt
     decoding: Decoding

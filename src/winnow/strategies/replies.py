@@ -3,16 +3,36 @@
 The Post-Fusion paper specifies rules for neither. The rules implemented here are documented in docs/rules.md.
 """
 
+import json
 import re
 from functools import lru_cache
 
+from winnow.final_text import extract_final_text
 from winnow.metrics.answer import UNKNOWN, normalise
-from winnow.metrics.reasoning import remove_reasoning
 
 _UNKNOWN_WITH_COMMENT = re.compile(
     r"^\W*(unknown\s*[.,;:!?()\[\]-]|unknown (based|given|from|according|in the)\b|n/a\W*$)", re.IGNORECASE
 )
 _ANSWER_PREFIX = re.compile(r"(?:\*\*|[\"'])?answer(?:\*\*|[\"'])?\s*(?:is\s*)?:(?:\*\*)?", re.IGNORECASE)
+_WORD = r"(?:(?:final |short )?answer|response|a|antwort|réponse|respuesta|risposta|resposta|ответ|答案|回答|答)"
+_LABEL = re.compile(rf"[#*\s]*{_WORD}(?:\*\*)?\s*[:：](?:\*\*)?(?=\s*\S)", re.IGNORECASE)
+"""Label before an answer on its line."""
+_HEADING_LINE = re.compile(rf"(?:#+\s*)?[*_]*{_WORD}[*_]*\s*[:：]?[*_]*", re.IGNORECASE)
+"""Line that only says that the answer follows."""
+_FURNITURE = re.compile(r"`{3,}\w*|~{3,}\w*|-{3,}|\*{3,}|_{3,}|={3,}|#+")
+"""Line of a code fence, or a rule."""
+_TAGGED = re.compile(
+    r"(?<![a-z,] (?=\S{1,15} [a-z]))<(answer|final_answer|final|response|result)>(.*?)(?:</\1>|$)", re.DOTALL | re.IGNORECASE
+)
+_BOXED = re.compile(r"\\boxed\{((?:[^{}]|\{[^{}]*\})+)\}")
+_TEXT_COMMAND = re.compile(r"\\(?:text|mathrm|textbf)\{([^{}]*)\}")
+_ANSWER_KEYS = ("answer", "final_answer", "short_answer", "response")
+_EMPHASIS = (
+    re.compile(r"(?<![\w*])\*\*(?=[^\s*])([^*\n]*[^\s*])\*\*(?![\w*])"),
+    re.compile(r"(?<![\w*])\*(?=[^\s*])([^*\n]*[^\s*])\*(?![\w*])"),
+    re.compile(r"(?<![\w`])`(?=[^\s`])([^`\n]*[^\s`]|)`(?![\w`])"),
+)
+"""Bold and italic words, and code, of Markdown."""
 _EXAMPLE = re.compile(r"#*\s*example \d+:?", re.IGNORECASE)
 _HEADING = re.compile(r"#+\s*(?:question|context):", re.IGNORECASE)
 _DEMONSTRATION = re.compile(r"(?:question|context):", re.IGNORECASE)
@@ -22,9 +42,10 @@ _DEMONSTRATION = re.compile(r"(?:question|context):", re.IGNORECASE)
 def extract_answer(reply: str) -> str:
     """Extract the answer from a reply: the first line that is not blank, after the last "Answer:" if there is one.
 
-    The reasoning of a model before its reply, and further examples or questions after its answer, are ignored.
+    The reasoning of a model before its reply, control tokens, further examples or questions after its answer, and the markup
+    around it (headings, code fences, tags, JSON, emphasis) are ignored.
     """
-    return _extract_answer_line(_remove_next_example(remove_reasoning(reply).lstrip()))
+    return _extract_answer_line(_remove_next_example(extract_final_text(reply).lstrip()))
 
 
 def _remove_next_example(text: str) -> str:
@@ -47,18 +68,59 @@ def extract_reasoned_answer(reply: str) -> str:
     A rationale without "Answer:" is usually truncated, or it is the answer itself. Its last line is then the best guess. What
     a model reasons before its reply, between tags, is not part of the chain.
     """
-    reply = remove_reasoning(reply)
-    if _ANSWER_PREFIX.search(reply):
+    reply = extract_final_text(reply)
+    if _ANSWER_PREFIX.search(reply) or _unwrap(reply) != reply:
         return _extract_answer_line(reply)
-    lines = [line.strip() for line in reply.splitlines() if line.strip()]
-    return lines[-1] if lines else ""
+    lines = _list_lines(reply)
+    return _remove_marks(lines[-1]) if lines else ""
 
 
 def _extract_answer_line(text: str) -> str:
-    """Extract the first line that is not blank, after the last "Answer:" if there is one."""
+    """Extract the first line that is not blank, after the last "Answer:" if there is one, without markup."""
+    text = _unwrap(text)
     prefixes = list(_ANSWER_PREFIX.finditer(text))
-    lines = text[prefixes[-1].end() :].splitlines() if prefixes else text.splitlines()
-    return next((line.strip() for line in lines if line.strip()), "")
+    lines = _list_lines(text[prefixes[-1].end() :] if prefixes else text)
+    is_bold = bool(prefixes) and prefixes[-1][0].count("**") == 1
+    return _remove_marks(lines[0].removesuffix("**") if is_bold else lines[0]) if lines else ""
+
+
+def _unwrap(text: str) -> str:
+    """Return what stands in a JSON object, in a tag for answers or in LaTeX's box, or else the text as it is."""
+    while tagged := [match[2] for match in _TAGGED.finditer(text) if match[2].strip()]:
+        text = tagged[-1]
+    start, end = text.find("{"), text.rfind("}")
+    if 0 <= start < end and '"' in text and not _list_lines(text[:start]) and not _list_lines(text[end + 1 :]):
+        try:
+            value = json.loads(text[start : end + 1])
+        except ValueError:
+            value = None
+        values = value if isinstance(value, dict) else {}
+        only = next(iter(values.values())) if len(values) == 1 else None
+        found = next((values[key] for key in _ANSWER_KEYS if key in values), only)
+        if isinstance(found, str | int | float):
+            return found if isinstance(found, str) else json.dumps(found)
+    boxes = _BOXED.findall(text)
+    return _TEXT_COMMAND.sub(r"\1", boxes[-1]) if boxes else text
+
+
+def _list_lines(text: str) -> list[str]:
+    """Return the lines with text, without those that only lead to an answer, unless nothing else is there."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    while len(lines) > 1 and (_FURNITURE.fullmatch(lines[0]) or _HEADING_LINE.fullmatch(lines[0])):
+        del lines[0]
+    while len(lines) > 1 and _FURNITURE.fullmatch(lines[-1]):
+        del lines[-1]
+    return [] if len(lines) == 1 and re.fullmatch(r"`{3,}\w*", lines[0]) else lines
+
+
+def _remove_marks(line: str) -> str:
+    """Return a line without a label, a heading's or quotation's mark, and emphasis."""
+    line = re.sub(r"^(?:#{1,6} +|> +|- +(?=[^\W\d_])|[*•] +)", "", line)
+    label = _LABEL.match(line)
+    line = line[label.end() :].strip() if label else line
+    for pattern in _EMPHASIS:
+        line = pattern.sub(r"\1", line)
+    return line
 
 
 @lru_cache(maxsize=10_000)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct, structs
 
-from winnow.metrics.reasoning import remove_reasoning
+from winnow.final_text import extract_final_text
 from winnow.records import Generate, Generation, Passage, Plan
 from winnow.strategies.replies import extract_answer
 
@@ -52,6 +52,6 @@ def request_replies(requests: Sequence[Generate], extract: Callable[[str], str] 
 
 def _collect(request: Generate, samples: Sequence[Generation], extract: Callable[[str], str]) -> PromptReplies:
     """Collect the replies to one prompt."""
-    texts = tuple([remove_reasoning(sample.text) for sample in samples])
+    texts = tuple([extract_final_text(sample.text) for sample in samples])
     used = samples[0].passages if samples[0].dropped else request.passages
     return PromptReplies(tuple([extract(text) for text in texts]), texts, used)

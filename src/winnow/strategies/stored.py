@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Annotated
 
 from winnow.errors import InputError
+from winnow.final_text import extract_final_text
 from winnow.formats.fields import require_text
 from winnow.formats.text import read_columns
 from winnow.identity.markers import InputFile
-from winnow.metrics.reasoning import remove_reasoning
 from winnow.records import Answer, Context, Decoding, Plan, Question
 from winnow.strategies.prompt import Prompt
 from winnow.strategies.replies import is_unknown
@@ -63,7 +63,9 @@ class StoredAnswers:
                     path, line_number, received=question_id, expected="a question that no line before answers"
                 )
             texts = [
-                "" if row[name] in (None, "") else remove_reasoning(require_text(row[name], path, line_number, columns[name]))
+                ""
+                if row[name] in (None, "")
+                else extract_final_text(require_text(row[name], path, line_number, columns[name]))
                 for name in ("answer", "reply")
             ]
             replies[question_id] = (texts[0], texts[1])

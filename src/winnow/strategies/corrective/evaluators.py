@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Protocol
 from annotated_types import Ge
 
 from winnow.errors import check_fields
-from winnow.metrics.reasoning import remove_reasoning
+from winnow.final_text import extract_final_text
 from winnow.records import Decoding, Estimate, Failed, Generate, Message, Passage, Plan, Question
 from winnow.strategies.corrective.actions import Scale, check_scale, compute_relevance_score
 
@@ -78,7 +78,7 @@ class JudgedRelevance:
 
     """
 
-    revision: ClassVar[int] = 3
+    revision: ClassVar[int] = 4
 
     template: str
     max_new_tokens: Annotated[int, Ge(1)] = 4
@@ -110,5 +110,5 @@ def parse_verdict(reply: str, *, last: bool = False) -> float | None:
 
     The verdict stands behind the reasoning of a model that reasons before its reply.
     """
-    verdicts = _VERDICT.findall(remove_reasoning(reply))
+    verdicts = _VERDICT.findall(extract_final_text(reply))
     return None if not verdicts else 1.0 if verdicts[-1 if last else 0].lower() == "yes" else -1.0

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from winnow.errors import ConfigError
-from winnow.metrics.reasoning import remove_reasoning
+from winnow.final_text import extract_final_text
 from winnow.records import Decoding, Failed, Generate, Message, Passage, Plan, Question, Search
 from winnow.strategies.corrective.evaluators import Evaluator
 from winnow.strategies.corrective.refinement import Knowledge, Refinement
@@ -39,7 +39,7 @@ class KnowledgeSearch:
 
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     n: int = 5
     rewriting: str = ""
@@ -77,7 +77,7 @@ class KnowledgeSearch:
         (reply,) = yield [Generate((Message("user", prompt),), self.decoding, role="rewriter", may_fail=True)]
         if isinstance(reply, Failed):
             return question.text, (f"rewriting failed: {reply.reason[:100]}",)
-        lines = [line.strip() for line in remove_reasoning(reply.text).splitlines() if line.strip()]
+        lines = [line.strip() for line in extract_final_text(reply.text).splitlines() if line.strip()]
         query = lines[0].removeprefix("query:").strip() if lines else ""
         if not query or len(query.split()) > _MAX_QUERY_WORDS:
             return question.text, ("rewriting: no keywords",)

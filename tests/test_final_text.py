@@ -2,7 +2,7 @@
 
 import pytest
 
-from winnow.metrics.reasoning import find_open_reasoning, remove_reasoning
+from winnow.final_text import extract_final_text, find_open_reasoning
 
 
 @pytest.mark.parametrize(
@@ -23,8 +23,8 @@ from winnow.metrics.reasoning import find_open_reasoning, remove_reasoning
 )
 def test_what_stands_behind_the_last_end_is_the_reply(reply: str, rest: str) -> None:
     """A beginning without an end leaves nothing; text without reasoning is unchanged."""
-    assert remove_reasoning(reply) == rest
-    assert remove_reasoning(rest) == rest
+    assert extract_final_text(reply) == rest
+    assert extract_final_text(rest) == rest
 
 
 @pytest.mark.parametrize(
