@@ -1,6 +1,9 @@
 """What servers offer beyond the chat protocol, against a server on this machine that plays vLLM and llama-server."""
 
+import asyncio
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -8,6 +11,7 @@ from winnow.driver import Driver, Job
 from winnow.errors import ConfigError, ReaderError
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
+from winnow.readers.openai_batch import OpenAIBatchReader
 from winnow.readers.openai_chat import OpenAIReader
 from winnow.readers.pacing import Pacing
 from winnow.records import Decoding, Generate, Likelihood, Message, Plan, Score, Usage
@@ -52,6 +56,53 @@ def test_generations_and_likelihoods_share_a_reader(tmp_path: Path) -> None:
         reply, score = run(reader, tmp_path, ask(Generate(MESSAGES, Decoding()), Likelihood(MESSAGES, "x", include_eos=False)))
         assert reply.text == "OÙ?"  # type: ignore[attr-defined]
         assert score.usage == Usage(len(PROMPT.encode()) + 1, 0, score.usage.seconds)  # type: ignore[attr-defined]
+
+
+BEGUN = (*MESSAGES, Message("assistant", "Là"))
+
+
+@dataclass
+class RecordingServer(ChatServer):
+    """Keeps the bodies of the requests."""
+
+    bodies: list[dict[str, Any]] = field(default_factory=list)
+
+    async def _serve_chat(self, writer: asyncio.StreamWriter, body: dict[str, Any]) -> bool:
+        self.bodies.append(body)
+        return await super()._serve_chat(writer, body)
+
+    def _answer_dialect(self, path: str, body: dict[str, Any]) -> dict[str, Any] | None:
+        self.bodies += [body] if "messages" in body else []
+        return super()._answer_dialect(path, body)
+
+
+def test_a_reply_that_the_prompt_begins_is_continued(tmp_path: Path) -> None:
+    """By fields that vLLM has for it, in replies and likelihoods; other prompts are sent without them."""
+    server = RecordingServer()
+    with server.serve() as url:
+        for request in (
+            Generate(BEGUN, Decoding()),
+            Likelihood(BEGUN, "x", include_eos=False),
+            Generate(MESSAGES, Decoding()),
+        ):
+            run(OpenAIReader("m", "m", url, dialect="vllm", pacing=FAST), tmp_path, ask(request))
+    *begun, other = [
+        {name: value for name, value in body.items() if "final" in name or "prompt" in name} for body in server.bodies
+    ]
+    assert begun == [{"add_generation_prompt": False, "continue_final_message": True}] * 2
+    assert other == {}
+
+
+@pytest.mark.parametrize("dialect", ["openai", "llama.cpp", "transformers"])
+def test_a_begun_reply_is_refused_where_it_would_be_taken_for_a_finished_one(tmp_path: Path, dialect: str) -> None:
+    """Before anything is sent, by batches too."""
+    server = ChatServer()
+    with server.serve() as url:
+        with pytest.raises(ConfigError, match="the prompt begins the reply"):
+            run(OpenAIReader("m", "m", url, dialect=dialect, pacing=FAST), tmp_path, ask(Generate(BEGUN, Decoding())))
+        batch = OpenAIBatchReader("m", "m", url, state=str(tmp_path))
+        assert "the prompt begins the reply" in str(batch.explain_refusal(Generate(BEGUN, Decoding())))
+    assert not server.calls
 
 
 def test_a_likelihood_that_cannot_be_computed_is_refused(tmp_path: Path) -> None:

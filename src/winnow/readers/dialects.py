@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from winnow.errors import ConfigError, ReaderError
-from winnow.readers.openai_protocol import encode_messages
+from winnow.readers.openai_protocol import encode_messages, is_begun
 from winnow.records import Likelihood, Message, Score, Usage
 
 _REPLACED = -9999.0
@@ -28,12 +28,15 @@ class Dialect:
         has_version: Whether the server reports its version.
         has_likelihoods: Whether the server computes the likelihood of a given text.
         is_greedy_only: Whether the server ignores temperatures and does not report log-probabilities.
+        continuation: Fields of a request whose last message is the beginning of the reply; none if the server has no such
+            fields and would take the message for a finished reply.
 
     """
 
     has_version: ClassVar[bool] = False
     has_likelihoods: ClassVar[bool] = False
     is_greedy_only: ClassVar[bool] = False
+    continuation: ClassVar[Mapping[str, Any]] = {}
 
     async def read_version(self, send: SendRequest) -> str | None:  # noqa: ARG002 (for subclasses)
         """Return the version that the server reports, or None if it reports none."""
@@ -73,6 +76,7 @@ class Vllm(Dialect):
 
     has_version: ClassVar[bool] = True
     has_likelihoods: ClassVar[bool] = True
+    continuation: ClassVar[Mapping[str, Any]] = {"add_generation_prompt": False, "continue_final_message": True}
 
     async def read_version(self, send: SendRequest) -> str:
         """Return the version that the server reports."""
@@ -118,11 +122,8 @@ class Vllm(Dialect):
 
     async def _tokenise(self, send: SendRequest, model: str, messages: Sequence[Message]) -> list[int]:
         """Return the tokens of messages with the chat template, up to where the reply begins."""
-        body = {
-            "model": model,
-            "messages": encode_messages(messages),
-            "add_generation_prompt": True,
-        }
+        fields = self.continuation if is_begun(messages) else {"add_generation_prompt": True}
+        body = {"model": model, "messages": encode_messages(messages), **fields}
         return [int(token) for token in (await send("/tokenize", body))["tokens"]]
 
 

@@ -117,6 +117,11 @@ class OpenAIReader(OpenAIEngine):
         """Return the kinds of requests that the server serves; only some compute the likelihood of a given text."""
         return (Generate, Likelihood) if self._connection.dialect.has_likelihoods else (Generate,)
 
+    @property
+    def continues_replies(self) -> bool:
+        """Return whether the server continues a reply that the prompt begins."""
+        return bool(self._connection.dialect.continuation)
+
     def explain_refusal(self, request: Request) -> str | None:
         """Return the reason if the request needs named tokens or an end token that is not set; return None otherwise."""
         if isinstance(request, Likelihood) and request.include_eos and not self.end_token:

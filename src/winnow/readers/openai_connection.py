@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from winnow.readers.dialects import Dialect
-from winnow.readers.openai_protocol import ChatProtocol, RetryableError, is_loopback
+from winnow.readers.openai_protocol import ChatProtocol, RetryableError, is_begun, is_loopback
 from winnow.readers.pacing import Pacing
 from winnow.readers.reply_limit import limit_reply
 from winnow.records import Generate, Generation, Likelihood, Message, Score, T, TooLong
@@ -55,7 +55,10 @@ class OpenAIConnection:
         if isinstance(group[0], Likelihood):
             return [await self._score(group[0])]
         samples = [request for request in group if isinstance(request, Generate)]
-        reply = await self._send("/chat/completions", self.protocol.build_body(samples[0], len(samples)))
+        body = self.protocol.build_body(samples[0], len(samples))
+        if is_begun(samples[0].messages):
+            body |= self.dialect.continuation
+        reply = await self._send("/chat/completions", body)
         return self.protocol.parse_reply(reply, samples) if isinstance(reply, str) else [reply] * len(samples)
 
     def read_version(self) -> str | None:

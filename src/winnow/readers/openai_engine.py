@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 from winnow.errors import ConfigError
 from winnow.identity.markers import NotAFile, SpeedOnly
 from winnow.readers.budget import Budget, Spending
-from winnow.readers.openai_protocol import ChatProtocol, ModelChange
+from winnow.readers.openai_protocol import ChatProtocol, ModelChange, is_begun
 from winnow.readers.token_estimates import estimate_max_usage, estimate_prompt_tokens
 from winnow.records import Generate, Likelihood, Price, Request
 
@@ -78,13 +78,24 @@ class OpenAIEngine:
         return (Generate,)
 
     def explain_refusal(self, request: Request) -> str | None:
-        """Return the reason if the request needs log-probabilities of named tokens; return None otherwise."""
+        """Return the reason if the request needs log-probabilities of named tokens, or a reply that the prompt begins."""
         if isinstance(request, Generate) and request.token_logprobs:
             return (
                 "a chat server does not report the log-probabilities of tokens named in a request. Use a reader that runs on "
                 "this machine (reader=folder)."
             )
+        if isinstance(request, Generate | Likelihood) and is_begun(request.messages) and not self.continues_replies:
+            return (
+                "the prompt begins the reply (prompt.reply_start), which this server would take for a finished reply. Use "
+                "reader.engine.dialect=vllm with a server of vLLM, a reader that runs on this machine (reader=folder), or a "
+                "prompt without reply_start."
+            )
         return None
+
+    @property
+    def continues_replies(self) -> bool:
+        """Return False, because chat servers have no common way to continue a reply that the prompt begins."""
+        return False
 
     @property
     def identity(self) -> str:

@@ -307,6 +307,11 @@ def _is_same_model(expected: str, served: str) -> bool:
     return served_base == expected_base or bool(_VERSION_SUFFIX.fullmatch(served_base.removeprefix(expected_base)))
 
 
+def is_begun(messages: Sequence[Message]) -> bool:
+    """Return whether the last message of a prompt is the beginning of the reply, which the model continues."""
+    return messages[-1].role == "assistant"
+
+
 def encode_messages(messages: Sequence[Message]) -> list[dict[str, str]]:
     """Return messages as the chat protocol writes them."""
     return [{"role": message.role, "content": message.content} for message in messages]
