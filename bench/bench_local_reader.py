@@ -17,7 +17,8 @@ from omegaconf import DictConfig, OmegaConf
 
 from bench._measure import scale
 from flows._build import build
-from winnow.modeling.loading import LanguageModel, render_chat, resolve_dtype
+from winnow.modeling.chat import render_chat
+from winnow.modeling.loading import LanguageModel, resolve_dtype
 from winnow.readers.local import LocalReader
 from winnow.records import Decoding, Generate, Generation
 from winnow.strategies.prompt import Prompt, build_request

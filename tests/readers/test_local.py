@@ -9,7 +9,7 @@ import torch
 from transformers import AutoTokenizer
 
 from winnow.errors import ConfigError, ModelError
-from winnow.modeling.loading import render_chat
+from winnow.modeling.chat import render_chat
 from winnow.readers.local import LocalReader
 from winnow.records import Decoding, Generate, Generation, Likelihood, Message, Request, Search
 from winnow.strategies.replies import extract_answer

@@ -7,20 +7,16 @@ author's code.
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from winnow.artifacts.provenance import compute_file_digest
 from winnow.errors import ConfigError, ModelError
 from winnow.identity.hub import parse_model_name
 from winnow.modeling.weights import check_weight_files, convert_errors, load_pretrained, load_tokenizer_or_config
-from winnow.records import Message
 
 if TYPE_CHECKING:
     import torch
@@ -312,39 +308,6 @@ def _build_quantization_options(quantize: str, dtype: str, device: torch.device)
     config_class: Any = BitsAndBytesConfig  # transformers leaves it untyped
     config = config_class(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=pick_dtype(dtype, str(device)))
     return {"quantization_config": config, "device_map": {"": device}}
-
-
-def render_chat(
-    tokenizer: PreTrainedTokenizerBase, messages: Sequence[Message], options: Mapping[str, Any] = MappingProxyType({})
-) -> str:
-    """Render a prompt with the chat template of the model, or as plain text if the model has no template.
-
-    If the last message is of the assistant, it is the beginning of the reply, which the model continues.
-
-    Args:
-        tokenizer: Tokenizer of the model.
-        messages: Messages of the prompt.
-        options: Further variables of the template, by name.
-
-    Raises:
-        ConfigError: If the template has no variable of that name, so that the option would have no effect.
-
-    """
-    unknown = [name for name in options if not re.search(rf"\b{re.escape(name)}\b", str(tokenizer.chat_template or ""))]
-    if unknown:
-        raise ConfigError(
-            f"The chat template of {tokenizer.name_or_path} has no variable {', '.join(unknown)}. Remove it from "
-            "reader.engine.template_options, or choose a model whose template has it."
-        )
-    is_begun = messages[-1].role == "assistant"
-    if tokenizer.chat_template is None:
-        *turns, beginning = [message.content for message in messages] + ([] if is_begun else [""])
-        return (tokenizer.bos_token or "") + "\n\n".join(turns) + "\n" + beginning
-    conversation = [{"role": message.role, "content": message.content} for message in messages]
-    rendered = tokenizer.apply_chat_template(
-        conversation, add_generation_prompt=not is_begun, continue_final_message=is_begun, tokenize=False, **options
-    )
-    return str(rendered)
 
 
 def compute_weights_digest(path: str) -> str:

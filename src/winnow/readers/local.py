@@ -20,11 +20,11 @@ from winnow.errors import ConfigError
 from winnow.final_text import find_open_reasoning
 from winnow.identity.markers import SpeedOnly
 from winnow.modeling.architectures import explain_unsupported
+from winnow.modeling.chat import render_chat, tokenise_chat
 from winnow.modeling.loading import (
     LanguageModel,
     load_causal_lm,
     load_without_weights,
-    render_chat,
     resolve_dtype,
     resolve_runtime,
 )
@@ -230,8 +230,7 @@ class LocalReader(LocalEngine):
     def encode(self, request: Generate | Likelihood) -> TokenisedRequest:
         """Render the messages with the model's chat template, and tokenise the resulting text."""
         tokenizer = self.lm.tokenizer
-        prompt = render_chat(tokenizer, request.messages, self.template_options)
-        ids = tokenizer(prompt, add_special_tokens=False)["input_ids"]
+        ids = tokenise_chat(tokenizer, request.messages, self.template_options, request.passages)
         return TokenisedRequest(request, ids, self.tokenise_target(request) if isinstance(request, Likelihood) else ())
 
     def generate(self, batch: Sequence[TokenisedRequest]) -> list[Generation]:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from winnow.contexts.shown import build_shown
 from winnow.errors import ConfigError, WinnowError
 from winnow.metrics.base import MeanMetric, Sample
-from winnow.modeling.loading import LanguageModel, render_chat
+from winnow.modeling.chat import tokenise_chat
+from winnow.modeling.loading import LanguageModel
 from winnow.modeling.pair_inputs import pad_rows
 from winnow.protocols import Strategy
 from winnow.records import Answer, Context, Generate, Generation, Message, Plan, Prediction, Question
@@ -100,8 +101,7 @@ def _start(plan: Plan[Answer]) -> tuple[Plan[Answer], Generate]:
 
 def encode_prompts(lm: LanguageModel, prompts: Sequence[Sequence[Message]]) -> list[list[int]]:
     """Tokenise chat prompts as a reader does."""
-    texts = [render_chat(lm.tokenizer, prompt) for prompt in prompts]
-    return [list(lm.tokenizer(text, add_special_tokens=False)["input_ids"]) for text in texts]
+    return [tokenise_chat(lm.tokenizer, prompt) for prompt in prompts]
 
 
 def generate_replies(

@@ -23,7 +23,8 @@ from transformers.trainer_utils import get_last_checkpoint
 
 from winnow.artifacts.files import check_free_space
 from winnow.errors import ConfigError, WinnowError
-from winnow.modeling.loading import LanguageModel, load_causal_lm, pick_device, render_chat, resolve_dtype
+from winnow.modeling.chat import tokenise_chat
+from winnow.modeling.loading import LanguageModel, load_causal_lm, pick_device, resolve_dtype
 from winnow.training.adapters import add_adapters, save_merged
 from winnow.training.attention import without_cudnn_attention
 from winnow.training.examples import Example
@@ -144,7 +145,7 @@ def encode_example(example: Example, tokenizer: PreTrainedTokenizerBase) -> dict
         "reply", and the id of the example as "example_id".
 
     """
-    prompt_ids = tokenizer(render_chat(tokenizer, example.messages), add_special_tokens=False)["input_ids"]
+    prompt_ids = tokenise_chat(tokenizer, example.messages)
     reply_ids = tokenizer(example.completion, add_special_tokens=False)["input_ids"]
     input_ids = [*prompt_ids, *reply_ids, tokenizer.eos_token_id]
     return {"input_ids": input_ids, "reply": len(reply_ids) + 1, "example_id": example.example_id}

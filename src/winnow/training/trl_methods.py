@@ -15,7 +15,8 @@ from annotated_types import Ge
 from winnow.artifacts.files import check_free_space
 from winnow.errors import ConfigError
 from winnow.identity.markers import ModelName
-from winnow.modeling.loading import pick_device, render_chat, resolve_dtype
+from winnow.modeling.chat import render_chat
+from winnow.modeling.loading import pick_device, resolve_dtype
 from winnow.records import Decoding
 from winnow.training.adapters import load_with_adapters, save_merged
 from winnow.training.attention import without_cudnn_attention

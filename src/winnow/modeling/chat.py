@@ -1,0 +1,139 @@
+"""Prompts as the chat template of a model renders them, and their tokens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from winnow.errors import ConfigError
+from winnow.records import Message, Passage
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+_NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
+_MARK = re.compile("\ue000(\\d+)\ue001")
+"""Place of a spelled-out control token, in characters of Unicode's private area."""
+
+
+def render_chat(
+    tokenizer: PreTrainedTokenizerBase, messages: Sequence[Message], options: Mapping[str, Any] = _NO_OPTIONS
+) -> str:
+    """Render a prompt with the chat template of the model, or as plain text if the model has no template.
+
+    If the last message is of the assistant, it is the beginning of the reply, which the model continues. If the template
+    refuses a system message, as Gemma's does, its text begins the first message of the user.
+
+    Args:
+        tokenizer: Tokenizer of the model.
+        messages: Messages of the prompt.
+        options: Further variables of the template, by name.
+
+    Raises:
+        ConfigError: If the template has no variable of that name, so that the option would have no effect, if it refuses the
+            messages, or if it leaves one out.
+
+    """
+    unknown = [name for name in options if not re.search(rf"\b{re.escape(name)}\b", str(tokenizer.chat_template or ""))]
+    if unknown:
+        raise ConfigError(
+            f"The chat template of {tokenizer.name_or_path} has no variable {', '.join(unknown)}. Remove it from "
+            "reader.engine.template_options, or choose a model whose template has it."
+        )
+    if tokenizer.chat_template is None:
+        is_begun = messages[-1].role == "assistant"
+        *turns, beginning = [message.content for message in messages] + ([] if is_begun else [""])
+        return (tokenizer.bos_token or "") + "\n\n".join(turns) + "\n" + beginning
+    try:
+        rendered = _apply_template(tokenizer, messages, options)
+    except Exception as error:
+        merged = _merge_system(messages)
+        try:
+            rendered = _apply_template(tokenizer, merged, options) if merged else ""
+        except Exception:
+            rendered = ""
+        if not rendered:
+            raise ConfigError(_describe_refusal(tokenizer, messages, error)) from error
+    missing = next((message for message in messages if message.content.strip() not in rendered), None)
+    if missing is not None and missing.role in ("system", "user"):
+        raise ConfigError(
+            f"The chat template of {tokenizer.name_or_path} leaves out or changes the {missing.role} message "
+            f"{missing.content[:60]!r}, so that the model would not see it. Choose a prompt without it (prompt.system=''), or "
+            "correct the template of the model's folder (chat_template.jinja)."
+        )
+    return rendered
+
+
+def _apply_template(tokenizer: PreTrainedTokenizerBase, messages: Sequence[Message], options: Mapping[str, Any]) -> str:
+    is_begun = messages[-1].role == "assistant"
+    conversation = [{"role": message.role, "content": message.content} for message in messages]
+    return str(
+        tokenizer.apply_chat_template(
+            conversation, add_generation_prompt=not is_begun, continue_final_message=is_begun, tokenize=False, **options
+        )
+    )
+
+
+def _merge_system(messages: Sequence[Message]) -> list[Message]:
+    """Return the messages with the system's text in the first message of the user, or none if that is not possible."""
+    if len(messages) < 2 or [message.role for message in messages[:2]] != ["system", "user"]:
+        return []
+    return [Message("user", f"{messages[0].content}\n\n{messages[1].content}"), *messages[2:]]
+
+
+def _describe_refusal(tokenizer: PreTrainedTokenizerBase, messages: Sequence[Message], error: Exception) -> str:
+    """Return the message for a chat template that cannot render a prompt, with the setting that may mend it."""
+    roles = ", ".join(message.role for message in messages)
+    if messages[-1].role == "assistant":
+        mend = "It may not keep the beginning of a reply: choose a prompt without prompt.reply_start."
+    elif isinstance(tokenizer.chat_template, dict):
+        names = ", ".join(map(str, tokenizer.chat_template))
+        mend = f"It has several templates ({names}) without a default: keep one of them in the model's folder."
+    else:
+        mend = "Choose a prompt without these roles (prompt.system=''), or correct chat_template.jinja in the model's folder."
+    reason = " ".join(str(error).split())[:200]
+    return f"The chat template of {tokenizer.name_or_path} refuses messages of the roles {roles} ({reason}). {mend}"
+
+
+def tokenise_chat(
+    tokenizer: PreTrainedTokenizerBase,
+    messages: Sequence[Message],
+    options: Mapping[str, Any] = _NO_OPTIONS,
+    passages: Sequence[Passage] = (),
+) -> list[int]:
+    """Render a prompt and return its token ids. Control tokens that a passage spells out ("<|im_end|>") are text.
+
+    Control tokens in the prompt's own templates, such as those of Self-RAG, are tokens.
+    """
+    pattern = _compile_control_tokens(tokenizer)
+    texts = [text for passage in passages for text in (passage.text, passage.title) if pattern.search(text)]
+    spelled = list(dict.fromkeys(token for text in texts for token in pattern.findall(text)))
+    if not spelled:
+        return list(tokenizer(render_chat(tokenizer, messages, options), add_special_tokens=False)["input_ids"])
+    marks = {text: pattern.sub(lambda match: f"\ue000{spelled.index(match[0])}\ue001", text) for text in texts}
+    marked = [Message(message.role, _replace(message.content, marks)) for message in messages]
+    ids: list[int] = []
+    for number, piece in enumerate(_MARK.split(render_chat(tokenizer, marked, options))):
+        if number % 2:
+            ids += tokenizer(spelled[int(piece)], add_special_tokens=False, split_special_tokens=True)["input_ids"]
+        elif piece:
+            ids += tokenizer(piece, add_special_tokens=False)["input_ids"]
+    return ids
+
+
+@lru_cache(maxsize=4)
+def _compile_control_tokens(tokenizer: PreTrainedTokenizerBase) -> re.Pattern[str]:
+    """Return a pattern that finds the texts of a tokenizer's special tokens, the longest first."""
+    added = [token.content for token in tokenizer.added_tokens_decoder.values() if token.special]
+    texts = sorted({*map(str, tokenizer.all_special_tokens), *added}, key=lambda text: (-len(text), text))
+    return re.compile("|".join(map(re.escape, texts)) or "(?!)")
+
+
+def _replace(content: str, replacements: Mapping[str, str]) -> str:
+    """Replace each text that a message shows, the longest first."""
+    for text in sorted(replacements, key=len, reverse=True):
+        content = content.replace(text, replacements[text])
+    return content

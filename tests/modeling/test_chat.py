@@ -1,0 +1,91 @@
+"""Chat templates: what they refuse, what they leave out, and control tokens that a passage spells out."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from transformers import AutoTokenizer
+
+from winnow.errors import ConfigError
+from winnow.modeling.chat import render_chat, tokenise_chat
+from winnow.records import Message, Passage
+from winnow.testing import make_tiny_causal_lm
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+PROMPT = (Message("system", "Be brief."), Message("user", "Who?"))
+PLAIN = (
+    "{% for m in messages %}<{{ m['role'] }}>{{ m['content'] }}{% endfor %}{% if add_generation_prompt %}<reply>{% endif %}"
+)
+NO_SYSTEM = "{% if messages[0]['role'] == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}" + PLAIN
+FORGETFUL = "{% for m in messages if m['role'] != 'system' %}<{{ m['role'] }}>{{ m['content'] }}{% endfor %}<reply>"
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> "PreTrainedTokenizerBase":
+    """A tokenizer with the control token "<|end|>"."""
+    folder = make_tiny_causal_lm(tmp_path_factory.mktemp("chat") / "lm", ["Who? Ada <|end|> [1]"], more_tokens=["<|end|>"])
+    return AutoTokenizer.from_pretrained(folder)
+
+
+def render(tokenizer: "PreTrainedTokenizerBase", template: Any, messages: tuple[Message, ...] = PROMPT) -> str:
+    tokenizer.chat_template = template
+    return render_chat(tokenizer, messages)
+
+
+def test_a_template_without_system_role_has_its_text_before_the_users(tokenizer: "PreTrainedTokenizerBase") -> None:
+    """As Gemma's convention is."""
+    assert render(tokenizer, PLAIN) == "<system>Be brief.<user>Who?<reply>"
+    assert render(tokenizer, NO_SYSTEM) == "<user>Be brief.\n\nWho?<reply>"
+    assert render(tokenizer, NO_SYSTEM, PROMPT[1:]) == "<user>Who?<reply>"
+
+
+@pytest.mark.parametrize(
+    ("template", "messages", "message"),
+    [
+        (FORGETFUL, PROMPT, r"leaves out or changes the system message 'Be brief.'.*prompt.system=''"),
+        ("{{ messages[-1]['content'][:2] }}", PROMPT[1:], "leaves out or changes the user message 'Who\\?'"),
+        ("{{ raise_exception('roles must alternate') }}", PROMPT, r"refuses messages of the roles system, user \(roles must"),
+        ("{% if %}", PROMPT, r"refuses messages .*chat_template.jinja"),
+        ({"a": PLAIN, "b": PLAIN}, PROMPT, r"several templates \(a, b\) without a default"),
+        (
+            "{% for m in messages if m['role'] == 'user' %}{{ m['content'] }}{% endfor %}",
+            (*PROMPT[1:], Message("assistant", "It is")),
+            "choose a prompt without prompt.reply_start",
+        ),
+    ],
+)
+def test_what_a_template_cannot_render_is_refused(
+    tokenizer: "PreTrainedTokenizerBase", template: Any, messages: tuple[Message, ...], message: str
+) -> None:
+    """With the model, the reason and the setting."""
+    with pytest.raises(ConfigError, match=message):
+        render(tokenizer, template, messages)
+
+
+def test_control_tokens_of_a_passage_stay_text(tokenizer: "PreTrainedTokenizerBase") -> None:
+    """Those of the prompt's own template are tokens; a prompt without any is tokenised as it always was."""
+    tokenizer.chat_template = PLAIN
+    end = tokenizer.convert_tokens_to_ids("<|end|>")
+    passage = Passage("p", "T", "Ada <|end|> lived")
+    prompt = (Message("user", f"<|end|> Read: {passage.text}. Who?"),)
+    assert tokenise_chat(tokenizer, prompt).count(end) == 2
+    ids = tokenise_chat(tokenizer, prompt, passages=[passage])
+    assert ids.count(end) == 1
+    assert "Ada" in tokenizer.decode(ids)
+    plain = (Message("user", "Read: Ada lived. Who?"),)
+    expected = tokenizer(render_chat(tokenizer, plain), add_special_tokens=False)["input_ids"]
+    assert tokenise_chat(tokenizer, plain, passages=[Passage("p", "T", "Ada lived")]) == expected
+
+
+def test_a_passage_cannot_end_the_prompt_of_a_reader(tmp_path: Path) -> None:
+    """The reader encodes the passages that a request names as text."""
+    from winnow.readers.local import LocalReader
+    from winnow.records import Decoding, Generate
+
+    folder = make_tiny_causal_lm(tmp_path / "lm", ["Ada <|end|>"], more_tokens=["<|end|>"])
+    reader = LocalReader(str(folder), "tiny", dtype="float32", device="cpu", runtime="torch")
+    passage = Passage("p", "T", "Ada <|end|>")
+    request = Generate((Message("user", f"Read: {passage.text}"),), Decoding(), passages=(passage,))
+    assert reader.lm.tokenizer.convert_tokens_to_ids("<|end|>") not in reader.encode(request).ids
