@@ -3,7 +3,9 @@
 A role is the part that an engine plays in a strategy: reader, rewriter, judge, verifier, estimator, nli or search.
 """
 
+from collections import Counter
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import islice
 from typing import Any
@@ -13,7 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 from flows import _models
 from flows._artifacts import Project
 from flows._build import build
-from flows._identity import divide_search_settings, import_component_class
+from flows._identity import PinnedAssets, divide_search_settings, import_component_class
 from flows._ledger import open_ledger
 from flows._prefect import run_in_blocks
 from flows._searched import resolve_searched_project
@@ -22,10 +24,11 @@ from winnow.artifacts.provenance import compute_key
 from winnow.artifacts.tables import read_passages
 from winnow.driver import MAX_ACTIVE, Driver, Job, RunStats
 from winnow.errors import ConfigError
-from winnow.identity.code import get_ledger_identity
+from winnow.identity.code import declare_settings, get_ledger_identity, is_in_winnow
+from winnow.modeling.loading import compute_weights_digest
 from winnow.protocols import MODEL_ROLES, CallStore, Engine, Engines, Estimator, PromptRenderer, build_engine_map
 from winnow.readers.budget import Budget, Spending
-from winnow.records import Generate, Price, Role, T
+from winnow.records import Generate, Passage, Price, Role, T
 from winnow.searchers.local import LocalSearch
 from winnow.searchers.web.identity import name_web_search
 from winnow.steps import Outcome
@@ -83,9 +86,13 @@ def resolve_search_spec(project: Project) -> EngineSpec:
     searched = resolve_searched_project(project)
     index, corpus = searched.resolve_index(), searched.corpus
     _, searched_with = divide_search_settings(searched.cfg.retriever.engine)
-    key = compute_key(index.identity, settings, *([searched_with] if searched_with else []))
+    # Equal ids in two corpora are two passages; those of another corpus than that of the rankings have its name before them.
+    prefix = "" if corpus.key == project.corpus.key else f"{searched.cfg.corpus.name}/"
+    key = compute_key(index.identity, settings, *filter(None, [searched_with, prefix]))
     identity = f"{search.name}@{key}"
-    return EngineSpec("search", identity, lambda _: _open_local_search(searched, index.require, corpus.require, identity))
+    return EngineSpec(
+        "search", identity, lambda _: _open_local_search(searched, index.require, corpus.require, identity, prefix)
+    )
 
 
 def resolve_reader_spec(project: Project, reader: DictConfig, prompt: DictConfig, role: Role = "reader") -> EngineSpec:
@@ -115,6 +122,9 @@ def open_reader(reader: DictConfig, path: str, *, price: Price, name: str | None
     """
     priced = {"price": price} if "budget" in reader.engine else {}
     engine: Any = build(reader.engine, path=path, name=name or reader.name, **priced)
+    if not is_in_winnow(str(reader.engine._target_)):
+        weights = compute_weights_digest(path) if path else ""
+        declare_settings(engine, compute_key(PinnedAssets({}).identify_settings(reader.engine), weights))
     if priced:
         engine.spending = _spending(engine.identity, engine.budget, engine.price)
     if check:
@@ -166,13 +176,17 @@ def _open_web_search(settings: DictConfig, identity: str, *, check: bool) -> Eng
     return engine
 
 
-def _open_local_search(project: Project, index: Callable[[], Any], corpus: Callable[[], Any], identity: str) -> Engine:
+def _open_local_search(
+    project: Project, index: Callable[[], Any], corpus: Callable[[], Any], identity: str, prefix: str
+) -> Engine:
     retriever = project.cfg.retriever.engine
+
+    def read() -> dict[str, Passage]:
+        found = {passage.passage_id: passage for passage in read_passages(corpus() / "passages.parquet")}
+        return {id_: replace(passage, passage_id=prefix + id_) for id_, passage in found.items()} if prefix else found
+
     engine: Engine = build(
-        project.cfg.search.engine,
-        searcher=lambda: build(retriever).open(index()),
-        passages=lambda: {p.passage_id: p for p in read_passages(corpus() / "passages.parquet")},
-        identity=identity,
+        project.cfg.search.engine, searcher=lambda: build(retriever).open(index()), passages=read, identity=identity
     )
     return engine
 
@@ -229,12 +243,27 @@ def iter_outcomes(
 
 
 def collect_results(
-    cfg: DictConfig, specs: Sequence[EngineSpec], jobs: Callable[[], Iterable[Job[T]]], total: int, label: str
+    cfg: DictConfig,
+    specs: Sequence[EngineSpec],
+    jobs: Callable[[], Iterable[Job[T]]],
+    total: int,
+    label: str,
+    models: Counter[tuple[Role, str]] | None = None,
 ) -> dict[Hashable, T]:
-    """Run jobs with the ledger of the settings, and return their results by tag; see `iter_outcomes`."""
+    """Run jobs with the ledger of the settings, and return their results by tag; see `iter_outcomes` and `count_models_of`."""
     with open_ledger(cfg) as ledger:
         outcomes = iter_outcomes(lambda: open_engines(specs), ledger, jobs, total, label)
-        return {outcome.tag: outcome.result for outcome in outcomes}
+        counted = outcomes if models is None else count_models_of(outcomes, models)
+        return {outcome.tag: outcome.result for outcome in counted}
+
+
+def count_models_of(outcomes: Iterable[Outcome[T]], models: Counter[tuple[Role, str]]) -> Iterator[Outcome[T]]:
+    """Yield outcomes, and count their replies by role and model."""
+    for outcome in outcomes:
+        for step in outcome.steps:
+            if step.model:
+                models[step.role, step.model] += step.calls
+        yield outcome
 
 
 def _drive(

@@ -30,7 +30,7 @@ from flows._secrets import check_secrets
 from flows._seeds import expand_seeds
 from flows._summary import Summary
 from flows._tracked import check_target, restore_artifacts, track_artifacts
-from winnow.artifacts.provenance import flatten
+from winnow.artifacts.provenance import flatten, get_running_revision
 from winnow.errors import ConfigError, WinnowError
 
 _INTERRUPTED = 130
@@ -107,6 +107,7 @@ def _check_configs(stage: Stage) -> Stage:
             check_secrets((name, str(value)) for name, value in flatten(plain).items())
             check_choices(cfg)
             check_settings(cfg)
+        get_running_revision()
         restore_artifacts(str(configs[0].paths.ledger))
         return stage(configs)
 

@@ -4,6 +4,7 @@ A class declares the settings that do not change its results (see `winnow.identi
 """
 
 import glob
+import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from typing import Any
 from hydra.utils import get_class
 from omegaconf import DictConfig, OmegaConf
 
+from winnow.artifacts.files import iter_files
 from winnow.artifacts.provenance import compute_file_digest, compute_key
 from winnow.assets import Asset, is_unchanged_asset
 from winnow.errors import ConfigError
@@ -101,8 +103,7 @@ class PinnedAssets:
         if not target.exists() and glob.has_magic(str(path)):
             return [[name, self.identify_files(name)] for name in sorted(glob.glob(str(path), recursive=True))]
         if target.is_dir():
-            files = sorted(file for file in target.rglob("*") if file.is_file())
-            return [[str(file.relative_to(target)), compute_file_digest(file)] for file in files]
+            return [[str(file.relative_to(target)), compute_file_digest(file)] for file in sorted(iter_files(target))]
         return compute_file_digest(target) if target.is_file() else path
 
     def identify_settings(self, value: Any) -> Any:
@@ -122,7 +123,9 @@ class PinnedAssets:
         """Return the settings that identify a component, with the revision of its class."""
         component = import_component_class(target)
         plain = {name: value for name, value in settings.items() if name != "_target_"}
-        plain = markers.resolve_component_settings(component, plain)
+        plain = markers.resolve_component_settings(
+            component, plain if is_in_winnow(target) else _add_defaults(component, plain)
+        )
         for name in markers.get_speed_only_settings(component):
             plain.pop(name, None)
         contents: dict[str, Any] = {}
@@ -172,6 +175,19 @@ def iter_asset_nodes(node: Any) -> Iterator[DictConfig]:
                 yield node.asset
             else:
                 yield from iter_asset_nodes(node._get_node(name))
+
+
+def _add_defaults(component: type, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Add the defaults of a class's files and models to its settings, so that they are identified by their content too."""
+    marked = {
+        *markers.get_dataset_name_settings(component),
+        *markers.get_input_file_settings(component),
+        *markers.get_model_path_settings(component),
+    }
+    parameters = inspect.signature(component).parameters
+    defaults = {name: parameters[name].default for name in marked if name in parameters and name not in settings}
+    given = {name: value for name, value in defaults.items() if value is not inspect.Parameter.empty and value is not None}
+    return {**settings, **{name: str(value) if isinstance(value, Path) else value for name, value in given.items()}}
 
 
 def _select(settings: Mapping[str, Any], name: str) -> Any:

@@ -3,15 +3,16 @@
 A breakdown divides the questions into groups, for each of which the report shows the metrics.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from flows._artifacts import Project
 from flows._build import build
 from flows._conf import compose, list_options
-from flows._engines import iter_outcomes, open_engines, resolve_engine_spec
+from flows._engines import count_models_of, iter_outcomes, open_engines, resolve_engine_spec
 from flows._ledger import open_ledger
 from flows._summary import progress
 from winnow.artifacts.provenance import compute_key, describe_code, read_content_digest, read_manifest
@@ -20,6 +21,7 @@ from winnow.errors import ConfigError, suggest_name
 from winnow.metrics.base import Input, JudgedMetric, Metric, Row, Sample, collect_inputs
 from winnow.metrics.breakdowns import Breakdown
 from winnow.metrics.intervals import UNDEFINED
+from winnow.records import Role
 from winnow.reports.cells import CellResult
 from winnow.reports.columns import CellColumns, collect_in_processes, has_many_predictions
 from winnow.sweeps.samples import SampleReader, build_judge_jobs, collect_judged_rows
@@ -46,17 +48,24 @@ def build_named_metric(name: str) -> Metric:
 
 
 def read_results(
-    cfg: DictConfig, specs: Sequence[CellSpec], *, hidden: Iterable[str] = (), inputs: Iterable[Input] = ()
+    configs: Sequence[DictConfig], specs: Sequence[CellSpec], *, hidden: Iterable[str] = (), inputs: Iterable[Input] = ()
 ) -> list[CellResult]:
     """Read finished cells and compute their metrics. The calls of judged metrics are made now and stored in the ledger.
 
+    Each cell is judged by the models of its own settings.
+
     Args:
-        cfg: Configuration with the metrics, the breakdown and the judge.
+        configs: Configurations of all jobs, whose metrics and breakdown are the same.
         specs: Specifications of the cells, all of which must be finished.
         hidden: Names of further metrics that plots or a paper's table need, but tables do not show.
         inputs: Fields of the samples that are needed besides those that the metrics and the breakdown need.
 
+    Raises:
+        ConfigError: If the jobs differ in settings that are no part of a cell's key, such as the judge.
+
     """
+    _check_common_settings(configs)
+    cfg = configs[0]
     metrics, breakdown = build_metrics(cfg), build_breakdown(cfg)
     extra = [build_named_metric(name) for name in hidden if name not in {metric.name for metric in metrics}]
     components = [*metrics, *extra, *([breakdown] if breakdown else [])]
@@ -66,7 +75,7 @@ def read_results(
             columns = collect_in_processes(specs, [*metrics, *extra], advance)
     reader = SampleReader(collect_inputs(components) | set(inputs))
     samples = {spec.key: reader.read(spec) for spec in specs}
-    judged = _judge(cfg, metrics, samples)
+    judged, judges = _judge(cfg, specs, metrics, samples)
     code_versions = describe_code([read_manifest(spec.folder) for spec in specs])
     is_mixed = len(set(code_versions)) > 1
     return [
@@ -79,9 +88,26 @@ def read_results(
             breakdown.assign_groups(samples[spec.key]) if breakdown else (),
             has_steps(spec.folder),
             columns.get(spec.key),
+            judges.get(spec.key, {}),
         )
         for spec, code_version in zip(specs, code_versions, strict=True)
     ]
+
+
+_COMMON = ("metric", "breakdown", "judge", "verifier", "nli", "prices")
+"""Settings that a report reads and that are no part of a cell's key, so that cells cannot differ in them."""
+
+
+def _check_common_settings(configs: Sequence[DictConfig]) -> None:
+    """Raise ConfigError if jobs differ in settings of which a report has one value for all cells."""
+    for name in _COMMON if len(configs) > 1 else ():
+        nodes = (cfg.get(name) for cfg in configs)
+        values = {str(OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node) for node in nodes}
+        if len(values) > 1:
+            raise ConfigError(
+                f"The jobs differ in {name}, of which a table has one for all cells. Run a command for each, with a "
+                "report.out of its own."
+            )
 
 
 def build_cell_rows(results: Sequence[CellResult]) -> list[dict[str, str]]:
@@ -104,11 +130,18 @@ def build_cell_rows(results: Sequence[CellResult]) -> list[dict[str, str]]:
     return [{name: row.get(name, UNDEFINED) for name in columns} for row in rows]
 
 
-def compute_cells_digest(specs: Sequence[CellSpec]) -> str:
-    """Compute a digest of the cells of a report and of their predictions, by which a page knows whose report links to it."""
-    return compute_key(sorted([spec.folder.name, read_content_digest(spec.folder)] for spec in specs))
+def compute_cells_digest(specs: Sequence[CellSpec], results: Sequence[CellResult]) -> str:
+    """Compute a digest of the cells of a report, their predictions and what was computed of them.
+
+    A page knows by it whether the report that links to it shows the same numbers.
+    """
+    cells = sorted([spec.folder.name, read_content_digest(spec.folder)] for spec in specs)
+    numbers = [[metric.name, result.compute_interval(metric.name, 0).mean] for result in results for metric in result.metrics]
+    return compute_key(cells, [list(result.groups) for result in results], numbers)
 
 
+ModelCounts = Mapping[tuple[Role, str], int]
+"""Number of replies by role and model."""
 Judged = Mapping[str, Mapping[str, Sequence[Row | None]]]
 """Rows of judged metrics by the key of the cell and the name of the metric."""
 
@@ -119,14 +152,40 @@ def resolve_judge_specs(project: Project, metrics: Sequence[Metric]) -> list[Eng
     return [resolve_engine_spec(project, role) for role in dict.fromkeys(role for metric in judged for role in metric.roles)]
 
 
-def _judge(cfg: DictConfig, metrics: Sequence[Metric], samples: Mapping[str, Sequence[Sample]]) -> Judged:
-    """Run the calls of the judged metrics and return their rows."""
-    total = len(build_judge_jobs(metrics, samples))
-    if not total:
-        return {}
-    specs = resolve_judge_specs(Project(cfg), metrics)
-    with open_ledger(cfg) as ledger:
-        outcomes = iter_outcomes(
-            lambda: open_engines(specs), ledger, lambda: build_judge_jobs(metrics, samples), total, "judging answers"
+def _judge(
+    cfg: DictConfig, specs: Sequence[CellSpec], metrics: Sequence[Metric], samples: Mapping[str, Sequence[Sample]]
+) -> tuple[Judged, dict[str, ModelCounts]]:
+    """Run the calls of the judged metrics; return their rows, and the number of replies of each model, by cell."""
+    rows: dict[str, Mapping[str, Sequence[Row | None]]] = {}
+    counts: dict[str, ModelCounts] = {}
+    if not any(isinstance(metric, JudgedMetric) for metric in metrics):
+        return rows, counts
+    groups: dict[tuple[str, ...], tuple[list[EngineSpec], dict[str, Sequence[Sample]]]] = {}
+    for spec in specs:
+        engines = resolve_judge_specs(Project(OmegaConf.create(dict(spec.config))), metrics)
+        groups.setdefault(tuple(engine.key for engine in engines), (engines, {}))[1][spec.key] = samples[spec.key]
+    for engines, judged in groups.values():
+        models: Counter[tuple[Role, str]] = Counter()
+        with open_ledger(cfg) as ledger:
+            outcomes = iter_outcomes(
+                lambda engines=engines: open_engines(engines),  # type: ignore[misc]
+                ledger,
+                lambda judged=judged: build_judge_jobs(metrics, judged),  # type: ignore[misc]
+                len(build_judge_jobs(metrics, judged)),
+                "judging answers",
+            )
+            rows |= collect_judged_rows(count_models_of(outcomes, models), judged)
+        _check_one_judge(cfg, models)
+        counts |= dict.fromkeys(judged, models)
+    return rows, counts
+
+
+def _check_one_judge(cfg: DictConfig, models: ModelCounts) -> None:
+    """Raise ConfigError if several models judged, in this run or an earlier one, and the judge's settings say "stop"."""
+    node = cfg.get("judge")
+    names = sorted(model for role, model in models if role == "judge")
+    if node and node.engine.get("model_change") == "stop" and len(names) > 1:
+        raise ConfigError(
+            f"Several models judged the answers: {', '.join(names)}. Pin a snapshot with judge.base, or accept them with "
+            "judge.engine.model_change=mark."
         )
-        return collect_judged_rows(outcomes, samples)

@@ -33,7 +33,7 @@ def browse(configs: Sequence[DictConfig]) -> Summary:
     """Write the page of the cells of all jobs; every cell must be finished."""
     cfg, specs = configs[0], resolve_cells(configs)
     require_finished(specs)
-    results = read_results(cfg, specs, inputs=("placed", "shown", "ranking"))
+    results = read_results(configs, specs, inputs=("placed", "shown", "ranking"))
     question_ids = choose_questions(results, cfg.browse.questions, cfg.report.seed)
     texts = Texts()
     cases = _build_cases(cfg, specs, results, question_ids, texts)
@@ -44,7 +44,7 @@ def browse(configs: Sequence[DictConfig]) -> Summary:
         *build_reply_notes(results, seed),
         *build_incident_notes(results),
     ]
-    title, digest = f"Winnow: {cfg.sweep.name}", compute_cells_digest(specs)
+    title, digest = f"Winnow: {cfg.sweep.name}", compute_cells_digest(specs, results)
     page = BrowserPage(title, results, notes, describe_provenance(cfg, specs), texts, cases, seed, digest)
     path = open_report_folder(cfg) / BROWSER_FILE
     text = page.render()

@@ -5,6 +5,7 @@ python -m flows.closed_book reader=smollm2 closed_book.limit=null
 python -m flows.closed_book reader=openai reader.base=gpt-4o-mini dry_run=true
 """
 
+from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
@@ -21,10 +22,11 @@ from flows._shards import divide_limits, get_shard
 from flows._summary import Summary
 from flows._track import track
 from winnow.artifacts import contracts, parquet
+from winnow.artifacts.steps import write_models
 from winnow.artifacts.tables import read_questions
 from winnow.driver import Job
 from winnow.metrics.answer import exact_match, f1
-from winnow.records import Answer, Question
+from winnow.records import Answer, Question, Role
 from winnow.strategies.closed_book import ClosedBook
 from winnow.sweeps.shards import Shard
 
@@ -68,18 +70,22 @@ def _run_shard(configs: Sequence[DictConfig], shard: Shard) -> Summary:
 def _write_answers(project: Project, artifact: Artifact) -> None:
     """Ask the reader every question without passages, and write its answers."""
     questions = _read_questions(project)
-    answers = _ask(project, questions)
+    models: Counter[tuple[Role, str]] = Counter()
+    answers = _ask(project, questions, models)
+    write_models(artifact.folder, models)
     rows = [build_closed_book_row(question, answers[n]) for n, question in enumerate(questions)]
     with track(project, "closed_book", artifact, {"k": 0, "strategy": "closed_book"}) as run:
         run.log_metrics({"em": sum(row["em"] for row in rows) / len(rows), "kept": sum(row["kept"] for row in rows)})
     artifact.finish(parquet.write(artifact.folder / "closed_book.parquet", contracts.CLOSED_BOOK, rows))
 
 
-def _ask(project: Project, questions: Sequence[Question]) -> dict[Hashable, str]:
-    """Return the answer to each question without passages, by its index."""
+def _ask(
+    project: Project, questions: Sequence[Question], models: Counter[tuple[Role, str]] | None = None
+) -> dict[Hashable, str]:
+    """Return the answer to each question without passages, by its index, and count the replies of each model."""
     specs = [resolve_engine_spec(project, "reader")]
     label = "asking without passages"
-    results = collect_results(project.cfg, specs, lambda: _build_jobs(project, questions), len(questions), label)
+    results = collect_results(project.cfg, specs, lambda: _build_jobs(project, questions), len(questions), label, models)
     return {index: answer.text for index, answer in results.items()}
 
 

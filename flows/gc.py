@@ -40,6 +40,7 @@ from flows._engines import (
     resolve_reader_spec,
 )
 from flows._grid import expand_grid
+from flows._inputs import list_roots
 from flows._ledger import open_ledger
 from flows._overrides import complete_overrides, load_params
 from flows._searched import list_retrievers
@@ -92,7 +93,7 @@ def gc(cfg: DictConfig, *, remove: bool = False, calls: bool = False, force: boo
     """
     restore_artifacts(str(cfg.paths.ledger))
     use, before = find_use(cfg), time.time() - hours * 3600
-    folders = list(iter_unused_folders(_list_roots(cfg), use.keys, before))
+    folders = list(iter_unused_folders(list_roots(cfg), use.keys, before))
     rows: list[dict[str, object]] = [
         {"unused": str(folder), "what": _describe_folder(folder), "MB": f"{_measure(folder) / 2**20:.1f}"}
         for folder in folders
@@ -145,7 +146,7 @@ def find_use(cfg: DictConfig) -> Use:
     texts += [str(folder) for folder in TRACKED.glob("*/*/*/*")]
     for text in texts:
         use.keys.update(match.group(1) for match in re.finditer(r"-([0-9a-f]{12})\b", text))
-    manifests = {match.group(1): read_manifest(folder) for folder, match in _iter_folders(_list_roots(cfg))}
+    manifests = {match.group(1): read_manifest(folder) for folder, match in _iter_folders(list_roots(cfg))}
     _add_inputs(use, manifests)
     for key in sorted(use.keys & manifests.keys()):
         config = manifests[key].get("settings", {}).get("config")
@@ -155,10 +156,6 @@ def find_use(cfg: DictConfig) -> Use:
             except (WinnowError, OmegaConfBaseException) as error:
                 use.problems.setdefault(str(error).splitlines()[0], []).append(f"artifact {key}")
     return use
-
-
-def _list_roots(cfg: DictConfig) -> list[Path]:
-    return [Path(cfg.paths.data), Path(cfg.paths.models)]
 
 
 def _add_settings(use: Use, cfg: DictConfig) -> None:

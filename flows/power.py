@@ -22,7 +22,7 @@ def power(configs: Sequence[DictConfig]) -> Summary:
     """Write the page on the cells of all jobs; every cell must be finished."""
     cfg, specs = configs[0], resolve_cells(configs)
     require_finished(specs)
-    results = read_results(cfg, specs)
+    results = read_results(configs, specs)
     sizes = sorted(set(cfg.power.sizes or choose_sizes(max(result.num_questions for result in results))))
     provenance = describe_provenance(cfg, specs)
     page = build_power_report(

@@ -21,6 +21,7 @@ from flows import _models
 from flows._artifacts import Project
 from flows._cells import needs_relevance, require_finished, resolve_cells
 from flows._entry import make_main
+from flows._inputs import ArtifactIndex, list_roots
 from flows._metrics import build_breakdown, build_cell_rows, compute_cells_digest, read_results
 from flows._reports import open_report_folder
 from flows._summary import Summary
@@ -48,18 +49,18 @@ def report(configs: Sequence[DictConfig]) -> Summary:
     paper = cfg.report.paper
     part = load_paper_part(paper.name, paper.part, paper.dataset, paper.model) if paper else None
     hidden_metrics = [*PLOTTED_METRICS, "tokens", *(part.metrics if part else ()), *_list_difference_metrics(part)]
-    results = read_results(cfg, specs, hidden=hidden_metrics)
+    results = read_results(configs, specs, hidden=hidden_metrics)
     breakdown = build_breakdown(cfg)
     page = build_report(
         f"Winnow: {cfg.sweep.name}",
         results,
-        describe_provenance(cfg, specs),
+        describe_provenance(cfg, specs, results),
         cfg.report.seed,
         breakdown=breakdown.title if breakdown else "",
         part=part,
         filtered=specs[0].questions.count_questions(),
-        browser=f"{BROWSER_FILE}?cells={compute_cells_digest(specs)}",
-        more_notes=_build_notes(specs, results),
+        browser=f"{BROWSER_FILE}?cells={compute_cells_digest(specs, results)}",
+        more_notes=_build_notes(cfg, specs, results),
     )
     out = open_report_folder(cfg)
     texts = {
@@ -78,16 +79,29 @@ def report(configs: Sequence[DictConfig]) -> Summary:
     return Summary(f"{page.title}, 95 % intervals", build_cell_rows(results), f"Report: {out / 'report.html'}")
 
 
-def _build_notes(specs: Sequence[CellSpec], results: Sequence[CellResult]) -> list[str]:
-    """Return notes on the models that answered, unless a reader's settings allow several, and on code that was changed."""
+def _build_notes(cfg: DictConfig, specs: Sequence[CellSpec], results: Sequence[CellResult]) -> list[str]:
+    """Return notes on the models that answered and judged, unless settings allow several, and on code that was changed."""
+    filters = list(dict.fromkeys(spec.questions.closed_book.parent for spec in specs if spec.questions.closed_book))
     models = [
-        {} if spec.config["reader"]["engine"].get("model_change") == "allow" else count_models(spec.folder) for spec in specs
+        {
+            **({} if _allows_changes(spec, "reader") else count_models(spec.folder)),
+            **({} if _allows_changes(spec, "judge") else result.judges),
+        }
+        for spec, result in zip(specs, results, strict=True)
     ]
+    names = [*name_cells(results), *(f"closed-book filter {folder.name}" for folder in filters)]
+    made_of = ArtifactIndex(list_roots(cfg)).collect([spec.folder for spec in specs])
     return [
-        *build_model_notes(name_cells(results), models),
+        *build_model_notes(names, [*models, *map(count_models, filters)]),
         *build_control_token_notes([count_control_tokens(spec.folder) for spec in specs]),
-        *build_code_notes([spec.folder for spec in specs]),
+        *build_code_notes(made_of),
     ]
+
+
+def _allows_changes(spec: CellSpec, role: str) -> bool:
+    """Return whether the settings of a role allow replies of several models; a judge without any has the reader's."""
+    node = spec.config.get(role) or spec.config["reader"]
+    return bool(node["engine"].get("model_change") == "allow")
 
 
 def _list_difference_metrics(part: object) -> list[str]:
@@ -137,16 +151,21 @@ def _format_csv(results: Sequence[CellResult]) -> str:
 
 
 def _compute_headline_values(result: CellResult) -> dict[str, float]:
-    """Return the means of the defined headline metrics, rates in percent, rounded as tables show them."""
+    """Return the means of the defined headline metrics, rates in percent, rounded as tables show them.
+
+    A mean over a part of the questions has their number beside it, as `<metric>_n`.
+    """
     intervals = {metric: result.compute_interval(metric.name, 0) for metric in result.headlines}
-    return {
-        metric.name: round(interval.mean * (100 if metric.unit == "percent" else 1), 3)
-        for metric, interval in intervals.items()
-        if interval.n
-    }
+    values: dict[str, float] = {}
+    for metric, interval in intervals.items():
+        if interval.n:
+            values[metric.name] = round(interval.mean * (100 if metric.unit == "percent" else 1), 3)
+            if interval.n < result.num_questions:
+                values[f"{metric.name}_n"] = interval.n
+    return values
 
 
-def describe_provenance(cfg: DictConfig, specs: Sequence[CellSpec]) -> Mapping[str, str]:
+def describe_provenance(cfg: DictConfig, specs: Sequence[CellSpec], results: Sequence[CellResult] = ()) -> Mapping[str, str]:
     """Describe the data, models, seeds and code from which the cells were computed."""
     return {
         "Data": _join(map(_describe_data, _select_distinct(specs, ("corpus", "dataset", "sweep")))),
@@ -154,7 +173,8 @@ def describe_provenance(cfg: DictConfig, specs: Sequence[CellSpec]) -> Mapping[s
             map(_describe_retriever, _select_distinct(specs, ("retriever", "encoder", "depth", "rank_by", "k")))
         ),
         "Reader": _join(map(_describe_reader, _select_distinct(specs, _GROUPS_OF_READERS))),
-        "Models that answered": _describe_models(specs),
+        "Models that answered": _describe_models(count_models(spec.folder) for spec in specs),
+        **_describe_other_models(specs, results),
         "Decoding": _join(map(_describe_decoding, _select_distinct(specs, ("decoding",)))),
         "Seeds": _describe_seeds(cfg, specs),
         "Code": _describe_code(specs),
@@ -209,12 +229,23 @@ def _describe_reader(cell: DictConfig) -> str:
     return f"{cell.reader.name} ({weights}, {_describe_precision(project)})"
 
 
-def _describe_models(specs: Sequence[CellSpec]) -> str:
+def _describe_models(models: Iterable[Mapping[tuple[str, str], int]]) -> str:
     """Return the models of all replies, by the names that servers report, and the runtimes of local ones."""
     counts: Counter[tuple[str, str]] = Counter()
-    for spec in specs:
-        counts.update(count_models(spec.folder))
+    for one in models:
+        counts.update(one)
     return "; ".join(f"{role}: {model} ({count} replies)" for (role, model), count in sorted(counts.items()))
+
+
+def _describe_other_models(specs: Sequence[CellSpec], results: Sequence[CellResult]) -> dict[str, str]:
+    """Return the models of the closed-book filter and of judged metrics, if there are any."""
+    filters = dict.fromkeys(spec.questions.closed_book.parent for spec in specs if spec.questions.closed_book)
+    judges = {id(result.judges): result.judges for result in results if result.judges}
+    lines = {
+        "Closed-book filter": _describe_models(map(count_models, filters)),
+        "Judged by": _describe_models(judges.values()),
+    }
+    return {name: line for name, line in lines.items() if line}
 
 
 def _describe_decoding(cell: DictConfig) -> str:

@@ -60,7 +60,7 @@ def sweep(configs: Sequence[DictConfig]) -> Summary:
     print_equivalent_cell(configs)
     use_finished_shards(configs[0], "sweep", [cell.spec for cell in cells])
     notes = [_run_cells(configs[0], group) for group in unfinished if group]
-    results = read_results(configs[0], specs)
+    results = read_results(configs, specs)
     _log_to_mlflow(cells, results)
     rows, notes = build_cell_rows(results), notes or [_ALL_FINISHED_NOTE]
     title, folders = f"Sweep {configs[0].sweep.name}, 95 % intervals", [spec.folder for spec in specs]

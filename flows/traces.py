@@ -39,7 +39,7 @@ def traces(configs: Sequence[DictConfig]) -> Summary:
             "tracking.traces=0: no trace would be logged. Set it to a number of questions, such as tracking.traces=20."
         )
     require_finished(specs)
-    results = read_results(cfg, specs, inputs=("placed", "shown", "ranking"))
+    results = read_results(configs, specs, inputs=("placed", "shown", "ranking"))
     question_ids = choose_questions(results, cfg.tracking.traces, cfg.report.seed)
     cells = {cell.spec.key: cell for cell in load_cells(specs)}
     trackers = open_trackers(specs)

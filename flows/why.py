@@ -16,6 +16,7 @@ from flows import _models
 from flows._artifacts import Artifact, Project
 from flows._cells import resolve_cell_artifact, resolve_closed_book_artifact
 from flows._entry import make_main
+from flows._inputs import ArtifactIndex, list_roots
 from flows._summary import Summary
 from winnow.artifacts.provenance import find_changed_modules, flatten, get_git_revision, get_installed_versions, read_manifest
 from winnow.artifacts.steps import count_models
@@ -29,7 +30,7 @@ def why(configs: Sequence[DictConfig]) -> Summary:
     for cfg in configs:
         project = Project(cfg)
         folder = Path(cfg.artifact) if cfg.get("artifact") else resolve_cell_artifact(project).folder
-        for line in _iter_history(folder, _list_artifact_roots(cfg)):
+        for line in _iter_history(folder, ArtifactIndex(list_roots(cfg))):
             print(line)
         rows += _build_difference_rows(project, folder)
         titles.append(str(folder))
@@ -37,12 +38,7 @@ def why(configs: Sequence[DictConfig]) -> Summary:
     return Summary(title if rows else f"{title}: no difference", rows)
 
 
-def _list_artifact_roots(cfg: DictConfig) -> list[Path]:
-    """Return the parent folders of all artifacts."""
-    return [Path(cfg.paths.data), Path(cfg.paths.models)]
-
-
-def _iter_history(folder: Path, roots: Sequence[Path], depth: int = 0) -> Iterator[str]:
+def _iter_history(folder: Path, index: ArtifactIndex, depth: int = 0) -> Iterator[str]:
     """Yield lines about an artifact and, indented below it, about the artifacts from which it was made."""
     indent = "  " * depth
     manifest = _read_finished_manifest(folder)
@@ -55,11 +51,11 @@ def _iter_history(folder: Path, roots: Sequence[Path], depth: int = 0) -> Iterat
         yield f"{indent}  {count} replies of the role {role} by {model}"
     inputs: list[str] = []
     for label, value in flatten(settings.get("inputs", {})).items():
-        if (artifact := _find_artifact(value, roots)) is None:
+        if (artifact := index.find(value)) is None:
             yield f"{indent}  {label} = {value!r}"
         else:
             yield f"{indent}  {label} = {value}, see below"
-            inputs += list(_iter_history(artifact, roots, depth + 1))
+            inputs += list(_iter_history(artifact, index, depth + 1))
     yield from inputs
 
 
@@ -74,15 +70,6 @@ def _read_finished_manifest(folder: Path) -> Mapping[str, Any]:
     if "content" not in manifest:
         raise MissingArtifactError(f"{folder} is no finished artifact: it has no manifest.json of this version of Winnow.")
     return manifest
-
-
-def _find_artifact(value: Any, roots: Sequence[Path]) -> Path | None:
-    """Return the folder of an input that is an artifact, recorded as "key:content", or None for any other value."""
-    key, separator, content = value.partition(":") if isinstance(value, str) else ("", "", "")
-    if not separator or len(key) != 12 or len(content) != 12:
-        return None
-    folders = (folder for root in roots for folder in root.glob(f"*/*-{key}"))
-    return next((folder for folder in folders if read_manifest(folder).get("content") == content), None)
 
 
 def _build_difference_rows(project: Project, folder: Path) -> list[dict[str, Any]]:

@@ -110,3 +110,13 @@ def test_flags_of_parts_hold_by_annotation_and_by_mark() -> None:
     assert (absent.is_gold, absent.rank) == (True, 2)
     (other,) = shown_of(Passage("s", "", "it rained", ("p2",)), (OTHER,))
     assert not other.is_gold
+
+
+def test_an_answer_names_only_passages_that_a_prompt_showed() -> None:
+    """What was dropped from the prompt, or was never in it, is not what led to the reply."""
+    steps = [prompt(1, OTHER.passage, GOLD.passage), prompt(2, OTHER.passage)]
+    assert build_shown(QUESTION, steps, (GOLD.passage, Passage("x", "", "never shown")), KNOWN) == Shown(
+        (OTHER, GOLD), (GOLD,)
+    )
+    assert build_shown(QUESTION, steps, (Passage("x", "", "never shown"),), KNOWN) == Shown((OTHER, GOLD), (OTHER,))
+    assert build_shown(QUESTION, [], (GOLD.passage,), KNOWN) == Shown((), (GOLD,)), "an answer of another system"

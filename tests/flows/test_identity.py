@@ -9,9 +9,12 @@ import pytest
 from omegaconf import OmegaConf
 
 from flows._build import build
+from flows._engines import open_reader
 from flows._identity import PinnedAssets
 from flows._schema import check_component
 from winnow.errors import ConfigError
+from winnow.identity.code import get_ledger_identity
+from winnow.records import Price
 
 SOURCE = """
 from dataclasses import dataclass
@@ -26,6 +29,18 @@ class Mine:
 
     def __iter__(self):
         return iter(())
+"""
+
+READER = """
+from typing import Annotated
+from winnow.identity.markers import InputFile, ModelName
+
+class Mine:
+    def __init__(self, path: Annotated[str, ModelName], name: str, suffix: str, rules: Annotated[str, InputFile]):
+        self.identity = name
+
+    def check(self):
+        pass
 """
 
 
@@ -90,3 +105,46 @@ def test_what_declares_nothing_is_refused_wherever_it_is_opened(folder: Path, so
 def test_winnows_own_components_keep_their_full_names() -> None:
     """Their modules may not move without a note."""
     assert identify("winnow.records.Decoding", max_new_tokens=3)["_target_"] == "winnow.records.Decoding"
+
+
+def test_a_file_at_its_default_counts_by_content(folder: Path) -> None:
+    """As if the YAML named it."""
+    file = folder / "default.txt"
+    source = SOURCE.replace("path: Annotated[str, InputFile]", f"path: Annotated[str, InputFile] = {str(file)!r}")
+    (folder / "my_default.py").write_text(source)
+    file.write_text("x")
+    first = identify("my_default.Mine")
+    file.write_text("yy")
+    assert identify("my_default.Mine") != first
+    assert identify("my_default.Mine", path=str(file)) == identify("my_default.Mine")
+
+
+def test_files_behind_symbolic_links_count(folder: Path) -> None:
+    """A link to a folder is followed, as by a pattern of files; a circle of links ends."""
+    (folder / "my_parser.py").write_text(SOURCE)
+    corpus, one, two = folder / "corpus", folder / "one", folder / "two"
+    for part, text in ((one, "x"), (two, "y")):
+        part.mkdir()
+        (part / "a.txt").write_text(text)
+    corpus.mkdir()
+    (corpus / "sub").symlink_to(one)
+    (corpus / "circle").symlink_to(corpus)
+    first = identify("my_parser.Mine", path=str(corpus))
+    (corpus / "sub").unlink()
+    (corpus / "sub").symlink_to(two)
+    assert identify("my_parser.Mine", path=str(corpus)) != first
+
+
+def test_settings_of_a_reader_of_one_s_own_are_in_the_ledgers_identity(folder: Path) -> None:
+    """Whatever its author calls `identity`."""
+    (folder / "my_reader.py").write_text(READER)
+    (folder / "rules").write_text("x")
+    names = set()
+    for suffix in ("a", "b"):
+        engine = {"_target_": "my_reader.Mine", "suffix": suffix, "rules": str(folder / "rules")}
+        reader = OmegaConf.create({"name": "mine", "engine": engine})
+        names.add(get_ledger_identity(open_reader(reader, "", price=Price())))
+    (folder / "rules").write_text("other")
+    names.add(get_ledger_identity(open_reader(reader, "", price=Price())))
+    assert len(names) == 3
+    assert all(name.startswith("mine/settings-") for name in names)

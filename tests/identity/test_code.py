@@ -1,11 +1,13 @@
 """The code by which a class is identified: its module and whatever that imports, however it is written."""
 
 import os
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 import pytest
 
@@ -208,6 +210,8 @@ def test_modules_of_winnow_count_by_their_revisions(project: Project, monkeypatc
     read = code._read_code
 
     def edited(name: str, **fields: object) -> Callable[..., object]:
+        monkeypatch.setattr(code, "_LOADED", WeakKeyDictionary())
+
         def edit(path: str, time: int, module: str, **options: bool) -> object:
             own = read(path, time, module, **options)
             return replace(own, **fields) if module == name else own
@@ -220,9 +224,47 @@ def test_modules_of_winnow_count_by_their_revisions(project: Project, monkeypatc
     assert project.compute() != first
     own = MAIN.replace("post_fusion import PostFusion", "vote import Vote")
     monkeypatch.setattr(code, "_read_code", read)
+    monkeypatch.setattr(code, "_LOADED", WeakKeyDictionary())
     plain = project.compute(theirs=own)
     monkeypatch.setattr(code, "_read_code", edited("winnow.strategies.vote", digest="other"))
     assert project.compute(theirs=own) != plain
+
+
+def test_what_runs_is_what_was_imported(project: Project) -> None:
+    """An edit of a file after its import is no other revision of this process, but of the next."""
+    first = project.compute()
+    file = project.folder / "theirs.py"
+    file.write_text(MAIN.replace("PostFusion", "Vote").replace("post_fusion", "vote"))
+    assert str(get_revision(sys.modules["theirs"].Theirs)) == first
+
+
+@pytest.mark.parametrize("name", ["profile", "trace"])
+def test_a_module_with_the_name_of_python_s_is_one_s_own(project: Project, name: str) -> None:
+    """The place decides; Python's own modules count by name."""
+    own = "class Theirs:\n    value = 1\n"
+    revisions = {project.compute(**{"theirs": None, name: own.replace("1", value)}) for value in "12"}
+    sys.modules.pop(name, None)
+    assert len(revisions) == 2
+
+
+@pytest.mark.parametrize("seed", ["1", "2"])
+def test_module_digests_do_not_depend_on_the_hashes_of_a_process(seed: str) -> None:
+    """Sets of constants have one order."""
+    program = (
+        "from winnow.identity.code import compute_module_digests as f;"
+        "d = f(['winnow.readers.choices', 'winnow.formats.secrets']); print(sorted(d.items()))"
+    )
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": one},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for one in ("0", seed)
+    }
+    assert len(outputs) == 1
 
 
 def test_module_digests_are_of_all_modules_behind() -> None:

@@ -52,6 +52,9 @@ def test_a_template_without_a_field_is_refused() -> None:
         Prompt("{question}", "{question}", PROMPT.with_candidates)
     with pytest.raises(ConfigError, match="passage"):
         Prompt(PROMPT.with_contexts, "{question}", PROMPT.with_candidates, passage="{body}")
+    for hidden in ("[{number}] {title}", "{text:.5}"):
+        with pytest.raises(ConfigError, match=r"passage must (have|show the whole) \{"):
+            Prompt(PROMPT.with_contexts, "{question}", PROMPT.with_candidates, passage=hidden)
 
 
 def test_demonstrations_stand_before_the_question() -> None:

@@ -169,7 +169,11 @@ def test_a_prompt_that_does_not_name_its_passages_is_refused() -> None:
                 ask(f"{both[0].text} {third}", both[:1]), (*contexts, make_context(3, third)), "q", strictly=True
             )
         )
-    next(check_named_passages(ask(both[0].text, (replace(both[0], text=f"1: {both[0].text}"),)), contexts, "q", strictly=True))
+    other = replace(both[0], text=f"1: {both[0].text}")
+    with pytest.raises(ConfigError, match="names the passage 'p1', but does not show its text"):
+        next(check_named_passages(ask(both[0].text, (other,)), contexts, "q", strictly=True))
+    made = replace(other, passage_id="summary", sources=("p1",))
+    next(check_named_passages(ask(both[0].text, (made,)), contexts, "q", strictly=True))
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,18 @@ def atomic_write(path: Path, *, required_bytes: int = 64 * 2**20) -> Iterator[Pa
             partial.unlink(missing_ok=True)
 
 
+def iter_files(folder: Path) -> Iterator[Path]:
+    """Yield the files below a folder, also of folders behind symbolic links, each folder once."""
+    seen = set()
+    for root, names, files in os.walk(folder, followlinks=True):
+        real = os.path.realpath(root)
+        if real in seen:
+            names.clear()
+            continue
+        seen.add(real)
+        yield from (Path(root, name) for name in files if Path(root, name).is_file())
+
+
 def write_texts(folder: Path, texts: Mapping[str, str]) -> None:
     """Write texts to the files of a folder, given by name, each of them atomically."""
     for name, text in texts.items():

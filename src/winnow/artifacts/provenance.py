@@ -8,7 +8,7 @@ import json
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ def write_manifest(folder: Path, *, key: str, settings: Mapping[str, Any], rows:
         "rows": rows,
         "started": started,
         "finished": time.time(),
-        "git": get_git_revision(),
+        "git": get_running_revision(),
         "modules": _record_modules(folder, settings),
         "versions": get_installed_versions(),
         "settings": settings,
@@ -106,7 +106,7 @@ def _record_modules(folder: Path, settings: Mapping[str, Any]) -> str:
     stage = settings.get("stage")
     if not stage:
         return ""
-    targets = {str(value) for name, value in flatten_all(settings) if name == "_target_"}
+    targets = {str(value) for name, value in flatten_all(settings.get("inputs", settings)) if name == "_target_"}
     starts = [*sorted(target.rpartition(".")[0] for target in targets), f"flows.{stage}"]
     digests = compute_module_digests(starts)
     key = compute_key(digests)
@@ -244,6 +244,12 @@ def get_installed_versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return installed
+
+
+@cache
+def get_running_revision() -> str:
+    """Return the state of the code when this process first asked for it, which a command does when it starts."""
+    return get_git_revision()
 
 
 def get_git_revision() -> str:

@@ -1,5 +1,6 @@
 """Storage of the steps of a cell beside its predictions: a row per question, and each distinct passage once."""
 
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from winnow.artifacts import contracts, parquet
+from winnow.artifacts.files import write_texts
 from winnow.artifacts.parquet import ArtifactWriter
 from winnow.errors import ArtifactError
 from winnow.records import Answer, Passage
@@ -16,6 +18,8 @@ from winnow.steps import READER, WITH_CONTROL_TOKENS, Outcome, Step
 
 STEPS_FILE = "steps.parquet"
 """Name of the file with a row per question."""
+MODELS_FILE = "models.json"
+"""File with the number of replies by role and model, of artifacts that have no steps."""
 PASSAGES_FILE = "step_passages.parquet"
 """Name of the file with the distinct passages."""
 Origin = Literal["rankings", "search", "strategy"]
@@ -193,14 +197,23 @@ def read_steps(folder: Path, ranked: Mapping[str, Passage], question_ids: Collec
 def count_models(folder: Path) -> dict[tuple[str, str], int]:
     """Count the replies in the steps of a cell by role and by model, which is a server's name for it, or a local runtime.
 
-    Replies whose model is not known are left out, and so are cells without steps.
+    Replies whose model is not known are left out, and so are cells without steps. For artifacts of other stages, the numbers
+    are those that `write_models` has written.
     """
+    if (folder / MODELS_FILE).is_file():
+        return {(role, model): count for role, model, count in json.loads((folder / MODELS_FILE).read_text())}
     if not has_steps(folder):
         return {}
     steps = parquet.read(folder / STEPS_FILE, contracts.STEPS, columns=["steps"])["steps"].combine_chunks().flatten()
     table = pa.table({name: steps.field(name) for name in ("role", "model", "calls")})
     counts = table.filter(pc.field("model") != "").group_by(["role", "model"]).aggregate([("calls", "sum")]).to_pylist()
     return {(row["role"], row["model"]): row["calls_sum"] for row in counts}
+
+
+def write_models(folder: Path, models: Mapping[tuple[str, str], int]) -> None:
+    """Write the number of replies by role and model of an artifact that has no steps."""
+    rows = [[role, model, count] for (role, model), count in sorted(models.items())]
+    write_texts(folder, {MODELS_FILE: json.dumps(rows, indent=1) + "\n"})
 
 
 def count_control_tokens(folder: Path) -> tuple[int, int]:

@@ -23,8 +23,8 @@ def build_shown(question: Question, steps: Sequence[Step], used: Sequence[Passag
     Args:
         question: Question with its accepted answers.
         steps: Steps of the question.
-        used: Passages that the strategy says led to the reply. Without any, the last prompt did for which a reply was
-            written, or scored if none was written.
+        used: Passages that the strategy says led to the reply, among those that a prompt showed. Without any, the last prompt
+            did for which a reply was written, or scored if none was written.
         known: Contexts of the question, placed and retrieved, with gold passages marked.
 
     """
@@ -33,8 +33,9 @@ def build_shown(question: Question, steps: Sequence[Step], used: Sequence[Passag
     if not prompts and not used:
         return None
     written = [step for step in prompts if step.kind == "generate"]
-    last = tuple(used) if used else (written or prompts)[-1].passages
     shown = dict.fromkeys(passage for prompt in prompts for passage in prompt.passages)
+    named = tuple(passage for passage in used if passage in shown or not prompts)
+    last = named or (written or prompts)[-1].passages
     passages = list(dict.fromkeys([*shown, *last]))
     contexts = dict(zip(passages, _build_contexts(question, passages, by_id), strict=True))
     return Shown(tuple(contexts[passage] for passage in shown), tuple(contexts[passage] for passage in last))

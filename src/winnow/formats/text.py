@@ -49,9 +49,11 @@ def find_files(root: Path, pattern: str, settings: str) -> list[Path]:
         settings: What to check if there is no such file, for the error message.
 
     Raises:
-        InputError: If no file matches.
+        InputError: If no file matches, or if the pattern leaves the folder, whose files identify what is made of them.
 
     """
+    if ".." in Path(pattern).parts or Path(pattern).is_absolute():
+        raise InputError(f"The pattern {pattern!r} leaves the folder {root}. Check {settings}.")
     files = [root] if root.is_file() else sorted(root.rglob(pattern))
     if not files:
         raise InputError(f"No file in {root} matches {pattern!r}. Check {settings}.")

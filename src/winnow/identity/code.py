@@ -11,13 +11,16 @@ import ast
 import hashlib
 import importlib.util
 import sys
+import sysconfig
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from winnow.errors import ConfigError
 
@@ -25,6 +28,10 @@ if TYPE_CHECKING:
     from winnow.protocols import Engine
 
 
+EDITED = "edited while it ran"
+_STARTED = time.time()
+"""Time at which this process began to import Winnow."""
+_STANDARD_LIBRARY = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
 _EMPTY = hashlib.sha256(ast.dump(ast.Module([], [])).encode()).hexdigest()
 """Digest of a file without code."""
 
@@ -47,7 +54,7 @@ def get_revision(component: type) -> int | str:
         base_revision = base.__dict__.get("revision")
         if base_revision is not None and is_in_winnow(base.__module__):
             digest.update(f"{base.__qualname__}:{base_revision}".encode())
-        elif base.__module__.partition(".")[0] not in sys.stdlib_module_names:
+        elif not _is_in_standard_library(base.__module__):
             digest.update(f"{base.__qualname__}:{_compute_class_digest(base)}".encode())
     return f"source-{digest.hexdigest()[:12]}"
 
@@ -55,10 +62,33 @@ def get_revision(component: type) -> int | str:
 def get_ledger_identity(engine: "Engine") -> str:
     """Return the identity under which the ledger, the store of finished model calls, stores the results of an engine.
 
-    It contains the revision of the engine's code unless that is 1, so that calls stored before revisions existed are found.
+    It has the revision of the engine's code unless that is 1, as in calls stored before revisions existed, and a digest of the
+    settings of a class outside Winnow (see `declare_settings`).
     """
     code_revision = get_revision(type(engine))
-    return engine.identity if code_revision == 1 else f"{engine.identity}/revision-{code_revision}"
+    settings = getattr(engine, _SETTINGS, "")
+    identity = f"{engine.identity}/settings-{settings}" if settings else engine.identity
+    return identity if code_revision == 1 else f"{identity}/revision-{code_revision}"
+
+
+def declare_settings(engine: object, digest: str) -> None:
+    """Make the digest of an engine's settings part of its identity in the ledger, if its class is outside Winnow.
+
+    The author of such a class says with `identity` what its results are filed under, and may forget a setting. Winnow's own
+    classes are tested.
+
+    Raises:
+        ConfigError: If the class has slots, so that it cannot keep the digest.
+
+    """
+    if is_in_winnow(type(engine).__module__):
+        return
+    try:
+        object.__setattr__(engine, _SETTINGS, digest)
+    except AttributeError as error:
+        raise ConfigError(
+            f"{type(engine).__qualname__} has slots. Remove them, so that its settings can be identified."
+        ) from error
 
 
 def is_in_winnow(module: str) -> bool:
@@ -69,7 +99,8 @@ def is_in_winnow(module: str) -> bool:
 def compute_module_digests(names: Iterable[str]) -> dict[str, str]:
     """Return the digest of the code of Winnow's modules behind these modules, themselves and all that they import, by name.
 
-    In contrast to revisions, they change with every edit that is not a comment, a docstring or formatting.
+    In contrast to revisions, they change with every edit that is not a comment, a docstring or formatting. A module whose file
+    was edited since this process started is no longer the one that runs; it has `EDITED` in place of a digest.
     """
     seen: set[str] = set()
     digests: dict[str, str] = {}
@@ -80,11 +111,17 @@ def compute_module_digests(names: Iterable[str]) -> dict[str, str]:
         seen.add(name)
         if path is None:
             continue
-        code = _read_code(str(path), path.stat().st_mtime_ns, name, compiles=True)
-        if name.partition(".")[0] in ("winnow", "flows"):
+        code = _read_loaded(path, name, compiles=True)
+        if name.partition(".")[0] in ("winnow", "flows") and path.stat().st_mtime > _STARTED:
+            digests[name] = EDITED
+        elif name.partition(".")[0] in ("winnow", "flows"):
             digests[name] = hashlib.sha256(repr((code.digest, code.runs)).encode()).hexdigest()[:6]
         waiting += [one.module for run in code.runs for one in run]
     return digests
+
+
+_SETTINGS = "_winnow_settings"
+"""Attribute of an engine with the digest of its settings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +185,7 @@ def _compute_module_digest(name: str, digests: dict[str, str], path: Path | None
     source = path or _find_source(name)
     if source is None:
         return _identify_without_source(name)
-    code = _read_code(str(source), source.stat().st_mtime_ns, name)
+    code = _read_loaded(source, name)
     if path is None and is_in_winnow(name) and code.revisions:
         digests[name] = ",".join(code.revisions)
         return digests[name]
@@ -171,7 +208,7 @@ def _is_empty(module: str) -> bool:
     path = _find_source(module)
     if path is None:
         return _identify_without_source(module) == ""
-    code = _read_code(str(path), path.stat().st_mtime_ns, module)
+    code = _read_loaded(path, module)
     return code.digest == _EMPTY and not code.runs
 
 
@@ -180,6 +217,15 @@ def _identify_without_source(name: str) -> str:
     spec = _find_spec(name)
     is_folder = spec is not None and spec.origin is None and spec.submodule_search_locations is not None
     return "" if is_folder else f"module {name}"
+
+
+def _is_in_standard_library(name: str) -> bool:
+    """Return whether a module belongs to Python, by its place: a file of one's own may have the name of one of its modules."""
+    if name.partition(".")[0] not in sys.stdlib_module_names:
+        return False
+    spec = _find_spec(name)
+    origin = getattr(sys.modules.get(name), "__file__", None) or (spec.origin if spec else None)
+    return origin in (None, "built-in", "frozen") or any(Path(origin).is_relative_to(folder) for folder in _STANDARD_LIBRARY)
 
 
 def _find_spec(name: str) -> ModuleSpec | None:
@@ -192,7 +238,7 @@ def _find_spec(name: str) -> ModuleSpec | None:
 
 def _find_source(name: str) -> Path | None:
     """Return the source file of a module, or None in the standard library, in an installed distribution, and without one."""
-    if not name or name.partition(".")[0] in sys.stdlib_module_names:
+    if not name or _is_in_standard_library(name):
         return None
     spec = _find_spec(name)
     file = getattr(sys.modules.get(name), "__file__", None) or (spec.origin if spec else None)
@@ -201,6 +247,19 @@ def _find_source(name: str) -> Path | None:
     path = Path(file)
     is_installed = not is_in_winnow(name) and {"site-packages", "dist-packages"} & set(path.parts)
     return None if is_installed or not path.is_file() else path
+
+
+_LOADED: WeakKeyDictionary[ModuleType, dict[bool, _Code]] = WeakKeyDictionary()
+"""Code of the modules that this process has loaded, as it was when it was first asked for."""
+
+
+def _read_loaded(path: Path, name: str, *, compiles: bool = False) -> _Code:
+    """Parse a source file, once for a module that is loaded: what runs is what was imported, whatever the file says later."""
+    module = sys.modules.get(name)
+    known = {} if module is None else _LOADED.setdefault(module, {})
+    if compiles not in known:
+        known[compiles] = _read_code(str(path), path.stat().st_mtime_ns, name, compiles=compiles)
+    return known[compiles]
 
 
 @lru_cache(maxsize=2000)
@@ -228,9 +287,17 @@ def _read_code(path: str, modified_ns: int, module: str, *, compiles: bool = Fal
 
 def _digest_compiled(code: CodeType) -> str:
     """Compute a digest of compiled code, without the numbers of its lines."""
-    constants = [_digest_compiled(one) if isinstance(one, CodeType) else repr(one) for one in code.co_consts]
+    constants = [_digest_compiled(one) if isinstance(one, CodeType) else _describe_constant(one) for one in code.co_consts]
     parts = (code.co_code, code.co_names, code.co_varnames, code.co_freevars, code.co_exceptiontable, constants)
     return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def _describe_constant(value: object) -> str:
+    """Return a text of a constant in which sets have an order that does not depend on the hashes of this process."""
+    if isinstance(value, frozenset | tuple):
+        parts = [_describe_constant(one) for one in value]
+        return f"{type(value).__name__}({', '.join(sorted(parts) if isinstance(value, frozenset) else parts)})"
+    return repr(value)
 
 
 def _mark_imports(node: ast.AST, package: str, runs: list[tuple[_Import, ...]]) -> None:

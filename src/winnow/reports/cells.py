@@ -33,6 +33,7 @@ class CellResult:
         groups: Group of each sample in the breakdown, such as its answer type. It is empty if there is no breakdown.
         has_steps: Whether the steps of the cell were recorded, without which metrics of what was shown are undefined.
         known: Columns of these samples and metrics, without the judged ones, if they were computed already.
+        judges: Number of replies by which the answers were judged, by role and model.
 
     """
 
@@ -44,6 +45,7 @@ class CellResult:
     groups: Sequence[str] = ()
     has_steps: bool = True
     known: CellColumns | None = field(default=None, repr=False, compare=False)
+    judges: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     @cached_property
     def columns(self) -> CellColumns:

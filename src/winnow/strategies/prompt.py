@@ -57,10 +57,15 @@ class Prompt:
             ("with_contexts", {"question", *contexts, *shots_field}, {"demonstrations"}),
             ("without_contexts", {"question"}, set()),
             ("with_candidates", {"candidates", "question", *contexts, *shots_field}, {"demonstrations"}),
-            ("passage", set(), {"number", "title", "text"}),
+            ("passage", {"text"}, {"number", "title"}),
             ("demonstration", demonstration_fields, {"number", "contexts", "question", "answer"}),
         ):
             check_fields(f"prompt.{name}", getattr(self, name), required, optional)
+        if "{text}" not in self.passage:
+            raise ConfigError(
+                f"prompt.passage must show the whole {{text}}, because metrics read what a prompt showed; received "
+                f"{self.passage!r}. To show a part, cut the passages (corpus.parser) or refine them (strategy=crag)."
+            )
 
     def render(self, question: Question, contexts: Sequence[Context], candidates: Sequence[str] = ()) -> tuple[Message, ...]:
         """Build the chat messages of a question and its contexts, or the closed-book prompt if there are no contexts.

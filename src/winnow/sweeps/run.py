@@ -95,7 +95,7 @@ def check_named_passages(
         strictly: Whether prompts that name some passages are checked for others, too. Demonstrations may show them rightly.
 
     Raises:
-        ConfigError: If a prompt of the reader contains the text of a passage that it does not name.
+        ConfigError: If a prompt of the reader contains the text of a passage that it does not name, or the reverse.
 
     """
     known = {context.passage.passage_id: context.passage for context in contexts}
@@ -109,6 +109,8 @@ def check_named_passages(
         for request in requests:
             if isinstance(request, Generate | Likelihood) and request.role == READER and (strictly or not request.passages):
                 _check_names(request, known.values(), question_id)
+            if strictly and isinstance(request, Generate | Likelihood) and request.role == READER:
+                _check_shown(request, question_id)
         results = yield requests
         for result in results:
             if isinstance(result, Pages):
@@ -126,6 +128,18 @@ def _check_names(request: Generate | Likelihood, known: Iterable[Passage], quest
                 f"that metrics would not know what the reader saw. Pass all of them as {type(request).__name__}(..., "
                 "passages=...), in prompt order, as the functions of winnow.strategies.prompt do."
             )
+
+
+def _check_shown(request: Generate | Likelihood, question_id: str) -> None:
+    """Raise ConfigError if a prompt names a passage whose text it does not show. A paraphrase names what it was made of."""
+    prompt = "\n".join(message.content for message in request.messages)
+    hidden = next((one for one in request.passages if one.text not in prompt and not one.sources), None)
+    if hidden is not None:
+        raise ConfigError(
+            f"A prompt for question {question_id!r} names the passage {hidden.passage_id!r}, but does not show its text, so "
+            "that metrics would count what the reader did not see. Name the texts that the prompt shows; a text that was made "
+            "of passages names them as its sources (`winnow.records.Passage`)."
+        )
 
 
 def load_cells(specs: Iterable[CellSpec]) -> list[LoadedCell]:
