@@ -1,5 +1,6 @@
 """Command-line interface that all stages share: `--params`, `--track`, Hydra overrides, `-m` multiruns and `--help`."""
 
+import errno
 import functools
 import os
 import sys
@@ -35,6 +36,8 @@ from winnow.errors import ConfigError, WinnowError
 
 _INTERRUPTED = 130
 """Exit status that shells report for a process that was ended by Ctrl-C."""
+_UNUSABLE_PATHS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)
+"""Errors of paths that the user chose."""
 Stage = Callable[[Sequence[DictConfig]], Summary]
 """A function that runs a stage for the configurations of all jobs of one command."""
 _FLAGS_WITH_VALUE = frozenset(
@@ -225,6 +228,13 @@ def _with_short_errors(task: Callable[[Configs], None]) -> Callable[[Configs], N
             task(configs)
         except WinnowError as error:
             sys.exit(f"{type(error).__name__}: {error}")
+        except OSError as error:
+            if error.errno not in _UNUSABLE_PATHS:
+                raise
+            sys.exit(
+                f"{type(error).__name__}: {error.filename} cannot be used ({error.strerror}). Choose folders "
+                "that you may write to by paths.data, paths.models, paths.ledger and tracking.uri, and shorter names."
+            )
         except KeyboardInterrupt:
             print("\nInterrupted. Finished calls and artifacts are kept; the same command continues.", file=sys.stderr)
             sys.exit(_INTERRUPTED)

@@ -22,6 +22,9 @@ from winnow.identity import hub, markers
 from winnow.identity.code import get_revision, is_in_winnow
 from winnow.modeling.loading import compute_weights_digest
 
+_MAX_SLUG = 150
+"""Bytes of a name in a path. File systems allow 255, of which keys, temporary names and names of two parts take some."""
+
 
 @dataclass(frozen=True, slots=True)
 class PinnedAssets:
@@ -221,5 +224,6 @@ def import_component_class(target: str) -> type:
 
 
 def slugify(name: str) -> str:
-    """Return a name that is safe in a path; only letters, digits and the characters "._+-" are kept."""
-    return re.sub(r"[^\w.+-]+", "-", name).strip("-") or "unnamed"
+    """Return a name that is safe in a path; only letters, digits and the characters "._+-" are kept, 150 bytes at most."""
+    slug = re.sub(r"[^\w.+-]+", "-", name).strip("-")
+    return slug.encode()[:_MAX_SLUG].decode(errors="ignore") or "unnamed"

@@ -44,10 +44,16 @@ def complete_overrides(overrides: Sequence[str], *, grid: bool = True) -> list[s
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import OverrideParseException
 
+    overrides = [_quote_text(override) for override in overrides]
     try:
-        parsed = OverridesParser.create().parse_overrides(list(overrides))
+        parsed = OverridesParser.create().parse_overrides(overrides)
     except OverrideParseException as error:
-        raise ConfigError(f"{error.override!r} is not a valid override; write key=value, for example k=5.") from error
+        key, separator, value = str(error.override).partition("=")
+        example = "'" + f'{key}="{value}"' + "'" if separator else "k=5"
+        raise ConfigError(
+            f"{error.override!r} is not a valid override; write key=value, and quote a value with spaces, brackets or other "
+            f"signs, for example {example}."
+        ) from error
     options = _collect_options(parsed)
     new_keys = _find_new_keys(parsed)
     completed = [f"++{text}" if key.key_or_group in new_keys else text for key, text in zip(parsed, overrides, strict=True)]
@@ -57,6 +63,20 @@ def complete_overrides(overrides: Sequence[str], *, grid: bool = True) -> list[s
         for composed_grid, choices in _iter_grids(options, parsed):
             check_grid(keys, composed_grid, choices)
     return completed
+
+
+_TEXTS = ("question", "artifact", "sweep.name", "report.out")
+"""Settings whose value is a text as it was typed: question=1_1 is no number."""
+
+
+def _quote_text(override: str) -> str:
+    """Quote the value of an override whose setting is a text, so that it is taken as it was typed."""
+    key, separator, value = override.partition("=")
+    is_plain = value and value[0] not in "'\"" and value != "null" and "${" not in value and "," not in value
+    if key not in _TEXTS or not separator or not is_plain:
+        return override
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"{key}='{escaped}'"
 
 
 def check_grid(keys: Iterable[str], grid: DictConfig | None, choices: Mapping[str, str] | None = None) -> None:
@@ -134,7 +154,8 @@ def load_params(path: Path, overrides: Sequence[str], *, grid: bool = True) -> D
         if OmegaConf.select(cfg, key, default=OmegaConf) is OmegaConf and not _is_addable(cfg, key):
             near = list_component_settings(cfg, key)
             raise ConfigError(_describe_unknown_key(key, [*list_keys(cfg), *near]))
-        value = _fill_names(cfg, key, _parse_value(override, text), path)
+        parsed = text if key in _TEXTS and not text.startswith(("'", '"', "null", "$")) else _parse_value(override, text)
+        value = _fill_names(cfg, key, parsed, path)
         OmegaConf.update(cfg, key, value, merge=not (isinstance(value, list) or key.startswith("grid")))
         changed += _list_leaf_keys(key, value)
     if grid:

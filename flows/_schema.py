@@ -25,6 +25,7 @@ _Count = Annotated[int, Ge(1)]
 _CountOrNull = _Count | None
 _NonNegative = Annotated[int, Ge(0)]
 _Positive = Annotated[float, Gt(0)]
+_MAX_NAME = 200
 
 
 def _check_slurm_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
@@ -33,6 +34,16 @@ def _check_slurm_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
         if isinstance(value, dict) and name != "slurm_additional_parameters":
             raise ValueError(f"a text, number or list for {name}")
     return parameters
+
+
+def _check_name(name: str) -> str:
+    """Raise ValueError unless a name is one that MLflow, Prefect, DVC and file systems accept, with "/" between its parts."""
+    parts = name.split("/")
+    if len(name.encode()) > _MAX_NAME or any(part.strip() != part or part in ("", ".", "..") for part in parts):
+        raise ValueError(f"a name of 1 to {_MAX_NAME} bytes, such as mine or papers/mine, without spaces around its parts")
+    if not name.isprintable() or set(name) & set('\\:*?"<>|'):
+        raise ValueError('a name without control characters and without any of \\ : * ? " < > |')
+    return name
 
 
 class _Training(TypedDict):
@@ -55,7 +66,7 @@ SETTINGS: Mapping[str, Any] = {
     "score.depth": _CountOrNull,
     "closed_book.split": str,
     "closed_book.limit": _CountOrNull,
-    "sweep.name": str,
+    "sweep.name": Annotated[str, AfterValidator(_check_name)],
     "sweep.split": str,
     "sweep.limit": _CountOrNull,
     "sweep.closed_book_filter": bool,

@@ -1,7 +1,9 @@
 """Starts servers of other programs on this machine, waits until they answer, and stops them."""
 
+import signal
 import socket
 import subprocess
+import sys
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,11 +39,13 @@ def run_server(
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("w") as output:
         server = subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT)
+    former = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # the server is stopped then, too
     try:
         if not _is_answering(health_url, server):
             raise WinnowError(f"The {name} server did not answer at {health_url}. See its log: {log}.")
         yield server
     finally:
+        signal.signal(signal.SIGTERM, former)
         server.terminate()
         try:
             server.wait(timeout=_STOP_SECONDS)

@@ -14,6 +14,7 @@ from omegaconf import DictConfig
 from flows._artifacts import Artifact, Project
 from flows._build import build
 from flows._cells import resolve_closed_book_artifact
+from flows._checks import check_ahead
 from flows._elsewhere import print_equivalent
 from flows._engines import build_dry_run_rows, collect_results, resolve_engine_spec
 from flows._entry import make_main
@@ -45,6 +46,7 @@ def closed_book(configs: Sequence[DictConfig]) -> Summary:
     for project in map(Project, configs):
         artifact = resolve_closed_book_artifact(project)
         if not artifact.is_finished:
+            check_ahead([project.cfg])
             print_equivalent(artifact)
             _write_answers(project, artifact)
         is_kept = parquet.read(artifact.folder / "closed_book.parquet", contracts.CLOSED_BOOK)["kept"].to_pylist()

@@ -16,6 +16,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from flows._checks import check_ahead
 from flows._conf import resolve_settings
 from flows._entry import make_main
 from flows._grid import expand_grid
@@ -44,6 +45,8 @@ def pipeline(configs: Sequence[DictConfig]) -> Summary:
     acquire(prepared, () if uses_reader else _GROUPS_WITHOUT_READER).show()
     stages_run = ["acquire"]
     pinned = [use_recorded_commits(cfg) for cfg in configs]  # with the commits and checksums that `acquire` recorded
+    if uses_reader:
+        check_ahead(pinned)
     prepared = list_prepared_settings(pinned)
     if goal != _GOALS[-1]:
         summary = _run_stage(goal, pinned, prepared, stages_run)

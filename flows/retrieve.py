@@ -30,6 +30,10 @@ from winnow.metrics.retrieval import RANK_MEASURES, compute_ranking_measures, to
 from winnow.records import Question
 from winnow.sweeps.shards import Shard
 
+_MIN_COMPARED, _COMPARED_DEPTH = 20, 20
+"""Number of questions, and of passages of each, from which two measures are compared."""
+_CONTRADICTION_HIGH, _CONTRADICTION_LOW = 0.5, 0.05
+"""Shares of questions of which one measure must be above and the other below to contradict."""
 DEPTHS = (1, 5, 10, 20, 50, 100)
 """Numbers of passages at which the summary shows top-k accuracy and recall."""
 
@@ -60,6 +64,7 @@ def retrieve(configs: Sequence[DictConfig]) -> Summary:
             rows += [format_intervals(row) for row in quality]
             notes += _note_missing_scores(rankings, artifact.folder.name)
             notes += _note_unranked(artifact.folder, questions)
+            notes += note_contradictions(rankings, questions)
             if cfg.depth < DEPTHS[-1]:
                 notes.append(f"Rankings have at most depth={cfg.depth} passages, to which nDCG@10, MRR and MAP refer.")
     return Summary("Retrieval, % [95 % interval]", rows, "\n".join(dict.fromkeys(notes)), folders)
@@ -134,6 +139,29 @@ def _write_texts(project: Project, folder: Path, parts: Sequence[Path], question
         )
     parquet.write(folder / "passages.parquet", contracts.CORPUS, build_passage_rows(passages))
     return {passage.passage_id: passage.text for passage in passages}
+
+
+def note_contradictions(rankings: Rankings, questions: Sequence[Question]) -> list[str]:
+    """Return a note where two measures of one thing differ so much that ids or answers are likely to be read wrongly.
+
+    Annotated gold passages and accepted answers say the same: where most questions have an answer in their best passages and
+    hardly one has a gold passage there, or the reverse, the ids or the answers of the files do not belong together.
+    """
+    both = [question for question in questions if question.gold_passage_ids and question.answers != (question.text,)]
+    if len(both) < _MIN_COMPARED:
+        return []
+    tops = [rankings.hits[question.question_id][:_COMPARED_DEPTH] for question in both]
+    with_answer = sum(any(hit.has_answer for hit in top) for top in tops)
+    pairs = zip(both, tops, strict=True)
+    with_gold = sum(not {hit.passage_id for hit in top}.isdisjoint(question.gold_passage_ids) for question, top in pairs)
+    low, high = sorted([with_answer / len(both), with_gold / len(both)])
+    if high < _CONTRADICTION_HIGH or low > _CONTRADICTION_LOW:
+        return []
+    return [
+        f"Of {len(both)} questions with annotated gold passages, {with_answer} have an answer among their first "
+        f"{_COMPARED_DEPTH} passages and {with_gold} a gold passage. Two measures of one thing should not differ so: check "
+        "that the ids of dataset.parser.gold are those of the corpus (corpus.parser.id), and that answers are read as meant."
+    ]
 
 
 def _note_unranked(folder: Path, questions: Sequence[Question]) -> list[str]:

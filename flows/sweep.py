@@ -15,6 +15,7 @@ from typing import Any
 from omegaconf import DictConfig
 
 from flows._cells import is_filter_pending, print_equivalent_cell, resolve_cells
+from flows._checks import check_ahead
 from flows._engines import build_dry_run_rows, describe_usage, iter_outcomes, open_engines, render_first_prompts
 from flows._entry import make_main
 from flows._ledger import open_ledger
@@ -57,6 +58,8 @@ def sweep(configs: Sequence[DictConfig]) -> Summary:
             prompt for left in unfinished if left for prompt in render_first_prompts(left[0].spec.engines, iter_jobs(left))
         ]
         return Summary("Dry run: no call was made", rows, "\n".join(notes))
+    if any(unfinished):
+        check_ahead(configs)
     print_equivalent_cell(configs)
     use_finished_shards(configs[0], "sweep", [cell.spec for cell in cells])
     notes = [_run_cells(configs[0], group) for group in unfinished if group]

@@ -20,6 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 from flows import _models
 from flows._artifacts import Artifact, Project
 from flows._build import build
+from flows._checks import check_ahead
 from flows._elsewhere import print_equivalent
 from flows._engines import collect_results, resolve_reader_spec
 from flows._entry import make_main
@@ -56,6 +57,7 @@ def train_joint(configs: Sequence[DictConfig]) -> Summary:
             remove_leftovers(artifact.folder)
             notes.append(f"{artifact.folder} is already trained; training was skipped.")
         else:
+            check_ahead([cfg])
             print_equivalent(artifact)
             _train(project, artifact)
         questions = cfg.joint.data.dev_questions or "all"

@@ -18,6 +18,7 @@ from omegaconf import DictConfig, OmegaConf
 from flows import _models
 from flows._artifacts import Artifact, Project
 from flows._build import build
+from flows._checks import check_ahead
 from flows._elsewhere import print_equivalent
 from flows._engines import EVALUATED, collect_results, iter_outcomes, open_reader, resolve_reader_spec
 from flows._entry import make_main
@@ -64,6 +65,7 @@ def train_reader(configs: Sequence[DictConfig]) -> Summary:
                 rows.append({"reader": artifact.folder, "": "finished already"})
             else:
                 _models.check_training_split(cfg, cfg.reader)
+                check_ahead([cfg])
                 print_equivalent(artifact)
                 rows += _train(project, artifact, training)
     return Summary("Reader on held-out questions, % [95 % interval]", rows, artifacts=folders)

@@ -9,6 +9,7 @@ from safetensors.torch import load_file, save_file
 
 from winnow.errors import ModelError
 from winnow.modeling.loading import check_model, load_causal_lm, load_encoder
+from winnow.modeling.weights import load_pretrained
 from winnow.testing import make_tiny_causal_lm, make_tiny_encoder
 
 
@@ -54,3 +55,17 @@ def test_missing_weights_are_named_instead_of_drawn_at_random(tmp_path: Path) ->
 def _drop(folder: Path, is_dropped: Callable[[str], bool]) -> None:
     weights = load_file(folder / "model.safetensors")
     save_file({n: t for n, t in weights.items() if not is_dropped(n)}, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
+    """A damaged file may be read without an error; every reply would be of no meaning."""
+    from transformers import AutoModelForCausalLM
+
+    folder = make_tiny_causal_lm(tmp_path / "lm", ["a"])
+    file = folder / "model.safetensors"
+    weights = load_file(file)
+    name = next(name for name in weights if "mlp" in name)
+    weights[name][0, 0] = float("nan")
+    save_file(weights, file, metadata={"format": "pt"})
+    with pytest.raises(ModelError, match=f"the weights {name} are not all finite"):
+        load_pretrained(AutoModelForCausalLM, str(folder))

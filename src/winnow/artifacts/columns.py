@@ -9,13 +9,13 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from winnow.artifacts import contracts, parquet
 from winnow.records import Passage
 
 T = TypeVar("T")
+_ROWS_AT_ONCE = 65_536
 _MAX_IN_MEMORY = 300_000
 """Number of passages above which their texts are kept in a memory-mapped file."""
 
@@ -166,8 +166,8 @@ def _map_rows(path: Path, selection: pc.Expression) -> list[pa.RecordBatch]:
     """Copy the selected rows of an artifact to an unnamed file, and return them as memory-mapped batches."""
     schema = contracts.CORPUS.schema
     with tempfile.NamedTemporaryFile(suffix=".arrow") as file:
-        with pq.ParquetFile(path, memory_map=True) as source, pa.ipc.new_file(file.name, schema) as writer:
-            for batch in source.iter_batches(columns=schema.names):
+        with pa.ipc.new_file(file.name, schema) as writer:
+            for batch in parquet.iter_batches(path, _ROWS_AT_ONCE, schema.names):
                 writer.write_table(pa.table(batch).filter(selection).cast(schema))
         reader = pa.ipc.open_file(pa.memory_map(file.name))
         return [reader.get_batch(number) for number in range(reader.num_record_batches)]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from winnow.artifacts import parquet
 from winnow.artifacts.provenance import check_content, read_manifest
 from winnow.artifacts.steps import PASSAGES_FILE, STEPS_FILE, has_steps
 from winnow.errors import ArtifactError
@@ -69,7 +69,7 @@ def load_report_frames(folder: Path) -> ReportFrames:
             else:
                 row[name] = value
         rows.append(row)
-    return ReportFrames(pd.DataFrame(rows), pq.read_table(folder / QUESTION_VALUES).to_pandas())
+    return ReportFrames(pd.DataFrame(rows), parquet.read_table(folder / QUESTION_VALUES).to_pandas())
 
 
 def load_frame(folder: Path) -> "pd.DataFrame":
@@ -97,7 +97,7 @@ def load_frame(folder: Path) -> "pd.DataFrame":
     if len(files) != 1:
         names = ", ".join(file.name for file in files) or "none"
         raise ArtifactError(f"{folder} has not one table but {len(files)} ({names}). Read the file with pandas.read_parquet.")
-    frame: pd.DataFrame = pq.read_table(files[0]).to_pandas()
+    frame: pd.DataFrame = parquet.read_table(files[0]).to_pandas()
     return frame
 
 
@@ -122,7 +122,7 @@ def load_steps_frame(folder: Path) -> "pd.DataFrame":
             "sweep.record_steps=true` with the same settings records them from the ledger."
         )
     check_content(folder)
-    rows = pq.read_table(folder / PASSAGES_FILE).to_pylist()
+    rows = parquet.read_table(folder / PASSAGES_FILE).to_pylist()
     ids = sorted({row["passage_id"] for row in rows if row["text"] is None})
     ranked = _read_passages(folder, read_manifest(folder)["settings"]["inputs"], ids)
     passages = [
@@ -137,7 +137,7 @@ def load_steps_frame(folder: Path) -> "pd.DataFrame":
             "passages": [passages[number] for number in step["passages"]],
             "stop": row["stop"],
         }
-        for row in pq.read_table(folder / STEPS_FILE).to_pylist()
+        for row in parquet.read_table(folder / STEPS_FILE).to_pylist()
         for step in row["steps"]
     ]
     return pd.DataFrame(steps, columns=columns)
@@ -152,10 +152,10 @@ def _get_text(row: Mapping[str, Any], ranked: Mapping[str, Mapping[str, str]]) -
 def _load_predictions(folder: Path) -> "pd.DataFrame":
     """Join the predictions with the texts of their questions and passages, by id."""
     inputs = read_manifest(folder)["settings"]["inputs"]
-    predictions = pq.read_table(folder / "predictions.parquet")
+    predictions = parquet.read_table(folder / "predictions.parquet")
     ids = predictions["question_id"]
     questions_file = _find_artifact(folder, "questions", inputs["questions"]["artifact"]) / "questions.parquet"
-    questions = pq.read_table(questions_file, filters=pc.field("question_id").isin(ids))
+    questions = parquet.read_table(questions_file, filters=pc.field("question_id").isin(ids))
     by_id = {row["question_id"]: row for row in questions.select(["question_id", "question", "answers"]).to_pylist()}
     frame: pd.DataFrame = predictions.to_pandas()
     frame.insert(1, "question", [by_id[question_id]["question"] for question_id in frame["question_id"]])
@@ -170,7 +170,7 @@ def _read_passages(folder: Path, inputs: Mapping[str, Any], ids: list[str]) -> d
     if not ids:
         return {}
     file = _find_artifact(folder, "retrieval", inputs["rankings"]) / "passages.parquet"
-    rows = pq.read_table(file, filters=pc.field("passage_id").isin(pa.array(ids, pa.string()))).to_pylist()
+    rows = parquet.read_table(file, filters=pc.field("passage_id").isin(pa.array(ids, pa.string()))).to_pylist()
     return {row["passage_id"]: row for row in rows}
 
 

@@ -4,6 +4,7 @@ Rows are checked when they are written and when they are read. Errors name the f
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pyarrow.parquet as pq
 
 from winnow.artifacts.contracts import Contract
 from winnow.artifacts.files import atomic_write, check_free_space, prepare_temporary_path
-from winnow.errors import ArtifactError, MissingArtifactError
+from winnow.errors import ArtifactError, MissingArtifactError, WinnowError
 
 _CONTROL_CHARACTERS = r"[\x00-\x1f\x7f-\x{9f}\x{2028}\x{2029}]"
 """Regular expression of line breaks, tabs and other characters that end or hide a text."""
@@ -159,8 +160,9 @@ def read(path: Path, contract: Contract, *, columns: Sequence[str] | None = None
         ArtifactError: If a column is missing, or if a value is null or NaN.
 
     """
-    _check_columns(path, contract)
-    table = pq.read_table(path, columns=list(columns) if columns else None, filters=filters, memory_map=True)
+    with _name_damage(path):
+        _check_columns(path, contract)
+        table = pq.read_table(path, columns=list(columns) if columns else None, filters=filters, memory_map=True)
     for name in table.column_names:
         column = table[name]
         if column.null_count and not contract.schema.field(name).nullable:
@@ -174,10 +176,45 @@ def read(path: Path, contract: Contract, *, columns: Sequence[str] | None = None
 
 def stream(path: Path, contract: Contract, *, batch: int = 10_000) -> Iterator[dict[str, Any]]:
     """Yield the rows of an artifact, of which only `batch` rows are in memory at once."""
-    _check_columns(path, contract)
-    with pq.ParquetFile(path, memory_map=True) as file:
-        for part in file.iter_batches(batch_size=batch):
-            yield from part.to_pylist()
+    with _name_damage(path):
+        _check_columns(path, contract)
+    for part in iter_batches(path, batch):
+        yield from part.to_pylist()
+
+
+def iter_batches(path: Path, size: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a Parquet file in batches; raise ArtifactError if it is damaged."""
+    with _name_damage(path):
+        file = pq.ParquetFile(path, memory_map=True)
+    with file:
+        batches = file.iter_batches(batch_size=size, columns=list(columns) if columns else None)
+        while True:
+            with _name_damage(path):
+                batch = next(batches, None)
+            if batch is None:
+                return
+            yield batch
+
+
+def read_table(path: Path, filters: Any = None) -> pa.Table:
+    """Read the selected rows of a Parquet file without a contract; raise ArtifactError if it is damaged."""
+    with _name_damage(path):
+        return pq.read_table(path, filters=filters)
+
+
+@contextmanager
+def _name_damage(path: Path) -> Iterator[None]:
+    """Raise ArtifactError for what pyarrow raises where a file is no Parquet file any more."""
+    try:
+        yield
+    except WinnowError:
+        raise
+    except (OSError, pa.ArrowException) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ArtifactError(
+            f"{path} is damaged ({reason}). Remove the folder {path.parent} and run the command that made it, or restore "
+            "the file."
+        ) from error
 
 
 def is_complete(path: Path) -> bool:
@@ -191,7 +228,8 @@ def is_complete(path: Path) -> bool:
 
 def count_rows(path: Path) -> int:
     """Return the number of rows of a file, which are not read."""
-    count: int = pq.read_metadata(path).num_rows
+    with _name_damage(path):
+        count: int = pq.read_metadata(path).num_rows
     return count
 
 

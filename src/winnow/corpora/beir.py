@@ -1,5 +1,6 @@
 """Parser of BEIR's corpus.jsonl(.gz): JSON lines with _id, title and text."""
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,18 +11,29 @@ from winnow.formats.text import read_json_lines
 from winnow.identity.markers import InputFile
 from winnow.records import Passage
 
+_log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class BeirCorpus:
-    """A parser that reads each document of a BEIR corpus as a passage. If a document has no text, its title is the text."""
+    """A parser that reads each document of a BEIR corpus as a passage. If a document has no text, its title is the text.
 
-    revision: ClassVar[int] = 2
+    Documents with neither, of which FiQA has some, are empty passages, so that their ids exist.
+    """
+
+    revision: ClassVar[int] = 3
 
     path: Annotated[str, InputFile]
 
     def __iter__(self) -> Iterator[Passage]:
         """Yield the passages in file order."""
         path = Path(self.path)
-        for line_number, row in read_json_lines(path, {"_id": str, "text": str}):
-            text = require_text(row["text"] or row.get("title"), path, line_number, "text")
-            yield Passage(row["_id"], read_title(row.get("title"), path, line_number), text)
+        num_empty = 0
+        for line_number, row in read_json_lines(path, {"_id": (str, int), "text": str}):
+            passage_id = require_text(row["_id"], path, line_number, "_id")
+            title = read_title(row.get("title"), path, line_number)
+            text = row["text"].strip() or title
+            num_empty += not text
+            yield Passage(passage_id, title, text)
+        if num_empty:
+            _log.warning("%d documents of %s have neither a text nor a title. They are empty passages.", num_empty, path)

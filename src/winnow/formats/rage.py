@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from winnow.artifacts.parquet import iter_batches
 from winnow.errors import InputError
 from winnow.formats.text import read_json_lines, write_json_lines
 from winnow.records import Passage, Question
 
+_ROWS_AT_ONCE = 10_000
 KINDS = ("relevant", "irrelevant", "seemingly_relevant")
 """Names of the three maps from queries to documents."""
 _SUFFIXES = (".jsonl", ".jsonl.gz", ".parquet")
@@ -44,14 +46,18 @@ def read_table(file: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[s
     if file.suffix != ".parquet":
         yield from read_json_lines(file, dict.fromkeys(columns, str))
         return
-    from pyarrow.parquet import ParquetFile
+    import pyarrow as pa
+    from pyarrow.parquet import read_schema
 
-    table = ParquetFile(file)
-    missing = [name for name in columns if name not in table.schema_arrow.names]
+    try:
+        names = read_schema(file).names
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"{file} is no Parquet file or is damaged ({' '.join(str(error).split())[:200]}).") from error
+    missing = [name for name in columns if name not in names]
     if missing:
-        raise InputError(f"{file} lacks the columns {missing}; it has {table.schema_arrow.names}.")
+        raise InputError(f"{file} lacks the columns {missing}; it has {names}.")
     number = 0
-    for batch in table.iter_batches(columns=list(columns)):
+    for batch in iter_batches(file, _ROWS_AT_ONCE, columns):
         for row in batch.to_pylist():
             number += 1
             if any(not isinstance(row[name], str) for name in columns):

@@ -55,7 +55,7 @@ def load_pretrained(model_class: Any, source: str, *, may_lack: Sequence[str] = 
         options: Further arguments of `from_pretrained`.
 
     Raises:
-        ModelError: If the model cannot be loaded, or if weights are missing. The message names the first ones.
+        ModelError: If the model cannot be loaded, or if weights are missing or no finite numbers. The message names the first.
 
     """
     with convert_errors(source):
@@ -68,7 +68,19 @@ def load_pretrained(model_class: Any, source: str, *, may_lack: Sequence[str] = 
             f"{source} lacks the weights {', '.join(missing[:3])}{more}, which would have random values. Check that it is a "
             "complete model of this architecture, and download it again."
         )
+    _check_finite(model, source)
     return model
+
+
+def _check_finite(model: Any, source: str) -> None:
+    """Raise ModelError if a weight is NaN or infinite, as in a damaged file: every reply would be of no meaning."""
+    import torch
+
+    for name, weight in model.named_parameters():
+        if weight.is_floating_point() and not weight.is_meta and not bool(torch.isfinite(weight).all()):
+            raise ModelError(
+                f"{source}: the weights {name} are not all finite numbers. The file is damaged; download it again."
+            )
 
 
 def load_tokenizer_or_config(part_class: Any, source: str, **options: Any) -> Any:

@@ -72,7 +72,9 @@ class Report:
         """Render the notes, tables and provenance as Markdown, without the plots."""
         sections = [f"# {self.title}", *(f"> {note}" for note in self.notes)]
         for table in self.shortened_tables:
-            lines = [f"| {' | '.join(row)} |" for row in (table.columns, ["---"] * len(table.columns), *table.rows)]
+            rows = [[str(value).replace("|", "\\|") for value in row] for row in (table.columns, *table.rows)]
+            rows.insert(1, ["---"] * len(table.columns))
+            lines = [f"| {' | '.join(row)} |" for row in rows]
             sections.append(f"## {table.title}\n\n{table.caption}\n\n" + "\n".join(lines))
         for title, entries in (("Columns", self.glossary), ("Provenance", self.provenance)):
             if entries:

@@ -1,0 +1,137 @@
+"""What later stages of an experiment will need, checked before a call is paid or a step is trained."""
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from omegaconf import DictConfig, OmegaConf
+
+from flows import _models
+from flows._artifacts import Project
+from flows._cells import needs_relevance
+from flows._engines import resolve_engine_spec
+from flows._grid import expand_grid
+from flows._metrics import build_breakdown, build_metrics, resolve_judge_specs
+from winnow.artifacts import contracts, parquet
+from winnow.errors import ConfigError, MissingArtifactError, WinnowError
+from winnow.reports.reported import load_paper_part
+from winnow.sweeps.spec import EngineSpec
+
+_MIN_FREE_BYTES = 2 * 2**30
+_PLACEHOLDER = "owner/name"
+"""Name in conf/ that stands for one of the user's."""
+_NAMED = (
+    "reader.base", "estimator.base", "judge.base", "rewriter.base", "verifier.base", "nli.base", "encoder.model.path",
+    "corpus.parser.path", "dataset.parser.path",
+)  # fmt: skip
+
+
+def check_ahead(configs: Sequence[DictConfig]) -> None:
+    """Check the splits, metrics, tables and models that the stages up to the report will read.
+
+    What an earlier stage has yet to make is not checked; the stages after it check again.
+
+    Raises:
+        ConfigError: If something is missing. The message names the setting.
+
+    """
+    for check in (check_splits, check_names, check_report, check_engines):
+        check(configs)
+
+
+def check_splits(configs: Sequence[DictConfig]) -> None:
+    """Check that the questions have every split that a later stage reads, if they were made already."""
+    for cell in expand_grid(configs):
+        project = Project(cell)
+        if not project.questions.is_finished:
+            continue
+        column = parquet.read(project.questions_file, contracts.QUESTIONS, columns=["split"])["split"]
+        known = sorted(column.unique().to_pylist())
+        for setting, split in _iter_splits(cell):
+            if split not in known:
+                raise ConfigError(
+                    f"{setting}={split}: the questions of dataset={cell.dataset.name} have the splits {', '.join(known)}. "
+                    "Choose one of these, or change dataset.split."
+                )
+
+
+def _iter_splits(cfg: DictConfig) -> Iterator[tuple[str, str]]:
+    """Yield the settings that name a split which the stages of a cell read, with its name."""
+    yield "sweep.split", str(cfg.sweep.split)
+    if cfg.sweep.closed_book_filter:
+        yield "closed_book.split", str(cfg.closed_book.split)
+    if needs_relevance(cfg):
+        yield from (("score.splits", str(split)) for split in cfg.score.splits)
+        if cfg.estimator.get("trained"):
+            yield from ((f"joint.data.{name}", str(cfg.joint.data[name])) for name in ("split", "dev"))
+    if cfg.strategy.get("uses_reader", True) and _models.is_trained(cfg, cfg.reader):
+        for training in _models.list_trainings(cfg):
+            yield "training.split", str(training.split)
+            yield "training.evaluation.split", str(training.evaluation.split)
+    if cfg.prompt.get("shots"):
+        yield "prompt.shots.split", str(cfg.prompt.shots.split)
+
+
+def check_names(configs: Sequence[DictConfig]) -> None:
+    """Check that no model or data set has the name of the placeholder, for which no hub should be asked."""
+    for cell in expand_grid(configs):
+        for setting in _NAMED:
+            name = str(OmegaConf.select(cell, setting) or "")
+            if name.partition("@")[0] == _PLACEHOLDER:
+                raise ConfigError(f"{setting}={name} stands for one of yours. Set it to a folder or a name on the hub.")
+
+
+def check_report(configs: Sequence[DictConfig]) -> None:
+    """Check that the metrics, the breakdown and the paper's table of the report can be built."""
+    for cfg in configs:
+        build_metrics(cfg)
+        build_breakdown(cfg)
+        if paper := cfg.report.paper:
+            load_paper_part(paper.name, paper.part, paper.dataset, paper.model)
+
+
+def check_engines(configs: Sequence[DictConfig]) -> None:
+    """Check that API keys and weights of all models are there, but for those that a training has yet to make."""
+    checked = set[str]()
+    for cell in expand_grid(configs):
+        project = Project(cell)
+        with suppress(MissingArtifactError):
+            specs: list[EngineSpec] = resolve_judge_specs(project, build_metrics(cell))
+            specs += [resolve_engine_spec(project, role) for role in cell.strategy.get("engines", ("reader",))]
+            for spec in specs:
+                if spec.key not in checked:
+                    checked.add(spec.key)
+                    spec.open(True).close()
+
+
+def check_disk(configs: Sequence[DictConfig]) -> None:
+    """Check that the disks of data and models have 2 GiB left."""
+    for name in ("data", "models"):
+        folder = Path(configs[0].paths[name]).absolute()
+        existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
+        free = shutil.disk_usage(existing).free
+        if free < _MIN_FREE_BYTES:
+            raise ConfigError(f"paths.{name}={folder}: the disk has {free / 2**30:.1f} GiB left, and 2 are needed. Free some.")
+
+
+CHECKS: dict[str, Callable[[Sequence[DictConfig]], None]] = {
+    "splits of the questions": check_splits,
+    "names of models": check_names,
+    "metrics and tables": check_report,
+    "API keys and weights": check_engines,
+    "disk space": check_disk,
+}
+"""Checks of `flows.check` by name."""
+
+
+def run_checks(configs: Sequence[DictConfig]) -> list[dict[str, str]]:
+    """Run every check and return a row for each, with what is wrong."""
+    rows = []
+    for name, check in CHECKS.items():
+        try:
+            check(configs)
+            rows.append({"check": name, "result": "ok"})
+        except WinnowError as error:
+            rows.append({"check": name, "result": f"{type(error).__name__}: {error}"})
+    return rows
