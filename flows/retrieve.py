@@ -25,6 +25,7 @@ from winnow.artifacts import contracts, parquet
 from winnow.artifacts.rankings import UNRANKED, Rankings, read_rankings, read_unranked
 from winnow.artifacts.tables import build_passage_rows, build_retrieval_rows, read_passages, read_questions
 from winnow.errors import InputError
+from winnow.formats.scripts import count_unspaced
 from winnow.metrics.intervals import Interval, build_undefined_interval, compute_mean_interval
 from winnow.metrics.retrieval import RANK_MEASURES, compute_ranking_measures, top_k_accuracy
 from winnow.records import Question
@@ -65,6 +66,7 @@ def retrieve(configs: Sequence[DictConfig]) -> Summary:
             notes += _note_missing_scores(rankings, artifact.folder.name)
             notes += _note_unranked(artifact.folder, questions)
             notes += note_contradictions(rankings, questions)
+            notes += note_unspaced_answers(questions)
             if cfg.depth < DEPTHS[-1]:
                 notes.append(f"Rankings have at most depth={cfg.depth} passages, to which nDCG@10, MRR and MAP refer.")
     return Summary("Retrieval, % [95 % interval]", rows, "\n".join(dict.fromkeys(notes)), folders)
@@ -139,6 +141,19 @@ def _write_texts(project: Project, folder: Path, parts: Sequence[Path], question
         )
     parquet.write(folder / "passages.parquet", contracts.CORPUS, build_passage_rows(passages))
     return {passage.passage_id: passage.text for passage in passages}
+
+
+def note_unspaced_answers(questions: Sequence[Question]) -> list[str]:
+    """Return a note if answers are in scripts without spaces between words, which a search for words does not find."""
+    answers = [answer for question in questions for answer in question.answers]
+    unspaced = count_unspaced(answers)
+    if unspaced * 20 < len(answers):
+        return []
+    return [
+        f"{unspaced} of {len(answers)} accepted answers are in scripts without spaces between words (Chinese, Thai). "
+        "Whether a passage contains an answer is decided by words, as in DPR, which does not find one inside a sentence: "
+        "top-k accuracy, has_answer and what rests on it mean little. docs/rules.md says what holds for which language."
+    ]
 
 
 def note_contradictions(rankings: Rankings, questions: Sequence[Question]) -> list[str]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.retrieve import note_contradictions
+from flows.retrieve import note_contradictions, note_unspaced_answers
 from winnow.artifacts.rankings import RankedHit, Rankings
 from winnow.records import Question
 
@@ -32,3 +32,11 @@ def test_few_questions_or_none_without_answers_say_nothing() -> None:
     rankings, questions = rank(answered=40, gold=0)
     assert note_contradictions(rankings, questions[:19]) == []
     assert note_contradictions(rankings, [Question(q.question_id, "q?", ("q?",), ("g",)) for q in questions]) == []
+
+
+def test_answers_in_scripts_without_spaces_are_noted() -> None:
+    """From one in twenty on; a foreign name in an English answer is none."""
+    question = Question("q", "q?", ("東京", "Tokyo"))
+    assert note_unspaced_answers([question])[0].startswith("1 of 2 accepted answers are in scripts without spaces")
+    assert note_unspaced_answers([Question("q", "q?", ("Tokyo (東京)",))]) == []
+    assert note_unspaced_answers([question, *(Question(str(n), "q?", ("a",)) for n in range(40))]) == []

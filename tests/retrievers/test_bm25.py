@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from winnow.errors import ConfigError
-from winnow.records import Passage
+from winnow.records import Passage, Question
 from winnow.retrievers import bm25 as bm25_module
 from winnow.retrievers.bm25 import BM25, select_best
 from winnow.testing import PASSAGES, make_question
@@ -105,3 +105,20 @@ def test_equal_corpora_have_equal_indexes(tmp_path: Path) -> None:
     assert len(files) > 3
     for name in files:
         assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes(), name
+
+
+def test_scripts_without_spaces_are_searched_by_characters(tmp_path: Path) -> None:
+    """A word inside a sentence is found; words of other scripts stay words."""
+    texts = [
+        "東京は日本の首都です",
+        "大阪には USJ があります",
+        "富士山は高い",
+    ]
+    passages = [Passage(str(n), "", text) for n, text in enumerate(texts)]
+    for query, best in (("首都", "0"), ("USJ", "1"), ("富士山", "2")):
+        retriever = BM25(language="japanese")
+        retriever.build(lambda: iter(passages), tmp_path / best)
+        (hits,) = retriever.open(tmp_path / best).search([Question("q", query, ())], 3)
+        assert hits[0].passage_id == best
+    with pytest.raises(ConfigError, match="BM25 has no language 'klingon'; it has burmese, chinese"):
+        BM25(language="klingon")

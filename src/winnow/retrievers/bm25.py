@@ -18,9 +18,17 @@ from numpy.typing import NDArray
 from winnow.artifacts.parquet import batched
 from winnow.artifacts.sequences import LazySequence
 from winnow.errors import ConfigError
+from winnow.formats.scripts import CHARACTERS, LANGUAGES
 from winnow.protocols import PassageSource, Searcher
 from winnow.records import Hit, Question
 
+_CHARACTERS_OR_WORDS = rf"[{CHARACTERS}]|[^\W{CHARACTERS}]+"
+"""Pattern of the tokens of texts in scripts without spaces."""
+_STEMMED = (
+    "danish", "dutch", "english", "french", "german", "italian", "norwegian", "portuguese", "russian", "spanish", "swedish",
+    "turkish",
+)  # fmt: skip
+"""Languages with stop words and a stemmer."""
 _BLOCK = 20_000
 """Number of passages whose texts are in memory at once."""
 
@@ -32,7 +40,8 @@ class BM25:
     Args:
         k1: Saturation of the term frequency. A larger value increases the effect of repeated terms.
         b: Strength of the length normalisation, from 0 to 1.
-        language: Language of the stop words and the stemmer.
+        language: Language of the stop words and the stemmer. In chinese, japanese, thai, lao, khmer and burmese, which put no
+            spaces between words, each character is a token, beside the words of other scripts.
 
     """
 
@@ -43,7 +52,9 @@ class BM25:
     language: str = "english"
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if k1 or b is out of range."""
+        """Raise ConfigError if k1 or b is out of range, or if there is no such language."""
+        if self.language not in (*LANGUAGES, *_STEMMED):
+            raise ConfigError(f"BM25 has no language {self.language!r}; it has {', '.join(sorted((*LANGUAGES, *_STEMMED)))}.")
         if self.k1 <= 0 or not 0 <= self.b <= 1:
             raise ConfigError(f"BM25 needs k1 > 0 and 0 <= b <= 1; received k1={self.k1}, b={self.b}.")
 
@@ -72,6 +83,8 @@ class BM25:
 
     def _tokenise(self, texts: list[str]) -> Any:
         """Split texts into stemmed tokens without stop words, in the representation of bm25s."""
+        if self.language in LANGUAGES:
+            return _import_bm25s().tokenize(texts, token_pattern=_CHARACTERS_OR_WORDS, stopwords=[], show_progress=False)
         import Stemmer
 
         stemmer = Stemmer.Stemmer(self.language)

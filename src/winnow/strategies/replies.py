@@ -128,6 +128,7 @@ def is_unknown(answer: str) -> bool:
     """Return whether an answer is empty or means that the answer is not known."""
     if not answer.strip() or normalise(answer) == UNKNOWN or _UNKNOWN_WITH_COMMENT.match(answer):
         return True
+    from winnow.strategies.foreign_refusals import is_foreign_refusal
     from winnow.strategies.refusals import is_refusal  # the patterns take 10 ms to compile
 
-    return is_refusal(answer)
+    return is_refusal(answer) or is_foreign_refusal(answer)
