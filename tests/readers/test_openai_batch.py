@@ -331,3 +331,28 @@ def test_a_download_that_breaks_off_is_tried_again(tmp_path: Path, monkeypatch: 
         outcomes, _ = sweep(engine, tmp_path, [plan("a")])
     assert outcomes[0].result.text == "A"
     assert len(server._batches) == 1
+
+
+@pytest.mark.parametrize("gone", ["batch", "file"])
+def test_what_the_server_no_longer_has_is_requested_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, gone: str
+) -> None:
+    """Results are kept for a month or less; the message names the batch and its state file."""
+    server = ChatServer(num_polls=1)
+    lost: list[str] = []
+    real = ChatServer._serve
+
+    async def serve(self: ChatServer, writer: Any, method: str, path: str, headers: dict[str, str], body: bytes) -> bool:
+        is_gone = path.startswith("/v1/batches/") if gone == "batch" else path.endswith("/content")
+        if is_gone and not lost:
+            lost.append(path)
+            return self._send(writer, 404, {"error": {"message": "No such object"}})
+        return await real(self, writer, method, path, headers, body)
+
+    monkeypatch.setattr(ChatServer, "_serve", serve)
+    with server.serve() as url:
+        outcomes, _ = sweep(reader(url, tmp_path), tmp_path, [plan("a"), plan("b")])
+    assert [outcomes[n].result.text for n in (0, 1)] == ["A", "B"]
+    assert len(server._batches) == 2
+    assert "The server no longer has" in caplog.text
+    assert str(tmp_path / "batches") in caplog.text

@@ -13,23 +13,21 @@ import itertools
 import json
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
-from msgspec import structs
-
-from winnow.artifacts.files import write_texts
 from winnow.errors import CallRefusedError, ConfigError, ReaderError
 from winnow.identity.markers import SpeedOnly
 from winnow.keys import compute_request_key
+from winnow.readers.openai_batch_state import find_batch, pack_request, read_packed_requests, unpack_request, write_state
 from winnow.readers.openai_engine import OpenAIEngine
 from winnow.readers.openai_protocol import ModelMismatchError, RetryableError
 from winnow.readers.reply_limit import read_lines
 from winnow.readers.token_estimates import estimate_max_usage
-from winnow.records import Decoding, Failed, Generate, Generation, Message, Request, Result, TooLong, Usage
+from winnow.records import Decoding, Failed, Generate, Generation, Request, Result, TooLong, Usage
 
 if TYPE_CHECKING:
     import openai
@@ -41,6 +39,14 @@ _MAX_ATTEMPTS = 3
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 BatchResult = Generation | TooLong | Failed
+
+
+_PLACEHOLDER_REQUEST = Generate((), Decoding())
+"""Stands for the request of a line, which is not needed to parse the reply."""
+
+
+class _GoneError(ReaderError):
+    """What a call asked for is not on the server any more, such as a result file whose time has passed."""
 
 
 @dataclass(slots=True)
@@ -159,7 +165,7 @@ class OpenAIBatchReader(OpenAIEngine):
 
     def _send(self) -> None:
         """Send the queued requests in one batch, as far as the budget allows."""
-        keys_in_progress = {key for path in self._state_files() for key in _read_packed_requests(json.loads(path.read_text()))}
+        keys_in_progress = {key for path in self._state_files() for key in read_packed_requests(json.loads(path.read_text()))}
         selected: dict[str, Generate] = {}
         for key, pending in self._pending.items():
             if not pending.queued or key in keys_in_progress:
@@ -184,9 +190,9 @@ class OpenAIBatchReader(OpenAIEngine):
         name = f"winnow-{time.time_ns()}"
         path = Path(self.state) / f"{name}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
-        packed_requests = {key: _pack_request(request) for key, request in requests.items()}
+        packed_requests = {key: pack_request(request) for key, request in requests.items()}
         state = {"engine": self.identity, "name": name, "batch": None, "requests": packed_requests}
-        _write_state(path, state)
+        write_state(path, state)
         file = self._with_retries(
             lambda: self._client.files.create(file=(f"{name}.jsonl", io.BytesIO(lines.encode())), purpose="batch")
         )
@@ -194,7 +200,7 @@ class OpenAIBatchReader(OpenAIEngine):
 
         def create_once() -> str:
             """Create the batch, unless an earlier attempt did and its reply was lost. A second batch would be billed too."""
-            existing_id = _find_by_name(name, self._client.batches.list(limit=100)) if next(attempts) else None
+            existing_id = find_batch(name, self._client.batches.list(limit=100)) if next(attempts) else None
             if existing_id is not None:
                 return existing_id
             batch = self._client.batches.create(
@@ -206,7 +212,7 @@ class OpenAIBatchReader(OpenAIEngine):
             return batch.id
 
         batch_id = self._with_retries(create_once)
-        _write_state(path, state | {"batch": batch_id})
+        write_state(path, state | {"batch": batch_id})
         _log.warning("Sent %d requests in batch %s. If this process ends, the next run continues it.", len(requests), batch_id)
 
     def _poll(self, path: Path) -> list[tuple[Request, Result | TooLong]]:
@@ -216,7 +222,13 @@ class OpenAIBatchReader(OpenAIEngine):
         if batch_id is None:
             _log.warning("Batch %s was never created. Its requests are sent again.", state["name"])
             return self._finish_batch(path, state, {})
-        batch = self._with_retries(lambda: self._client.batches.retrieve(batch_id))
+        try:
+            batch = self._with_retries(lambda: self._client.batches.retrieve(batch_id))
+        except _GoneError:
+            _log.warning("The server no longer has batch %s (%s). Its requests are sent again.", batch_id, path)
+            return self._finish_batch(path, state, {})
+        except ReaderError as error:
+            raise ReaderError(f"{error} The batch's state is in {path}; `rm {path}` abandons it.") from error
         if batch.status not in _FINISHED_STATUSES:
             return []
         if batch.status == "failed":
@@ -224,8 +236,17 @@ class OpenAIBatchReader(OpenAIEngine):
             self._error = ReaderError(f"The server refused batch {batch_id}: {reason}. Finished calls are in the ledger.")
         results: dict[str, BatchResult] = {}
         for file_id in (batch.output_file_id, batch.error_file_id):
-            results.update(self._read_results(file_id) if file_id else ())
-        total = len(_read_packed_requests(state))
+            try:
+                results.update(self._read_results(file_id) if file_id else ())
+            except _GoneError:
+                _log.warning(
+                    "The server no longer has the file %s of batch %s (%s). Requests without a result are sent again; to "
+                    "abandon them, stop this run and remove the state file.",
+                    file_id,
+                    batch_id,
+                    path,
+                )
+        total = len(read_packed_requests(state))
         if len(results) < total:
             _log.warning("Batch %s is %s with %d of %d replies.", batch_id, batch.status, len(results), total)
         return self._finish_batch(path, state, results)
@@ -239,13 +260,13 @@ class OpenAIBatchReader(OpenAIEngine):
         """
         self._delivered.append(path)
         results: list[tuple[Request, Result | TooLong]] = []
-        for key, packed in _read_packed_requests(state).items():
+        for key, packed in read_packed_requests(state).items():
             result, pending = results_by_key.get(key), self._pending.get(key)
             if pending is not None and pending.reserved is not None:
                 self.spending.commit(pending.reserved, result.usage if isinstance(result, Generation) else Usage())
                 pending.reserved = None
             if result is not None:
-                results.append((_unpack_request(packed) if pending is None else pending.request, result))
+                results.append((unpack_request(packed) if pending is None else pending.request, result))
                 self._pending.pop(key, None)
             elif pending is not None and pending.attempts < _MAX_ATTEMPTS:
                 pending.queued = True
@@ -258,7 +279,7 @@ class OpenAIBatchReader(OpenAIEngine):
 
     def _find_batch_id(self, name: str) -> str | None:
         """Return the id of the batch with this name, or None. A process may have ended before it saved the id."""
-        return self._with_retries(lambda: _find_by_name(name, self._client.batches.list(limit=100)))
+        return self._with_retries(lambda: find_batch(name, self._client.batches.list(limit=100)))
 
     def _read_results(self, file_id: str) -> Iterator[tuple[str, BatchResult]]:
         """Yield the key and the result of each line of a result file.
@@ -336,6 +357,8 @@ class OpenAIBatchReader(OpenAIEngine):
                 return call()
             except openai.OpenAIError as error:
                 failure = error
+            if isinstance(failure, openai.NotFoundError):
+                raise _GoneError(f"{self.base_url} has not what a call of the Batch API asked for.")
             self.protocol.convert_error(failure)
             raise ReaderError(self.protocol.mask_api_key(f"{self.base_url} refused a call of the Batch API: {failure}"))
 
@@ -360,38 +383,3 @@ class OpenAIBatchReader(OpenAIEngine):
         import openai
 
         return openai.OpenAI(api_key=self.protocol.read_api_key(), base_url=self.base_url, max_retries=0)
-
-
-def _read_packed_requests(state: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the requests of a batch by key, as `_pack_request` wrote them."""
-    requests: Mapping[str, Any] = state["requests"] if "requests" in state else state["asked"]  # version 0.1 used this name
-    return requests
-
-
-def _pack_request(request: Generate) -> dict[str, Any]:
-    """Convert a request to JSON values for a state file."""
-    return {
-        "messages": [structs.asdict(message) for message in request.messages],
-        "decoding": asdict(request.decoding),
-        "sample": request.sample,
-    }
-
-
-def _unpack_request(packed: Mapping[str, Any]) -> Generate:
-    """Convert the JSON values of a state file to a request."""
-    messages = tuple(Message(**message) for message in packed["messages"])
-    return Generate(messages, Decoding(**packed["decoding"]), packed["sample"])
-
-
-_PLACEHOLDER_REQUEST = Generate((), Decoding())
-"""Stands for the request of a line, which is not needed to parse the reply."""
-
-
-def _find_by_name(name: str, batches: Iterable[Any]) -> str | None:
-    """Return the id of the batch with this name in its metadata, or None if there is none."""
-    return next((batch.id for batch in batches if (batch.metadata or {}).get("winnow") == name), None)
-
-
-def _write_state(path: Path, state: Mapping[str, Any]) -> None:
-    """Write a state file, the only record of a batch that is paid for, atomically."""
-    write_texts(path.parent, {path.name: json.dumps(state)})

@@ -1,0 +1,43 @@
+"""State files of batches: what was sent in each, so that the next run continues a batch that is paid for."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from msgspec import structs
+
+from winnow.artifacts.files import write_texts
+from winnow.records import Decoding, Generate, Message
+
+
+def read_packed_requests(state: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the requests of a batch by key, as `pack_request` wrote them."""
+    requests: Mapping[str, Any] = state["requests"] if "requests" in state else state["asked"]  # version 0.1 used this name
+    return requests
+
+
+def pack_request(request: Generate) -> dict[str, Any]:
+    """Convert a request to JSON values for a state file."""
+    return {
+        "messages": [structs.asdict(message) for message in request.messages],
+        "decoding": asdict(request.decoding),
+        "sample": request.sample,
+    }
+
+
+def unpack_request(packed: Mapping[str, Any]) -> Generate:
+    """Convert the JSON values of a state file to a request."""
+    messages = tuple(Message(**message) for message in packed["messages"])
+    return Generate(messages, Decoding(**packed["decoding"]), packed["sample"])
+
+
+def find_batch(name: str, batches: Iterable[Any]) -> str | None:
+    """Return the id of the batch with this name in its metadata, or None if there is none."""
+    return next((batch.id for batch in batches if (batch.metadata or {}).get("winnow") == name), None)
+
+
+def write_state(path: Path, state: Mapping[str, Any]) -> None:
+    """Write a state file, the only record of a batch that is paid for, atomically."""
+    write_texts(path.parent, {path.name: json.dumps(state)})
