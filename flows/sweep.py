@@ -80,13 +80,9 @@ def _select_unfinished(cfg: DictConfig, cells: Sequence[LoadedCell]) -> list[Loa
         cell
         for cell in cells
         if not cell.spec.is_finished
-        or (cfg.sweep.retry_empty and _has_empty_replies(cell.spec))
+        or (cfg.sweep.retry_empty and any(one.empty for row in read_predictions(cell.spec.predictions) for one in row.usage))
         or (cfg.sweep.record_steps and not has_steps(cell.spec.folder))
     ]
-
-
-def _has_empty_replies(spec: CellSpec) -> bool:
-    return any(usage.empty for prediction in read_predictions(spec.predictions) for usage in prediction.usage)
 
 
 def _run_cells(cfg: DictConfig, cells: Sequence[LoadedCell]) -> str:
