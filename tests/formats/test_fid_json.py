@@ -65,7 +65,11 @@ def test_bad_rows_are_named(tmp_path: Path) -> None:
     """A question without contexts, and an empty passage."""
     path = tmp_path / "f.json"
     path.write_text(json.dumps([{"question": "a?", "answers": ["a"], "ctxs": []}]))
-    with pytest.raises(InputError, match="record 1: expected at least one context"):
+    (row,) = read_fid(path)
+    assert row.contexts == (), "a question for which nothing was found"
+    twice = [{"id": "p", "text": "a"}, {"id": "x", "text": "b"}, {"id": "p", "text": "a"}]
+    path.write_text(json.dumps([{"question": "a?", "answers": ["a"], "ctxs": twice}]))
+    with pytest.raises(InputError, match=r"record 1: expected distinct contexts; the id 'p' occurs twice.*context 2"):
         list(read_fid(path))
     path.write_text(json.dumps([{"question": "a?", "answers": ["a"], "ctxs": [{"text": " "}]}]))
     with pytest.raises(InputError, match="non-empty text of context 0"):

@@ -89,6 +89,15 @@ def test_replies_and_outcomes() -> None:
     assert PROTOCOL.parse_reply(reply(choice=logged), [REQUEST])[0].logprobs == (-0.5, -1.0)
 
 
+def test_a_text_that_no_such_request_gives_is_no_answer(caplog: pytest.LogCaptureFixture) -> None:
+    """Megabytes for a few tokens; NUL and halves of characters are replaced, which is logged."""
+    with pytest.raises(RetryableError, match="a reply of 20000000 characters to a request for 5 tokens"):
+        PROTOCOL.parse_reply(reply(choice={"message": {"content": "x" * 20_000_000}}), [REQUEST])
+    odd = reply(choice={"message": {"content": "Pa\x00ris\ud800"}})
+    assert PROTOCOL.parse_reply(odd, [REQUEST])[0].text == "Pa\ufffdris\ufffd"
+    assert "2 characters that no text may have" in caplog.text
+
+
 @pytest.mark.parametrize("reason", ["error", "abort", "OTHER", "load"])
 def test_a_reply_that_failed_is_no_answer(reason: str) -> None:
     """HTTP 200, but the server says that it did not complete the reply: the call is made again."""

@@ -66,3 +66,15 @@ def test_a_long_line_and_wrong_bytes_spoil_no_other_line(size: int, monkeypatch:
     content = b"first\n" + b"x" * 500 + b"\n\xff\nlast\n"
     lines = read_lines(content[start : start + size] for start in range(0, len(content), size))
     assert lines == ["first", "x" * 10, "\ufffd", "last", ""]
+
+
+def test_a_reply_is_utf_8_whatever_its_header_says() -> None:
+    """As JSON is; some servers name another character set."""
+    headers = {"content-type": "application/json; charset=latin-1"}
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, headers=headers, content="Z\u00fcrich".encode()))
+
+    async def get() -> str:
+        async with httpx.AsyncClient(transport=transport, event_hooks={"response": [limit_reply]}) as client:
+            return (await client.get("http://server.example/v1")).text
+
+    assert asyncio.run(get()) == "Z\u00fcrich"

@@ -79,15 +79,17 @@ def _parse_row(path: Path, row_number: int, row: Any, unit: str, split: str) -> 
     if split and question_id.isdigit():
         question_id = f"{split}-{question_id}"
     question_text = require_text(row["question"], path, row_number, "question", unit=unit)
-    if not row["ctxs"]:
-        raise InputError.from_line(path, row_number, received=str(row), expected="at least one context in ctxs", unit=unit)
-    contexts, gold_ids = [], []
+    contexts: list[tuple[Passage, float | None]] = []
+    gold_ids = []
     for index, entry in enumerate(row["ctxs"]):
         if not isinstance(entry, dict):
             expected = f"context {index} as an object with title and text"
             raise InputError.from_line(path, row_number, received=str(entry), expected=expected, unit=unit)
         text = require_text(entry.get("text", ""), path, row_number, f"text of context {index}", unit=unit)
         passage_id = f"{question_id}-{index}" if entry.get("id") is None else str(entry["id"])
+        if any(passage_id == known.passage_id for known, _ in contexts):
+            expected = f"distinct contexts; the id {passage_id!r} occurs twice, the second time as context {index}"
+            raise InputError.from_line(path, row_number, received=str(entry), expected=expected, unit=unit)
         passage = Passage(passage_id, read_title(entry.get("title"), path, row_number, unit=unit), text)
         contexts.append((passage, _parse_score(entry.get("score"), path, row_number, index, unit)))
         try:

@@ -8,8 +8,8 @@ from typing import Any
 
 from winnow.records import Generation
 
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-"""Half of a surrogate pair, which JSON can represent and UTF-8 cannot."""
+_UNUSABLE = re.compile("[\x00\ud800-\udfff]")
+"""NUL, which ends a text in other programs, and half of a surrogate pair, which JSON can represent and UTF-8 cannot."""
 _log = logging.getLogger(__name__)
 FAILED = "error"
 """Finish of a reply that the server could not complete. Such a reply is no answer, and its call is made again."""
@@ -69,7 +69,7 @@ def parse_choices(choices: Sequence[Any], number: int) -> list[Generation]:
 
 def _parse_choice(choice: Mapping[str, Any]) -> Generation:
     """Parse one choice of a reply, without its usage."""
-    text = replace_lone_surrogates(_join_parts(choice["message"].get("content")))
+    text = repair_text(_join_parts(choice["message"].get("content")))
     finish = read_finish(choice.get("finish_reason"))
     return Generation(
         "" if finish == "content_filter" else text.strip(), finish, logprobs=_parse_logprobs(choice.get("logprobs"))
@@ -94,7 +94,7 @@ def read_finish(reason: Any) -> str:
     """Return why a reply ended, in the words of `Generation.finish`. An unknown reason is kept as it is, and logged."""
     if reason is None or reason == "":
         return "stop"
-    text = replace_lone_surrogates(str(reason))
+    text = repair_text(str(reason))
     finish = FINISH_REASONS.get(text.lower())
     if finish is None:
         _log.warning("The server reports the finish reason %r, which is not known. The reply is used as it is.", text)
@@ -102,9 +102,12 @@ def read_finish(reason: Any) -> str:
     return finish
 
 
-def replace_lone_surrogates(text: str) -> str:
-    """Replace lone surrogates by the replacement character, so that the text can be encoded."""
-    return _LONE_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
+def repair_text(text: str) -> str:
+    """Replace NUL and lone surrogates by the replacement character, so that the text can be stored; this is logged."""
+    repaired, number = _UNUSABLE.subn("\N{REPLACEMENT CHARACTER}", text)
+    if number:
+        _log.warning("A reply had %d characters that no text may have. They were replaced.", number)
+    return repaired
 
 
 def _parse_logprobs(reported: Any) -> tuple[float, ...] | None:

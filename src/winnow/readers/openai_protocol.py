@@ -23,7 +23,7 @@ from winnow.errors import CallRefusedError, ConfigError, ReaderError
 from winnow.formats.http import parse_retry_after
 from winnow.formats.secrets import mask_secret
 from winnow.keys import compute_request_key
-from winnow.readers.choices import FAILED, parse_choices, replace_lone_surrogates
+from winnow.readers.choices import FAILED, parse_choices, repair_text
 from winnow.readers.token_estimates import estimate_prompt_tokens, estimate_text_tokens
 from winnow.records import Generate, Generation, Message, TooLong, Usage
 
@@ -34,6 +34,8 @@ _MAX_MASKED = 2000
 """Number of characters of a text that a message may quote, which are searched for the API key."""
 _MAX_PLAUSIBLE_TOKENS = 10**9
 """Token counts of this size or more are taken for an error of the server."""
+_MAX_TOKEN_CHARACTERS, _MAX_PLAUSIBLE_EXCESS = 300, 1_000_000
+"""Characters of a token, and of a whole reply besides, beyond which a text is not what the model was asked for."""
 _MODERATION = re.compile(r"invalid_prompt|content.?(policy|management|filter)|moderation|flagged|safety", re.IGNORECASE)
 _TOO_LONG = re.compile(
     r"(context|model) (length|size|window)|exceed_context_size|too many tokens|(prompt|input|request) is too long"
@@ -166,7 +168,7 @@ class ChatProtocol:
         """
         try:
             reply = json.loads(text)
-            served_model = replace_lone_surrogates(str(reply.get("model") or ""))
+            served_model = repair_text(str(reply.get("model") or ""))
             if not isinstance(reply["choices"], list):
                 raise TypeError(f"choices is {type(reply['choices']).__name__}")
             choices = parse_choices(reply["choices"], len(requests))
@@ -175,6 +177,11 @@ class ChatProtocol:
             excerpt = self.mask_api_key(text)[:80]
             reason = f"the reply does not follow the chat protocol ({type(error).__name__}: {excerpt!r})"
             raise RetryableError(reason, billed=True) from None
+        most = _MAX_TOKEN_CHARACTERS * requests[0].decoding.max_new_tokens + _MAX_PLAUSIBLE_EXCESS
+        if any(len(choice.text) > most for choice in choices):
+            longest = max(len(choice.text) for choice in choices)
+            reason = f"a reply of {longest} characters to a request for {requests[0].decoding.max_new_tokens} tokens"
+            raise RetryableError(reason, billed=True)
         self._check_secrecy([served_model, *(text for choice in choices for text in (choice.text, choice.finish))])
         self.check_model(served_model)
         if any(choice.finish == FAILED for choice in choices):

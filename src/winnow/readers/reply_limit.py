@@ -28,6 +28,7 @@ async def limit_reply(reply: Any) -> None:
                 f"{reply.request.url.host} sent a reply of more than {MAX_REPLY_BYTES // 2**20} MiB, which is too large for a "
                 "reply of a language model. Check the address in reader.engine.base_url."
             )
+    reply.encoding = "utf-8"  # JSON is UTF-8, whatever the header says
     reply._content = bytes(body)  # the client returns this attribute instead of reading the body a second time
 
 
