@@ -76,7 +76,8 @@ def _iter_splits(cfg: DictConfig) -> Iterator[tuple[str, str]]:
 def check_names(configs: Sequence[DictConfig]) -> None:
     """Check that no model or data set has the name of the placeholder, for which no hub should be asked."""
     for cell in expand_grid(configs):
-        for setting in _NAMED:
+        own = cell.reader.get("joint") or not cell.strategy.get("uses_reader", True)  # made by a training, or not used
+        for setting in _NAMED[1:] if own else _NAMED:
             name = str(OmegaConf.select(cell, setting) or "")
             if name.partition("@")[0] == _PLACEHOLDER:
                 raise ConfigError(f"{setting}={name} stands for one of yours. Set it to a folder or a name on the hub.")
