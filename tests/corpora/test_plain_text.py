@@ -38,3 +38,13 @@ def test_titles_are_first_lines_or_file_names(tmp_path: Path) -> None:
         ("a_1#1", "A heading", "three"),
     ]
     assert rows(PlainText(str(tmp_path), words=9, title="file_name")) == [("a_1#0", "a_1", "A heading one two three")]
+
+
+def test_hidden_files_are_no_passages(tmp_path: Path) -> None:
+    """Nor are folders whose names match."""
+    (tmp_path / ".ipynb_checkpoints").mkdir()
+    (tmp_path / ".ipynb_checkpoints" / "a.txt").write_text("old")
+    (tmp_path / "._a.txt").write_text("x")
+    (tmp_path / "folder.txt").mkdir()
+    (tmp_path / "a.txt").write_text("new")
+    assert [passage.text for passage in PlainText(str(tmp_path))] == ["new"]

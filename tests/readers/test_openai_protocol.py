@@ -89,6 +89,13 @@ def test_replies_and_outcomes() -> None:
     assert PROTOCOL.parse_reply(reply(choice=logged), [REQUEST])[0].logprobs == (-0.5, -1.0)
 
 
+@pytest.mark.parametrize("broken", [reply(choices=[], error={"code": 502}), reply(choice={"error": {"code": 502}})])
+def test_an_error_beside_choices_is_no_answer(broken: str) -> None:
+    """HTTP 200 with half a text, or none: the call is made again."""
+    with pytest.raises(RetryableError, match="reports an error beside its choices"):
+        PROTOCOL.parse_reply(broken, [REQUEST])
+
+
 def test_a_text_that_no_such_request_gives_is_no_answer(caplog: pytest.LogCaptureFixture) -> None:
     """Megabytes for a few tokens; NUL and halves of characters are replaced, which is logged."""
     with pytest.raises(RetryableError, match="a reply of 20000000 characters to a request for 5 tokens"):

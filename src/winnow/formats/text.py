@@ -43,6 +43,8 @@ def open_text(path: Path) -> IO[str]:
 def find_files(root: Path, pattern: str, settings: str) -> list[Path]:
     """Return the sorted files below a folder that match a glob pattern. If the path is a file, return only this file.
 
+    Hidden files, and those in hidden folders such as `.ipynb_checkpoints`, are left out.
+
     Args:
         root: Folder or file.
         pattern: Glob pattern.
@@ -54,7 +56,10 @@ def find_files(root: Path, pattern: str, settings: str) -> list[Path]:
     """
     if ".." in Path(pattern).parts or Path(pattern).is_absolute():
         raise InputError(f"The pattern {pattern!r} leaves the folder {root}. Check {settings}.")
-    files = [root] if root.is_file() else sorted(root.rglob(pattern))
+    if root.is_file():
+        return [root]
+    found = sorted(file for file in root.rglob(pattern) if file.is_file())
+    files = [file for file in found if not any(part.startswith(".") for part in file.relative_to(root).parts)]
     if not files:
         raise InputError(f"No file in {root} matches {pattern!r}. Check {settings}.")
     return files

@@ -171,7 +171,8 @@ class ChatProtocol:
             served_model = repair_text(str(reply.get("model") or ""))
             if not isinstance(reply["choices"], list):
                 raise TypeError(f"choices is {type(reply['choices']).__name__}")
-            choices = parse_choices(reply["choices"], len(requests))
+            is_failure = any(part.get("error") for part in (reply, *reply["choices"]))
+            choices = [] if is_failure else parse_choices(reply["choices"], len(requests))
             usage = _parse_usage(reply.get("usage"), requests, choices)
         except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, RecursionError) as error:
             excerpt = self.mask_api_key(text)[:80]
@@ -184,6 +185,8 @@ class ChatProtocol:
             raise RetryableError(reason, billed=True)
         self._check_secrecy([served_model, *(text for choice in choices for text in (choice.text, choice.finish))])
         self.check_model(served_model)
+        if is_failure:
+            raise RetryableError("the reply reports an error beside its choices", billed=True)
         if any(choice.finish == FAILED for choice in choices):
             reasons = self.mask_api_key(", ".join(str(choice.get("finish_reason")) for choice in reply["choices"]))
             raise RetryableError(f"the server reports a failure (finish_reason {reasons[:80]})", billed=True)
