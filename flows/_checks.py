@@ -36,23 +36,27 @@ def check_ahead(configs: Sequence[DictConfig]) -> None:
         ConfigError: If something is missing. The message names the setting.
 
     """
+    cells = list(expand_grid(configs))
     for check in (check_splits, check_names, check_report, check_engines):
-        check(configs)
+        check(cells)
 
 
-def check_splits(configs: Sequence[DictConfig]) -> None:
+def check_splits(cells: Sequence[DictConfig]) -> None:
     """Check that the questions have every split that a later stage reads, if they were made already."""
-    for cell in expand_grid(configs):
+    splits: dict[Path, list[str]] = {}
+    for cell in cells:
         project = Project(cell)
         if not project.questions.is_finished:
             continue
-        column = parquet.read(project.questions_file, contracts.QUESTIONS, columns=["split"])["split"]
-        known = sorted(column.unique().to_pylist())
+        file = project.questions_file
+        if file not in splits:
+            column = parquet.read(file, contracts.QUESTIONS, columns=["split"])["split"]
+            splits[file] = sorted(column.unique().to_pylist())
         for setting, split in _iter_splits(cell):
-            if split not in known:
+            if split not in splits[file]:
                 raise ConfigError(
-                    f"{setting}={split}: the questions of dataset={cell.dataset.name} have the splits {', '.join(known)}. "
-                    "Choose one of these, or change dataset.split."
+                    f"{setting}={split}: the questions of dataset={cell.dataset.name} have the splits "
+                    f"{', '.join(splits[file])}. Choose one of these, or change dataset.split."
                 )
 
 
@@ -73,9 +77,9 @@ def _iter_splits(cfg: DictConfig) -> Iterator[tuple[str, str]]:
         yield "prompt.shots.split", str(cfg.prompt.shots.split)
 
 
-def check_names(configs: Sequence[DictConfig]) -> None:
+def check_names(cells: Sequence[DictConfig]) -> None:
     """Check that no model or data set has the name of the placeholder, for which no hub should be asked."""
-    for cell in expand_grid(configs):
+    for cell in cells:
         own = cell.reader.get("joint") or not cell.strategy.get("uses_reader", True)  # made by a training, or not used
         for setting in _NAMED[1:] if own else _NAMED:
             name = str(OmegaConf.select(cell, setting) or "")
@@ -83,19 +87,19 @@ def check_names(configs: Sequence[DictConfig]) -> None:
                 raise ConfigError(f"{setting}={name} stands for one of yours. Set it to a folder or a name on the hub.")
 
 
-def check_report(configs: Sequence[DictConfig]) -> None:
+def check_report(cells: Sequence[DictConfig]) -> None:
     """Check that the metrics, the breakdown and the paper's table of the report can be built."""
-    for cfg in configs:
-        build_metrics(cfg)
-        build_breakdown(cfg)
-        if paper := cfg.report.paper:
+    for cell in cells:
+        build_metrics(cell)
+        build_breakdown(cell)
+        if paper := cell.report.paper:
             load_paper_part(paper.name, paper.part, paper.dataset, paper.model)
 
 
-def check_engines(configs: Sequence[DictConfig]) -> None:
+def check_engines(cells: Sequence[DictConfig]) -> None:
     """Check that API keys and weights of all models are there, but for those that a training has yet to make."""
     checked = set[str]()
-    for cell in expand_grid(configs):
+    for cell in cells:
         project = Project(cell)
         with suppress(MissingArtifactError):
             specs: list[EngineSpec] = resolve_judge_specs(project, build_metrics(cell))
@@ -106,10 +110,10 @@ def check_engines(configs: Sequence[DictConfig]) -> None:
                     spec.open(True).close()
 
 
-def check_disk(configs: Sequence[DictConfig]) -> None:
+def check_disk(cells: Sequence[DictConfig]) -> None:
     """Check that the disks of data and models have 2 GiB left."""
     for name in ("data", "models"):
-        folder = Path(configs[0].paths[name]).absolute()
+        folder = Path(cells[0].paths[name]).absolute()
         existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
         free = shutil.disk_usage(existing).free
         if free < _MIN_FREE_BYTES:
@@ -123,15 +127,15 @@ CHECKS: dict[str, Callable[[Sequence[DictConfig]], None]] = {
     "API keys and weights": check_engines,
     "disk space": check_disk,
 }
-"""Checks of `flows.check` by name."""
+"""Checks of `flows.check`, over the cells of the grid, by name."""
 
 
 def run_checks(configs: Sequence[DictConfig]) -> list[dict[str, str]]:
     """Run every check and return a row for each, with what is wrong."""
-    rows = []
+    rows, cells = [], list(expand_grid(configs))
     for name, check in CHECKS.items():
         try:
-            check(configs)
+            check(cells)
             rows.append({"check": name, "result": "ok"})
         except WinnowError as error:
             rows.append({"check": name, "result": f"{type(error).__name__}: {error}"})

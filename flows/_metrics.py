@@ -166,18 +166,26 @@ def _judge(
         groups.setdefault(tuple(engine.key for engine in engines), (engines, {}))[1][spec.key] = samples[spec.key]
     for engines, judged in groups.values():
         models: Counter[tuple[Role, str]] = Counter()
-        with open_ledger(cfg) as ledger:
-            outcomes = iter_outcomes(
-                lambda engines=engines: open_engines(engines),  # type: ignore[misc]
-                ledger,
-                lambda judged=judged: build_judge_jobs(metrics, judged),  # type: ignore[misc]
-                len(build_judge_jobs(metrics, judged)),
-                "judging answers",
-            )
-            rows |= collect_judged_rows(count_models_of(outcomes, models), judged)
+        rows |= _judge_cells(cfg, engines, metrics, judged, models)
         _check_one_judge(cfg, models)
         counts |= dict.fromkeys(judged, models)
     return rows, counts
+
+
+def _judge_cells(
+    cfg: DictConfig,
+    engines: Sequence[EngineSpec],
+    metrics: Sequence[Metric],
+    samples: Mapping[str, Sequence[Sample]],
+    models: Counter[tuple[Role, str]],
+) -> Judged:
+    """Judge the cells that the same engines judge; return the rows by cell, and count the replies of each model."""
+    total = len(build_judge_jobs(metrics, samples))
+    with open_ledger(cfg) as ledger:
+        outcomes = iter_outcomes(
+            lambda: open_engines(engines), ledger, lambda: build_judge_jobs(metrics, samples), total, "judging answers"
+        )
+        return collect_judged_rows(count_models_of(outcomes, models), samples)
 
 
 def _check_one_judge(cfg: DictConfig, models: ModelCounts) -> None:

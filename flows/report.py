@@ -13,6 +13,7 @@ import io
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
@@ -81,7 +82,7 @@ def report(configs: Sequence[DictConfig]) -> Summary:
 
 def _build_notes(cfg: DictConfig, specs: Sequence[CellSpec], results: Sequence[CellResult]) -> list[str]:
     """Return notes on the models that answered and judged, unless settings allow several, and on code that was changed."""
-    filters = list(dict.fromkeys(spec.questions.closed_book.parent for spec in specs if spec.questions.closed_book))
+    filters = _list_filters(specs)
     models = [
         {
             **({} if _allows_changes(spec, "reader") else count_models(spec.folder)),
@@ -237,12 +238,16 @@ def _describe_models(models: Iterable[Mapping[tuple[str, str], int]]) -> str:
     return "; ".join(f"{role}: {model} ({count} replies)" for (role, model), count in sorted(counts.items()))
 
 
+def _list_filters(specs: Sequence[CellSpec]) -> list[Path]:
+    """Return the folders of the closed-book artifacts by which the questions of the cells were selected."""
+    return list(dict.fromkeys(spec.questions.closed_book.parent for spec in specs if spec.questions.closed_book))
+
+
 def _describe_other_models(specs: Sequence[CellSpec], results: Sequence[CellResult]) -> dict[str, str]:
     """Return the models of the closed-book filter and of judged metrics, if there are any."""
-    filters = dict.fromkeys(spec.questions.closed_book.parent for spec in specs if spec.questions.closed_book)
     judges = {id(result.judges): result.judges for result in results if result.judges}
     lines = {
-        "Closed-book filter": _describe_models(map(count_models, filters)),
+        "Closed-book filter": _describe_models(map(count_models, _list_filters(specs))),
         "Judged by": _describe_models(judges.values()),
     }
     return {name: line for name, line in lines.items() if line}

@@ -357,10 +357,11 @@ class OpenAIBatchReader(OpenAIEngine):
                 return call()
             except openai.OpenAIError as error:
                 failure = error
-            if isinstance(failure, openai.NotFoundError):
-                raise _GoneError(f"{self.base_url} has not what a call of the Batch API asked for.")
-            self.protocol.convert_error(failure)
-            raise ReaderError(self.protocol.mask_api_key(f"{self.base_url} refused a call of the Batch API: {failure}"))
+            is_gone = isinstance(failure, openai.NotFoundError)
+            if not is_gone:
+                self.protocol.convert_error(failure)
+            reason = self.protocol.mask_api_key(f"{self.base_url} refused a call of the Batch API: {failure}")
+            raise _GoneError(reason) if is_gone else ReaderError(reason)
 
         retrying = tenacity.Retrying(
             stop=tenacity.stop_after_delay(self.patience),
