@@ -63,3 +63,29 @@ def test_choices_are_in_the_order_of_their_indices(caplog: pytest.LogCaptureFixt
     assert [reply.text for reply in parse_choices([choice("x"), choice("y")], 2)] == ["x", "y"]
     with pytest.raises(ValueError, match=r"the choices have the indices \[0, 0\]"):
         parse_choices([choice(index=0), choice(index=0)], 2)
+
+
+def test_reasoning_without_a_text_is_an_empty_reply(caplog: pytest.LogCaptureFixture) -> None:
+    """A server with the wrong parser of reasoning puts the answer there; a reply that was cut or has a text is what it is."""
+    for name in ("reasoning_content", "reasoning"):
+        (reply,) = parse_choices([{"message": {"content": None, name: "Paris"}, "finish_reason": "stop"}], 1)
+        assert (reply.text, reply.finish) == ("", "empty")
+    assert "takes answers for reasoning" in caplog.text
+    cut = {"message": {"content": None, "reasoning_content": "Paris"}, "finish_reason": "length"}
+    told = {"message": {"content": "Paris", "reasoning_content": "hm"}, "finish_reason": "stop"}
+    assert [reply.finish for reply in parse_choices([cut, told], 2)] == ["length", "stop"]
+
+
+@pytest.mark.parametrize("values", [[], [0.5], [-9999.0], [-1.0, -9999.0], [float("-inf")], ["x"], [None]])
+def test_impossible_log_probabilities_are_omitted(values: list[Any], caplog: pytest.LogCaptureFixture) -> None:
+    """None for a text, above 0, and the value by which servers say that they do not know it."""
+    logprobs = {"content": [{"logprob": value} for value in values]}
+    (reply,) = parse_choices([choice(logprobs=logprobs)], 1)
+    assert reply.logprobs is None
+    assert "They are omitted" in caplog.text
+
+
+def test_log_probabilities_of_certain_tokens() -> None:
+    """Rounding may leave them just above 0; a reply without a text has none."""
+    assert parse_choices([choice(logprobs={"content": [{"logprob": 1e-6}, {"logprob": -2}]})], 1)[0].logprobs == (0.0, -2.0)
+    assert parse_choices([choice("", logprobs={"content": []})], 1)[0].logprobs == ()

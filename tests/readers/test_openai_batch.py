@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from msgspec import structs
 
@@ -226,32 +225,6 @@ def test_a_failing_batch_loses_no_results_of_another(tmp_path: Path, monkeypatch
     assert set(server.received.values()) == {1}
 
 
-def test_a_batch_whose_creation_was_not_confirmed_is_not_made_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server made it, and its reply was lost: the retry finds it by its name, and nothing is paid twice."""
-    import httpx
-    import openai
-
-    server = ChatServer()
-    with server.serve() as url:
-        engine = reader(url, tmp_path)
-        create = engine._client.batches.create
-        lost: list[str] = []
-
-        def lossy(**body: Any) -> Any:
-            batch = create(**body)
-            if not lost:
-                lost.append(batch.id)
-                raise openai.APIConnectionError(request=httpx.Request("POST", url))
-            return batch
-
-        monkeypatch.setattr(engine._client.batches, "create", lossy)
-        monkeypatch.setattr("tenacity.nap.time.sleep", lambda _: None)
-        outcomes, _ = sweep(engine, tmp_path, [plan(f"q{n}") for n in range(30)])
-    assert len(outcomes) == 30
-    assert len(server._batches) == 1
-    assert set(server.received.values()) == {1}
-
-
 ODD_LINES = [
     "<html>Bad gateway</html>",
     '{"id": "x", "response": {"status_code": 200',
@@ -271,7 +244,7 @@ def test_an_odd_line_loses_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     server = ChatServer()
     with server.serve() as url:
         engine = reader(url, tmp_path)
-        download = engine._download
+        download = engine._api.download
         seen: list[str] = []
 
         def odd_content(file_id: str) -> list[str]:
@@ -281,7 +254,7 @@ def test_an_odd_line_loses_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             seen.append(file_id)
             return lines
 
-        monkeypatch.setattr(engine, "_download", odd_content)
+        monkeypatch.setattr(engine._api, "download", odd_content)
         outcomes, _ = sweep(engine, tmp_path, [plan(p) for p in "abc"])
     assert {o.result.text for o in outcomes.values()} == {"A", "B", "C"}
     assert sorted(server.received.values()) == [1, 1, 2]
@@ -293,8 +266,8 @@ def test_half_a_character_in_a_batch_is_replaced(tmp_path: Path, monkeypatch: py
     server = ChatServer()
     with server.serve() as url:
         engine = reader(url, tmp_path)
-        download = engine._download
-        monkeypatch.setattr(engine, "_download", lambda i: [line.replace('"A"', '"A\\ud800"') for line in download(i)])
+        download = engine._api.download
+        monkeypatch.setattr(engine._api, "download", lambda i: [line.replace('"A"', '"A\\ud800"') for line in download(i)])
         outcomes, _ = sweep(engine, tmp_path, [plan("a")])
         again, driver = sweep(reader(url, tmp_path), tmp_path, [plan("a")])
     assert outcomes[0].result.text == again[0].result.text == "A\N{REPLACEMENT CHARACTER}"
@@ -312,25 +285,6 @@ def test_a_line_that_would_fill_the_memory_is_cut_and_its_request_sent_again(
         outcomes, _ = sweep(reader(url, tmp_path), tmp_path, [plan("long"), plan("short")])
     assert [outcomes[n].result.text for n in (0, 1)] == ["x", "A"]
     assert server.received == {"long": 2, "short": 1}
-
-
-def test_a_download_that_breaks_off_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The results are paid already: a lost connection ends no run."""
-    server = ChatServer()
-    with server.serve() as url:
-        engine = reader(url, tmp_path)
-        files = engine._client.files.with_streaming_response
-        content, failures = files.content, iter([httpx.ReadError("cut"), httpx.RemoteProtocolError("cut")])
-
-        def broken(file_id: str) -> Any:
-            if (failure := next(failures, None)) is not None:
-                raise failure
-            return content(file_id)
-
-        monkeypatch.setattr(files, "content", broken)
-        outcomes, _ = sweep(engine, tmp_path, [plan("a")])
-    assert outcomes[0].result.text == "A"
-    assert len(server._batches) == 1
 
 
 @pytest.mark.parametrize("gone", ["batch", "file"])
@@ -356,3 +310,46 @@ def test_what_the_server_no_longer_has_is_requested_again(
     assert len(server._batches) == 2
     assert "The server no longer has" in caplog.text
     assert str(tmp_path / "batches") in caplog.text
+
+
+def test_a_full_queue_takes_one_smaller_batch_after_another(tmp_path: Path) -> None:
+    """Ten requests to a queue that has room for three: halved until they fit, and each is answered once."""
+    server = ChatServer(max_queued=3)
+    with server.serve() as url:
+        outcomes, _ = sweep(reader(url, tmp_path), tmp_path, [plan(f"a{n}") for n in range(10)])
+    assert {o.result.text for o in outcomes.values()} == {f"A{n}" for n in range(10)}
+    assert set(server.received.values()) == {1}
+    statuses = [batch["status"] for batch in server._batches.values()]
+    assert statuses == ["failed", "failed", "completed", "completed", "completed", "completed", "completed"]
+
+
+def test_a_request_that_alone_fills_the_queue_ends_the_run(tmp_path: Path) -> None:
+    """It would be refused forever."""
+    with ChatServer(max_queued=0).serve() as url, pytest.raises(ReaderError, match="Enqueued token limit"):
+        sweep(reader(url, tmp_path), tmp_path, [plan("a"), plan("b")])
+
+
+def test_an_error_beside_a_reply_replaces_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line of the same request in the file of errors, or twice in one file: the reply that came first was paid for."""
+    with ChatServer().serve() as url:
+        engine = reader(url, tmp_path)
+        download = engine._api.download
+
+        def add_error(file_id: str) -> list[str]:
+            (line,) = download(file_id)
+            error = {"status_code": 400, "body": {"error": {"message": "broken"}}}
+            return [line, json.dumps({"custom_id": json.loads(line)["custom_id"], "response": error})]
+
+        monkeypatch.setattr(engine._api, "download", add_error)
+        outcomes, _ = sweep(engine, tmp_path, [plan("a")])
+    assert outcomes[0].result.text == "A"
+
+
+def test_lines_without_usage_are_estimated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the prompt of their own request: 400 characters are about 100 tokens."""
+    with ChatServer().serve() as url:
+        engine = reader(url, tmp_path)
+        download = engine._api.download
+        monkeypatch.setattr(engine._api, "download", lambda i: [line.replace('"usage"', '"used"') for line in download(i)])
+        _, driver = sweep(engine, tmp_path, [plan("a" * 400)])
+    assert driver.stats.usage["reader"] == Usage(108, 100)

@@ -310,3 +310,49 @@ def test_a_second_model_is_marked_accepted_or_ends_the_run() -> None:
         ChatProtocol(snapshots[0], "http://127.0.0.1/v1", model_change="allow").check_model(snapshots[1])
     with pytest.raises(ConfigError, match="must be allow, mark or stop; received 'never'"):
         ChatProtocol("m", "http://127.0.0.1/v1", model_change="never")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        ({"prompt_tokens": 0, "completion_tokens": 0}, None),
+        ({"prompt_tokens": 20, "completion_tokens": 0}, None),
+        ({"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 25}, (20, 5)),
+        ({"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 425}, (20, 405)),
+        ({"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 0}, (20, 5)),
+    ],
+)
+def test_counts_of_tokens(usage: dict[str, int], expected: tuple[int, int] | None) -> None:
+    """Zeros beside a text are no counts, and tokens of reasoning that stand in the total alone were paid for."""
+    (result,) = PROTOCOL.parse_reply(reply(usage=usage, choice={"message": {"content": "four or five"}}), [REQUEST])
+    tokens = (result.usage.tokens_in, result.usage.tokens_out)
+    assert tokens == expected if expected else min(tokens) > 0
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (502, {"message": "bad gateway: The context window of the 1920s was too long"}),
+        (503, "the model length is unknown"),
+        (504, {"error": {"message": "context size"}}),
+        (422, {"detail": [{"type": "int_type", "msg": "not a number", "input": "a context window"}]}),
+        (400, {"message": "n must be 1", "request": {"prompt": "the prompt is too long"}}),
+    ],
+)
+def test_what_an_error_repeats_of_the_prompt_is_not_its_reason(status: int, body: object) -> None:
+    """A passage that speaks of context windows is not dropped for it."""
+    with pytest.raises((RetryableError, ReaderError), match=f"HTTP {status}"):
+        PROTOCOL.convert_refusal(status, body, {}, "")
+
+
+def test_reasons_in_the_forms_of_known_servers() -> None:
+    """Nested, in a list, or as a text."""
+    long = "This model's maximum context length is 10 tokens"
+    for body in (
+        {"error": {"message": long}},
+        {"error": [{"msg": long}]},
+        {"detail": long},
+        long,
+        {"error": {"metadata": {"raw": long}}},
+    ):
+        assert isinstance(PROTOCOL.convert_refusal(400, body, {}, ""), TooLong)

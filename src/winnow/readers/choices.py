@@ -10,6 +10,10 @@ from winnow.records import Generation
 
 _UNUSABLE = re.compile("[\x00\ud800-\udfff]")
 """NUL, which ends a text in other programs, and half of a surrogate pair, which JSON can represent and UTF-8 cannot."""
+_UNKNOWN_LOGPROB = -9999.0
+"""Value by which OpenAI and vLLM report that the log-probability of a token is not known, because the token is so unlikely."""
+_MAX_LOGPROB = 1e-3
+"""Largest value that rounding may give the log-probability of a certain token."""
 _log = logging.getLogger(__name__)
 FAILED = "error"
 """Finish of a reply that the server could not complete. Such a reply is no answer, and its call is made again."""
@@ -42,6 +46,8 @@ max_tokens, refusal, tool_use, ...), Mistral (model_length, error), Cohere (COMP
 """
 TEXT_PARTS = frozenset({"text", "output_text"})
 """Kinds of parts that make up the text of a message."""
+REASONING_FIELDS = ("reasoning_content", "reasoning")
+"""Fields of a message in which servers return what a model wrote before its answer."""
 IGNORED_PARTS = frozenset({"reasoning", "thinking", "redacted_thinking", "tool_use", "function_call"})
 """Kinds of parts that stand beside the text of a message."""
 
@@ -69,11 +75,18 @@ def parse_choices(choices: Sequence[Any], number: int) -> list[Generation]:
 
 def _parse_choice(choice: Mapping[str, Any]) -> Generation:
     """Parse one choice of a reply, without its usage."""
-    text = repair_text(_join_parts(choice["message"].get("content")))
+    message = choice["message"]
+    text = repair_text(_join_parts(message.get("content"))).strip()
     finish = read_finish(choice.get("finish_reason"))
-    return Generation(
-        "" if finish == "content_filter" else text.strip(), finish, logprobs=_parse_logprobs(choice.get("logprobs"))
-    )
+    if finish == "content_filter":
+        return Generation("", finish)
+    if finish == "stop" and not text and any(message.get(name) for name in REASONING_FIELDS):
+        _log.warning(
+            "A reply has reasoning but no text. If all have, the server takes answers for reasoning: start it with the "
+            "reasoning parser of this model, or without one."
+        )
+        finish = "empty"
+    return Generation(text, finish, logprobs=_parse_logprobs(choice.get("logprobs"), text))
 
 
 def _join_parts(content: Any) -> str:
@@ -110,14 +123,16 @@ def repair_text(text: str) -> str:
     return repaired
 
 
-def _parse_logprobs(reported: Any) -> tuple[float, ...] | None:
-    """Parse the log-probabilities of a reply; return None if there are none or they are not numbers."""
+def _parse_logprobs(reported: Any, text: str) -> tuple[float, ...] | None:
+    """Parse the log-probabilities of a reply's tokens; return None if there are none or they are impossible."""
     try:
         entries = (reported or {}).get("content")
         logprobs = None if entries is None else tuple(float(entry["logprob"]) for entry in entries)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
         logprobs = (math.nan,)
-    if logprobs is not None and any(math.isnan(value) for value in logprobs):
-        _log.warning("The server reported log-probabilities that are not numbers. They are omitted.")
+    if logprobs is None:
         return None
-    return logprobs
+    if (text and not logprobs) or not all(_UNKNOWN_LOGPROB < value <= _MAX_LOGPROB for value in logprobs):
+        _log.warning("The server reported log-probabilities that are missing, not numbers, or impossible. They are omitted.")
+        return None
+    return tuple(min(value, 0.0) for value in logprobs)

@@ -8,45 +8,29 @@ after the next call of `collect`, which confirms that the results are stored.
 
 from __future__ import annotations
 
-import io
-import itertools
 import json
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar
 
 from winnow.errors import CallRefusedError, ConfigError, ReaderError
 from winnow.identity.markers import SpeedOnly
 from winnow.keys import compute_request_key
-from winnow.readers.openai_batch_state import find_batch, pack_request, read_packed_requests, unpack_request, write_state
+from winnow.readers.openai_batch_api import BatchApi, GoneError, parse_line
+from winnow.readers.openai_batch_state import pack_request, read_packed_requests, unpack_request, write_state
 from winnow.readers.openai_engine import OpenAIEngine
 from winnow.readers.openai_protocol import ModelMismatchError, RetryableError
-from winnow.readers.reply_limit import read_lines
 from winnow.readers.token_estimates import estimate_max_usage
-from winnow.records import Decoding, Failed, Generate, Generation, Request, Result, TooLong, Usage
+from winnow.records import Failed, Generate, Generation, Request, Result, TooLong, Usage
 
-if TYPE_CHECKING:
-    import openai
-
-_FINISHED_STATUSES = ("completed", "expired", "failed", "cancelled")
-"""Statuses of a batch that will return no further results."""
 _MAX_ATTEMPTS = 3
 """Maximum number of batches in which a request without a reply is sent."""
 _log = logging.getLogger(__name__)
-T = TypeVar("T")
 BatchResult = Generation | TooLong | Failed
-
-
-_PLACEHOLDER_REQUEST = Generate((), Decoding())
-"""Stands for the request of a line, which is not needed to parse the reply."""
-
-
-class _GoneError(ReaderError):
-    """What a call asked for is not on the server any more, such as a result file whose time has passed."""
 
 
 @dataclass(slots=True)
@@ -93,6 +77,8 @@ class OpenAIBatchReader(OpenAIEngine):
     """State files of batches whose results were returned but are not confirmed as stored."""
     _error: Exception | None = field(default=None, repr=False)
     """Error that is raised once no batch is in progress."""
+    _max_requests: int | None = field(default=None, repr=False)
+    """Number of requests that the account's queue has room for, or None if it has not been full."""
     _next_poll: float = field(default=0.0, repr=False)
     """Time of the next poll on the clock of `time.monotonic`."""
 
@@ -107,8 +93,8 @@ class OpenAIBatchReader(OpenAIEngine):
 
     def close(self) -> None:
         """Close the connections. The next run continues the batches in progress."""
-        if "_client" in self.__dict__:
-            self._client.close()
+        if "_api" in self.__dict__:
+            self._api.close()
 
     def submit(self, requests: Sequence[Request]) -> None:
         """Queue requests. The next call of `collect` sends those that no batch in progress contains."""
@@ -164,7 +150,9 @@ class OpenAIBatchReader(OpenAIEngine):
         return [path for path in paths if json.loads(path.read_text())["engine"] == self.identity]
 
     def _send(self) -> None:
-        """Send the queued requests in one batch, as far as the budget allows."""
+        """Send the queued requests in one batch, as far as the budget allows. A full queue takes one batch after another."""
+        if self._max_requests is not None and self._state_files():
+            return
         keys_in_progress = {key for path in self._state_files() for key in read_packed_requests(json.loads(path.read_text()))}
         selected: dict[str, Generate] = {}
         for key, pending in self._pending.items():
@@ -172,6 +160,8 @@ class OpenAIBatchReader(OpenAIEngine):
                 pending.queued = False
                 continue
             max_usage = estimate_max_usage(pending.request)
+            if self._max_requests is not None and len(selected) == self._max_requests:
+                break
             if self._error is not None or not self.spending.reserve(max_usage):
                 self._error = self._error or self.spending.build_budget_error()
                 break
@@ -182,63 +172,46 @@ class OpenAIBatchReader(OpenAIEngine):
 
     def _create_batch(self, requests: Mapping[str, Generate]) -> None:
         """Create a batch. Its state file is written before, and completed with the id of the batch after."""
-        endpoint = {"method": "POST", "url": "/v1/chat/completions"}
-        lines = "".join(
-            json.dumps({"custom_id": key, **endpoint, "body": self.protocol.build_body(request)}) + "\n"
-            for key, request in requests.items()
-        )
         name = f"winnow-{time.time_ns()}"
         path = Path(self.state) / f"{name}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         packed_requests = {key: pack_request(request) for key, request in requests.items()}
         state = {"engine": self.identity, "name": name, "batch": None, "requests": packed_requests}
         write_state(path, state)
-        file = self._with_retries(
-            lambda: self._client.files.create(file=(f"{name}.jsonl", io.BytesIO(lines.encode())), purpose="batch")
-        )
-        attempts = itertools.count()
-
-        def create_once() -> str:
-            """Create the batch, unless an earlier attempt did and its reply was lost. A second batch would be billed too."""
-            existing_id = find_batch(name, self._client.batches.list(limit=100)) if next(attempts) else None
-            if existing_id is not None:
-                return existing_id
-            batch = self._client.batches.create(
-                input_file_id=file.id,
-                endpoint="/v1/chat/completions",
-                completion_window="24h",
-                metadata={"winnow": name},
-            )
-            return batch.id
-
-        batch_id = self._with_retries(create_once)
+        bodies = {key: self.protocol.build_body(request) for key, request in requests.items()}
+        batch_id = self._api.create(name, bodies)
         write_state(path, state | {"batch": batch_id})
         _log.warning("Sent %d requests in batch %s. If this process ends, the next run continues it.", len(requests), batch_id)
 
     def _poll(self, path: Path) -> list[tuple[Request, Result | TooLong]]:
         """Return the results of a batch if it is finished. Requests without a result are queued again."""
         state = json.loads(path.read_text())
-        batch_id = state["batch"] or self._find_batch_id(state["name"])
+        batch_id = state["batch"] or self._api.find(state["name"])
         if batch_id is None:
             _log.warning("Batch %s was never created. Its requests are sent again.", state["name"])
             return self._finish_batch(path, state, {})
         try:
-            batch = self._with_retries(lambda: self._client.batches.retrieve(batch_id))
-        except _GoneError:
+            batch = self._api.poll(batch_id)
+        except GoneError:
             _log.warning("The server no longer has batch %s (%s). Its requests are sent again.", batch_id, path)
             return self._finish_batch(path, state, {})
         except ReaderError as error:
             raise ReaderError(f"{error} The batch's state is in {path}; `rm {path}` abandons it.") from error
-        if batch.status not in _FINISHED_STATUSES:
+        if not batch.is_finished:
             return []
-        if batch.status == "failed":
-            reason = self.protocol.mask_api_key(str(batch.errors))[:300]
-            self._error = ReaderError(f"The server refused batch {batch_id}: {reason}. Finished calls are in the ledger.")
+        requests = read_packed_requests(state)
+        if batch.is_queue_full and len(requests) > 1:
+            self._max_requests = len(requests) // 2
+            for pending in filter(None, map(self._pending.get, requests)):
+                pending.attempts = 0
+            _log.warning("%s. %d requests are sent at a time.", batch.error, self._max_requests)
+        elif batch.error:
+            self._error = ReaderError(f"The server refused batch {batch_id}: {batch.error}. Finished calls are in the ledger.")
         results: dict[str, BatchResult] = {}
-        for file_id in (batch.output_file_id, batch.error_file_id):
+        for file_id in batch.files:
             try:
-                results.update(self._read_results(file_id) if file_id else ())
-            except _GoneError:
+                self._read_results(file_id, requests, results)
+            except GoneError:
                 _log.warning(
                     "The server no longer has the file %s of batch %s (%s). Requests without a result are sent again; to "
                     "abandon them, stop this run and remove the state file.",
@@ -246,9 +219,8 @@ class OpenAIBatchReader(OpenAIEngine):
                     batch_id,
                     path,
                 )
-        total = len(read_packed_requests(state))
-        if len(results) < total:
-            _log.warning("Batch %s is %s with %d of %d replies.", batch_id, batch.status, len(results), total)
+        if len(results) < len(requests):
+            _log.warning("Batch %s is %s with %d of %d replies.", batch_id, batch.status, len(results), len(requests))
         return self._finish_batch(path, state, results)
 
     def _finish_batch(
@@ -277,17 +249,13 @@ class OpenAIBatchReader(OpenAIEngine):
                 )
         return results
 
-    def _find_batch_id(self, name: str) -> str | None:
-        """Return the id of the batch with this name, or None. A process may have ended before it saved the id."""
-        return self._with_retries(lambda: find_batch(name, self._client.batches.list(limit=100)))
-
-    def _read_results(self, file_id: str) -> Iterator[tuple[str, BatchResult]]:
-        """Yield the key and the result of each line of a result file.
+    def _read_results(self, file_id: str, requests: Mapping[str, Any], results: dict[str, BatchResult]) -> None:
+        """Add the results of a result file to those of the batch, by key. The first result of a request is kept.
 
         A line without a result, or in an unknown format, is skipped, and its request is sent again. A permanent refusal
         stops the reader after all results are returned.
         """
-        for line in self._with_retries(lambda: self._download(file_id)):
+        for line in self._api.download(file_id):
             if not line.strip():
                 continue
             try:
@@ -295,26 +263,16 @@ class OpenAIBatchReader(OpenAIEngine):
                 key = row["custom_id"]
                 if not isinstance(key, str):
                     raise TypeError(f"custom_id is {type(key).__name__}")
-                result = self._convert_line(key, row)
+                is_wanted = key in requests and key not in results
+                result = self._convert_line(key, row, unpack_request(requests[key])) if is_wanted else None
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
                 excerpt = self.protocol.mask_api_key(line)[:80]
                 _log.warning("Skipped a line of file %s in an unknown format (%s): %r", file_id, type(error).__name__, excerpt)
                 continue
             if result is not None:
-                yield key, result
+                results[key] = result
 
-    def _download(self, file_id: str) -> list[str]:
-        """Return the lines of a result file."""
-        import httpx
-
-        try:
-            with self._client.files.with_streaming_response.content(file_id) as response:
-                return read_lines(response.iter_bytes())
-        except httpx.HTTPError as error:
-            failure = RetryableError(f"the download of {file_id} broke off ({type(error).__name__})")
-        raise failure
-
-    def _convert_line(self, key: str, row: Mapping[str, Any]) -> BatchResult | None:
+    def _convert_line(self, key: str, row: Mapping[str, Any], request: Generate) -> BatchResult | None:
         """Convert a line to its result.
 
         Returns:
@@ -322,7 +280,7 @@ class OpenAIBatchReader(OpenAIEngine):
 
         """
         try:
-            return self._parse_line(row)
+            return parse_line(self.protocol, row, request)
         except RetryableError:
             return None
         except ModelMismatchError:
@@ -336,51 +294,7 @@ class OpenAIBatchReader(OpenAIEngine):
             self._error = error
             return None
 
-    def _parse_line(self, row: Mapping[str, Any]) -> Generation | TooLong:
-        """Parse a line of a result file; raise RetryableError or ReaderError if its request failed."""
-        reply = row.get("response") or {}
-        if reply.get("status_code") == 200:
-            return self.protocol.parse_reply(json.dumps(reply["body"]), [_PLACEHOLDER_REQUEST])[0]
-        error = (reply.get("body") or {}).get("error") or row.get("error") or {}
-        if not isinstance(error, Mapping):
-            error = {"message": str(error)}
-        return self.protocol.convert_refusal(int(reply.get("status_code") or 500), error, {}, str(error.get("code") or ""))
-
-    def _with_retries(self, call: Callable[[], T]) -> T:
-        """Call the server, and retry the call for `patience` seconds if it fails."""
-        import openai
-        import tenacity
-
-        def attempt() -> T:
-            failure: openai.OpenAIError | None = None
-            try:
-                return call()
-            except openai.OpenAIError as error:
-                failure = error
-            is_gone = isinstance(failure, openai.NotFoundError)
-            if not is_gone:
-                self.protocol.convert_error(failure)
-            reason = self.protocol.mask_api_key(f"{self.base_url} refused a call of the Batch API: {failure}")
-            raise _GoneError(reason) if is_gone else ReaderError(reason)
-
-        retrying = tenacity.Retrying(
-            stop=tenacity.stop_after_delay(self.patience),
-            wait=tenacity.wait_random_exponential(multiplier=1, max=60),
-            retry=tenacity.retry_if_exception_type(RetryableError),
-            reraise=True,
-        )
-        try:
-            return retrying(attempt)
-        except RetryableError as error:
-            failure = ReaderError(
-                f"{self.base_url} failed for {self.patience:.0f} s. The last failure was: {error}. Run the command again to "
-                "continue the batch."
-            )
-        raise failure
-
     @cached_property
-    def _client(self) -> openai.OpenAI:
-        """Client of the openai package. It does not retry, because `_with_retries` does."""
-        import openai
-
-        return openai.OpenAI(api_key=self.protocol.read_api_key(), base_url=self.base_url, max_retries=0)
+    def _api(self) -> BatchApi:
+        """Connection to the server, which is made on first use."""
+        return BatchApi(self.protocol, self.patience)

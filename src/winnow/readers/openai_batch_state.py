@@ -1,7 +1,7 @@
 """State files of batches: what was sent in each, so that the next run continues a batch that is paid for."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -31,11 +31,6 @@ def unpack_request(packed: Mapping[str, Any]) -> Generate:
     """Convert the JSON values of a state file to a request."""
     messages = tuple(Message(**message) for message in packed["messages"])
     return Generate(messages, Decoding(**packed["decoding"]), packed["sample"])
-
-
-def find_batch(name: str, batches: Iterable[Any]) -> str | None:
-    """Return the id of the batch with this name in its metadata, or None if there is none."""
-    return next((batch.id for batch in batches if (batch.metadata or {}).get("winnow") == name), None)
 
 
 def write_state(path: Path, state: Mapping[str, Any]) -> None:

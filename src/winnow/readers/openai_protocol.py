@@ -43,6 +43,24 @@ _TOO_LONG = re.compile(
     re.IGNORECASE,
 )
 """Phrases by which OpenAI, Azure, vLLM, TGI, llama.cpp, Gemini, Anthropic and Mistral report that a prompt is too long."""
+_REASON_FIELDS = frozenset(
+    (
+        "error",
+        "errors",
+        "message",
+        "msg",
+        "detail",
+        "details",
+        "reason",
+        "code",
+        "type",
+        "status",
+        "metadata",
+        "raw",
+        "innererror",
+    )
+)
+"""Fields in which a server says why it refused a call."""
 _VERSION_SUFFIX = re.compile(r"-(\d{3,8}|\d{4}-\d{2}-\d{2})")
 """Date or version that a server appends to the name of a model."""
 _log = logging.getLogger(__name__)
@@ -280,10 +298,10 @@ class ChatProtocol:
 
         """
         message = self.mask_api_key(str(body))[:300]
+        reason = read_reason(body)
         if code == "content_filter":
             return Generation("", "content_filter")
-        may_be_too_long = status in (400, 413, 422) or status >= 500
-        if may_be_too_long and (code == "context_length_exceeded" or _TOO_LONG.search(str(body))):
+        if status in (400, 413, 422, 500) and (code == "context_length_exceeded" or _TOO_LONG.search(reason)):
             return TooLong(message)
         if status in (408, 409, 425, 429, 499) or status >= 500:
             if code == "insufficient_quota":
@@ -292,7 +310,7 @@ class ChatProtocol:
                     "ledger. Increase the quota and run the command again."
                 )
             raise RetryableError(f"HTTP {status}: {message}", after=parse_retry_after(headers), throttled=status in (429, 503))
-        is_moderated = status in (400, 422) and _MODERATION.search(f"{code} {message}")
+        is_moderated = status in (400, 422) and _MODERATION.search(f"{code} {reason}")
         error_class = CallRefusedError if is_moderated else ReaderError
         raise error_class(
             f"The server refused a request with HTTP {status}: {message}. Check the model ({self.model}), the address "
@@ -328,10 +346,18 @@ def encode_messages(messages: Sequence[Message]) -> list[dict[str, str]]:
 
 
 def _parse_usage(reported: Any, requests: Sequence[Generate], choices: Sequence[Generation]) -> Usage:
-    """Parse the token counts of a reply, or estimate them if they are missing or impossible: the reply was paid for."""
+    """Parse the token counts of a reply, or estimate those that are missing or impossible: the reply was paid for.
+
+    Gemini and xAI leave tokens of reasoning out of `completion_tokens`; they are what `total_tokens` has besides.
+    """
     tokens_in, tokens_out = _parse_count(reported, "prompt_tokens"), _parse_count(reported, "completion_tokens")
+    tokens_in = tokens_in or None
+    if not tokens_out and any(choice.text for choice in choices):
+        tokens_out = None
     if tokens_in is None or tokens_out is None:
         _log.warning("The server reported no token counts or implausible ones. They are estimated by their characters.")
+    else:
+        tokens_out = max(tokens_out, (_parse_count(reported, "total_tokens") or 0) - tokens_in)
     return Usage(
         estimate_prompt_tokens(requests[0]) if tokens_in is None else tokens_in,
         sum(estimate_text_tokens(choice.text) for choice in choices) if tokens_out is None else tokens_out,
@@ -344,6 +370,15 @@ def _parse_count(reported: Any, name: str) -> int | None:
         count = int(reported[name])
         return count if 0 <= count < _MAX_PLAUSIBLE_TOKENS else None
     return None
+
+
+def read_reason(body: object) -> str:
+    """Return what the body of an error says of it. Fields that repeat the request, such as FastAPI's `input`, are left out."""
+    if isinstance(body, Mapping):
+        return " ".join(read_reason(value) for name, value in body.items() if str(name).lower() in _REASON_FIELDS)
+    if isinstance(body, list | tuple):
+        return " ".join(map(read_reason, body))
+    return "" if body is None else str(body)
 
 
 def is_loopback(address: str) -> bool:

@@ -74,6 +74,7 @@ class ChatServer:
         max_choices: Maximum number of choices in a reply, even if the request asks for more by `n`.
         version: Version that the server reports.
         num_polls: Number of times that a batch is reported as "in_progress" before it is completed.
+        max_queued: Number of requests that the queue of batches has room for. A batch with more fails.
         received: Number of times that each prompt arrived.
         answered: Number of complete replies to each prompt.
         authorization_headers: Authorization headers of all requests so far.
@@ -89,6 +90,7 @@ class ChatServer:
     max_choices: int = 1000
     version: str = "1.2.3"
     num_polls: int = 1
+    max_queued: int = 1_000_000
     received: Counter[str] = field(default_factory=Counter)
     answered: Counter[str] = field(default_factory=Counter)
     authorization_headers: set[str] = field(default_factory=set)
@@ -246,6 +248,9 @@ class ChatServer:
             "input_file_id": body["input_file_id"], "completion_window": "24h", "created_at": 0,
             "metadata": body.get("metadata"), "polls": self.num_polls,
         }  # fmt: skip
+        if len(self._files[body["input_file_id"]].splitlines()) > self.max_queued:
+            error = {"code": "token_limit_exceeded", "message": "Enqueued token limit reached. Please try again."}
+            batch |= {"status": "failed", "errors": {"object": "list", "data": [error]}}
         self._batches[batch["id"]] = batch
         return batch
 

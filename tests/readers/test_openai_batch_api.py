@@ -1,0 +1,96 @@
+"""The Batch API's form, against a server on this machine."""
+
+import json
+from typing import Any
+
+import httpx
+import openai
+import pytest
+
+from winnow.errors import ReaderError
+from winnow.readers.openai_batch_api import BatchApi, BatchStatus, GoneError, parse_line
+from winnow.readers.openai_protocol import ChatProtocol, RetryableError
+from winnow.records import Decoding, Generate, Generation, Message
+from winnow.testing.chat_server import ChatServer
+
+REQUEST = Generate((Message("user", "a"),), Decoding())
+
+
+def connect(url: str) -> BatchApi:
+    return BatchApi(ChatProtocol("m", url), patience=60.0)
+
+
+def test_a_batch_from_its_creation_to_its_lines() -> None:
+    """It is found by its name, polled until it is finished, and each line has the key of its request."""
+    with ChatServer(num_polls=1).serve() as url:
+        api = connect(url)
+        batch_id = api.create("winnow-1", {"key": api.protocol.build_body(REQUEST)})
+        assert api.find("winnow-1") == batch_id
+        assert api.find("winnow-2") is None
+        assert not api.poll(batch_id).is_finished
+        status = api.poll(batch_id)
+        assert status.is_finished
+        (line,) = [json.loads(line) for file_id in status.files for line in api.download(file_id)]
+        api.close()
+    assert line["custom_id"] == "key"
+    assert parse_line(api.protocol, line, REQUEST).text == "A"  # type: ignore[union-attr]
+
+
+def test_a_creation_that_was_not_confirmed_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server made the batch, and its reply was lost: the retry finds it by its name, and nothing is paid twice."""
+    server = ChatServer()
+    with server.serve() as url:
+        api = connect(url)
+        create, lost = api.client.batches.create, []
+
+        def lossy(**body: Any) -> Any:
+            batch = create(**body)
+            if not lost:
+                lost.append(batch.id)
+                raise openai.APIConnectionError(request=httpx.Request("POST", url))  # type: ignore[arg-type]
+            return batch
+
+        monkeypatch.setattr(api.client.batches, "create", lossy)
+        monkeypatch.setattr("tenacity.nap.time.sleep", lambda _: None)
+        assert [api.create("winnow-1", {"key": {}})] == lost == list(server._batches)
+
+
+def test_a_download_that_breaks_off_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The results are paid already: a lost connection ends no run."""
+    with ChatServer(num_polls=0).serve() as url:
+        api = connect(url)
+        (file_id,) = api.poll(api.create("winnow-1", {"key": api.protocol.build_body(REQUEST)})).files
+        files = api.client.files.with_streaming_response
+        content, failures = files.content, iter([httpx.ReadError("cut"), httpx.RemoteProtocolError("cut")])
+
+        def broken(file_id: str) -> Any:
+            if (failure := next(failures, None)) is not None:
+                raise failure
+            return content(file_id)
+
+        monkeypatch.setattr(files, "content", broken)
+        monkeypatch.setattr("tenacity.nap.time.sleep", lambda _: None)
+        assert len(api.download(file_id)) == 1
+
+
+def test_a_batch_that_is_too_large_for_the_queue() -> None:
+    """It is finished, without files, and says why; any other failure is not of the queue."""
+    with ChatServer(max_queued=0).serve() as url:
+        api = connect(url)
+        status = api.poll(api.create("winnow-1", {"key": {}}))
+    assert status.is_finished
+    assert status.is_queue_full
+    assert status.files == ()
+    assert not BatchStatus("failed", (), "invalid_json_line").is_queue_full
+
+
+def test_lines_of_requests_that_failed() -> None:
+    """A filter is a result, a failing server is worth a retry, another refusal is permanent."""
+    protocol = ChatProtocol("m", "http://127.0.0.1:1/v1")
+    filtered = {"response": {"status_code": 400, "body": {"error": {"code": "content_filter"}}}}
+    assert parse_line(protocol, filtered, REQUEST) == Generation("", "content_filter")
+    with pytest.raises(RetryableError, match="HTTP 500"):
+        parse_line(protocol, {"error": "broken"}, REQUEST)
+    with pytest.raises(ReaderError, match="HTTP 401"):
+        parse_line(protocol, {"response": {"status_code": 401, "body": {"error": {"message": "no"}}}}, REQUEST)
+    assert issubclass(GoneError, ReaderError)
