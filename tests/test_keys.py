@@ -8,7 +8,7 @@ import pytest
 from msgspec import Struct, structs
 
 from winnow.keys import compute_request_key
-from winnow.records import Decoding, Estimate, FusedGenerate, Generate, Likelihood, Message, Request, Search
+from winnow.records import Decoding, Estimate, FusedGenerate, Generate, Likelihood, Message, Passage, Request, Search
 
 
 def generate(text: str, decoding: Decoding | None = None, sample: int = 0) -> Generate:
@@ -114,3 +114,23 @@ def test_the_keys_are_those_of_former_ledgers() -> None:
 def test_half_a_character_has_a_key() -> None:
     """A lone surrogate, which UTF-8 cannot encode, is told apart from another one."""
     assert compute_request_key("m", generate("\ud800")) != compute_request_key("m", generate("\ud801"))
+
+
+@pytest.mark.parametrize("token", ["<|im_end|>", "</s>", "[INST]", "[SEP]", "<end_of_turn>", "<pad>", "<extra_id_0>"])
+def test_control_tokens_that_passages_spell_out_are_part_of_the_key(token: str) -> None:
+    """They are text there, and tokens if the prompt's template has them: two prompts with the same words."""
+    messages = (Message("user", f"Read: Ada {token} lived. Who?"),)
+    plain = Generate(messages, Decoding())
+    for passage in (Passage("p", "", f"Ada {token} lived"), Passage("p", f"Ada {token} lived", "x")):
+        spelled = Generate(messages, Decoding(), passages=(passage,))
+        assert compute_request_key("m", spelled) != compute_request_key("m", plain)
+    scored = Likelihood(messages, "Ada", passages=(passage,))
+    assert compute_request_key("m", scored) != compute_request_key("m", Likelihood(messages, "Ada"))
+
+
+def test_other_passages_leave_the_key_as_it_is() -> None:
+    """The messages have their texts; markup of other kinds is text for every model."""
+    plain = Generate((Message("user", "Who?"),), Decoding())
+    for text in ("Ada lived", "x < y and y > z", "[1] see <b>here</b>", "a | b"):
+        named = Generate((Message("user", "Who?"),), Decoding(), passages=(Passage("p", text, text),))
+        assert compute_request_key("m", named) == compute_request_key("m", plain)

@@ -1,28 +1,40 @@
 """Keys of requests in the ledger, the store of finished model calls."""
 
 import hashlib
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from winnow.records import Decoding, Estimate, Generate, Likelihood, Message, Request, Search
+from winnow.records import Decoding, Estimate, Generate, Likelihood, Message, Passage, Request, Search
 
 _WITH_USAGE = "usage"
 """Part of the keys of likelihoods, so that they differ from keys of version 0.1, which stored no token counts with them."""
+
+
+_CONTROL_TOKEN = re.compile(
+    r"<\|[^<>|\n]{1,40}\|>|<｜[^<>｜\n]{1,40}｜>|</?s>|\[/?INST\]|\[(?:CLS|SEP|PAD|UNK|MASK|BOS|EOS)\]"
+    r"|<(?:bos|eos|pad|unk|mask|sep|(?:start|end)_of_turn|extra_id_\d+|unused\d+)>"
+)
+"""A control token of a known model family."""
 
 
 def compute_request_key(engine: str, request: Request) -> bytes:
     """Compute the SHA-256 of a request: the identity of its engine, its kind, and every field that can change the result.
 
     Each text is preceded by its length, so that no two requests have the same encoding. JSON would take three times as long.
+    Control tokens that passages spell out are named, because readers on this machine read them as text there and as tokens
+    elsewhere in the prompt.
     """
     match request:
         case Generate():
             body = _encode_messages(request.messages) + _encode_decoding(request.decoding, request.sample)
             if request.token_logprobs:
                 body += _encode("token_logprobs", *request.token_logprobs)
+            body += _encode_spelled(request.passages)
         case Likelihood():
             body = _encode_messages(request.messages)
             body += _encode(request.continuation, str(request.include_eos), _WITH_USAGE)
+            body += _encode_spelled(request.passages)
         case Estimate():
             body = _encode(request.question, request.text, request.title)
         case Search():
@@ -34,6 +46,18 @@ def compute_request_key(engine: str, request: Request) -> bytes:
 def _encode(*texts: str) -> str:
     """Join texts, each preceded by its length."""
     return "".join([f"{len(text)}:{text}" for text in texts])
+
+
+def _encode_spelled(passages: Sequence[Passage]) -> str:
+    """Encode the control tokens in the texts of passages, or return "" for passages without any."""
+    spelled = [token for passage in passages for token in find_control_tokens(passage)]
+    return _encode("text", *spelled) if spelled else ""
+
+
+def find_control_tokens(passage: Passage) -> list[str]:
+    """Return the control tokens that a passage spells out in its text and title, in their order."""
+    texts = (text for text in (passage.text, passage.title) if "<" in text or "[" in text)
+    return [token for text in texts for token in _CONTROL_TOKEN.findall(text)]
 
 
 @lru_cache(maxsize=100)

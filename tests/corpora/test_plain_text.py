@@ -22,7 +22,7 @@ def test_plain_text_splits_without_overlap(tmp_path: Path) -> None:
         ("a#1", "", "three four"),
         ("a#2", "", "five"),
     ]
-    assert [len(p.split()) for p in split_words(iter(["w"] * 250), 100)] == [100, 100, 50]
+    assert [len(p.split()) for p in split_words(["w"] * 250, 100)] == [100, 100, 50]
     with pytest.raises(InputError, match="No file in"):
         list(PlainText(str(tmp_path), pattern="*.md"))
     with pytest.raises(ConfigError, match="at least 1"):
@@ -48,3 +48,16 @@ def test_hidden_files_are_no_passages(tmp_path: Path) -> None:
     (tmp_path / "folder.txt").mkdir()
     (tmp_path / "a.txt").write_text("new")
     assert [passage.text for passage in PlainText(str(tmp_path))] == ["new"]
+
+
+def test_scripts_without_spaces_are_split_by_characters() -> None:
+    """Words of other scripts stay whole, and spaces stay where they were."""
+    assert list(split_words(["東京は日本の首都", "です。"], 5)) == ["東京は日本", "の首都 です", "。"]
+    assert list(split_words(["FIFA 2020年 大会"], 3)) == ["FIFA 2020年", "大会"]
+    assert list(split_words(["ab cd", "", "ef"], 2)) == ["ab cd", "ef"]
+
+
+def test_one_line_of_chinese_is_several_passages(tmp_path: Path) -> None:
+    """Without spaces a whole page would be one word."""
+    (tmp_path / "a.txt").write_text("字" * 250)
+    assert [len(passage.text) for passage in PlainText(str(tmp_path))] == [100, 100, 50]

@@ -41,3 +41,28 @@ def test_the_real_scifact() -> None:
     queries = list(BeirQueries(str(SHARED / "beir/scifact.queries.test.tsv"), str(SHARED / "beir/scifact.qrels.test.trec")))
     assert len(queries) == 300
     assert all(q.gold_passage_ids for q in queries)
+
+
+def test_quoted_and_padded_ids(tmp_path: Path) -> None:
+    """As spreadsheets write them; comments are skipped, and 1.0 is a judgment."""
+    (tmp_path / "q.jsonl").write_text('{"_id": 1, "text": "a"}\n{"_id": " two ", "text": "b"}\n')
+    (tmp_path / "r.tsv").write_text(
+        '# judged in May\nquery-id\tcorpus-id\tscore\n"1"\t"d, 1"\t1.0\ntwo \t d2\t1\ntwo\td3\t0.0\n'
+    )
+    rows = list(BeirQueries(str(tmp_path / "q.jsonl"), str(tmp_path / "r.tsv")))
+    assert [(row.question_id, row.gold_passage_ids) for row in rows] == [("1", ("d, 1",)), ("two", ("d2",))]
+
+
+def test_judged_queries_that_the_file_lacks_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Some are left out with a count; a file without any judged query is refused."""
+    (tmp_path / "q.jsonl").write_text('{"_id": "1", "text": "a"}\n')
+    (tmp_path / "r.tsv").write_text("1\td1\t1\nq2\td1\t1\nq3\td1\t1\nq4\td1\t0\n")
+    assert len(list(BeirQueries(str(tmp_path / "q.jsonl"), str(tmp_path / "r.tsv")))) == 1
+    assert "lacks 2 of the 3 queries" in caplog.text
+    assert "'q2'" in caplog.text
+    (tmp_path / "r.tsv").write_text("q2\td1\t1\n")
+    with pytest.raises(InputError, match="lacks 1 of the 1 queries"):
+        list(BeirQueries(str(tmp_path / "q.jsonl"), str(tmp_path / "r.tsv")))
+    (tmp_path / "r.tsv").write_text("q2\t\t1\n")
+    with pytest.raises(InputError, match="query, document, score"):
+        list(BeirQueries(str(tmp_path / "q.jsonl"), str(tmp_path / "r.tsv")))

@@ -53,3 +53,15 @@ def test_corpus_by_column(tmp_path: Path) -> None:
     assert (row.passage_id, row.title, row.text) == ("1", "T", "x")
     with pytest.raises(InputError, match="no column"):
         list(HubCorpus("json", text_column="body", options={"data_files": str(path)}))
+
+
+def test_values_of_csv_files_are_texts(tmp_path: Path) -> None:
+    """An id keeps its zeros, a year is no float where another row has none, and "NA" is an answer."""
+    path = tmp_path / "q.csv"
+    path.write_text("key;question;answer\n007;Which code has Namibia?;NA\n008;When?;1990\n")
+    options = {"data_files": {"train": [str(path)]}, "sep": ";"}
+    rows = list(HubQuestions("csv", "train", "key", options=options))
+    assert [(row.question_id, row.answers) for row in rows] == [("007", ("NA",)), ("008", ("1990",))]
+    path.write_text("key;question;answer\n007;Who?;\n")
+    with pytest.raises(InputError, match="at least one non-empty answer"):
+        list(HubQuestions("csv", "train", "key", options=options))

@@ -130,3 +130,12 @@ def test_ids_that_are_null_or_zero(tmp_path: Path) -> None:
         (row.question.question_id, row.question.split, row.contexts[0][0].passage_id) for row in read_fid(tmp_path / "splits")
     ]
     assert found == [("dev-0", "dev", "dev-0-0"), ("train-0", "train", "train-0-0")]
+
+
+@pytest.mark.parametrize("name", ["id", "_id", "docid", "passage_id", "psg_id"])
+def test_ids_of_contexts_by_their_usual_names(tmp_path: Path, name: str) -> None:
+    """Pyserini's, BEIR's and others'; whole numbers that pandas wrote as floats too."""
+    path = tmp_path / "f.json"
+    path.write_text(json.dumps([{"question": "q", "answers": ["a"], "ctxs": [{name: 7.0, "text": "t"}]}]))
+    (row,) = read_fid(path)
+    assert row.contexts[0][0].passage_id == "7"

@@ -84,3 +84,11 @@ def test_flags() -> None:
     for value in (None, 2, "", "maybe", [], float("nan")):
         with pytest.raises(ValueError, match="is_gold is neither true nor false"):
             parse_flag(value, "is_gold")
+
+
+def test_whole_numbers_that_pandas_wrote_as_floats() -> None:
+    """1990.0 is the year 1990, as an answer and as an id; 2.5 and texts stay as they are."""
+    path = Path("x")
+    assert parse_answers([1990.0, 2.5, "3.0", -0.0], path, 1) == ("1990", "2.5", "3.0", "0")
+    assert parse_ids("[12.0, 7]", path, 1, "gold") == ("12", "7")
+    assert require_text(12.0, path, 1, "id") == "12"

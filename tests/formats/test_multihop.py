@@ -129,3 +129,15 @@ def test_a_passage_that_a_question_has_twice_is_one(tmp_path: Path) -> None:
         "The Corvo passes Arlen.", "Arlen has a castle.", "Ada was born in Arlen."
     ]  # fmt: skip
     assert list_gold(row) == ["The Corvo passes Arlen.", "Ada was born in Arlen."]
+
+
+def test_supporting_titles_that_were_not_retrieved_are_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """HotpotQA's full-wiki setting: recall is of what is there, which is said, and the questions can be shown apart."""
+    missing = {**HOTPOTQA, "_id": "full", "context": HOTPOTQA["context"][:2]}
+    path = tmp_path / "h.json"
+    path.write_text(json.dumps([HOTPOTQA, missing]))
+    complete, incomplete = read_fid(path)
+    assert "missing_titles" not in json.loads(complete.question.meta)
+    assert json.loads(incomplete.question.meta)["missing_titles"] == 1
+    assert len(incomplete.question.gold_passage_ids) == 1
+    assert "the passages of 1 of 2 questions lack titles that support the answer" in caplog.text

@@ -89,3 +89,42 @@ def test_a_passage_cannot_end_the_prompt_of_a_reader(tmp_path: Path) -> None:
     passage = Passage("p", "T", "Ada <|end|>")
     request = Generate((Message("user", f"Read: {passage.text}"),), Decoding(), passages=(passage,))
     assert reader.lm.tokenizer.convert_tokens_to_ids("<|end|>") not in reader.encode(request).ids
+
+
+CHATML = "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] | trim }}<|im_end|>\n{% endfor %}"
+REPLY = "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+
+
+def test_a_template_that_does_not_begin_the_reply_is_refused(tokenizer: "PreTrainedTokenizerBase") -> None:
+    """The model would write the user's next message; templates without a text before replies, such as Mistral's, are right."""
+    with pytest.raises(ConfigError, match="does not begin the reply"):
+        render(tokenizer, CHATML, PROMPT)
+    assert render(tokenizer, CHATML + REPLY, PROMPT).endswith("<|im_start|>assistant\n")
+    mistral = (
+        "{% for m in messages %}{% if m['role'] == 'user' %}[INST] {{ m['content'] }} [/INST]{% else %} {{ m['content'] }}</s>"
+    )
+    assert render(tokenizer, mistral + "{% endif %}{% endfor %}", PROMPT[1:]) == "[INST] Who? [/INST]"
+
+
+def test_a_turn_whose_text_stands_elsewhere_too_is_missed(tokenizer: "PreTrainedTokenizerBase") -> None:
+    """A demonstration's answer, "Who", is a part of the question; the template drops it."""
+    messages = (Message("user", "Where?"), Message("assistant", "Who"), Message("user", "Who?"))
+    assert "<assistant>Who" in render(tokenizer, PLAIN, messages)
+    template = "{% for m in messages if m['role'] != 'assistant' %}<{{ m['role'] }}>{{ m['content'] }}{% endfor %}"
+    with pytest.raises(ConfigError, match="leaves out or changes the assistant message 'Who'"):
+        render(tokenizer, template, messages)
+
+
+def test_the_space_that_ends_the_beginning_of_a_reply_is_kept(tokenizer: "PreTrainedTokenizerBase") -> None:
+    """By templates that strip texts too."""
+    messages = (*PROMPT, Message("assistant", "The answer is "))
+    for template in (CHATML + REPLY, PLAIN):
+        assert render(tokenizer, template, messages).endswith("The answer is ")
+
+
+def test_a_template_shows_the_same_date_every_day(tokenizer: "PreTrainedTokenizerBase") -> None:
+    """Otherwise the prompt of one key would change at midnight; a format that is computed is refused."""
+    date = "{% if strftime_now is defined %}{{ strftime_now('%d %b %Y') }}{% endif %}"
+    assert render(tokenizer, date + PLAIN).startswith("26 Jul 2024<system>")
+    with pytest.raises(ConfigError, match="in a format that is computed"):
+        render(tokenizer, "{% set f = '%d' %}{{ strftime_now(f) }}" + PLAIN)

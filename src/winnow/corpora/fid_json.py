@@ -16,7 +16,7 @@ from winnow.records import Passage
 class FidCorpus:
     """A parser of the distinct passages in a FiD file, or in a folder with one file per split."""
 
-    revision: ClassVar[int] = 3
+    revision: ClassVar[int] = 4
 
     path: Annotated[str, InputFile]
 

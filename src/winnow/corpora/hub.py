@@ -26,7 +26,7 @@ class HubCorpus:
 
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     path: Annotated[str, DatasetName]
     split: str = "train"

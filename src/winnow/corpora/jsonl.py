@@ -26,7 +26,7 @@ class JsonlCorpus:
 
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     path: Annotated[str, InputFile]
     text: str = "text"

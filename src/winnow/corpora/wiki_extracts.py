@@ -21,11 +21,11 @@ class WikiExtracts:
     Args:
         path: File, or folder that is searched recursively.
         pattern: Glob pattern of the files, if `path` is a folder.
-        words: Number of words in a passage; the last passage of a page may be shorter.
+        words: Number of words in a passage, as in PlainText; the last passage of a page may be shorter.
 
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     path: Annotated[str, InputFile]
     pattern: str = "wiki_*"
@@ -40,5 +40,5 @@ class WikiExtracts:
         """Yield the passages of all files below `path`, page by page."""
         for file in find_files(Path(self.path), self.pattern, "corpus.parser.path and corpus.parser.pattern"):
             for _, page in read_json_lines(file, {"id": (str, int), "title": str, "text": str}):
-                for number, text in enumerate(split_words(iter(page["text"].split()), self.words)):
+                for number, text in enumerate(split_words([page["text"]], self.words)):
                     yield Passage(f"{page['id']}#{number}", page["title"], text)

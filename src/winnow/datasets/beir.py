@@ -1,5 +1,6 @@
 """Parser of BEIR queries with relevance judgments. The relevant documents become the gold passages."""
 
+import logging
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,11 +9,12 @@ from typing import Annotated, ClassVar
 
 from winnow.errors import InputError
 from winnow.formats.fields import require_text
-from winnow.formats.text import iter_lines, read_json_lines, read_tsv
+from winnow.formats.text import iter_lines, read_json_lines, read_tsv, unquote
 from winnow.identity.markers import InputFile
 from winnow.records import Question
 
-_SCORE = re.compile(r"-?[0-9]{1,9}")
+_SCORE = re.compile(r"(-?[0-9]{1,9})(?:\.0*)?")
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,40 +30,61 @@ class BeirQueries:
 
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     path: Annotated[str, InputFile]
     qrels: Annotated[str, InputFile]
 
     def __iter__(self) -> Iterator[Question]:
-        """Yield the queries in file order."""
+        """Yield the queries in file order.
+
+        Raises:
+            InputError: If a line is malformed, or if the file has no query that was judged.
+
+        """
         relevant_ids = self._read_qrels(Path(self.qrels))
         path = Path(self.path)
+        missing = set(relevant_ids)
         for line_number, query_id, query in self._read_queries(path):
             if query_id in relevant_ids:
+                missing.discard(query_id)
                 text = require_text(query, path, line_number, "query")
                 yield Question(query_id, text, (text,), tuple(relevant_ids[query_id]))
+        if missing:
+            message = (
+                f"{path} lacks {len(missing)} of the {len(relevant_ids)} queries with relevant documents in {self.qrels}, "
+                f"such as {min(missing)!r}."
+            )
+            if len(missing) == len(relevant_ids):
+                raise InputError(f"{message} Set dataset.parser.qrels to the judgments of these queries.")
+            _log.warning("%s The results are of the others.", message)
 
     def _read_queries(self, path: Path) -> Iterator[tuple[int, str, str]]:
         """Yield the line number, id and text of each query."""
         if path.name.removesuffix(".gz").endswith(".jsonl"):
-            for line_number, row in read_json_lines(path, {"_id": str, "text": str}):
-                yield line_number, row["_id"], row["text"]
+            for line_number, row in read_json_lines(path, {"_id": (str, int), "text": str}):
+                yield line_number, require_text(row["_id"], path, line_number, "_id"), row["text"]
         else:
-            for line_number, (query_id, text) in read_tsv(path, 2):
-                yield line_number, query_id, text
+            for line_number, (query_id, text) in read_tsv(path, 2, quoted=True):
+                yield line_number, require_text(query_id, path, line_number, "query id"), text
 
     def _read_qrels(self, path: Path) -> dict[str, list[str]]:
-        """Return the ids of the relevant documents of each query, by query id. Tabs separate ids with spaces."""
+        """Return the ids of the relevant documents of each query, by query id.
+
+        Tabs separate ids with spaces, and ids may be quoted as in CSV. Lines that begin with # are comments.
+        """
         judgments: dict[str, dict[str, bool]] = {}
         for line_number, line in iter_lines(path):
-            fields = line.split("\t") if "\t" in line else line.split()
+            if line.startswith("#"):
+                continue
+            fields = [unquote(field.strip()).strip() for field in (line.split("\t") if "\t" in line else line.split())]
             if fields[:2] in (["query-id", "corpus-id"], ["query_id", "corpus_id"]):
                 continue
-            if len(fields) not in (3, 4) or not _SCORE.fullmatch(fields[-1]):
+            score = _SCORE.fullmatch(fields[-1])
+            if len(fields) not in (3, 4) or score is None or not all(fields):
                 expected = "query, document, score (or TREC's four columns)"
                 raise InputError.from_line(path, line_number, received=line, expected=expected)
-            is_relevant = int(fields[-1]) > 0
+            is_relevant = int(score[1]) > 0
             if judgments.setdefault(fields[0], {}).setdefault(fields[-2], is_relevant) != is_relevant:
                 expected = f"one judgment of each document; {fields[-2]!r} is also judged otherwise"
                 raise InputError.from_line(path, line_number, received=line, expected=expected)

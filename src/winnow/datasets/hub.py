@@ -31,7 +31,7 @@ class HubQuestions:
 
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     path: Annotated[str, DatasetName]
     split: str = "test"

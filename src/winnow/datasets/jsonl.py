@@ -31,7 +31,7 @@ class JsonlQuestions:
 
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     path: Annotated[str, InputFile]
     question: str = "question"

@@ -4,6 +4,7 @@ A context may have a flag `is_gold`, which is ours. Rows of multi-hop data sets 
 """
 
 import json
+import logging
 import math
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
@@ -13,9 +14,13 @@ from typing import Any
 from winnow.artifacts.files import atomic_write
 from winnow.errors import InputError
 from winnow.formats.fields import format_meta, parse_answers, parse_flag, read_title, require_text
-from winnow.formats.multihop import convert_multihop_row
+from winnow.formats.multihop import MISSING, convert_multihop_row
 from winnow.formats.text import load_json, read_json_lines
 from winnow.records import Context, Passage, Question
+
+_ID_FIELDS = ("id", "_id", "docid", "passage_id", "psg_id")
+"""Fields of a context that may have its id: those of FiD and DPR, BEIR, Pyserini, and others."""
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +67,20 @@ def _read_file(path: Path, split: str) -> Iterator[FidRow]:
         if not isinstance(content, list):
             raise InputError(f"{path}: expected a list of questions with contexts; received {str(content)[:80]!r}.")
         rows = enumerate(content, start=1)
+    num_rows = num_incomplete = 0
     for row_number, row in rows:
-        yield _parse_row(path, row_number, row, "line" if name.endswith(".jsonl") else "record", split)
+        parsed = _parse_row(path, row_number, row, "line" if name.endswith(".jsonl") else "record", split)
+        num_rows, num_incomplete = num_rows + 1, num_incomplete + (f'"{MISSING}"' in parsed.question.meta)
+        yield parsed
+    if num_incomplete:
+        _log.warning(
+            "%s: the passages of %d of %d questions lack titles that support the answer. Recall is of the supporting passages "
+            "that the file has; `breakdown=metadata breakdown.field=%s` shows the others apart.",
+            path,
+            num_incomplete,
+            num_rows,
+            MISSING,
+        )
 
 
 def _parse_row(path: Path, row_number: int, row: Any, unit: str, split: str) -> FidRow:
@@ -75,7 +92,8 @@ def _parse_row(path: Path, row_number: int, row: Any, unit: str, split: str) -> 
         )
     target = str(row.get("target") or "").strip()
     answers = parse_answers(row.get("answers") or [target], path, row_number, unit=unit)
-    question_id = str(row_number - 1 if row.get("id") is None else row["id"])
+    given_id = row.get("id")
+    question_id = str(row_number - 1) if given_id is None else require_text(given_id, path, row_number, "id", unit=unit)
     if split and question_id.isdigit():
         question_id = f"{split}-{question_id}"
     question_text = require_text(row["question"], path, row_number, "question", unit=unit)
@@ -86,7 +104,8 @@ def _parse_row(path: Path, row_number: int, row: Any, unit: str, split: str) -> 
             expected = f"context {index} as an object with title and text"
             raise InputError.from_line(path, row_number, received=str(entry), expected=expected, unit=unit)
         text = require_text(entry.get("text", ""), path, row_number, f"text of context {index}", unit=unit)
-        passage_id = f"{question_id}-{index}" if entry.get("id") is None else str(entry["id"])
+        own_id = next((entry[name] for name in _ID_FIELDS if entry.get(name) is not None), f"{question_id}-{index}")
+        passage_id = require_text(own_id, path, row_number, f"id of context {index}", unit=unit)
         if any(passage_id == known.passage_id for known, _ in contexts):
             expected = f"distinct contexts; the id {passage_id!r} occurs twice, the second time as context {index}"
             raise InputError.from_line(path, row_number, received=str(entry), expected=expected, unit=unit)

@@ -103,7 +103,7 @@ def parse_answers(values: object, path: Path, line: int, *, unit: str = "line") 
     if not isinstance(values, list | tuple) or not all(_is_text(value) for value in values):
         expected = "a list of answers, each a string or a number"
         raise InputError.from_line(path, line, received=repr(values), expected=expected, unit=unit)
-    answers = dict.fromkeys(text for value in values if (text := str(value).strip()))
+    answers = dict.fromkeys(text for value in values if (text := _format(value)))
     if not answers:
         raise InputError.from_line(path, line, received=str(list(values)), expected="at least one non-empty answer", unit=unit)
     return tuple(answers)
@@ -114,6 +114,12 @@ def _is_text(value: object) -> bool:
     if isinstance(value, float):
         return math.isfinite(value)
     return isinstance(value, str | int) and not isinstance(value, bool)
+
+
+def _format(value: object) -> str:
+    """Return a text without spaces around it, or a number. pandas writes 12 as 12.0 where the column lacks other values."""
+    is_whole = isinstance(value, float) and value.is_integer()
+    return str(int(value) if is_whole else value).strip()  # type: ignore[call-overload]
 
 
 def require_text(value: object, path: Path, line: int, field_name: str, *, unit: str = "line") -> str:
@@ -130,7 +136,7 @@ def require_text(value: object, path: Path, line: int, field_name: str, *, unit:
         InputError: If the text is empty, or if the value has another type.
 
     """
-    text = str(value).strip() if _is_text(value) else ""
+    text = _format(value) if _is_text(value) else ""
     if not text:
         raise InputError.from_line(path, line, received=str(value), expected=f"a non-empty {field_name}", unit=unit)
     return text

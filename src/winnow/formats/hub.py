@@ -1,13 +1,17 @@
 """Loading of datasets with the `datasets` library, from the Hugging Face hub or from local files."""
 
-from collections.abc import Iterable, Mapping
+import csv
+import glob
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from winnow.formats.text import open_text
 from winnow.identity.hub import parse_dataset_name
 
 
 def load_hub_rows(path: str, split: str, options: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
-    """Stream the rows of a dataset.
+    """Stream the rows of a dataset. Values of CSV files are texts as they stand there: "007" is no number, and "NA" a text.
 
     Args:
         path: Name on the hub ("owner/name@<commit>"), a local folder, or a file format such as "json".
@@ -15,12 +19,29 @@ def load_hub_rows(path: str, split: str, options: Mapping[str, Any]) -> Iterable
         options: Additional arguments of `datasets.load_dataset`.
 
     """
-    from datasets import load_dataset
+    from datasets import Features, Value, load_dataset
 
     hub_name = parse_dataset_name(path)
     name = path if hub_name is None else hub_name.name
     arguments = dict(options)
     if hub_name is not None and hub_name.revision:
         arguments = {"revision": hub_name.revision, **options}
+    if name == "csv":
+        columns = _read_csv_columns(options)
+        types = {"features": Features({column: Value("string") for column in columns})} if columns else {}
+        arguments = {**types, "keep_default_na": False, **options}
     rows: Iterable[dict[str, Any]] = load_dataset(name, split=split, streaming=True, **arguments)
     return rows
+
+
+def _read_csv_columns(options: Mapping[str, Any]) -> Sequence[str]:
+    """Return the names of the columns of local CSV files, or none if the options name them or the files are elsewhere."""
+    files = options.get("data_files")
+    while isinstance(files, Mapping | list | tuple) and files:
+        files = next(iter(files.values())) if isinstance(files, Mapping) else files[0]
+    paths = sorted(glob.glob(files, recursive=True)) if isinstance(files, str) else []
+    if not paths or {"header", "names", "column_names", "features", "skiprows", "usecols", "dialect"} & options.keys():
+        return ()
+    separator = options.get("delimiter") or options.get("sep") or ","
+    with open_text(Path(paths[0])) as file:
+        return next(csv.reader(file, delimiter=separator, quotechar=options.get("quotechar", '"')), [])

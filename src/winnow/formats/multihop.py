@@ -11,6 +11,8 @@ from typing import Any
 
 from winnow.formats.fields import parse_flag
 
+MISSING = "missing_titles"
+"""Field of the metadata with the number of titles that support the answer and are not among the passages of the question."""
 _UNANSWERABLE = "#unanswerable"
 """End of the id of a question whose paragraphs lack the answer. MuSiQue-Full has it twice, with and without the answer."""
 
@@ -19,8 +21,9 @@ def convert_multihop_row(row: Mapping[str, Any]) -> dict[str, Any] | None:
     """Convert a row to FiD's form, or return None if it is of no format that is known here.
 
     The id of a passage is its title with a digest of its text, so that a passage that several questions have is one passage.
-    Fields by which results can be grouped become `meta`: type and level of HotpotQA, and the number of hops of MuSiQue
-    and, of a question whose paragraphs lack the answer, `answerable`.
+    Fields by which results can be grouped become `meta`: type and level of HotpotQA, the number of supporting titles that
+    its passages lack (in its full-wiki setting, whose passages were retrieved), the number of hops of MuSiQue and, of a
+    question whose paragraphs lack the answer, `answerable`.
 
     Args:
         row: Row of the data set.
@@ -39,11 +42,13 @@ def convert_multihop_row(row: Mapping[str, Any]) -> dict[str, Any] | None:
 def _convert_hotpotqa(row: Mapping[str, Any]) -> dict[str, Any]:
     """Convert a row of HotpotQA or 2WikiMultihopQA, whose supporting facts are sentences of passages, named by their title."""
     titles = {title for title, _ in _read_pairs(row["supporting_facts"], "sent_id")}
+    pairs = _read_pairs(row["context"], "sentences")
     contexts = [
-        _build_context(title, " ".join(" ".join(sentences).split()), is_gold=title in titles)
-        for title, sentences in _read_pairs(row["context"], "sentences")
+        _build_context(title, " ".join(" ".join(sentences).split()), is_gold=title in titles) for title, sentences in pairs
     ]
     meta = {name: row[name] for name in ("type", "level") if name in row}
+    num_missing = len(titles.difference(title for title, _ in pairs))
+    meta |= {MISSING: num_missing} if num_missing else {}
     question_id = row["_id"] if "_id" in row else row["id"]
     return _build_row(question_id, row["question"], [row["answer"]], contexts, meta)
 

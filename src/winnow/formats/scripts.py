@@ -7,6 +7,7 @@ CHARACTERS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3005-\u30ff\
 """Ranges of their characters, for a set of a regular expression."""
 LANGUAGES = ("chinese", "japanese", "thai", "lao", "khmer", "burmese")
 _CHARACTER = re.compile(f"[{CHARACTERS}]")
+_PIECE = re.compile(f"[{CHARACTERS}]|[^{CHARACTERS}]+")
 _LETTER = re.compile(r"\w")
 
 
@@ -18,3 +19,8 @@ def is_unspaced(text: str) -> bool:
 def count_unspaced(texts: Iterable[str]) -> int:
     """Count the texts most of whose letters are of a script without spaces between words."""
     return sum(map(is_unspaced, texts))
+
+
+def split_unspaced(word: str) -> list[str]:
+    """Return the characters of a script without spaces, and what is between them: ["東", "京", "2020", "年"]."""
+    return [word] if word.isascii() else _PIECE.findall(word)

@@ -188,7 +188,12 @@ def _split_quoted(line: str, num_columns: int | None) -> list[str]:
     row = line.split("\t")
     if num_columns is not None and len(row) > num_columns:
         row = [match.group() for match in _FIELD.finditer(line)]
-    return [field[1:-1].replace('""', '"') if _QUOTATION.fullmatch(field) else field for field in row]
+    return list(map(unquote, row))
+
+
+def unquote(field: str) -> str:
+    """Return the text of a field, which may be quoted as in CSV."""
+    return field[1:-1].replace('""', '"') if _QUOTATION.fullmatch(field) else field
 
 
 def read_text(path: Path) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from winnow.errors import ConfigError
 from winnow.records import Message, Passage
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 _NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
+TEMPLATE_DATE = datetime(2024, 7, 26, tzinfo=UTC)
+"""Today, for templates that show the date (Llama 3, gpt-oss): the date that Llama's template has where it knows none."""
+_DATE = re.compile(r"strftime_now\(\s*([\"'])(.*?)\1\s*\)")
 _MARK = re.compile("\ue000(\\d+)\ue001")
 """Place of a spelled-out control token, in characters of Unicode's private area."""
 
@@ -57,14 +62,82 @@ def render_chat(
             rendered = ""
         if not rendered:
             raise ConfigError(_describe_refusal(tokenizer, messages, error)) from error
-    missing = next((message for message in messages if message.content.strip() not in rendered), None)
-    if missing is not None and missing.role in ("system", "user"):
+    settings = (tokenizer, str(tokenizer.chat_template), json.dumps(dict(options)))
+    left_out = _find_left_out(*settings, tuple(message.role for message in messages))
+    missing = messages[left_out] if left_out is not None else None
+    missing = missing or next((message for message in messages if message.content.strip() not in rendered), None)
+    if missing is not None:
         raise ConfigError(
             f"The chat template of {tokenizer.name_or_path} leaves out or changes the {missing.role} message "
             f"{missing.content[:60]!r}, so that the model would not see it. Choose a prompt without it (prompt.system=''), or "
             "correct the template of the model's folder (chat_template.jinja)."
         )
+    if messages[-1].role == "assistant":
+        beginning = messages[-1].content
+        return rendered if rendered.endswith(beginning) else rendered + beginning[len(beginning.rstrip()) :]
+    if _ignores_reply(*settings):
+        raise ConfigError(
+            f"The chat template of {tokenizer.name_or_path} does not begin the reply (it ignores add_generation_prompt), so "
+            "that the model would write the beginning itself, or the user's next message. Correct the template of the model's "
+            "folder (chat_template.jinja): `{% if add_generation_prompt %}` with what is before a reply."
+        )
     return rendered
+
+
+@lru_cache(maxsize=100)
+def _find_left_out(
+    tokenizer: PreTrainedTokenizerBase,
+    template: str,  # noqa: ARG001 (part of the cache's key)
+    options: str,
+    roles: tuple[Literal["system", "user", "assistant"], ...],
+) -> int | None:
+    """Return the index of a message that the template leaves out of a conversation of these roles, or None.
+
+    The texts of a conversation may contain each other. This one has texts that do not.
+    """
+    texts = [f"message{number}x" for number in range(len(roles))]
+    probe = [Message(role, text) for role, text in zip(roles, texts, strict=True)]
+    try:
+        rendered = _apply_template(tokenizer, probe, json.loads(options))
+    except Exception:
+        return None  # it refuses the roles, so that the system's text is in the first message of the user
+    return next((index for index, text in enumerate(texts) if text not in rendered), None)
+
+
+@lru_cache(maxsize=4)
+def _ignores_reply(tokenizer: PreTrainedTokenizerBase, template: str, options: str) -> bool:  # noqa: ARG001 (cache's key)
+    """Return whether the template has a text before a reply that it does not add to the prompt for one."""
+    conversation = [{"role": "user", "content": "question1x"}]
+    arguments: dict[str, Any] = {"tokenize": False, "chat_template": _get_template(tokenizer), **json.loads(options)}
+    reply = {"role": "assistant", "content": "reply1x"}
+    plain, prompt = (
+        str(tokenizer.apply_chat_template(conversation, add_generation_prompt=bool(n), **arguments)) for n in (0, 1)
+    )
+    whole = str(tokenizer.apply_chat_template([*conversation, reply], **arguments))
+    added = whole[len(plain) :].strip() if whole.startswith(plain) else ""
+    return plain == prompt and bool(added) and not added.startswith("reply1x")
+
+
+@lru_cache(maxsize=100)
+def _fix_date(template: str) -> str:
+    """Return a template whose calls of `strftime_now` are replaced by `TEMPLATE_DATE`, so that prompts are the same every day.
+
+    Raises:
+        ConfigError: If the format of the date is not a text in the template.
+
+    """
+    fixed = _DATE.sub(lambda match: json.dumps(TEMPLATE_DATE.strftime(match[2])), template)
+    if "strftime_now(" in fixed:
+        raise ConfigError(
+            "The chat template shows today's date in a format that is computed, so that prompts would change from day to day. "
+            "Replace strftime_now in the template of the model's folder (chat_template.jinja) by a date."
+        )
+    return fixed
+
+
+def _get_template(tokenizer: PreTrainedTokenizerBase) -> str | None:
+    """Return the template of a tokenizer with a fixed date, or None if it has several."""
+    return _fix_date(tokenizer.chat_template) if isinstance(tokenizer.chat_template, str) else None
 
 
 def _apply_template(tokenizer: PreTrainedTokenizerBase, messages: Sequence[Message], options: Mapping[str, Any]) -> str:
@@ -72,7 +145,12 @@ def _apply_template(tokenizer: PreTrainedTokenizerBase, messages: Sequence[Messa
     conversation = [{"role": message.role, "content": message.content} for message in messages]
     return str(
         tokenizer.apply_chat_template(
-            conversation, add_generation_prompt=not is_begun, continue_final_message=is_begun, tokenize=False, **options
+            conversation,
+            add_generation_prompt=not is_begun,
+            continue_final_message=is_begun,
+            tokenize=False,
+            chat_template=_get_template(tokenizer),
+            **options,
         )
     )
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from winnow.artifacts.provenance import compute_file_digest
 from winnow.errors import ConfigError, ModelError
 from winnow.identity.hub import parse_model_name
+from winnow.modeling.generation_settings import remove_settings
 from winnow.modeling.weights import check_weight_files, convert_errors, load_pretrained, load_tokenizer_or_config
 
 if TYPE_CHECKING:
@@ -204,6 +205,7 @@ def load_causal_lm(path: str, dtype: str, device: str, quantize: str = "none") -
     options |= _build_quantization_options(quantize, dtype, torch_device)
     options["dtype"] = pick_dtype(dtype, device)
     model: Any = load_pretrained(AutoModelForCausalLM, source, **source_options, **options)
+    remove_settings(model.generation_config)
     return LanguageModel(model.to(torch_device).eval(), tokenizer, torch_device)
 
 
@@ -245,6 +247,7 @@ def load_seq2seq(path: str, dtype: str, device: str, quantize: str = "none") -> 
     options = _build_quantization_options(quantize, dtype, torch_device)
     options |= {"dtype": pick_dtype(dtype, device), "use_safetensors": True}
     model: Any = load_pretrained(AutoModelForSeq2SeqLM, source, **hub_options, **options)
+    remove_settings(model.generation_config)
     return LanguageModel(
         model.to(torch_device).eval(), load_tokenizer_or_config(AutoTokenizer, source, **hub_options), torch_device
     )

@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar
 
 from winnow.errors import ConfigError
 from winnow.identity.markers import ModelName, SpeedOnly
+from winnow.modeling.generation_settings import describe_generation
 from winnow.modeling.loading import (
     LanguageModel,
     check_model,
@@ -130,12 +131,13 @@ class LocalEngine(ABC):
 
     @property
     def identity(self) -> str:
-        """Return the name, the digest of the weights, the precision, and "deterministic" if that is set."""
+        """Return the name, the digest of the weights, the precision, "deterministic", and what else the replies depend on."""
         if not self._identity:
             dtype = resolve_dtype(self.dtype, self.device)
             precision = dtype if self.quantize == "none" else f"{dtype}/{self.quantize}"
             suffix = "/deterministic" if self.deterministic else ""
-            self._identity = f"{self.name}@{compute_weights_digest(self.path)}/{precision}{suffix}"
+            replies = describe_generation(self.path)
+            self._identity = f"{self.name}@{compute_weights_digest(self.path)}/{precision}{suffix}{replies}"
         return self._identity
 
     @property

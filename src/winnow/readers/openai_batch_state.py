@@ -9,7 +9,8 @@ from typing import Any
 from msgspec import structs
 
 from winnow.artifacts.files import write_texts
-from winnow.records import Decoding, Generate, Message
+from winnow.keys import find_control_tokens
+from winnow.records import Decoding, Generate, Message, Passage
 
 
 def read_packed_requests(state: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -19,18 +20,20 @@ def read_packed_requests(state: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def pack_request(request: Generate) -> dict[str, Any]:
-    """Convert a request to JSON values for a state file."""
+    """Convert a request to JSON values for a state file, with the passages that its key depends on."""
     return {
         "messages": [structs.asdict(message) for message in request.messages],
         "decoding": asdict(request.decoding),
         "sample": request.sample,
+        "passages": [asdict(passage) for passage in request.passages if find_control_tokens(passage)],
     }
 
 
 def unpack_request(packed: Mapping[str, Any]) -> Generate:
     """Convert the JSON values of a state file to a request."""
     messages = tuple(Message(**message) for message in packed["messages"])
-    return Generate(messages, Decoding(**packed["decoding"]), packed["sample"])
+    passages = tuple(Passage(**passage) for passage in packed.get("passages", ()))
+    return Generate(messages, Decoding(**packed["decoding"]), packed["sample"], passages=passages)
 
 
 def write_state(path: Path, state: Mapping[str, Any]) -> None:

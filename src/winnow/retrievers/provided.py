@@ -22,7 +22,7 @@ class Provided:
 
     """
 
-    revision: ClassVar[int] = 3
+    revision: ClassVar[int] = 4
 
     path: Annotated[str, InputFile]
 
