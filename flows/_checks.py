@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
 from omegaconf import DictConfig, OmegaConf
 
 from flows import _models
@@ -15,6 +16,11 @@ from flows._grid import expand_grid
 from flows._metrics import build_breakdown, build_metrics, resolve_judge_specs
 from winnow.artifacts import contracts, parquet
 from winnow.errors import ConfigError, MissingArtifactError, WinnowError
+from winnow.modeling.loading import pick_device
+from winnow.modeling.weights import count_weight_bytes
+from winnow.protocols import Engine
+from winnow.readers.batching import LocalEngine
+from winnow.readers.openai_engine import OpenAIEngine
 from winnow.reports.reported import load_paper_part
 from winnow.sweeps.spec import EngineSpec
 
@@ -98,16 +104,46 @@ def check_report(cells: Sequence[DictConfig]) -> None:
 
 def check_engines(cells: Sequence[DictConfig]) -> None:
     """Check that API keys and weights of all models are there, but for those that a training has yet to make."""
-    checked = set[str]()
+    for engine in _iter_engines(cells):
+        engine.close()
+
+
+def _iter_engines(cells: Sequence[DictConfig]) -> Iterator[Engine]:
+    """Open each engine of the cells and of their judges, and check that it can be used. Weights are not loaded."""
+    opened = set[str]()
     for cell in cells:
         project = Project(cell)
         with suppress(MissingArtifactError):
             specs: list[EngineSpec] = resolve_judge_specs(project, build_metrics(cell))
             specs += [resolve_engine_spec(project, role) for role in cell.strategy.get("engines", ("reader",))]
             for spec in specs:
-                if spec.key not in checked:
-                    checked.add(spec.key)
-                    spec.open(True).close()
+                if spec.key not in opened:
+                    opened.add(spec.key)
+                    yield spec.open(True)
+
+
+def check_servers(cells: Sequence[DictConfig]) -> None:
+    """Check that every server replies. No model is called."""
+    for engine in _iter_engines(cells):
+        if isinstance(engine, OpenAIEngine):
+            engine.check_reachable()
+        engine.close()
+
+
+def check_memory(cells: Sequence[DictConfig]) -> None:
+    """Check that the weights of all local readers together fit into the memory that is left. GPUs have their own."""
+    needed: dict[str, int] = {}
+    for engine in _iter_engines(cells):
+        if isinstance(engine, LocalEngine) and pick_device(engine.device).type == "cpu":
+            needed[engine.path] = count_weight_bytes(engine.path)
+        engine.close()
+    available = psutil.virtual_memory().available
+    if sum(needed.values()) > available:
+        models = ", ".join(f"{path} ({size / 2**30:.1f} GiB)" for path, size in needed.items())
+        raise ConfigError(
+            f"The weights of {models} do not fit into the {available / 2**30:.1f} GiB of memory that are left. Choose smaller "
+            "models, or end other programs."
+        )
 
 
 def check_disk(cells: Sequence[DictConfig]) -> None:
@@ -125,6 +161,8 @@ CHECKS: dict[str, Callable[[Sequence[DictConfig]], None]] = {
     "names of models": check_names,
     "metrics and tables": check_report,
     "API keys and weights": check_engines,
+    "servers": check_servers,
+    "memory": check_memory,
     "disk space": check_disk,
 }
 """Checks of `flows.check`, over the cells of the grid, by name."""

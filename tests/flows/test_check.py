@@ -1,9 +1,17 @@
 """What later stages need is checked before a call is paid or a step is trained."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from conftest import Run
+
+from flows import _checks
+from winnow.errors import ConfigError
+from winnow.modeling.weights import count_weight_bytes
+from winnow.readers.local import LocalReader
+from winnow.testing import make_tiny_causal_lm
+from winnow.testing.chat_server import ChatServer
 
 
 def test_a_split_that_a_later_stage_reads_is_missed_before_any_call(prepared: Run, tmp_path: Path) -> None:
@@ -13,7 +21,7 @@ def test_a_split_that_a_later_stage_reads_is_missed_before_any_call(prepared: Ru
     assert "closed_book.split=nope: the questions of dataset=towns have the splits dev, test, train." in " ".join(
         done.stdout.replace("│", " ").split()
     )
-    assert "1 of 5 checks failed. Nothing was run." in done.stderr
+    assert "1 of 7 checks failed. Nothing was run." in done.stderr
     before = (tmp_path / "data/ledger.sqlite").exists()
     training = ["reader.tuned=true", "training.evaluation.split=nope"]
     done = prepared("train_reader", *training, check=False)
@@ -40,4 +48,31 @@ def test_names_tables_and_keys_are_missed_first(run: Run, words: list[str], mess
 
 def test_an_experiment_that_has_all_is_said_so(run: Run) -> None:
     """Before anything was made."""
-    assert run("check").stdout.count("ok") == 5
+    assert run("check").stdout.count("ok") == 7
+
+
+def test_a_server_that_does_not_reply_is_missed_first(run: Run) -> None:
+    """It is not asked for a reply; one that runs is enough, whatever it says."""
+    words = ["metric=[judged]", "reader@judge=openai", "judge.base=m"]
+    done = run("check", *words, "judge.engine.base_url=http://127.0.0.1:9/v1", check=False)
+    assert done.returncode == 1
+    assert "Noserverrepliesathttp://127.0.0.1:9/v1(ConnectError" in "".join(done.stdout.replace("│", "").split())
+    server = ChatServer()
+    with server.serve() as url:
+        run("check", *words, f"judge.engine.base_url={url}")
+    assert server.calls == 0
+
+
+def test_weights_that_do_not_fit_into_memory_are_missed_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Those of all local readers together, each once."""
+    folders = [make_tiny_causal_lm(tmp_path / name, ["a b c"]) for name in ("lm1", "lm2")]
+    engines = [LocalReader(str(folder), "tiny", device="cpu") for folder in (*folders, folders[0])]
+    size = count_weight_bytes(str(folders[0]))
+    assert size > 0
+    assert count_weight_bytes("owner/name") == 0
+    monkeypatch.setattr(_checks, "_iter_engines", lambda _: iter(engines))
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=2 * size))
+    _checks.check_memory([])
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=2 * size - 1))
+    with pytest.raises(ConfigError, match=r"lm1 \(0.0 GiB\), .*lm2 .* do not fit"):
+        _checks.check_memory([])

@@ -27,6 +27,13 @@ def check_weight_files(folder: Path) -> None:
         _check_index(index)
 
 
+def count_weight_bytes(path: str) -> int:
+    """Return the size of a local model's weight files, or 0 for a hub name."""
+    folder = Path(path)
+    files = [folder] if folder.is_file() else [*folder.glob("*.safetensors"), *folder.glob("*.gguf")]
+    return sum(file.stat().st_size for file in files)
+
+
 def _check_index(index: Path) -> None:
     """Check one index, a JSON file that maps the name of each weight to its file."""
     try:

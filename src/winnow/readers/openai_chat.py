@@ -86,6 +86,11 @@ class OpenAIReader(OpenAIEngine):
         self.concurrency = ConcurrencyLimit(self.pacing.max_concurrency)
         self.breaker = CircuitBreaker(self.pacing)
 
+    def check_reachable(self) -> None:
+        """Raise ServerUnavailableError if the server does not reply, unless the run starts it."""
+        if self.start is None:
+            super().check_reachable()
+
     @classmethod
     def resolve_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Return the settings with the name of the server; a server that the run starts is identified by how it is started."""

@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
-from winnow.errors import ConfigError
+from winnow.errors import ConfigError, ServerUnavailableError
 from winnow.identity.markers import NotAFile, SpeedOnly
 from winnow.readers.budget import Budget, Spending
 from winnow.readers.openai_protocol import ChatProtocol, ModelChange, is_begun
 from winnow.readers.token_estimates import estimate_max_usage, estimate_prompt_tokens
 from winnow.records import Generate, Likelihood, Price, Request
+
+_SECONDS_TO_REPLY = 10.0
+"""Time that a server has to show that it runs."""
 
 
 @dataclass
@@ -106,6 +109,20 @@ class OpenAIEngine:
     def check(self) -> None:
         """Raise ConfigError if the server needs an API key and the environment variable is not set."""
         self.protocol.read_api_key()
+
+    def check_reachable(self) -> None:
+        """Raise ServerUnavailableError if the server does not reply. Any reply will do, and no model is called."""
+        import httpx
+
+        try:
+            httpx.get(f"{self.base_url.rstrip('/')}/models", timeout=_SECONDS_TO_REPLY)
+        except httpx.HTTPError as error:
+            reason = self.protocol.mask_api_key(f"{type(error).__name__}: {error}")
+        else:
+            return
+        raise ServerUnavailableError(
+            f"No server replies at {self.base_url} ({reason}). Start it, or correct reader.engine.base_url."
+        )
 
     def fits(self, request: Request) -> bool:
         """Estimate whether prompt and reply fit into the context length."""
