@@ -274,6 +274,23 @@ def test_module_digests_are_of_all_modules_behind() -> None:
     assert all(name.startswith("winnow") and len(digest) == 6 for name, digest in digests.items())
 
 
+def test_a_module_that_was_edited_during_a_run_has_no_digest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What its file says now is not what the process imported."""
+    file = Path(sys.modules["winnow.strategies.vote"].__file__ or "")
+    assert compute_module_digests(["winnow.strategies.vote"])["winnow.strategies.vote"] != code.EDITED
+    monkeypatch.setattr(code, "_STARTED", file.stat().st_mtime - 1)
+    digests = compute_module_digests(["winnow.strategies.vote"])
+    assert digests["winnow.strategies.vote"] == code.EDITED
+    assert code.EDITED not in {digests[name] for name in digests if _modified(name) <= code._STARTED}
+    monkeypatch.setattr(code, "_STARTED", file.stat().st_mtime)
+    assert compute_module_digests(["winnow.strategies.vote"])["winnow.strategies.vote"] != code.EDITED
+
+
+def _modified(module: str) -> float:
+    """Time at which the file of a module was last written."""
+    return Path(import_module(module).__file__ or "").stat().st_mtime
+
+
 def test_an_engine_outside_winnow_has_its_source_in_the_ledger_s_identity() -> None:
     """A changed plugin is not served its old replies."""
 
