@@ -7,6 +7,7 @@ only artifacts that depend on a changed setting get a new key. A `Project` is cr
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,12 @@ class Artifact:
         write_manifest(self.folder, key=self.key, settings=self.settings, rows=rows)
 
 
+def get_version(stage: str) -> int:
+    """Return the number of a stage's code, which the module of the stage declares."""
+    version: int = import_module(f"flows.{stage}").STAGE.version
+    return version
+
+
 class Project:
     """Artifacts of one configuration.
 
@@ -96,7 +103,7 @@ class Project:
 
         """
         identified = {label: self.pinned.identify_settings(value) for label, value in inputs.items()}
-        settings = {"stage": stage, "name": name, "inputs": identified, "version": self.cfg.stage_versions[stage]}
+        settings = {"stage": stage, "name": name, "inputs": identified, "version": get_version(stage)}
         key = compute_key(settings)
         return Artifact(Path(self.cfg.paths[root]) / kind / f"{slugify(name)}-{key}", key, settings, stage)
 

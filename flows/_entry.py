@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from omegaconf import DictConfig
 
@@ -25,10 +25,10 @@ from flows._describe import format_choices
 from flows._hub import use_recorded_commits
 from flows._overrides import complete_overrides, load_params
 from flows._prefect import run_flow
-from flows._renames import replace_former_names
 from flows._schema import check_settings
 from flows._secrets import check_secrets
 from flows._seeds import expand_seeds
+from flows._stages import Stage, list_stages
 from flows._summary import Summary
 from flows._tracked import check_target, restore_artifacts, track_artifacts
 from winnow.artifacts.provenance import flatten, get_running_revision
@@ -38,7 +38,7 @@ _INTERRUPTED = 130
 """Exit status that shells report for a process that was ended by Ctrl-C."""
 _UNUSABLE_PATHS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)
 """Errors of paths that the user chose."""
-Stage = Callable[[Sequence[DictConfig]], Summary]
+Run = Callable[[Sequence[DictConfig]], Summary]
 """A function that runs a stage for the configurations of all jobs of one command."""
 _FLAGS_WITH_VALUE = frozenset(
     ["--cfg", "-c", "--package", "-p", "--config-name", "-cn", "--config-path", "-cp", "--config-dir", "-cd", "--info", "-i"]
@@ -46,61 +46,42 @@ _FLAGS_WITH_VALUE = frozenset(
 """Flags of Hydra that are followed by a value."""
 
 
-def make_main(
-    stage: Stage,
-    *,
-    retries: int = 0,
-    grid: bool = False,
-    dry_run: bool = False,
-    uses_commits: bool = True,
-    seeds: Literal["ignored", "each", "one"] = "ignored",
-) -> Callable[[], None]:
-    """Return the `main` function of a stage's module.
+def make_main(stage: Stage) -> Callable[[], None]:
+    """Return the `main` function of a stage's module."""
+    name, run = stage.name, stage.run
+    if not stage.dry_run:
+        run = _reject_dry_run(run)
+    if stage.seeds != "ignored":
+        run = _expand_seeds(run, only_one=stage.seeds == "one")
+    run = _check_configs(_pin_commits(run) if stage.uses_commits else run)
 
-    Args:
-        stage: Function that runs the stage for the configurations of all jobs of a command: one job, or those of a multirun.
-        retries: Number of retries under Prefect.
-        grid: Whether the stage expands `grid` into cells. Overrides of settings that are axes of the grid are then rejected.
-        dry_run: Whether the stage supports dry_run=true; other stages reject it.
-        uses_commits: Whether names on the Hugging Face hub are replaced by the commits that `flows.acquire` recorded.
-        seeds: "each" if the stage uses trained models and runs once per training seed; "one" if it shows a single training
-            and rejects several seeds.
-
-    """
-    name = stage.__name__
-    if not dry_run:
-        stage = _reject_dry_run(stage)
-    if seeds != "ignored":
-        stage = _expand_seeds(stage, only_one=seeds == "one")
-    stage = _check_configs(_pin_commits(stage) if uses_commits else stage)
-
-    @functools.wraps(stage)
+    @functools.wraps(run)
     def main() -> None:
         arguments = sys.argv[1:]
         try:
             check_secrets((word.partition("=")[0], word) for word in arguments)
             if {"--help", "-h"} & set(arguments):
                 chosen = [word for word in arguments if "=" in word and word.partition("=")[0] in list_groups()]
-                print(format_choices(chosen) or _format_help(name, sys.modules[stage.__module__].__doc__ or ""))
+                print(format_choices(chosen) or _format_help(name, stage.description))
                 return
             target, arguments = _take_value(arguments, "--track", "a folder, for example --track tracked/index")
             if target:
                 check_target(Path(target))
-            tracked_stage = _track_artifacts(stage, Path(target)) if target else stage
+            tracked = _track_artifacts(run, Path(target)) if target else run
             params, arguments = _take_value(arguments, "--params", "a file, for example --params params.yaml")
             if params:
-                cfg = load_params(Path(params), arguments, grid=grid)
-                _with_short_errors(functools.partial(run_flow, tracked_stage, name, retries))([cfg])
+                cfg = load_params(Path(params), arguments, grid=stage.grid)
+                _with_short_errors(functools.partial(run_flow, tracked, name, stage.retries))([cfg])
             else:
-                sys.argv[1:] = _complete_arguments(arguments, grid=grid)
-                _run_hydra(tracked_stage, name, retries)
+                sys.argv[1:] = _complete_arguments(arguments, grid=stage.grid)
+                _run_hydra(tracked, name, stage.retries)
         except WinnowError as error:
             sys.exit(f"{type(error).__name__}: {error}")
 
     return main
 
 
-def _check_configs(stage: Stage) -> Stage:
+def _check_configs(stage: Run) -> Run:
     """Wrap a stage to check the options, types and secrets of every configuration first."""
 
     @functools.wraps(stage)
@@ -117,7 +98,7 @@ def _check_configs(stage: Stage) -> Stage:
     return checked
 
 
-def _track_artifacts(stage: Stage, target: Path) -> Stage:
+def _track_artifacts(stage: Run, target: Path) -> Run:
     """Wrap a stage to link its artifacts into a folder that DVC tracks."""
 
     @functools.wraps(stage)
@@ -130,7 +111,7 @@ def _track_artifacts(stage: Stage, target: Path) -> Stage:
     return tracked
 
 
-def _pin_commits(stage: Stage) -> Stage:
+def _pin_commits(stage: Run) -> Run:
     """Wrap a stage to use the recorded commits of names on the Hugging Face hub."""
 
     @functools.wraps(stage)
@@ -140,7 +121,7 @@ def _pin_commits(stage: Stage) -> Stage:
     return pinned
 
 
-def _expand_seeds(stage: Stage, *, only_one: bool) -> Stage:
+def _expand_seeds(stage: Run, *, only_one: bool) -> Run:
     """Wrap a stage to run it once per training seed, or to reject several seeds if it shows a single training."""
 
     @functools.wraps(stage)
@@ -155,25 +136,25 @@ def _expand_seeds(stage: Stage, *, only_one: bool) -> Stage:
     return expanded
 
 
-def _reject_dry_run(stage: Stage) -> Stage:
+def _reject_dry_run(stage: Run) -> Run:
     """Wrap a stage to raise a ConfigError for dry_run=true."""
 
     @functools.wraps(stage)
     def checked(configs: Sequence[DictConfig]) -> Summary:
         if any(cfg.get("dry_run") for cfg in configs):
-            raise ConfigError(
-                f"flows.{stage.__name__} has no dry run; only acquire, closed_book and sweep have one. Remove dry_run=true."
-            )
+            raise ConfigError(f"flows.{stage.__name__} has no dry run; only {_list_dry_runs()} have one. Remove dry_run=true.")
         return stage(configs)
 
     return checked
 
 
+def _list_dry_runs() -> str:
+    return ", ".join(stage.name for stage in list_stages() if stage.dry_run)
+
+
 def _complete_arguments(arguments: Sequence[str], *, grid: bool) -> list[str]:
     """Return the arguments with checked and completed overrides; the flags of Hydra and their values stay as they are."""
-    words: list[tuple[str, bool]] = []
-    for word, is_override in _classify_arguments(arguments):
-        words += [(name, True) for name in replace_former_names([word])] if is_override else [(word, False)]
+    words = _classify_arguments(arguments)
     completed = iter(complete_overrides([word for word, is_override in words if is_override], grid=grid))
     return [next(completed) if is_override else word for word, is_override in words]
 
@@ -186,7 +167,7 @@ def _classify_arguments(arguments: Sequence[str]) -> list[tuple[str, bool]]:
     ]
 
 
-def _run_hydra(stage: Stage, name: str, retries: int) -> None:
+def _run_hydra(stage: Run, name: str, retries: int) -> None:
     """Let Hydra compose the configuration of each job, and run the stage."""
     import hydra
     from hydra.core.hydra_config import HydraConfig

@@ -8,6 +8,7 @@ from omegaconf import DictConfig
 from flows._artifacts import Artifact, Project
 from flows._hub import is_remote
 from winnow.errors import ConfigError
+from winnow.protocols import MODEL_ROLES
 
 _SCORING_ONLY = ("dtype", "runtime")
 """Settings of an estimator that matter only for scoring: training always uses float32 and PyTorch."""
@@ -86,6 +87,11 @@ def _joint_inputs(project: Project, training: DictConfig) -> dict[str, Any]:
     weights = identify_reader_weights(project, teacher.reader, teacher.prompt)
     choices = {"reader": teacher.reader.engine, "prompt": teacher.prompt, "decoding": teacher.decoding}
     return {**inputs, "teacher": {"weights": weights, **choices}}
+
+
+def list_readers(cfg: DictConfig) -> list[DictConfig]:
+    """Return the settings of the models of all roles."""
+    return [cfg[role] for role in MODEL_ROLES if cfg.get(role)]
 
 
 def is_trained(cfg: DictConfig, reader: DictConfig) -> bool:

@@ -11,7 +11,6 @@ from yaml import YAMLError
 
 from flows._conf import compose, compose_with_choices, is_group, list_groups, list_keys, list_options
 from flows._grid import collect_axes
-from flows._renames import replace_former_names
 from flows._schema import is_component_setting, list_component_settings
 from winnow.errors import ConfigError, suggest_name
 from winnow.sweeps.spec import IGNORED_GROUPS
@@ -144,7 +143,7 @@ def load_params(path: Path, overrides: Sequence[str], *, grid: bool = True) -> D
     cfg = OmegaConf.load(path)
     assert isinstance(cfg, DictConfig)
     changed: list[str] = []
-    for override in replace_former_names(overrides):
+    for override in overrides:
         key, _, text = override.partition("=")
         if is_group(key):
             raise ConfigError(

@@ -4,7 +4,7 @@ Settings of components are checked against the annotations of their classes, and
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, get_args, get_origin
@@ -16,6 +16,7 @@ from pydantic import AfterValidator, ConfigDict, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 from typing_extensions import TypedDict
 
+from flows._stages import Stage, list_stages
 from winnow.assets import Asset
 from winnow.contexts.build import RankBy
 from winnow.errors import ConfigError, suggest_name
@@ -43,6 +44,23 @@ def _check_name(name: str) -> str:
         raise ValueError(f"a name of 1 to {_MAX_NAME} bytes, such as mine or papers/mine, without spaces around its parts")
     if not name.isprintable() or set(name) & set('\\:*?"<>|'):
         raise ValueError('a name without control characters and without any of \\ : * ? " < > |')
+    return name
+
+
+def _check_goal(name: str) -> str:
+    """Raise ValueError unless a stage reads others, so that it can be a goal of `flows.pipeline`."""
+    return _check_stage(name, lambda stage: bool(stage.reads))
+
+
+def _check_sharded(name: str) -> str:
+    """Raise ValueError unless a stage has shards."""
+    return _check_stage(name, lambda stage: bool(stage.shards))
+
+
+def _check_stage(name: str, condition: Callable[[Stage], bool]) -> str:
+    names = [stage.name for stage in list_stages() if condition(stage)]
+    if name not in names:
+        raise ValueError(f"one of {', '.join(names)}")
     return name
 
 
@@ -99,19 +117,7 @@ SETTINGS: Mapping[str, Any] = {
     "thresholds.upper": float,
     "thresholds.lower": float,
     "dry_run": bool,
-    "pipeline.goal": Literal[
-        "corpus",
-        "index",
-        "questions",
-        "retrieve",
-        "score",
-        "train_reader",
-        "train_joint",
-        "closed_book",
-        "sweep",
-        "report",
-        "browse",
-    ],
+    "pipeline.goal": Annotated[str, AfterValidator(_check_goal)],
     "question": str | int | None,
     "artifact": str | None,
     "training.split": str,
@@ -156,28 +162,13 @@ SETTINGS: Mapping[str, Any] = {
     "paths.base_ledgers": list[str],
     "shard": str | None,
     "shards.count": _Count,
-    "shards.stage": Literal["index", "retrieve", "score", "closed_book", "train_joint", "sweep"],
+    "shards.stage": Annotated[str, AfterValidator(_check_sharded)],
     "shards.runner": Literal["local", "slurm", "submitit_local", "prefect", "merge"],
     "shards.wait": bool,
     "shards.gpus": list[_NonNegative],
     "shards.slurm": Annotated[
         dict[str, str | int | float | bool | list[str] | dict[str, str | int]], AfterValidator(_check_slurm_parameters)
     ],
-    **{
-        f"stage_versions.{stage}": _Count
-        for stage in (
-            "corpus",
-            "index",
-            "questions",
-            "retrieve",
-            "score",
-            "train_reader",
-            "train_joint",
-            "closed_book",
-            "sweep",
-            "calls",
-        )
-    },
 }
 """Types of settings outside components, by their dotted names."""
 SUFFIXES: Mapping[str, Any] = {

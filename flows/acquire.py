@@ -15,6 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from flows._entry import make_main
 from flows._hub import LOCK, record_checksum, record_commits, use_recorded_commits
+from flows._stages import Stage
 from flows._summary import Summary, progress
 from winnow.assets import Asset, fetch_asset, is_present, read_recorded_sha256
 
@@ -83,6 +84,13 @@ def _iter_strings(node: Any) -> Iterator[str]:
             yield from _iter_strings(inner)
 
 
-main = make_main(acquire, retries=2, dry_run=True, uses_commits=False)
+STAGE = Stage(
+    acquire,
+    settings=("corpus", "dataset", "encoder", "estimator", "reader", "rewriter", "judge", "verifier"),
+    dry_run=True,
+    uses_commits=False,
+    retries=2,
+)
+main = make_main(STAGE)
 if __name__ == "__main__":
     main()

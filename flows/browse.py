@@ -17,6 +17,7 @@ from flows._entry import make_main
 from flows._ledger import open_ledger
 from flows._metrics import compute_cells_digest, read_results
 from flows._reports import open_report_folder
+from flows._stages import Stage
 from flows._summary import Summary, progress
 from flows.report import BROWSER_FILE, describe_provenance
 from winnow.artifacts.files import write_texts
@@ -101,6 +102,13 @@ def _describe_cases(cases: Mapping[tuple[int, str], Case], num_questions: int, n
     return notes
 
 
-main = make_main(browse, grid=True, seeds="each")
+STAGE = Stage(
+    browse,
+    reads=("sweep",),
+    settings=("browse",),
+    grid=True,
+    seeds="each",
+)
+main = make_main(STAGE)
 if __name__ == "__main__":
     main()

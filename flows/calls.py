@@ -16,6 +16,7 @@ from flows._engines import identify_engines, open_engines
 from flows._entry import make_main
 from flows._ledger import open_ledger
 from flows._metrics import build_metrics, resolve_judge_specs
+from flows._stages import Stage
 from flows._summary import Summary, progress
 from flows._tracked import CALLS
 from winnow.artifacts.provenance import read_content_digest
@@ -103,6 +104,13 @@ def _iter_plans(cfg: DictConfig, specs: Sequence[CellSpec]) -> Iterator[tuple[Pl
         yield from ((job.plan, judge) for job in build_judge_jobs(metrics, samples))
 
 
-main = make_main(calls, grid=True, seeds="each")
+STAGE = Stage(
+    calls,
+    version=1,
+    reads=("sweep",),
+    grid=True,
+    seeds="each",
+)
+main = make_main(STAGE)
 if __name__ == "__main__":
     main()

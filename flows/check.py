@@ -12,6 +12,7 @@ from omegaconf import DictConfig
 
 from flows._checks import run_checks
 from flows._entry import make_main
+from flows._stages import Stage
 from flows._summary import Summary
 from winnow.errors import ConfigError
 
@@ -27,6 +28,7 @@ def check(configs: Sequence[DictConfig]) -> Summary:
     return summary
 
 
-main = make_main(check, grid=True, seeds="each")
+STAGE = Stage(check, grid=True, seeds="each")
+main = make_main(STAGE)
 if __name__ == "__main__":
     main()

@@ -20,6 +20,7 @@ from flows._engines import build_dry_run_rows, collect_results, resolve_engine_s
 from flows._entry import make_main
 from flows._shard_calls import run_shard, use_finished_shards
 from flows._shards import divide_limits, get_shard
+from flows._stages import Stage
 from flows._summary import Summary
 from flows._track import track
 from winnow.artifacts import contracts, parquet
@@ -113,6 +114,17 @@ def _dry_run(project: Project) -> list[dict[str, Any]]:
     return build_dry_run_rows(project.cfg, [resolve_engine_spec(project, "reader")], lambda: _build_jobs(project, questions))
 
 
-main = make_main(closed_book, dry_run=True, seeds="each")
+STAGE = Stage(
+    closed_book,
+    version=5,
+    resolve=lambda project: [resolve_closed_book_artifact(project)],
+    is_needed=lambda cfg: bool(cfg.sweep.closed_book_filter),
+    reads=("questions", "train_reader", "train_joint"),
+    settings=("closed_book",),
+    shards="calls",
+    dry_run=True,
+    seeds="each",
+)
+main = make_main(STAGE)
 if __name__ == "__main__":
     main()

@@ -1,10 +1,13 @@
-"""Compose conf/ and overrides.yaml into params.yaml, which the DVC stages read. Do not edit params.yaml by hand.
+"""Compose conf/ and overrides.yaml into params.yaml, which the DVC stages read, and write these stages into dvc.yaml.
+
+Do not edit params.yaml by hand. Of dvc.yaml, the part between two marks is written.
 
 python -m flows.compose
 dvc exp run -S 'overrides.yaml:+set.grid.k=[1,7]'
 """
 
 import difflib
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,15 +19,20 @@ from yaml import YAMLError
 
 from flows._conf import compose
 from flows._overrides import complete_overrides
-from flows._renames import replace_former_names
+from flows._stages import Stage, get_stage, list_ancestors
 from winnow.artifacts.files import atomic_write
 from winnow.artifacts.provenance import compute_key, flatten
 from winnow.errors import ConfigError, WinnowError
 
-OVERRIDES, PARAMS = Path("overrides.yaml"), Path("params.yaml")
+OVERRIDES, PARAMS, DVC = Path("overrides.yaml"), Path("params.yaml"), Path("dvc.yaml")
 _HEADER = "# Made from conf/ and overrides.yaml by `python -m flows.compose`; do not edit.\n"
 _OPTIONAL = ("rewriter", "judge", "verifier", "nli", "generator", "breakdown")
 """Groups that the settings lack if no option is chosen; params.yaml has them in any case."""
+_QUICK_START = (
+    "acquire", "corpus", "index", "questions", "retrieve", "score", "train_reader", "closed_book", "sweep", "calls"
+)  # fmt: skip
+"""The stages of dvc.yaml that are written."""
+_BEGIN, _END = "  # Written by `python -m flows.compose` from the modules in flows/.\n", "  # Written by hand.\n"
 _DIGEST = "# Digest: "
 """Start of the line with the digest of the settings, by which an edited file is recognised."""
 
@@ -36,7 +44,7 @@ def compose_params(overrides: Sequence[str]) -> str:
         ConfigError: If an override is not valid, or if a setting has no value.
 
     """
-    overrides = complete_overrides(replace_former_names(overrides))
+    overrides = complete_overrides(overrides)
     resolved = compose(overrides)
     missing = OmegaConf.missing_keys(resolved)
     if missing:
@@ -50,6 +58,35 @@ def compose_params(overrides: Sequence[str]) -> str:
 
 def _compute_digest(text: str) -> str:
     return compute_key(OmegaConf.to_container(OmegaConf.create(text)))
+
+
+def write_stages(text: str) -> str:
+    """Return dvc.yaml with the stages of the quick start as the modules of `flows` describe them, between its two marks.
+
+    A stage runs again if its module or a setting changes that it or a stage before it reads; finished artifacts are kept.
+    """
+    before, found, rest = text.partition(_BEGIN)
+    _, also_found, after = rest.partition(_END)
+    if not (found and also_found):
+        raise ConfigError(
+            f"{DVC} lacks the lines {_BEGIN.strip()!r} and {_END.strip()!r}, between which its stages are written."
+        )
+    return before + _BEGIN + "".join(map(_format_stage, map(get_stage, _QUICK_START))) + _END + after
+
+
+def _format_stage(stage: Stage) -> str:
+    """Format a stage for dvc.yaml."""
+    before = [one for one in list_ancestors(stage.name) if one.name != "acquire"]
+    params = dict.fromkeys(name for one in (*before, stage) for name in one.settings)
+    deps = [f"flows/{stage.name}.py", *(f"tracked/{name}" for name in stage.reads if name in _QUICK_START)]
+    return (
+        f"  {stage.name}:\n"
+        f"    desc: {json.dumps(stage.description.splitlines()[0].removesuffix('.'))}\n"
+        f"    cmd: python -m flows.{stage.name} --params {PARAMS} --track tracked/{stage.name}\n"
+        f"    deps: [{', '.join(deps)}]\n"
+        f"    params: [{', '.join(params)}]\n"
+        f"    outs: [tracked/{stage.name}]\n"
+    )
 
 
 def check_unedited(old: str, new: str) -> None:
@@ -125,19 +162,32 @@ def main() -> None:
     if {"--help", "-h"} & set(sys.argv):
         print(__doc__ or "")
         return
-    old = PARAMS.read_text() if PARAMS.is_file() else ""
     try:
-        text = compose_params(load_overrides(OVERRIDES))
+        params = compose_params(load_overrides(OVERRIDES))
         if "--check" not in sys.argv:
-            check_unedited(old, text)
+            check_unedited(_read(PARAMS), params)
+        texts = {PARAMS: params, **({DVC: write_stages(_read(DVC))} if DVC.is_file() else {})}
     except WinnowError as error:
         sys.exit(f"{type(error).__name__}: {error}")
     if "--check" in sys.argv:
-        diff = "\n".join(difflib.unified_diff(old.splitlines(), text.splitlines(), "params.yaml", "composed", lineterm=""))
-        sys.exit(f"params.yaml is out of date. Run `python -m flows.compose` to update it.\n{diff}" if diff else 0)
-    with atomic_write(PARAMS, required_bytes=2**20) as partial:
-        partial.write_text(text)
-    print(f"params.yaml: {'unchanged' if old == text else 'written'}")
+        sys.exit("\n".join(filter(None, map(_describe_change, texts, texts.values()))) or 0)
+    for file, text in texts.items():
+        is_changed = text != _read(file)
+        if is_changed:
+            with atomic_write(file, required_bytes=2**20) as partial:
+                partial.write_text(text)
+        print(f"{file}: {'written' if is_changed else 'unchanged'}")
+
+
+def _read(file: Path) -> str:
+    return file.read_text() if file.is_file() else ""
+
+
+def _describe_change(file: Path, text: str) -> str:
+    """Return the differences of a file from what it should contain, or "" if there are none."""
+    lines = difflib.unified_diff(_read(file).splitlines(), text.splitlines(), str(file), "composed", lineterm="")
+    diff = "\n".join(lines)
+    return f"{file} is out of date. Run `python -m flows.compose` to update it.\n{diff}" if diff else ""
 
 
 if __name__ == "__main__":

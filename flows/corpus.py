@@ -12,6 +12,7 @@ from flows._artifacts import Project
 from flows._build import build
 from flows._entry import make_main
 from flows._searched import list_projects
+from flows._stages import Stage
 from flows._summary import Summary, progress
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.tables import build_passage_rows
@@ -46,6 +47,13 @@ def _write_corpus(project: Project) -> dict[str, object]:
     return {"corpus": artifact.folder, "passages": rows}
 
 
-main = make_main(corpus)
+STAGE = Stage(
+    corpus,
+    version=1,
+    resolve=lambda project: [own.corpus for own in list_projects(project.cfg)],
+    reads=("acquire",),
+    settings=("corpus", "search"),
+)
+main = make_main(STAGE)
 if __name__ == "__main__":
     main()

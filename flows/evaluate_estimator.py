@@ -19,6 +19,7 @@ from flows._artifacts import Project
 from flows._cells import resolve_cell, resolve_cell_artifact
 from flows._engines import compute_estimator_identity
 from flows._entry import make_main
+from flows._stages import Stage
 from flows._summary import Summary
 from winnow.artifacts.files import write_texts
 from winnow.artifacts.provenance import get_git_revision, read_manifest
@@ -120,6 +121,7 @@ def _compute_exact_matches(project: Project) -> dict[str, float]:
     return {sample.question.question_id: exact_match(sample.prediction.answer, sample.question.answers) for sample in samples}
 
 
-main = make_main(evaluate_estimator, seeds="one")
+STAGE = Stage(evaluate_estimator, seeds="one")
+main = make_main(STAGE)
 if __name__ == "__main__":
     main()

@@ -18,6 +18,7 @@ from flows._artifacts import Project
 from flows._build import build
 from flows._engines import collect_results, compute_estimator_identity, resolve_engine_spec
 from flows._entry import make_main
+from flows._stages import Stage
 from flows._summary import Summary
 from winnow.artifacts.files import write_texts
 from winnow.artifacts.provenance import get_git_revision
@@ -137,6 +138,7 @@ def _judge_pairs(project: Project, pairs: Sequence[Group]) -> Mapping[str, Seque
     return {name: [results[name, index] for index in range(len(pairs))] for name in judges}
 
 
-main = make_main(evaluate_evaluator, seeds="one")
+STAGE = Stage(evaluate_evaluator, seeds="one")
+main = make_main(STAGE)
 if __name__ == "__main__":
     main()

@@ -19,6 +19,7 @@ from omegaconf import DictConfig
 
 from flows._artifacts import Project
 from flows._entry import make_main
+from flows._stages import Stage
 from flows._summary import Summary
 from winnow.artifacts.rankings import Rankings, read_rankings
 from winnow.artifacts.tables import read_passages, read_questions
@@ -66,6 +67,7 @@ def _find_relevant(questions: Sequence[Question], rankings: Rankings) -> dict[st
     }
 
 
-main = make_main(export)
+STAGE = Stage(export)
+main = make_main(STAGE)
 if __name__ == "__main__":
     main()

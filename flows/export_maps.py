@@ -13,6 +13,7 @@ from omegaconf import DictConfig
 from flows._artifacts import Project
 from flows._build import build
 from flows._entry import make_main
+from flows._stages import Stage
 from flows._summary import Summary
 from winnow.artifacts.tables import read_passages, read_questions
 from winnow.errors import ConfigError
@@ -39,6 +40,7 @@ def export_maps(configs: Sequence[DictConfig]) -> Summary:
     return Summary("Maps in RAGE's format", rows)
 
 
-main = make_main(export_maps)
+STAGE = Stage(export_maps)
+main = make_main(STAGE)
 if __name__ == "__main__":
     main()

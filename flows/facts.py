@@ -16,6 +16,7 @@ from omegaconf import DictConfig
 
 from flows._build import build
 from flows._entry import make_main
+from flows._stages import Stage
 from flows._summary import Summary
 from flows._track import discard_metrics
 from winnow.artifacts.provenance import compute_key, is_done, write_manifest
@@ -83,6 +84,7 @@ def _create_world(cfg: DictConfig, out: Path) -> int:
     return rows
 
 
-main = make_main(facts)
+STAGE = Stage(facts)
+main = make_main(STAGE)
 if __name__ == "__main__":
     main()

@@ -27,8 +27,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from flows import _models
-from flows._artifacts import Artifact, Project
-from flows._cells import needs_relevance, resolve_cell_artifact, resolve_closed_book_artifact
+from flows._artifacts import Project
 from flows._conf import compose, list_options
 from flows._engines import (
     EVALUATED,
@@ -43,8 +42,8 @@ from flows._grid import expand_grid
 from flows._inputs import list_roots
 from flows._ledger import open_ledger
 from flows._overrides import complete_overrides, load_params
-from flows._searched import list_retrievers
 from flows._seeds import expand_seeds
+from flows._stages import iter_artifacts
 from flows._summary import Summary, progress
 from flows._tracked import TRACKED, restore_artifacts
 from winnow.artifacts.provenance import flatten, read_manifest
@@ -52,7 +51,6 @@ from winnow.errors import MissingArtifactError, WinnowError
 from winnow.identity.code import get_ledger_identity
 from winnow.ledger.sqlite import SqliteStore
 from winnow.ledger.tools import prune_calls, summarize_calls
-from winnow.protocols import MODEL_ROLES
 from winnow.records import Price
 from winnow.searchers.web.identity import is_web_search
 
@@ -162,43 +160,16 @@ def _add_settings(use: Use, cfg: DictConfig) -> None:
     """Add what the cells of a configuration use, whether they are finished or not."""
     for cell in expand_grid(expand_seeds([cfg])):
         project = Project(cell)
-        for artifact in _iter_artifacts(project):
+        for artifact in iter_artifacts(project):
             use.keys.add(artifact.key)
             use.keys.update(_iter_keys(artifact.settings))
         _add_engines(use, project)
 
 
-def _iter_artifacts(project: Project) -> Iterator[Artifact]:
-    """Yield the artifacts of one cell."""
-    cfg = project.cfg
-    yield project.corpus
-    yield project.questions
-    for retriever in list_retrievers(project):
-        yield project.resolve_index(retriever)
-        yield project.resolve_retrieval(retriever)
-    yield resolve_closed_book_artifact(project)
-    yield resolve_cell_artifact(project)
-    for reader in _iter_readers(cfg):
-        if reader.get("joint"):
-            yield _models.resolve_generator_training(project, reader)
-        elif _models.is_trained(cfg, reader):
-            for training in _models.list_trainings(cfg):
-                yield _models.resolve_trained_reader(project, reader, cfg.prompt, training)
-    if needs_relevance(cfg) or "estimator" in cfg.strategy.get("engines", ()):
-        yield _models.resolve_relevance(project)
-        if cfg.estimator.get("trained"):
-            yield _models.resolve_joint_models(project)
-
-
-def _iter_readers(cfg: DictConfig) -> Iterator[DictConfig]:
-    """Yield the settings of the models of all roles."""
-    yield from (cfg[role] for role in MODEL_ROLES if cfg.get(role))
-
-
 def _add_engines(use: Use, project: Project) -> None:
     """Add the identities under which the ledger stores the calls of a cell. A model that is not trained yet has none."""
     cfg = project.cfg
-    models = [(reader, cfg.prompt) for reader in _iter_readers(cfg)]
+    models = [(reader, cfg.prompt) for reader in _models.list_readers(cfg)]
     teachers = [training.teacher for training in (cfg.joint, cfg.get("generator")) if training and training.get("teacher")]
     models += [(teacher.reader, teacher.prompt) for teacher in teachers]
     models += [(cfg.training.teacher.reader, cfg.prompt)] if cfg.training.teacher is not None else []

@@ -4,16 +4,18 @@ python -m flows.index
 python -m flows.index retriever=dense retriever.engine.index_factory=HNSW32
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 from omegaconf import DictConfig
 
+from flows._artifacts import Artifact, Project
 from flows._build import build
 from flows._entry import make_main
 from flows._searched import list_projects, list_retrievers
 from flows._shards import get_shard, hold
+from flows._stages import Stage
 from flows._summary import Summary, progress
 from winnow.artifacts.tables import read_passages
 from winnow.protocols import BlockRetriever
@@ -63,6 +65,21 @@ def _run_shard(configs: Sequence[DictConfig], shard: Shard) -> Summary:
     return Summary(f"Shard {shard.number} of {shard.count} of index", list(rows.values()))
 
 
-main = make_main(index)
+def _resolve(project: Project) -> Iterator[Artifact]:
+    """Yield the indexes of the configured retriever, of labels and trainings, and of a corpus that is searched."""
+    yield project.resolve_index()
+    for own in list_projects(project.cfg):
+        yield from (own.resolve_index(retriever) for retriever in list_retrievers(own))
+
+
+STAGE = Stage(
+    index,
+    version=1,
+    resolve=_resolve,
+    reads=("corpus",),
+    settings=("encoder", "retriever", "answerable", "reader", "training"),
+    shards="parts",
+)
+main = make_main(STAGE)
 if __name__ == "__main__":
     main()

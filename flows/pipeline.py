@@ -8,29 +8,28 @@ python -m flows.pipeline corpus=plain_text corpus.parser.path=texts dataset=json
 python -m flows.pipeline pipeline.goal=retrieve retriever=dense
 """
 
-import importlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from flows._artifacts import Project
 from flows._checks import check_ahead
 from flows._conf import resolve_settings
 from flows._entry import make_main
 from flows._grid import expand_grid
 from flows._hub import use_recorded_commits
 from flows._models import check_training_split
+from flows._stages import Stage, get_stage, list_ancestors
 from flows._summary import Summary
 from flows.acquire import acquire
 from winnow.errors import MissingArtifactError
 
-_GOALS = ("sweep", "report", "browse")
-"""The stages whose results are wanted by default; the others are run when one of these lacks their artifact."""
-_GOALS_WITHOUT_READER = ("corpus", "index", "questions", "retrieve")
+_LAST_WITHOUT_READER = "retrieve"
+"""The last of the stages that use no reader."""
 _GROUPS_WITHOUT_READER = ("corpus", "dataset", "retriever", "encoder", "search")
-"""The groups of settings whose assets these goals need."""
+"""The groups of settings whose assets these stages need."""
 _READ_BY_THE_SWEEP = ("strategy", "k", "placement", "distractors", "weighting", "rank_by", "decoding", "metric")
 """Settings that no stage before the sweep reads."""
 
@@ -38,7 +37,7 @@ _READ_BY_THE_SWEEP = ("strategy", "k", "placement", "distractors", "weighting", 
 def pipeline(configs: Sequence[DictConfig]) -> Summary:
     """Run the stage that is the goal, by default the page of questions, and before it each stage whose artifact is missing."""
     goal = str(configs[0].pipeline.goal)
-    uses_reader = goal not in _GOALS_WITHOUT_READER
+    uses_reader = goal not in (_LAST_WITHOUT_READER, *(stage.name for stage in list_ancestors(_LAST_WITHOUT_READER)))
     prepared = list_prepared_settings(configs)
     for cfg in prepared if uses_reader else ():
         check_training_split(cfg, cfg.reader)
@@ -47,21 +46,29 @@ def pipeline(configs: Sequence[DictConfig]) -> Summary:
     pinned = [use_recorded_commits(cfg) for cfg in configs]  # with the commits and checksums that `acquire` recorded
     if uses_reader:
         check_ahead(pinned)
-    prepared = list_prepared_settings(pinned)
-    if goal != _GOALS[-1]:
-        summary = _run_stage(goal, pinned, prepared, stages_run)
+    _run_missing(goal, pinned, stages_run)
+    if goal != "browse":
+        summary = _run(get_stage(goal), pinned, stages_run)
         return replace(summary, note=f"Stages run: {', '.join(stages_run)}\n{summary.note}".strip())
-    _, report, page = (_run_stage(stage, pinned, prepared, stages_run) for stage in _GOALS)
+    report, page = (_run(get_stage(stage), pinned, stages_run) for stage in ("report", "browse"))
     if configs[0].tracking.traces:
-        _run_stage("traces", pinned, prepared, stages_run)
+        _run(get_stage("traces"), pinned, stages_run)
     return Summary(report.title, report.rows, f"Stages run: {', '.join(stages_run)}\n{report.note}\n{page.title}")
 
 
-def list_prepared_settings(configs: Sequence[DictConfig]) -> list[DictConfig]:
-    """Return the distinct settings of the grids' cells in what the stages before the sweep read, without the grids."""
+def list_prepared_settings(
+    configs: Sequence[DictConfig], is_needed: Callable[[DictConfig], bool] = lambda _: True
+) -> list[DictConfig]:
+    """Return the distinct settings of the grids' cells in what the stages before the sweep read, without the grids.
+
+    Args:
+        configs: Settings of all jobs.
+        is_needed: Function that selects cells by all their settings.
+
+    """
     distinct: dict[str, DictConfig] = {}
     for cfg in configs:
-        for cell in expand_grid([cfg]):
+        for cell in filter(is_needed, expand_grid([cfg])):
             uses_reader = cell.strategy.get("uses_reader", True)
             for name in (*_READ_BY_THE_SWEEP, *(() if uses_reader else ("training",))):  # which the grid sets to "none" then
                 if name in cfg:
@@ -70,37 +77,40 @@ def list_prepared_settings(configs: Sequence[DictConfig]) -> list[DictConfig]:
     return list(distinct.values())
 
 
-def _run_stage(stage: str, configs: Sequence[DictConfig], prepared: Sequence[DictConfig], stages_run: list[str]) -> Summary:
-    """Run a stage after the stages whose artifacts it lacks, and print the summaries of those.
+def _run_missing(goal: str, configs: Sequence[DictConfig], stages_run: list[str]) -> None:
+    """Run the stages before the goal whose artifacts are missing, in their order, and print their summaries.
 
     Args:
-        stage: Name of the stage, which is also that of its module and function.
-        configs: Configurations of all jobs.
-        prepared: Configurations for the stages before; see `list_prepared_settings`.
+        goal: Name of a stage.
+        configs: Settings of all jobs.
         stages_run: Names of the stages that were run before; the stages that are run now are appended.
 
-    Raises:
-        MissingArtifactError: If an artifact is missing although its stage was run.
-
     """
-    function: Any = getattr(importlib.import_module(f"flows.{stage}"), stage)
-    while True:
-        try:
-            summary: Summary = function(configs)
-        except MissingArtifactError as error:
-            if error.stage in stages_run:
-                raise MissingArtifactError(
-                    f"{error} The stage {error.stage} has run for the settings as they are, so that another model of them "
-                    "needs it, such as the teacher of a training: run it with that choice."
-                ) from error
-            if not error.stage:
-                raise
-            _run_stage(error.stage, prepared, prepared, stages_run).show()
-        else:
-            stages_run.append(stage)
-            return summary
+    for stage in list_ancestors(goal):
+        if stage.grid:
+            _run(stage, configs, stages_run)  # it skips finished cells
+            continue
+        prepared = list_prepared_settings(configs, stage.is_needed)
+        if not all(artifact.is_finished for cfg in prepared for artifact in stage.resolve(Project(cfg))):
+            _run(stage, prepared, stages_run).show()
 
 
-main = make_main(pipeline, grid=True, seeds="each")
+def _run(stage: Stage, configs: Sequence[DictConfig], stages_run: list[str]) -> Summary:
+    """Run a stage, and say what to do about an artifact that is missing although its stage was run."""
+    try:
+        summary = stage.run(configs)
+    except MissingArtifactError as error:
+        if error.stage not in stages_run:
+            raise
+        raise MissingArtifactError(
+            f"{error} The stage {error.stage} has run for the settings as they are, so that another model of them "
+            "needs it, such as the teacher of a training: run it with that choice."
+        ) from error
+    stages_run.append(stage.name)
+    return summary
+
+
+STAGE = Stage(pipeline, grid=True, seeds="each")
+main = make_main(STAGE)
 if __name__ == "__main__":
     main()

@@ -12,6 +12,7 @@ from flows._cells import require_finished, resolve_cells
 from flows._entry import make_main
 from flows._metrics import read_results
 from flows._reports import open_report_folder
+from flows._stages import Stage
 from flows._summary import Summary
 from flows.report import describe_provenance
 from winnow.artifacts.files import write_texts
@@ -34,6 +35,7 @@ def power(configs: Sequence[DictConfig]) -> Summary:
     return Summary(page.title, rows, "\n".join([*page.notes, f"Page: {out / 'power.html'}"]))
 
 
-main = make_main(power, grid=True, seeds="each")
+STAGE = Stage(power, grid=True, seeds="each")
+main = make_main(STAGE)
 if __name__ == "__main__":
     main()

@@ -17,6 +17,7 @@ from omegaconf import DictConfig
 from flows._artifacts import Project
 from flows._build import build
 from flows._entry import make_main
+from flows._stages import Stage
 from flows._summary import Summary, progress
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.tables import build_question_rows, read_passages
@@ -86,6 +87,13 @@ def _build_rows(path: Path, reported: Mapping[str, int]) -> list[dict[str, objec
     return [row | {"paper (not verified here)": reported.get(str(row["split"]), UNDEFINED)} for row in rows]
 
 
-main = make_main(questions)
+STAGE = Stage(
+    questions,
+    version=2,
+    resolve=lambda project: [project.questions],
+    reads=("acquire", "index"),
+    settings=("dataset", "answerable"),
+)
+main = make_main(STAGE)
 if __name__ == "__main__":
     main()

@@ -25,6 +25,7 @@ from flows._entry import make_main
 from flows._inputs import ArtifactIndex, list_roots
 from flows._metrics import build_breakdown, build_cell_rows, compute_cells_digest, read_results
 from flows._reports import open_report_folder
+from flows._stages import Stage
 from flows._summary import Summary
 from winnow.artifacts.files import write_texts
 from winnow.artifacts.frames import CELL_VALUES, QUESTION_VALUES
@@ -293,6 +294,13 @@ def _describe_precision(project: Project) -> str:
     return str(engine.get("dtype") or engine.get("server"))
 
 
-main = make_main(report, grid=True, seeds="each")
+STAGE = Stage(
+    report,
+    reads=("sweep",),
+    settings=("report",),
+    grid=True,
+    seeds="each",
+)
+main = make_main(STAGE)
 if __name__ == "__main__":
     main()

@@ -7,7 +7,7 @@ python -m flows.retrieve retriever=dense
 """
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from flows._entry import make_main
 from flows._hits import iter_hits, list_parts, read_found_questions, read_unranked_questions, write_parts
 from flows._searched import list_retrievers
 from flows._shards import get_shard, hold
+from flows._stages import Stage
 from flows._summary import Summary, format_intervals, progress
 from flows._track import track
 from winnow.artifacts import contracts, parquet
@@ -241,6 +242,20 @@ def _select_logged_values(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
     return values
 
 
-main = make_main(retrieve)
+def _resolve(project: Project) -> Iterator[Artifact]:
+    """Yield the rankings of the configured retriever, and those of labels and trainings."""
+    yield project.rankings
+    yield from map(project.resolve_retrieval, list_retrievers(project))
+
+
+STAGE = Stage(
+    retrieve,
+    version=2,
+    resolve=_resolve,
+    reads=("index", "questions"),
+    settings=("depth",),
+    shards="parts",
+)
+main = make_main(STAGE)
 if __name__ == "__main__":
     main()

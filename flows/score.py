@@ -15,12 +15,14 @@ from omegaconf import DictConfig
 
 from flows import _models
 from flows._artifacts import Artifact, Project
+from flows._cells import needs_relevance
 from flows._elsewhere import print_equivalent
 from flows._engines import compute_estimator_identity, iter_outcomes, open_estimator
 from flows._entry import make_main
 from flows._ledger import open_ledger
 from flows._shard_calls import run_shard, use_finished_shards
 from flows._shards import get_shard
+from flows._stages import Stage
 from flows._summary import Summary, format_intervals
 from flows._track import track
 from winnow.artifacts import contracts, parquet
@@ -171,6 +173,16 @@ def _build_comparison_rows(
     return rows
 
 
-main = make_main(score, seeds="each")
+STAGE = Stage(
+    score,
+    version=1,
+    resolve=lambda project: [_models.resolve_relevance(project)],
+    is_needed=needs_relevance,
+    reads=("acquire", "retrieve", "train_joint"),
+    settings=("seeds", "estimator", "score", "joint", "reader", "prompt", "decoding", "training", "method"),
+    shards="calls",
+    seeds="each",
+)
+main = make_main(STAGE)
 if __name__ == "__main__":
     main()

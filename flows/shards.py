@@ -12,20 +12,19 @@ repeated by the same command; those that are finished are not. Indexes are divid
     python -m flows.shards experiment=quick_start shards.count=4 shards.runner=merge    # shards that were run by hand
 """
 
-import importlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from omegaconf import DictConfig
 
 from flows._artifacts import Project
-from flows._cells import resolve_cells, resolve_closed_book_artifact
 from flows._entry import make_main
-from flows._models import resolve_joint_models, resolve_relevance
+from flows._grid import expand_grid
 from flows._runners import RUNNERS, submit_with_merge
 from flows._shard_calls import merge_shards
 from flows._shards import compute_digest, describe_other_settings, get_folder, is_finished
+from flows._stages import Stage, get_stage
 from flows._summary import Summary
 from winnow.errors import ConfigError, WinnowError
 from winnow.ledger.stores import is_server
@@ -34,8 +33,6 @@ from winnow.sweeps.shards import Shard
 _LOG_LINES = 15
 _PLACES = ("shards.runner", "shards.wait", "shards.gpus", "shards.slurm")
 """Settings that say where shards run, which the joining of them does not need."""
-_STAGES_WITHOUT_CALLS = ("index", "retrieve")
-"""Stages whose shards write parts of the artifact instead of calls."""
 
 
 def shards(configs: Sequence[DictConfig]) -> Summary:
@@ -43,9 +40,10 @@ def shards(configs: Sequence[DictConfig]) -> Summary:
     cfg = configs[0]
     if cfg.get("shard") is not None:
         raise ConfigError(f"shard={cfg.shard}: flows.shards runs all shards. Remove it, and set shards.count.")
-    stage, parts = str(cfg.shards.stage), [Shard(number, cfg.shards.count) for number in range(1, cfg.shards.count + 1)]
+    stage = get_stage(str(cfg.shards.stage))
+    parts = [Shard(number, cfg.shards.count) for number in range(1, cfg.shards.count + 1)]
     commands = [_build_words(shard) for shard in parts]
-    logs = [get_folder(cfg) / "logs" / f"{stage}-{shard.name}.log" for shard in parts]
+    logs = [get_folder(cfg) / "logs" / f"{stage.name}-{shard.name}.log" for shard in parts]
     logs[0].parent.mkdir(parents=True, exist_ok=True)
     if not cfg.shards.wait:
         return _submit(cfg, commands, logs)
@@ -57,13 +55,12 @@ def shards(configs: Sequence[DictConfig]) -> Summary:
             f"{len(failed)} of {len(parts)} shards failed ({names}). The log of the first, {log}, ends with:\n{lines}\n"
             "Correct the cause and run the same command again; finished shards are kept."
         )
-    run_stage: Callable[[Sequence[DictConfig]], Summary] = getattr(importlib.import_module(f"flows.{stage}"), stage)
-    if stage in _STAGES_WITHOUT_CALLS or is_server(str(cfg.paths.ledger)):
+    if stage.shards == "parts" or is_server(str(cfg.paths.ledger)):
         merged = f"{len(parts)} shards."
     else:
-        _check_finished(configs, parts)
+        _check_finished(stage, configs, parts)
         merged = f"{len(parts)} shards, {merge_shards(cfg, parts)} calls merged into {cfg.paths.ledger}."
-    summary = run_stage(configs)
+    summary = stage.run(configs)
     return Summary(summary.title, summary.rows, f"{merged}\n{summary.note}", summary.artifacts)
 
 
@@ -85,33 +82,29 @@ def _build_words(shard: Shard) -> list[str]:
     return [*words, f"shard={shard.number}/{shard.count}"]
 
 
-def _check_finished(configs: Sequence[DictConfig], parts: Sequence[Shard]) -> None:
+def _check_finished(stage: Stage, configs: Sequence[DictConfig], parts: Sequence[Shard]) -> None:
     """Raise ConfigError if a shard was not finished with these settings, which can be so if the shards were run by hand."""
     cfg = configs[0]
-    stage = str(cfg.shards.stage)
     digest = compute_digest(_resolve_keys(stage, configs))
     for shard in parts:
-        if is_finished(cfg, shard, stage, digest):
+        if is_finished(cfg, shard, stage.name, digest):
             continue
         words = " ".join(_build_words(shard))
-        other = describe_other_settings(cfg, shard, stage)
+        other = describe_other_settings(cfg, shard, stage.name)
         reason = f" It was last run with other settings: {other}." if other is not None else ""
         raise ConfigError(
-            f"Shard {shard.number} of {shard.count} is not finished with these settings.{reason} Run `python -m flows.{stage} "
-            f"{words}` and copy {shard.find_ledger(get_folder(cfg))} and the marker beside it here."
+            f"Shard {shard.number} of {shard.count} is not finished with these settings.{reason} Run `python -m "
+            f"flows.{stage.name} {words}` and copy {shard.find_ledger(get_folder(cfg))} and the marker beside it here."
         )
 
 
-def _resolve_keys(stage: str, configs: Sequence[DictConfig]) -> list[str]:
+def _resolve_keys(stage: Stage, configs: Sequence[DictConfig]) -> list[str]:
     """Return the keys of the artifacts for which a stage makes its calls."""
-    if stage == "sweep":
-        return [cell.key for cell in resolve_cells(configs)]
-    resolve = {
-        "score": resolve_relevance, "closed_book": resolve_closed_book_artifact, "train_joint": resolve_joint_models
-    }[stage]  # fmt: skip
-    return [resolve(Project(cfg)).key for cfg in configs]
+    cells = expand_grid(configs) if stage.grid else configs
+    return [stage.resolve_first(Project(cfg)).key for cfg in cells]
 
 
-main = make_main(shards, grid=True, seeds="each")
+STAGE = Stage(shards, grid=True, seeds="each")
+main = make_main(STAGE)
 if __name__ == "__main__":
     main()

@@ -17,6 +17,7 @@ from flows._engines import identify_engines, open_engines
 from flows._entry import make_main
 from flows._ledger import open_ledger
 from flows._metrics import build_metrics
+from flows._stages import Stage
 from flows._summary import Summary
 from winnow.artifacts.steps import QuestionSteps, read_steps
 from winnow.contexts.build import build_ranked_contexts
@@ -175,6 +176,7 @@ def _format_value(metric: Metric, row: Row | None) -> str:
     return UNDEFINED if value is None else f"{value:.2f}"
 
 
-main = make_main(show, grid=True, seeds="one")
+STAGE = Stage(show, grid=True, seeds="one")
+main = make_main(STAGE)
 if __name__ == "__main__":
     main()

@@ -14,7 +14,7 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from flows._cells import is_filter_pending, print_equivalent_cell, resolve_cells
+from flows._cells import is_filter_pending, print_equivalent_cell, resolve_cell_artifact, resolve_cells
 from flows._checks import check_ahead
 from flows._engines import build_dry_run_rows, describe_usage, iter_outcomes, open_engines, render_first_prompts
 from flows._entry import make_main
@@ -22,6 +22,7 @@ from flows._ledger import open_ledger
 from flows._metrics import build_cell_rows, read_results
 from flows._shard_calls import run_sweep_shard, use_finished_shards
 from flows._shards import get_shard
+from flows._stages import Stage
 from flows._summary import Summary
 from flows._track import log_cell, open_trackers, save_view
 from winnow.artifacts.provenance import MANIFEST, write_manifest
@@ -143,6 +144,21 @@ def _dry_run(
     return [counts | row for row in rows]
 
 
-main = make_main(sweep, grid=True, dry_run=True, seeds="each")
+_SETTINGS = (
+    "strategy", "placement", "distractors", "k", "rank_by", "weighting", "metric", "breakdown", "search", "sweep", "grid",
+    "rewriter", "judge", "verifier", "nli", "prices",
+)  # fmt: skip
+STAGE = Stage(
+    sweep,
+    version=6,
+    resolve=lambda project: [resolve_cell_artifact(project)],
+    reads=("retrieve", "score", "closed_book", "train_reader", "train_joint"),
+    settings=_SETTINGS,
+    shards="calls",
+    grid=True,
+    dry_run=True,
+    seeds="each",
+)
+main = make_main(STAGE)
 if __name__ == "__main__":
     main()

@@ -17,6 +17,7 @@ from flows._engines import identify_engines, open_engines
 from flows._entry import make_main
 from flows._ledger import open_ledger
 from flows._metrics import read_results
+from flows._stages import Stage
 from flows._summary import Summary, progress
 from flows._track import open_trackers
 from winnow.artifacts.provenance import read_content_digest, read_manifest
@@ -82,6 +83,12 @@ def _log_cell(
     return {"cell": spec.folder.name, "logged": logged, "kept": kept, "not replayed": len(ids) - logged - kept}
 
 
-main = make_main(traces, grid=True, seeds="each")
+STAGE = Stage(
+    traces,
+    reads=("sweep",),
+    grid=True,
+    seeds="each",
+)
+main = make_main(STAGE)
 if __name__ == "__main__":
     main()

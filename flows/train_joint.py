@@ -20,6 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 from flows import _models
 from flows._artifacts import Artifact, Project
 from flows._build import build
+from flows._cells import needs_relevance
 from flows._checks import check_ahead
 from flows._elsewhere import print_equivalent
 from flows._engines import collect_results, resolve_reader_spec
@@ -27,6 +28,7 @@ from flows._entry import make_main
 from flows._prompts import open_prompt
 from flows._shard_calls import run_shard, use_finished_shards
 from flows._shards import divide_limits, get_shard
+from flows._stages import Stage
 from flows._summary import Summary, format_training_speed, progress
 from flows._track import discard_metrics, track
 from winnow.artifacts.files import remove_leftovers
@@ -190,6 +192,30 @@ def _build_row(artifact: Artifact) -> dict[str, Any]:
     return {"best epoch": f"{report['best_epoch']} of {len(report['history'])}", **metrics, "training": speed + truncation}
 
 
-main = make_main(train_joint, seeds="each")
+def _resolve(project: Project) -> Iterator[Artifact]:
+    """Yield the trainings of the estimator and of the generators, or that of the settings if none is used."""
+    trainings = list(_iter_trainings(project.cfg)) or [project.cfg.joint]
+    yield from (_models.resolve_joint_models(project, training) for training in trainings)
+
+
+def _iter_trainings(cfg: DictConfig) -> Iterator[DictConfig]:
+    """Yield the settings of the joint trainings whose models a sweep of these settings reads."""
+    if cfg.estimator.get("trained") and (needs_relevance(cfg) or "estimator" in cfg.strategy.get("engines", ())):
+        yield cfg.joint
+    if any(reader.get("joint") for reader in _models.list_readers(cfg)):
+        yield cfg.get("generator") or cfg.joint
+
+
+STAGE = Stage(
+    train_joint,
+    version=2,
+    resolve=_resolve,
+    is_needed=lambda cfg: bool(list(_iter_trainings(cfg))),
+    reads=("acquire", "retrieve"),
+    settings=("seeds", "joint", "generator", "estimator", "reader", "prompt", "decoding"),
+    shards="calls",
+    seeds="each",
+)
+main = make_main(STAGE)
 if __name__ == "__main__":
     main()

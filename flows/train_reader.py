@@ -24,6 +24,7 @@ from flows._engines import EVALUATED, collect_results, iter_outcomes, open_reade
 from flows._entry import make_main
 from flows._ledger import open_ledger
 from flows._prompts import open_prompt
+from flows._stages import Stage
 from flows._summary import Summary, format_intervals, format_training_speed, progress
 from flows._track import discard_metrics, track
 from winnow.artifacts.files import remove_leftovers
@@ -213,6 +214,24 @@ def _evaluate(project: Project, training: DictConfig, base: str, trained: str, p
     return rows
 
 
-main = make_main(train_reader, seeds="each")
+def _resolve(project: Project) -> Iterator[Artifact]:
+    """Yield the fine-tuned readers of all roles, the configured one first, each before those with which its training began."""
+    cfg = project.cfg
+    for reader in _models.list_readers(cfg):
+        if _models.is_trained(cfg, reader) and not reader.get("joint"):
+            for training in reversed(_models.list_trainings(cfg)):
+                yield _models.resolve_trained_reader(project, reader, cfg.prompt, training)
+
+
+STAGE = Stage(
+    train_reader,
+    version=1,
+    resolve=_resolve,
+    is_needed=lambda cfg: any(_models.is_trained(cfg, reader) for reader in _models.list_readers(cfg)),
+    reads=("acquire", "retrieve"),
+    settings=("seeds", "reader", "prompt", "decoding", "training", "method"),
+    seeds="each",
+)
+main = make_main(STAGE)
 if __name__ == "__main__":
     main()

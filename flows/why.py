@@ -6,17 +6,17 @@ Without `artifact=FOLDER` it shows the predictions of the current settings.
     python -m flows.why artifact=data/predictions/post_fusion-0123456789ab
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig
 
-from flows import _models
 from flows._artifacts import Artifact, Project
-from flows._cells import resolve_cell_artifact, resolve_closed_book_artifact
+from flows._cells import resolve_cell_artifact
 from flows._entry import make_main
 from flows._inputs import ArtifactIndex, list_roots
+from flows._stages import Stage, get_stage
 from flows._summary import Summary
 from winnow.artifacts.provenance import find_changed_modules, flatten, get_git_revision, get_installed_versions, read_manifest
 from winnow.artifacts.steps import count_models
@@ -75,7 +75,7 @@ def _read_finished_manifest(folder: Path) -> Mapping[str, Any]:
 def _build_difference_rows(project: Project, folder: Path) -> list[dict[str, Any]]:
     """Return a row for each input, library version and revision in which the artifact differs from the current state."""
     manifest = _read_finished_manifest(folder)
-    current = _resolve_artifact(project, str(manifest["settings"].get("stage")))
+    current = _resolve_artifact(project, manifest["settings"])
     revision = get_git_revision()
     pairs = {
         **_find_changes(flatten(manifest["settings"].get("inputs", {})), flatten(current.settings["inputs"]), ""),
@@ -92,30 +92,20 @@ def _find_changes(then: Mapping[str, Any], now: Mapping[str, Any], prefix: str) 
     return {f"{prefix}{name}": (old, new) for name, (old, new) in values.items() if old != new}
 
 
-def _resolve_artifact(project: Project, stage: str) -> Artifact:
-    """Return the artifact of a stage for the current settings.
+def _resolve_artifact(project: Project, manifest: Mapping[str, Any]) -> Artifact:
+    """Return the artifact that the current settings have in place of one: of its stage and, if there are several, its name.
 
     Raises:
         ConfigError: If there is no such stage.
 
     """
-    cfg = project.cfg
-    artifacts: dict[str, Callable[[], Artifact]] = {
-        "corpus": lambda: project.corpus,
-        "index": project.resolve_index,
-        "questions": lambda: project.questions,
-        "retrieve": project.resolve_retrieval,
-        "score": lambda: _models.resolve_relevance(project),
-        "train_reader": lambda: _models.resolve_trained_reader(project, cfg.reader, cfg.prompt),
-        "train_joint": lambda: _models.resolve_joint_models(project),
-        "closed_book": lambda: resolve_closed_book_artifact(project),
-        "sweep": lambda: resolve_cell_artifact(project),
-    }
-    if stage not in artifacts:
-        raise ConfigError(f"The artifact was made by the stage {stage!r}, which this version of Winnow does not have.")
-    return artifacts[stage]()
+    artifacts = list(get_stage(str(manifest.get("stage"))).resolve(project))
+    if not artifacts:
+        raise ConfigError(f"The stage {manifest['stage']} makes nothing for one cell that could be compared.")
+    return next((artifact for artifact in artifacts if artifact.settings["name"] == manifest.get("name")), artifacts[0])
 
 
-main = make_main(why, seeds="one")
+STAGE = Stage(why, seeds="one")
+main = make_main(STAGE)
 if __name__ == "__main__":
     main()

@@ -1,5 +1,7 @@
 """The examples of CONTRIBUTING.md work as they stand."""
 
+import dataclasses
+import json
 import re
 import sys
 from pathlib import Path
@@ -49,3 +51,29 @@ def test_the_metric(monkeypatch: pytest.MonkeyPatch) -> None:
     metric = module.Words(**settings)
     assert metric.score(make_sample("the Jane Austen")) == 3
     assert metric.score(make_sample("unknown", unknown=True)) is None
+
+
+def test_the_stage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It writes its artifact once, under a key that its version and its inputs name, and says what it is."""
+    import flows
+    from flows._artifacts import Project
+    from flows._conf import compose
+    from flows.corpus import corpus
+
+    module = _module("flows/lengths.py", monkeypatch)
+    monkeypatch.setattr(flows, "lengths", module, raising=False)
+    passages = tmp_path / "passages.jsonl"
+    passages.write_text('{"id": "a", "text": "one two"}\n{"id": "b", "text": "one"}\n')
+    paths = [f"paths.{name}={tmp_path / name}" for name in ("data", "models")]
+    cfg = compose(["corpus=jsonl", "corpus.name=mine", f"corpus.parser.path={passages}", *paths])
+    corpus([cfg])
+    module.STAGE.run([cfg])
+    artifact = module.STAGE.resolve_first(Project(cfg))
+    lines = [json.loads(line) for line in (artifact.folder / "lengths.jsonl").read_text().splitlines()]
+    assert lines == [{"id": "a", "words": 2}, {"id": "b", "words": 1}]
+    written = (artifact.folder / "manifest.json").stat().st_mtime_ns
+    module.STAGE.run([cfg])
+    assert (artifact.folder / "manifest.json").stat().st_mtime_ns == written
+    monkeypatch.setattr(module, "STAGE", dataclasses.replace(module.STAGE, version=2))
+    assert module.STAGE.resolve_first(Project(cfg)).key != artifact.key
+    assert (module.STAGE.name, module.STAGE.reads) == ("lengths", ("corpus",))

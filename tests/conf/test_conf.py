@@ -11,7 +11,6 @@ from flows._conf import CONF, check_choices, compose, list_groups, list_keys, li
 from flows._grid import expand_grid
 from flows._identity import import_component_class
 from flows._overrides import complete_overrides, load_params
-from flows._renames import replace_former_names
 from flows._schema import check_settings
 from flows.compose import compose_params, load_overrides
 from winnow.errors import ConfigError
@@ -260,37 +259,6 @@ def test_bad_values_are_config_errors() -> None:
         build(OmegaConf.create(nested))
     with pytest.raises(ConfigError, match=r"grid\.strategy: there is no conf/strategy/nope"):
         list(expand_grid([compose(["+grid={strategy:[nope]}"])]))
-
-
-@pytest.mark.parametrize(
-    ("word", "now"),
-    [
-        ("weigh.by=estimator", ["weighting.by=estimator"]),
-        ("+grid.weigh.by=[none]", ["+grid.weighting.by=[none]"]),
-        ("corpus.reader.path=/x", ["corpus.parser.path=/x"]),
-        ("judgement.k=5", ["evaluate_estimator.k=5"]),
-        ("revisions.sweep=9", ["stage_versions.sweep=9"]),
-        ("joint.settings.recompute=true", ["joint.settings.gradient_caching=true"]),
-        ("experiment=re_rag/judgement", ["experiment=re_rag/estimator"]),
-        ("report.by=prop", ["breakdown=meta", "breakdown.field=prop"]),
-        ("retriever.engine.factory=HNSW32", ["retriever.engine.index_factory=HNSW32"]),
-        ('encoder.model.form="{text}"', ['encoder.model.passage_template="{text}"']),
-        ("estimator.engine.form.suffix=x", ["estimator.engine.template.suffix=x"]),
-        ("estimator.engine.words=[a,b]", ["estimator.engine.label_words=[a,b]"]),
-        ("reader.engine.window=4096", ["reader.engine.context_length=4096"]),
-        ("judge.engine.window=4096", ["judge.engine.context_length=4096"]),
-        ("reader.engine.key_variable=KEY", ["reader.engine.api_key_variable=KEY"]),
-        ("reader.engine.pacing.concurrency=4", ["reader.engine.pacing.max_concurrency=4"]),
-        ("weighting.by=none", ["weighting.by=none"]),
-    ],
-)
-def test_former_names_work_and_say_the_new_one(word: str, now: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """For one version; what they become exists."""
-    assert replace_former_names([word]) == now
-    assert bool(capsys.readouterr().err) == (now != [word])
-    others = ["joint=re_rag", "retriever=dense", "encoder=dpr", "estimator=causal", "reader=openai"]
-    others.append("reader@judge=openai")
-    complete_overrides([*others, *now], grid=False)
 
 
 def test_roles_and_metrics_are_chosen_by_their_group() -> None:

@@ -36,7 +36,6 @@ NO_RESULT = {
     "paths": "where artifacts are",
     "power": "a page over stored predictions",
     "prices": "computed from stored usage when it is read",
-    "stage_versions.calls": "a copy of calls, which have keys of their own",
     "seeds": "expands into configurations with other training seeds, each with its own keys",
     "question": "names what flows.show prints",
     "report": "a page over stored predictions",

@@ -159,7 +159,7 @@ from winnow.training.citing import CitationMix, CitationPrompts, SyntheticCitati
 from winnow.training.evaluator import RelevanceRegression
 from winnow.training.examples import Mix
 from winnow.training.fid import Fid
-from winnow.training.generators import CausalGenerator, Seq2SeqGenerator
+from winnow.training.generators import Seq2SeqGenerator
 from winnow.training.pair_selection import PairSelection
 from winnow.training.rag import Rag
 from winnow.training.re_rag import ReRag
@@ -243,7 +243,6 @@ GOLDENS = [
     chat_reader(OpenAIReader),
     chat_reader(OpenAIBatchReader),
     likelihoods(Seq2SeqGenerator, t5),
-    likelihoods(CausalGenerator, causal_lm),
     Golden(Rag, losses(lambda folder: Rag(trained(folder, t5))), 0.05),
     Golden(Fid, losses(lambda folder: Fid(trained(folder, t5))), 0.05),
     Golden(ReRag, losses(re_rag), 0.05),

@@ -36,9 +36,3 @@ def test_headings_name_any_dialect_but_squads() -> None:
     assert build_metrics_table("t", "c", [cell], 0).columns[-2:] == ["EM", "EM (fid)"]
     with pytest.raises(ConfigError, match="one of squad, squad_v2, fid, flashrag, crag; received 'nltk'"):
         ExactMatch("em", "EM", dialect="nltk")  # type: ignore[arg-type]
-
-
-def test_a_metric_is_a_reward() -> None:
-    """The same object scores one reply in training; undefined is 0."""
-    assert ExactMatch("em", "EM").compute_reward(make_sample("Austen", 0, TWO)) == 1.0
-    assert POOLS.compute_reward(make_sample("Emma", 0, TWO)) == 0.0

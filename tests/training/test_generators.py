@@ -1,14 +1,13 @@
 """Generators: likelihoods do not depend on padding, and agree with what they write."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 
 from winnow.records import Passage
-from winnow.testing import make_tiny_causal_lm, make_tiny_t5
-from winnow.training.generators import CausalGenerator, Generator, Seq2SeqGenerator, sum_target_log_probs
+from winnow.testing import make_tiny_t5
+from winnow.training.generators import Generator, Seq2SeqGenerator, sum_target_log_probs
 
 TEXTS = ["question: who wrote emma title: Emma context: Jane Austen wrote Emma answer: Jane Austen"] * 10
 PAIRS = [
@@ -22,14 +21,9 @@ def seq2seq(folder: Path) -> Generator:
     return Seq2SeqGenerator(str(make_tiny_t5(folder / "t5", TEXTS)), max_answer=8)
 
 
-def causal(folder: Path) -> Generator:
-    return CausalGenerator(str(make_tiny_causal_lm(folder / "lm", TEXTS)), max_answer=8)
-
-
-@pytest.mark.parametrize("make", [seq2seq, causal])
-def test_likelihoods_agree_alone_together_and_with_the_writing(make: Callable[[Path], Generator], tmp_path: Path) -> None:
+def test_likelihoods_agree_alone_together_and_with_the_writing(tmp_path: Path) -> None:
     """A batch, each pair by itself, and the log-probability of a greedy text (unless it was cut)."""
-    generator = make(tmp_path)
+    generator = seq2seq(tmp_path)
     rows = [generator.tokens.encode(*pair) for pair in PAIRS]
     targets = [generator.encode_answer(answer) for answer in ANSWERS]
     together = generator.log_likelihood(rows, targets)

@@ -11,10 +11,8 @@ import pytest
 import torch
 
 from tests.training.methods import SETTINGS, silent
-from winnow.metrics.base import Sample
-from winnow.metrics.correctness import ExactMatch
+from winnow.metrics.answer import exact_match
 from winnow.modeling.pair_model import PairModel
-from winnow.records import Prediction
 from winnow.training.chunks import Chunk
 from winnow.training.generators import Seq2SeqGenerator
 from winnow.training.groups import Group
@@ -23,8 +21,6 @@ from winnow.training.method import Method
 
 if TYPE_CHECKING:
     from conftest import SmallWorld
-
-REWARD = ExactMatch("em", "EM")
 
 
 @dataclass(frozen=True)
@@ -60,10 +56,7 @@ class PolicyGradient(Method[Sequence[Rollout]]):
         replies = self.generator.generate(rows)
         targets = [self.generator.encode_answer(reply.text or "unknown") for reply in replies]
         log_ps = self.generator.log_likelihood(rows, targets).tolist()
-        rewards = [
-            REWARD.compute_reward(Sample(group.question, Prediction(group.question.question_id, reply.text, unknown=False)))
-            for group, reply in zip(groups, replies, strict=True)
-        ]
+        rewards = [exact_match(reply.text, group.question.answers) for group, reply in zip(groups, replies, strict=True)]
         self.baseline += 0.1 * (1.0 + sum(rewards) / len(rewards) - self.baseline)
         return [Rollout(*values) for values in zip(rows, targets, log_ps, rewards, strict=True)]
 

@@ -197,12 +197,6 @@ class Metric(ABC):
         value = float(self.compute_values({name: np.array([number], np.float64) for name, number in row.items()})[0])
         return None if np.isnan(value) else value
 
-    def compute_reward(self, sample: Sample) -> float:
-        """Compute the value of one sample as a reward, which is 0 if the metric is undefined."""
-        row = self.compute_row(sample)
-        value = None if row is None else self.compute_value(row)
-        return 0.0 if value is None else value
-
     def format(self, interval: Interval) -> str:
         """Format an interval in the unit of the metric. An undefined interval is formatted as an en dash."""
         return interval.format_percent() if self.unit == "percent" else interval.format_number(self.digits)

@@ -15,7 +15,7 @@ from winnow.records import Decoding, Generate, Message, Passage
 
 def read_packed_requests(state: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the requests of a batch by key, as `pack_request` wrote them."""
-    requests: Mapping[str, Any] = state["requests"] if "requests" in state else state["asked"]  # version 0.1 used this name
+    requests: Mapping[str, Any] = state["requests"]
     return requests
 
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from annotated_types import Ge
 
-from winnow.modeling.loading import LanguageModel, load_causal_lm, load_seq2seq
-from winnow.modeling.pair_inputs import PairTemplate, PairTokenizer, pad_rows
-from winnow.modeling.pair_model import PairModel, build_causal_tokenizer, build_seq2seq_tokenizer
+from winnow.modeling.loading import LanguageModel, load_seq2seq
+from winnow.modeling.pair_inputs import PairTokenizer, pad_rows
+from winnow.modeling.pair_model import PairModel, build_seq2seq_tokenizer
 from winnow.strategies.teaching import ScoredReply
 
 if TYPE_CHECKING:
@@ -157,46 +157,3 @@ class Seq2SeqGenerator(Generator):
         ids, mask = pad_rows(rows, int(self.lm.tokenizer.pad_token_id))
         inputs = {"input_ids": ids.to(self.lm.device), "attention_mask": mask.to(self.lm.device)}
         return compute_seq2seq_log_likelihood(self.lm, inputs, targets)
-
-
-@dataclass
-class CausalGenerator(Generator):
-    """A decoder-only generator.
-
-    Attributes:
-        template: Templates of the question and the passage, with a suffix that prompts for the answer.
-
-    """
-
-    revision: ClassVar[int] = 1
-
-    template: PairTemplate = field(default_factory=lambda: PairTemplate(suffix=" answer:"))
-
-    def load(self) -> LanguageModel:
-        """Load the model and its tokenizer."""
-        return load_causal_lm(self.path, self.dtype, self.device)
-
-    def get_answer_prefix(self) -> str:
-        """Return a space, which byte-level tokenizers expect before a word."""
-        return " "
-
-    def build_pair_tokenizer(self) -> PairTokenizer:
-        """Build a tokenizer that ends each pair with the suffix of `template`."""
-        return build_causal_tokenizer(self)
-
-    def log_likelihood(self, rows: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> torch.Tensor:
-        """Compute log P(target | row) in nats.
-
-        Padding on the left aligns the ends of the answers, so that logits are computed only for the last columns.
-        """
-        pad_id, device = int(self.lm.tokenizer.pad_token_id), self.lm.device
-        ids, mask = pad_rows([[*row, *target] for row, target in zip(rows, targets, strict=True)], pad_id, left=True)
-        target_ids, target_mask = pad_rows(targets, pad_id, left=True)
-        output = self.lm.model(
-            input_ids=ids.to(device),
-            attention_mask=mask.to(device),
-            position_ids=(mask.cumsum(dim=1) - 1).clamp(min=0).to(device),
-            logits_to_keep=target_ids.shape[1] + 1,
-            use_cache=False,
-        )
-        return sum_target_log_probs(output.logits[:, :-1], target_ids.to(device), target_mask.to(device))

@@ -78,14 +78,3 @@ class FixedWords:
         if len(pieces) > 1 and len(pieces[-1]) < self.min_words:
             pieces[-2:] = [pieces[-2] + pieces[-1]]
         return [" ".join(piece) for piece in pieces]
-
-
-@dataclass(frozen=True, slots=True)
-class WholePassage:
-    """The whole text as one strip."""
-
-    revision: ClassVar[int] = 1
-
-    def divide(self, text: str) -> list[str]:
-        """Return the text."""
-        return [text] if text.strip() else []

@@ -1,0 +1,112 @@
+"""The stages of an experiment: what each reads, makes and accepts, described once, in the module of the stage.
+
+From these descriptions come the order of `flows.pipeline`, the numbers of code in the keys of artifacts, what `flows.why`,
+`winnow gc` and `flows.shards` know of stages, the choices of `pipeline.goal` and `shards.stage`, and the stages of dvc.yaml.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from graphlib import TopologicalSorter
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from winnow.errors import ConfigError, suggest_name
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+    from flows._artifacts import Artifact, Project
+    from flows._summary import Summary
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A command of `flows`. One that makes artifacts has a version and `resolve`.
+
+    Attributes:
+        run: Function that runs the stage for the settings of all jobs of a command: one job, or those of a multirun. Its
+            name is that of the stage and of its module.
+        version: Number of the code in the keys of its artifacts, which is raised when they change; 0 if it makes none.
+        resolve: Function that yields the artifacts of one cell, the one that the settings name first.
+        is_needed: Function that tells whether a sweep of these settings reads the artifacts.
+        reads: Names of the stages whose artifacts it reads.
+        settings: Groups and settings that it reads itself, for DVC; those of `reads` are added.
+        shards: What its shards write: "parts" of the artifact, or "calls"; "" if it has no shards.
+        grid: Whether it expands `grid` into cells. Overrides of settings that are axes of the grid are then rejected.
+        dry_run: Whether it supports dry_run=true; other stages reject it.
+        seeds: "each" if it uses trained models and runs once per training seed; "one" if it shows a single training and
+            rejects several seeds.
+        uses_commits: Whether names on the Hugging Face hub are replaced by the commits that `flows.acquire` recorded.
+        retries: Number of retries under Prefect.
+
+    """
+
+    run: Callable[[Sequence[DictConfig]], Summary]
+    version: int = 0
+    resolve: Callable[[Project], Iterable[Artifact]] = lambda _: ()
+    is_needed: Callable[[DictConfig], bool] = lambda _: True
+    reads: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+    shards: Literal["", "parts", "calls"] = ""
+    grid: bool = False
+    dry_run: bool = False
+    seeds: Literal["ignored", "each", "one"] = "ignored"
+    uses_commits: bool = True
+    retries: int = 0
+
+    @property
+    def name(self) -> str:
+        """Return the name of the stage, as in `python -m flows.<name>`."""
+        return self.run.__name__
+
+    @property
+    def description(self) -> str:
+        """Return the documentation of the stage's module, of which the first line is its summary."""
+        return (import_module(self.run.__module__).__doc__ or "").strip()
+
+    def resolve_first(self, project: Project) -> Artifact:
+        """Return the artifact that the settings name."""
+        return next(iter(self.resolve(project)))
+
+
+@cache
+def list_stages() -> tuple[Stage, ...]:
+    """Return all stages, each after those that it reads."""
+    files = sorted(Path(__file__).parent.glob("[a-z]*.py"))
+    names = [file.stem for file in files if "\nSTAGE = Stage(" in file.read_text()]  # the others are slow to import
+    stages: dict[str, Stage] = {name: import_module(f"flows.{name}").STAGE for name in names}
+    order = TopologicalSorter({name: stage.reads for name, stage in stages.items()}).static_order()
+    return tuple(stages[name] for name in order)
+
+
+def get_stage(name: str) -> Stage:
+    """Return a stage by its name; raise ConfigError if there is none."""
+    stages = {stage.name: stage for stage in list_stages()}
+    if name not in stages:
+        raise ConfigError(f"There is no stage {name!r}." + suggest_name(name, list(stages)))
+    return stages[name]
+
+
+def list_ancestors(name: str) -> list[Stage]:
+    """Return the stages that a stage reads, directly or through others, each after those that it reads itself."""
+    wanted, pending = set[str](), [name]
+    while pending:
+        new = set(get_stage(pending.pop()).reads) - wanted
+        wanted |= new
+        pending += new
+    return [stage for stage in list_stages() if stage.name in wanted]
+
+
+def iter_artifacts(project: Project) -> Iterator[Artifact]:
+    """Yield the artifacts that the stages make for these settings, also those that a sweep does not read."""
+    for stage in list_stages():
+        if stage.is_needed(project.cfg):
+            yield from stage.resolve(project)
+        else:
+            with suppress(ConfigError):  # settings of what is not needed may not fit together
+                yield from stage.resolve(project)

@@ -1,0 +1,132 @@
+"""The registry of stages: what follows from the description in each stage's module."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from conftest import ROOT, Run
+
+from flows import compose as composing
+from flows._artifacts import Project, get_version
+from flows._conf import compose
+from flows._schema import check_settings
+from flows._stages import Stage, get_stage, iter_artifacts, list_ancestors, list_stages
+from flows.pipeline import list_prepared_settings
+from winnow.errors import ConfigError
+
+
+def test_every_command_with_settings_is_a_stage_of_its_module() -> None:
+    """One a module, named as it is, with a summary; each reads stages that there are, and comes after them."""
+    stages = list_stages()
+    names = [stage.name for stage in stages]
+    assert len(set(names)) == len(names) > 20
+    for stage in stages:
+        assert stage.run.__module__ == f"flows.{stage.name}"
+        assert re.match(r"[A-Z].*\.$", stage.description.splitlines()[0]), stage.name
+        assert all(names.index(read) < names.index(stage.name) for read in stage.reads)
+        assert get_stage(stage.name) is stage
+    modules = {file.stem for file in (ROOT / "flows").glob("[a-z]*.py") if "make_main(" in file.read_text()}
+    assert modules == set(names)
+
+
+def test_a_stage_that_makes_artifacts_says_which() -> None:
+    """It has a number, which their keys have; the calls of several cells are no artifact of one."""
+    project = Project(compose(["rank_by=estimator", "reader=smollm2_tuned", "estimator=cross_encoder"]))
+    for stage in list_stages():
+        made = list(stage.resolve(project)) if stage.version else []
+        assert bool(made) == bool(stage.version and stage.name != "calls"), stage.name
+        assert {artifact.stage for artifact in made} <= {stage.name}
+        assert {artifact.settings["version"] for artifact in made} <= {stage.version}
+        assert get_version(stage.name) == stage.version
+
+
+def test_another_number_changes_the_keys_of_a_stage_and_of_those_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But of none before it."""
+    words = ["rank_by=estimator", "reader=smollm2_tuned", "estimator=cross_encoder"]
+    before = {artifact.stage: artifact.key for artifact in iter_artifacts(Project(compose(words)))}
+    monkeypatch.setattr("flows._artifacts.get_version", lambda name: get_version(name) + (name == "retrieve"))
+    after = {artifact.stage: artifact.key for artifact in iter_artifacts(Project(compose(words)))}
+    changed = {name for name in before if before[name] != after[name]}
+    assert changed == {"retrieve", "train_joint", "score", "train_reader", "closed_book", "sweep"}
+    assert {"retrieve", *changed} >= {name for name in changed if "retrieve" in map(_name, list_ancestors(name))}
+
+
+def _name(stage: Stage) -> str:
+    return stage.name
+
+
+@pytest.mark.parametrize(
+    ("words", "needed"),
+    [
+        (["reader=smollm2", "sweep.closed_book_filter=false"], set()),
+        (["reader=smollm2"], {"closed_book"}),
+        (["reader=smollm2_tuned"], {"closed_book", "train_reader"}),
+        (["reader=smollm2_tuned", "training=none"], {"closed_book"}),
+        (["reader=smollm2", "rank_by=estimator"], {"closed_book", "score"}),
+        (["reader=smollm2", "rank_by=estimator", "estimator=cross_encoder"], {"closed_book", "score", "train_joint"}),
+        (["reader=smollm2", "+grid.rank_by=[retriever,estimator]"], {"closed_book", "score"}),
+        (["reader=joint", "joint=rag", "reader.base=x"], {"closed_book", "train_joint"}),
+    ],
+)
+def test_a_sweep_needs_what_its_settings_read(words: list[str], needed: set[str]) -> None:
+    """And each stage that every sweep needs; one cell of a grid is enough."""
+    always = {"acquire", "corpus", "index", "questions", "retrieve"}
+    stages = list_ancestors("sweep")
+    found = {stage.name for stage in stages if list_prepared_settings([compose(words)], stage.is_needed)}
+    assert found == always | needed
+
+
+def test_ancestors_are_in_their_order() -> None:
+    """Of a report all stages up to the sweep, of a corpus the downloads."""
+    assert [stage.name for stage in list_ancestors("corpus")] == ["acquire"]
+    names = [stage.name for stage in list_ancestors("report")]
+    assert names[0] == "acquire"
+    assert names[-1] == "sweep"
+    assert names.index("train_joint") < names.index("score") < names.index("sweep")
+
+
+def test_choices_of_settings_are_those_of_the_registry() -> None:
+    """With the list in the message."""
+    for name in ("score", "browse", "train_joint"):
+        check_settings(compose([f"pipeline.goal={name}"]))
+    with pytest.raises(ConfigError, match=r"pipeline.goal='acquire': expected one of .*closed_book.*report"):
+        check_settings(compose(["pipeline.goal=acquire"]))
+    with pytest.raises(ConfigError, match=r"shards.stage='report': expected one of index, .*retrieve, train_joint, .*sweep"):
+        check_settings(compose(["shards.stage=report"]))
+    with pytest.raises(ConfigError, match="There is no stage 'scores'"):
+        get_stage("scores")
+
+
+def test_dvc_yaml_is_what_the_stages_say() -> None:
+    """Each depends on its module, on the stages that it reads, and on their settings; hand-written parts are kept."""
+    text = (ROOT / "dvc.yaml").read_text()
+    assert composing.write_stages(text) == text
+    stages = yaml.safe_load(text)["stages"]
+    for name, described in stages.items():
+        if name in ("compose", "report"):
+            continue
+        stage = get_stage(name)
+        assert f"flows/{name}.py" in described["deps"]
+        assert {f"tracked/{read}" for read in stage.reads if read in stages} <= set(described["deps"])
+        assert set(stage.settings) <= set(described["params"])
+        assert all(set(get_stage(read).settings) <= set(described["params"]) for read in stage.reads if read != "acquire")
+    spoiled = text.replace("tracked/index, tracked/questions", "tracked/index")
+    assert spoiled != text
+    assert composing.write_stages(spoiled) == text
+    with pytest.raises(ConfigError, match=r"dvc.yaml lacks the lines"):
+        composing.write_stages("stages: {}\n")
+
+
+def test_compose_notices_a_dvc_yaml_that_is_out_of_date(run: Run, tmp_path: Path) -> None:
+    """And writes it; without the file, only the settings are written."""
+    file = tmp_path / "dvc.yaml"
+    text = (ROOT / "dvc.yaml").read_text()
+    file.write_text(text.replace("flows/score.py", "flows/scores.py"))
+    (tmp_path / "overrides.yaml").write_text("{}\n")
+    assert "dvc.yaml: written" in run("compose").stdout
+    assert file.read_text() == text
+    file.write_text(text.replace("flows/score.py", "flows/scores.py"))
+    done = run("compose", "--check", check=False)
+    assert done.returncode == 1
+    assert "dvc.yaml is out of date" in done.stderr
