@@ -74,7 +74,7 @@ def resolve_cell(cfg: DictConfig) -> CellSpec:
     return CellSpec(
         key=artifact.key,
         folder=artifact.folder,
-        labels=_build_labels(cfg, project),
+        labels=build_labels(cfg, project),
         settings=_describe_settings(cfg),
         questions=_select_questions(project),
         retrieval=project.rankings.require(),
@@ -203,7 +203,8 @@ def _build_strategy(project: Project) -> Strategy:
     return strategy
 
 
-def _build_labels(cfg: DictConfig, project: Project) -> CellLabels:
+def build_labels(cfg: DictConfig, project: Project) -> CellLabels:
+    """Return the labels of the one cell that a configuration describes."""
     order, share = cfg.placement.rule.get("order"), cfg.placement.rule.get("share")
     gold = f"{cfg.placement.name}_{order}" if isinstance(order, int) else cfg.placement.name
     if order == "shuffled" and not gold.endswith("shuffled"):

@@ -356,3 +356,19 @@ def test_reasons_in_the_forms_of_known_servers() -> None:
         {"error": {"metadata": {"raw": long}}},
     ):
         assert isinstance(PROTOCOL.convert_refusal(400, body, {}, ""), TooLong)
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "body"),
+    [
+        (404, "model_not_found", {"message": "The model does not exist"}),
+        (404, "", {"error": "model 'm' not found, try pulling it first"}),
+        (400, "model_deprecated", {"message": "gone"}),
+    ],
+)
+def test_a_retired_model_is_named_with_one_to_compare_with(status: int, code: str, body: object) -> None:
+    """An address that does not exist is another error."""
+    with pytest.raises(ReaderError, match=r"does not serve the model .*reader.base=gpt-4.1-mini"):
+        PROTOCOL.convert_refusal(status, body, {}, code)
+    with pytest.raises(ReaderError, match="Check the model"):
+        PROTOCOL.convert_refusal(404, "no such page", {}, "")

@@ -61,6 +61,8 @@ _REASON_FIELDS = frozenset(
     )
 )
 """Fields in which a server says why it refused a call."""
+_RETIRED = frozenset(("model_not_found", "model_deprecated", "DeploymentNotFound"))
+"""Codes by which OpenAI and Azure report that a model does not exist, or no longer."""
 _VERSION_SUFFIX = re.compile(r"-(\d{3,8}|\d{4}-\d{2}-\d{2})")
 """Date or version that a server appends to the name of a model."""
 _log = logging.getLogger(__name__)
@@ -310,6 +312,11 @@ class ChatProtocol:
                     "ledger. Increase the quota and run the command again."
                 )
             raise RetryableError(f"HTTP {status}: {message}", after=parse_retry_after(headers), throttled=status in (429, 503))
+        if code in _RETIRED or (status == 404 and "model" in reason.lower()):
+            raise ReaderError(
+                f"The server does not serve the model {self.model} (HTTP {status}: {message}). If it was retired, compare "
+                "with one that is served, such as reader.base=gpt-4.1-mini; results of two models are never mixed."
+            )
         is_moderated = status in (400, 422) and _MODERATION.search(f"{code} {reason}")
         error_class = CallRefusedError if is_moderated else ReaderError
         raise error_class(

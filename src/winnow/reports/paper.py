@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from winnow.metrics.intervals import UNDEFINED
 from winnow.reports.cells import CellResult, TableView, format_question_count, get_unit_scale
 from winnow.reports.differences import build_differences_table, build_sample_size_notes, compute_differences
-from winnow.reports.reported import PaperPart, ReportedValue, has_labels
+from winnow.reports.reported import PaperPart, ReportedValue, find_value
 
 NOT_REPORTED = "not reported"
 
@@ -73,7 +73,7 @@ def _format_comparison(cell: CellResult, name: str, reported: Sequence[ReportedV
     metric = cell.find_metric(name)
     assert metric is not None, name
     ours = cell.compute_interval(name, seed)
-    paper = next((value for value in reported if value.metric == name and has_labels(cell.labels, value.where)), None)
+    paper = find_value(reported, name, cell.labels)
     ours_text = metric.format(ours)
     if paper is None or not ours.n or math.isnan(paper.low):
         return [ours_text, NOT_REPORTED if paper is None else paper.format(), UNDEFINED, UNDEFINED]

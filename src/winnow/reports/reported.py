@@ -130,13 +130,17 @@ def load_paper_part(paper: str, part: str, dataset: str, model: str) -> PaperPar
     elif "cells" in entry:
         source += f" ({dataset})"
     reported += [
-        _parse_value({"metric": row.get("metric", "em"), "value": row[dataset], **row["where"]}, at)
+        _parse_value(
+            {"metric": row.get("metric", "em"), "value": row[dataset], "note": row.get("note", ""), **row["where"]}, at
+        )
         for row in entry.get("cells", ())
         if dataset in row
     ]
     others = {system: row[dataset] for system, row in entry.get("others", {}).items() if row.get(dataset) is not None}
     others = {system: value if isinstance(value, list) else [value] for system, value in others.items()}
-    differences = [_parse_difference(row, dataset) for row in entry.get("differences", ()) if _is_reported(row, dataset)]
+    differences = [
+        _parse_difference(row, dataset) for row in entry.get("differences", ()) if _is_reported(row, dataset, model)
+    ]
     differences += _compute_differences(metrics[0], rows) if "values" in entry else []
     questions = body.get("questions", {}).get(dataset, ())
     gold_only = bool(entry.get("gold_only"))
@@ -190,18 +194,18 @@ def _compute_differences(metric: str, rows: Mapping[str, Sequence[float | None]]
     return differences
 
 
-def _is_reported(row: Mapping[str, Any], dataset: str) -> bool:
-    """Return whether a difference is reported for a data set, which is the case if its value is not given by data set."""
+def _is_reported(row: Mapping[str, Any], dataset: str, model: str) -> bool:
+    """Return whether a difference is reported for a data set and a model. It is of all of them if it names none."""
     value = row.get("value")
-    return not isinstance(value, Mapping) or dataset in value
+    return (not isinstance(value, Mapping) or dataset in value) and row.get("model", model) == model
 
 
 def _parse_difference(row: Mapping[str, Any], dataset: str) -> ReportedDifference:
     """Parse a difference. Its value may be given by data set."""
     value = row.get("value")
     if not isinstance(value, Mapping):
-        return ReportedDifference(**row)
-    other_fields = {key: entry for key, entry in row.items() if key != "value"}
+        return ReportedDifference(**{key: entry for key, entry in row.items() if key != "model"})
+    other_fields = {key: entry for key, entry in row.items() if key not in ("value", "model")}
     return ReportedDifference(**other_fields, value=value[dataset])
 
 
@@ -212,6 +216,11 @@ def _parse_value(entry: Mapping[str, Any], at: Mapping[str, Any]) -> ReportedVal
     assert low is not None
     assert high is not None
     return ReportedValue(entry["metric"], low, high, {**at, **where}, entry.get("note", ""))
+
+
+def find_value(reported: Sequence[ReportedValue], metric: str, labels: CellLabels) -> ReportedValue | None:
+    """Return what a paper reports of a metric for a cell, or None if it has no counterpart of the cell."""
+    return next((value for value in reported if value.metric == metric and has_labels(labels, value.where)), None)
 
 
 def has_labels(labels: CellLabels, where: Mapping[str, Any]) -> bool:

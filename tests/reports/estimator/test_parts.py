@@ -71,7 +71,10 @@ def test_sets_without_an_answer_and_abstaining_on_them() -> None:
 
 def test_examples_and_calibration() -> None:
     """Extremes of each kind; without answers there is no risk to draw."""
-    kinds = [row[0] for row in build_examples_table(evaluation()).rows]
+    rows = build_examples_table(evaluation()).rows
+    assert [row[1] for row in rows[6:]] == ["0.987", "0.994", "0.949", "0.147"], "of the paper's table 3"
+    assert len(build_examples_table(evaluation(dataset="TQA")).rows) == 6
+    kinds = [row[0] for row in rows[:6]]
     assert kinds == ["true, no answer string"] * 2 + ["false, answer string there"] * 2 + ["true, answer string there"] * 2
     assert len(build_calibration_table(evaluation()).rows) == 7
     unanswered = [replace(one, em=None) for one in TEST]
@@ -84,6 +87,22 @@ def test_accuracy_by_the_share_of_relevant_contexts() -> None:
     """By the estimator two sets have no relevant context of two and no right answer, two have one and are right."""
     rows = [[*row[:3], row[3].partition(" ")[0]] for row in build_share_table(evaluation()).rows if row[0] == "estimator"]
     assert rows == [["estimator", "0.0 to 0.2", "2", "0.0"], ["estimator", "0.4 to 0.6", "2", "100.0"]]
+
+
+def test_a_retriever_that_computes_cosines_has_the_paper_s_thresholds() -> None:
+    """A row of its own from 0.5 to 0.9, and a context over 0.5 is relevant; other scores have quantiles alone."""
+
+    def rescale(one: ScoredQuestion) -> ScoredQuestion:
+        return replace(one, contexts=[replace(c, score=0.95 - 0.4 * n) for n, c in enumerate(one.contexts)])
+
+    cosines = [rescale(one) for one in TEST]
+    e = Evaluation(cosines, cosines, 2, "NQ", 6)
+    assert [row[0] for row in build_detection_table(e).rows[:2]] == ["retriever", "retriever, 0.5 to 0.9"]
+    assert build_detection_table(e).rows[1][1] == "0.5"
+    shares = {row[0]: row[1] for row in build_share_table(e).rows}
+    assert shares["retriever, 0.5 to 0.9"] == "1.0 to 1.2" or shares["retriever, 0.5 to 0.9"] == "0.8 to 1.0"
+    assert "retriever, 0.5 to 0.9" not in {row[0] for row in build_detection_table(evaluation()).rows}
+    assert build_detection_table(e).rows[-4][0].startswith("every set")
 
 
 def test_a_part_alone_can_be_shown() -> None:
@@ -118,7 +137,9 @@ def test_a_part_alone_can_be_shown() -> None:
 
 def test_an_unknown_data_set_is_refused() -> None:
     """With those that the paper has."""
-    assert load_paper_table("table8", "NQ")[1] == {"paper": [79168, 8757, 3610]}
+    assert load_paper_table("table8", "NQ")[1:] == ({"paper": [79168, 8757, 3610]}, "")
+    assert "89.3" in load_paper_table("table2", "NQ")[2]
+    assert "87.7" in load_paper_table("table2", "TQA")[2]
     with pytest.raises(
         ConfigError, match=r"evaluate_estimator\.paper='nq' is not a data set of RE-RAG\. Choose one of NQ, TQA"
     ):

@@ -67,8 +67,8 @@ class Evaluation:
 
         """
         ems = get_exact_matches(self.answered_questions)
-        names = ("retriever", "estimator", "estimator calibrated on dev")
-        for name, source in zip(names, self.sources, strict=False):
+        for source in self.sources[:-1]:  # the last has the estimator's scores again
+            name = source.name.removesuffix(", 0.5 to 0.9") if source.name.startswith("estimator") else source.name
             top_contexts = [source.rank(question)[: self.k] for question in self.answered_questions]
             shares = np.array([np.mean([source.is_relevant(context) for context in contexts]) for contexts in top_contexts])
             fifths = np.minimum((shares * 5).astype(int), 4)

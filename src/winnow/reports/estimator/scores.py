@@ -16,7 +16,9 @@ from winnow.metrics.unanswerable import Labels, select_threshold
 from winnow.records import Context, Question
 
 PAPER_THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
-"""Probabilities that RE-RAG tries as thresholds (table 4)."""
+"""Probabilities, or cosines of a retriever, that RE-RAG tries as thresholds (table 4)."""
+_MAX_COSINE = 1.001
+"""Largest score of a retriever that computes cosines, with its rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +100,10 @@ def fit_calibration(dev: Sequence[ScoredQuestion]) -> Calibration:
     return fit_platt_scaling(np.array([get_log_odds(context) for context in contexts]), labels)
 
 
-def build_score_sources(
-    dev: Sequence[ScoredQuestion], median: float
-) -> tuple[ScoreSource, ScoreSource, ScoreSource, ScoreSource]:
+def build_score_sources(dev: Sequence[ScoredQuestion], median: float) -> tuple[ScoreSource, ...]:
     """Build the score sources: the retriever, and the estimator with three kinds of thresholds.
+
+    A retriever whose scores are cosines is a second source, with the thresholds of the paper.
 
     The thresholds of the estimator are the probabilities of the paper, the same probabilities after calibration, and
     quantiles of the log-odds. The loss of RE-RAG only compares the contexts of one question, so it does not determine the
@@ -118,6 +120,15 @@ def build_score_sources(
     def calibrate_context(context: Context) -> float:
         return float(calibration(np.array(get_log_odds(context))))
 
+    cosine = ScoreSource(
+        "retriever, 0.5 to 0.9",
+        Context.get_retriever_score,
+        rank_by_retriever,
+        lambda _: PAPER_THRESHOLDS,
+        _format_number,
+        lambda context: context.get_retriever_score() > PAPER_THRESHOLDS[0],
+    )
+    is_cosine = all(abs(context.get_retriever_score()) <= _MAX_COSINE for question in dev for context in question.contexts)
     return (
         ScoreSource(
             "retriever",
@@ -127,6 +138,7 @@ def build_score_sources(
             _format_number,
             lambda context: context.get_retriever_score() > median,
         ),
+        *([cosine] if is_cosine else []),
         ScoreSource(
             "estimator, 0.5 to 0.9",
             get_log_odds,

@@ -6,6 +6,7 @@ Thresholds are chosen on development questions and evaluated on test questions. 
 import math
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
+from typing import Any
 
 import yaml
 
@@ -32,7 +33,7 @@ _MAX_PASSAGE_CHARACTERS = 240
 """Maximum number of characters of an example passage. The text of longer passages is cut."""
 
 
-def load_paper_table(part: str, dataset: str) -> tuple[Sequence[str], Mapping[str, Sequence[float]]]:
+def load_paper_table(part: str, dataset: str) -> tuple[Sequence[str], Mapping[str, Sequence[float]], str]:
     """Load the values that a table of RE-RAG reports for a data set.
 
     Args:
@@ -40,21 +41,24 @@ def load_paper_table(part: str, dataset: str) -> tuple[Sequence[str], Mapping[st
         dataset: Name of the data set.
 
     Returns:
-        Column names, and the values of each model by its name.
+        Column names, the values of each model by its name, and what the paper says of them besides, or "".
 
     Raises:
         ConfigError: If the table has no values for the data set.
 
     """
-    body = yaml.safe_load((files("winnow.reports") / "papers" / "re_rag.yaml").read_text(encoding="utf-8"))
-    table = body[part]["estimator"]
-    datasets = [name for name in table if name != "columns"]
+    table = _read_paper()[part]["estimator"]
+    datasets = [name for name in table if name not in ("columns", "notes")]
     if dataset not in datasets:
         raise ConfigError(
             f"evaluate_estimator.paper={dataset!r} is not a data set of RE-RAG. Choose one of {', '.join(datasets)}."
             + suggest_name(dataset, datasets)
         )
-    return table["columns"], table[dataset]
+    return table["columns"], table[dataset], table.get("notes", {}).get(dataset, "")
+
+
+def _read_paper() -> Any:
+    return yaml.safe_load((files("winnow.reports") / "papers" / "re_rag.yaml").read_text(encoding="utf-8"))
 
 
 def build_top_k_table(evaluation: Evaluation) -> TableView:
@@ -117,6 +121,13 @@ def build_examples_table(evaluation: Evaluation) -> TableView:
     for kind, pairs, sign in kinds:
         most_extreme = sorted(pairs, key=lambda pair: sign * get_log_odds(pair[1]))[: max(1, evaluation.examples // 3)]
         rows += [[kind, *_format_example(question, context)] for question, context in most_extreme]
+    rows += [
+        [
+            f"{row['kind']} (paper, {evaluation.dataset})",
+            *(str(row[name]) for name in ("probability", "question", "answers", "context")),
+        ]
+        for row in _read_paper()["table3"]["examples"].get(evaluation.dataset, ())
+    ]
     columns = ["kind", 'P("true")', "question", "answers", "context"]
     return TableView("Scored contexts (as RE-RAG's table 3)", "The most extreme contexts of each kind.", columns, rows)
 
@@ -148,7 +159,7 @@ def build_detection_table(evaluation: Evaluation) -> TableView:
         f"A set is the top {evaluation.k} contexts of a score. Of {len(evaluation.test)} sets have no answer: "
         f"{'; '.join(counts)}. "
         f"The thresholds have the best F1 on {len(evaluation.dev)} dev questions. Scores of the retriever are as it computes "
-        "them, and their thresholds quantiles; the paper takes cosine similarities with thresholds from 0.5 to 0.9"
+        "them, and their thresholds quantiles; if they are cosines, the paper's thresholds from 0.5 to 0.9 have a row"
     )
     columns = ["score", "threshold", "recall", "precision", "F1"]
     return _build_table_with_paper("table4", evaluation.dataset, "Sets without an answer", caption, columns, rows, blank=1)
@@ -209,8 +220,9 @@ def _build_table_with_paper(
         blank: Number of columns after the first in which the rows of the paper have no value.
 
     """
-    paper_columns, paper_rows = load_paper_table(part, dataset)
+    paper_columns, paper_rows, note = load_paper_table(part, dataset)
     assert len(paper_columns) == len(columns) - 1 - blank
     for model, values in paper_rows.items():
         rows.append([f"{model} (paper, {dataset})", *[UNDEFINED] * blank, *(f"{value:g}" for value in values)])
+    caption += f"; paper: {note}" if note else ""
     return TableView(f"{title} (RE-RAG, {part})", f"{caption}; values in % with 95 % intervals", columns, rows)
