@@ -24,3 +24,16 @@ def test_a_wrong_header_is_refused(tmp_path: Path) -> None:
     path.write_text("a\tb\n")
     with pytest.raises(InputError, match="a header with id"):
         list(PopQa(str(path)))
+
+
+def test_the_long_tail_by_views(tmp_path: Path) -> None:
+    """Fewer than 100 a month; a file without views is refused."""
+    path = tmp_path / "p.tsv"
+    rows = ['1\t99\ta?\t["x"]', '2\t100\tb?\t["x"]', '3\t5.0\tc?\t["x"]']
+    path.write_text("\n".join(["id\ts_pop\tquestion\tpossible_answers", *rows]) + "\n")
+    assert [question.question_id for question in PopQa(str(path), views_below=100)] == ["1", "3"]
+    assert len(list(PopQa(str(path)))) == 3
+    for spoiled in ('id\tquestion\tpossible_answers\n1\ta?\t["x"]\n', path.read_text().replace("99", "many")):
+        path.write_text(spoiled)
+        with pytest.raises(InputError, match="the monthly views of the subject as s_pop"):
+            list(PopQa(str(path), views_below=100))

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from winnow.errors import InputError
 from winnow.formats.crag import CragRow, normalise_question, read_crag_rows
 from winnow.identity.markers import InputFile
 from winnow.protocols import PassageSource, Searcher
-from winnow.records import Hit, Question
+from winnow.records import Hit, Passage, Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +22,13 @@ class CragContexts:
     Args:
         path: File of pairs or, if `questions` is not "", of knowledge.
         questions: File of the questions of a file of knowledge, one per line.
+        missing: What follows if the file lacks a question: "refuse" the whole set, or an "empty" ranking, which is counted.
 
     """
 
     path: Annotated[str, InputFile]
     questions: Annotated[str, InputFile] = ""
+    missing: Literal["refuse", "empty"] = "refuse"
 
     def build(self, passages: PassageSource, folder: Path) -> None:  # noqa: ARG002 (the protocol)
         """Create an empty folder, because the file takes the place of an index."""
@@ -37,7 +39,7 @@ class CragContexts:
         rows: dict[str, list[CragRow]] = {}
         for row in read_crag_rows(self.path, self.questions):
             rows.setdefault(normalise_question(row.question), []).append(row)
-        return _CragSearcher(self.path, rows)
+        return _CragSearcher(self.path, rows, self.missing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +48,28 @@ class _CragSearcher:
 
     path: str
     rows: dict[str, list[CragRow]]
+    missing: Literal["refuse", "empty"]
 
     def search(self, questions: Sequence[Question], depth: int) -> list[list[Hit]]:
-        """Return the first `depth` contexts of each question."""
-        return [[Hit(passage.passage_id, None) for passage in self._find(question).passages[:depth]] for question in questions]
+        """Return the first `depth` contexts of each question; raise InputError if some have none and that is not allowed."""
+        missing = [question for question in questions if normalise_question(question.text) not in self.rows]
+        if missing and self.missing == "refuse":
+            raise InputError(
+                f"{self.path} has no row for {len(missing)} of {len(questions)} questions, such as "
+                f"{missing[0].question_id!r} ({missing[0].text!r}); rows are found by the question's text. Choose the "
+                "questions that it is of (for CRAG's file of PopQA dataset=popqa_long_tail), or let the others have no "
+                "contexts by retriever.engine.missing=empty."
+            )
+        return [[Hit(passage.passage_id, None) for passage in self._find(question)[:depth]] for question in questions]
 
-    def _find(self, question: Question) -> CragRow:
-        """Return the row of a question; raise InputError if there is none, or if there are several with other contexts."""
+    def _find(self, question: Question) -> Sequence[Passage]:
+        """Return the contexts of a question; raise InputError if there are several rows with other contexts."""
         rows = self.rows.get(normalise_question(question.text), [])
         texts = {tuple(passage.text for passage in row.passages) for row in rows}
-        if len(texts) != 1:
-            reason = f"{len(texts)} rows with different contexts" if texts else "no row"
+        if len(texts) > 1:
             raise InputError(
-                f"{self.path} has {reason} for question {question.question_id!r} ({question.text!r}), and rows are found by "
-                "the question's text. Leave the question out, or provide contexts with ids as FiD JSON (retriever=provided)."
+                f"{self.path} has {len(texts)} rows with different contexts for question {question.question_id!r} "
+                f"({question.text!r}), and rows are found by the question's text. Leave the question out, or provide contexts "
+                "with ids as FiD JSON (retriever=provided)."
             )
-        return rows[0]
+        return rows[0].passages if rows else ()
