@@ -28,6 +28,25 @@ FILES = {
     "nq.jsonl": '{"question": "who?", "answer": [" A ", "B", "A"]}\n{"question": "where?", "answer": ["C"]}\n',
     "arc.jsonl": '{"id": "1", "question": "what?", "choices": {"text": ["x", "y"], "label": ["1", "2"]}, "answerKey": "2"}\n',
     "pubhealth.jsonl": '{"claim_id": 3, "claim": "it is", "label": "REFUTES"}\n{"claim": "so", "label": "true"}\n',
+    "run.trec": "q1 Q0 d1 1 2.5 tag\nq1 Q0 d2 2 1.5 tag\nq 2\tQ0\td 1\t1\t1\ttag\n",
+    "hotpot.json": json.dumps(
+        [
+            {
+                "_id": "h",
+                "question": "who?",
+                "answer": "A",
+                "type": "bridge",
+                "supporting_facts": [["T", 0], ["missing", 1]],
+                "context": [["T", ["A.", " B."]], ["U", ["C."]]],
+            }
+        ]
+    ),
+    "musique.jsonl": '{"id": "2hop__1", "question": "who?", "answer": "A", "answer_aliases": ["B"], "answerable": "true", '
+    '"paragraphs": [{"idx": 0, "title": "T", "paragraph_text": "A.", "is_supporting": 1}]}\n',
+    "crag.txt": "who? [SEP] T // A.\nwho? [SEP] U // B.\nwhere? [SEP] C.\n",
+    "hub.csv": "key,question,answer\n007,who?,\"['A', 'B']\"\n8,where?,NA\n",
+    "hub.json": '{"key": 7, "question": "who?", "answer": ["A"]}\n{"key": 8.0, "question": "where?", "answer": ["1990"]}\n',
+    "chinese.txt": "東京は日本の首都です。FIFA 2020年 大会\n",
     "popqa.tsv": 'id\tprop\tquestion\tpossible_answers\ts_pop\n5\tcapital\twhat?\t["A", "B"]\t12\n',
     "red/general.yaml": "AUTHOR: me\nwho?:\n- 007\n- No\nwhere?:\n- here\n",
     "squad.json": json.dumps(

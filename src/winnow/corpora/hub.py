@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 from winnow.errors import InputError
 from winnow.formats.fields import read_title, require_text
-from winnow.formats.hub import load_hub_rows
+from winnow.formats.hub import describe_source, load_hub_rows
 from winnow.identity.markers import DatasetName, InputFile
 from winnow.records import Passage
 
@@ -37,16 +37,17 @@ class HubCorpus:
 
     def __iter__(self) -> Iterator[Passage]:
         """Yield the passages in the data set's order."""
+        source = Path(describe_source(self.path, self.options))
         rows = load_hub_rows(self.path, self.split, self.options)
         for row_number, row in enumerate(rows, start=1):
             missing = {self.id_column, self.title_column, self.text_column} - row.keys()
             if missing:
                 raise InputError(
-                    f"{self.path}, row {row_number}: there is no column {', '.join(sorted(missing))}; the row has "
+                    f"{source}, row {row_number}: there is no column {', '.join(sorted(missing))}; the row has "
                     f"{sorted(row)}. Correct the column names in corpus.parser."
                 )
             passage_id, text = (
-                require_text(row[column], Path(self.path), row_number, name, unit="row")
+                require_text(row[column], source, row_number, name, unit="row")
                 for column, name in ((self.id_column, "id"), (self.text_column, "passage"))
             )
-            yield Passage(passage_id, read_title(row[self.title_column], Path(self.path), row_number, unit="row"), text)
+            yield Passage(passage_id, read_title(row[self.title_column], source, row_number, unit="row"), text)

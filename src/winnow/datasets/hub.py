@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 from winnow.errors import InputError
 from winnow.formats.fields import format_meta, parse_answers, parse_ids, parse_list, require_text
-from winnow.formats.hub import load_hub_rows
+from winnow.formats.hub import describe_source, load_hub_rows
 from winnow.identity.markers import DatasetName, InputFile
 from winnow.records import Question
 
@@ -44,7 +44,7 @@ class HubQuestions:
 
     def __iter__(self) -> Iterator[Question]:
         """Yield the questions in the data set's order."""
-        path = Path(self.path)
+        path = Path(describe_source(self.path, self.options))
         rows = load_hub_rows(self.path, self.split, self.options)
         for row_number, row in enumerate(rows, start=1):
             text = self._get_field(row, self.question_column, row_number)
@@ -68,7 +68,8 @@ class HubQuestions:
         try:
             return reduce(lambda value, name: value[name], column.split("."), row)
         except (KeyError, TypeError) as error:
+            source = describe_source(self.path, self.options)
             raise InputError(
-                f"{self.path}, row {row_number}: there is no column {column!r}; the row has {sorted(row)}. Correct the column "
+                f"{source}, row {row_number}: there is no column {column!r}; the row has {sorted(row)}. Correct the column "
                 "names in dataset.parser."
             ) from error

@@ -2,15 +2,16 @@
 
 import csv
 import glob
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from winnow.errors import InputError, WinnowError
 from winnow.formats.text import open_text
 from winnow.identity.hub import parse_dataset_name
 
 
-def load_hub_rows(path: str, split: str, options: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
+def load_hub_rows(path: str, split: str, options: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Stream the rows of a dataset. Values of CSV files are texts as they stand there: "007" is no number, and "NA" a text.
 
     Args:
@@ -18,7 +19,28 @@ def load_hub_rows(path: str, split: str, options: Mapping[str, Any]) -> Iterable
         split: Split to load.
         options: Additional arguments of `datasets.load_dataset`.
 
+    Raises:
+        InputError: If the library cannot read the dataset.
+
     """
+    try:
+        yield from _stream_rows(path, split, options)
+    except WinnowError:
+        raise
+    except Exception as error:  # the library passes on what any of its formats raises
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        raise InputError(
+            f"{describe_source(path, options)}, split {split}, cannot be read ({reason}). Check the name, the split and the "
+            "files."
+        ) from error
+
+
+def describe_source(path: str, options: Mapping[str, Any]) -> str:
+    """Return the name of a dataset for messages, with its files if they are named apart."""
+    return f"{path} ({options['data_files']})" if options.get("data_files") else path
+
+
+def _stream_rows(path: str, split: str, options: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     from datasets import Features, Value, load_dataset
 
     hub_name = parse_dataset_name(path)
@@ -30,8 +52,7 @@ def load_hub_rows(path: str, split: str, options: Mapping[str, Any]) -> Iterable
         columns = _read_csv_columns(options)
         types = {"features": Features({column: Value("string") for column in columns})} if columns else {}
         arguments = {**types, "keep_default_na": False, **options}
-    rows: Iterable[dict[str, Any]] = load_dataset(name, split=split, streaming=True, **arguments)
-    return rows
+    yield from load_dataset(name, split=split, streaming=True, **arguments)
 
 
 def _read_csv_columns(options: Mapping[str, Any]) -> Sequence[str]:
