@@ -170,6 +170,16 @@ def divide_search_settings(node: Any) -> tuple[Any, dict[str, Any]]:
     return built, searched
 
 
+def iter_components(node: Any, name: str = "") -> Iterator[tuple[str, DictConfig]]:
+    """Yield the dotted name and the settings of every component, at any depth."""
+    if not isinstance(node, DictConfig) or node._is_none() or node._is_missing():
+        return
+    if "_target_" in node:
+        yield name, node
+    for key in node:
+        yield from iter_components(node._get_node(key), f"{name}.{key!s}" if name else str(key))
+
+
 def iter_asset_nodes(node: Any) -> Iterator[DictConfig]:
     """Yield the settings of every asset in a configuration, at any depth."""
     if isinstance(node, DictConfig):

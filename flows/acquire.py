@@ -1,9 +1,12 @@
 """Download the data and models that the settings name into assets/, check their SHA-256, and record commits in hub.lock.json.
 
+A dry run lists all that the cells of the settings read: files by address with their sizes, models and data sets of the hub,
+which are fetched when they are first used, and files that have no address and must be yours.
+
 python -m flows.acquire
 python -m flows.acquire reader=smollm2 encoder=minilm
 python -m flows.acquire reader=folder reader.base=HuggingFaceTB/SmolLM2-360M-Instruct
-python -m flows.acquire corpus=psgs_w100 dataset=dpr_results dry_run=true     # addresses, sizes and free disk space only
+python -m flows.acquire corpus=psgs_w100 dataset=dpr_results dry_run=true     # what is needed, and free disk space
 """
 
 import shutil
@@ -14,17 +17,21 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from flows._entry import make_main
-from flows._hub import LOCK, record_checksum, record_commits, use_recorded_commits
+from flows._grid import expand_grid
+from flows._hub import LOCK, find_references, record_checksum, record_commits, use_recorded_commits
+from flows._identity import PinnedAssets, import_component_class, iter_components
 from flows._stages import Stage
 from flows._summary import Summary, progress
 from winnow.assets import Asset, fetch_asset, is_present, read_recorded_sha256
+from winnow.identity import markers
 
 
 def acquire(configs: Sequence[DictConfig], groups: Collection[str] = ()) -> Summary:
-    """Download every asset of the settings that is missing, or only those of some groups of settings."""
-    assets = {asset.path: asset for cfg in configs for asset in iter_assets(use_recorded_commits(cfg), groups)}
+    """Download every asset of the cells that is missing, or only those of some groups of settings."""
+    cells = list(expand_grid(configs))
+    assets = {asset.path: asset for cfg in cells for asset in iter_assets(use_recorded_commits(cfg), groups)}
     if configs[0].dry_run:
-        return _dry_run(list(assets.values()))
+        return _dry_run(list(assets.values()), cells)
     downloads = Path(configs[0].paths.downloads)
     rows = []
     for asset in assets.values():
@@ -33,13 +40,13 @@ def acquire(configs: Sequence[DictConfig], groups: Collection[str] = ()) -> Summ
         if asset.is_unpinned:
             record_checksum(asset.address, read_recorded_sha256(asset))
         rows.append({"asset": asset.address, "folder": asset.path, "": "fetched" if fresh else "present already"})
-    for cfg in configs:
+    for cfg in cells:
         rows += [{"asset": name, "folder": str(LOCK), "": f"commit {commit}"} for name, commit in record_commits(cfg).items()]
     return Summary("Assets", rows, artifacts=[Path(asset.path) for asset in assets.values()])
 
 
-def _dry_run(assets: Sequence[Asset]) -> Summary:
-    """Summarise which assets would be downloaded and how much disk space they need."""
+def _dry_run(assets: Sequence[Asset], cells: Sequence[DictConfig]) -> Summary:
+    """Summarise what the cells read: which assets would be downloaded, what the hub has, and what has no address."""
     missing = [asset for asset in assets if not is_present(asset)]
     rows = [
         {
@@ -51,14 +58,39 @@ def _dry_run(assets: Sequence[Asset]) -> Summary:
         }
         for asset in assets
     ]
+    others: dict[str, dict[str, str]] = {}
+    for cfg in map(use_recorded_commits, cells):
+        others |= {row["asset"] + row["folder"]: row for row in _iter_hub_rows(cfg)}
+        others |= {row["folder"]: row for row in _iter_file_rows(cfg)}
+    rows += others.values()
     num_bytes = sum(asset.size for asset in missing)
     free = shutil.disk_usage(".").free
     warning = "" if num_bytes <= free else " There is not enough disk space."
     return Summary(
         "Dry run: nothing was fetched",
         rows,
-        f"{_format_gigabytes(num_bytes)} needed, {_format_gigabytes(free)} free.{warning}",
+        f"{_format_gigabytes(num_bytes)} needed for what has an address, {_format_gigabytes(free)} free.{warning}",
     )
+
+
+def _iter_hub_rows(cfg: DictConfig) -> Iterator[dict[str, str]]:
+    """Yield a row for each model and data set of the hub."""
+    for reference in find_references(cfg):
+        checksum = "commit known" if reference.name.is_pinned else "of the first look-up"
+        where = {"asset": f"hub: {reference.name}", "folder": "the hub's cache", "disk, at most": "see the hub"}
+        yield {**where, "checksum": checksum, "": "fetched when it is first used"}
+
+
+def _iter_file_rows(cfg: DictConfig) -> Iterator[dict[str, str]]:
+    """Yield a row for each file that a component reads and that is not there, unless it belongs to an asset."""
+    pinned = PinnedAssets.from_config(cfg)
+    for name, node in iter_components(cfg):
+        component = import_component_class(str(node._target_))
+        for key in markers.get_input_file_settings(component):
+            path = node.get(key)
+            if isinstance(path, str) and path and not pinned.covers(path) and not Path(path).exists():
+                where = {"asset": "no address", "folder": path, "disk, at most": "-", "checksum": "its content"}
+                yield {**where, "": f"missing: yours by {name}.{key}=..."}
 
 
 def _format_gigabytes(num_bytes: int) -> str:

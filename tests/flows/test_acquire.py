@@ -62,7 +62,7 @@ def test_a_file_without_a_published_checksum_is_pinned_by_its_first_download(sit
     cfg = compose(words(address))
     before = Project(use_recorded_commits(cfg)).questions.key
     plan = acquire([compose([*words(address), "dry_run=true"])])
-    assert [row["checksum"] for row in plan.rows] == ["of the first download"]
+    assert [row["checksum"] for row in plan.rows] == ["of the first download", "its content"]
     assert "2.0 GB needed" in plan.note
     assert not Path("assets").exists()
     acquire([cfg])
@@ -104,3 +104,25 @@ def test_every_file_of_the_papers_has_an_address() -> None:
         web = [asset for asset in iter_assets(compose([word])) if asset.scheme in ("http", "https")]
         assert web
         assert all(asset.is_unpinned and asset.size >= 10**7 for asset in web)
+
+
+def test_a_dry_run_lists_what_has_no_address(site: tuple[Path, str]) -> None:
+    """Files of one's own by their setting, names of the hub, and what only a cell of the grid reads."""
+    settings = ["corpus=jsonl", "corpus.parser.path=mine.jsonl", "dataset=popqa_long_tail", "estimator=minilm_reranker"]
+    rows = acquire([compose([*settings, "+grid.retriever=[bm25,dense]", "encoder=e5", "reader=smollm2", "dry_run=true"])]).rows
+    by_folder = {str(row["folder"]): row for row in rows}
+    assert by_folder["mine.jsonl"][""] == "missing: yours by corpus.parser.path=..."
+    assert by_folder["assets/popqa/popqa.tsv"][""] == "missing: yours by dataset.parser.path=..."
+    names = [row["asset"] for row in rows if str(row["asset"]).startswith("hub: ")]
+    assert any("e5" in name for name in names)
+    assert any("MiniLM" in name or "minilm" in name for name in names)
+    Path("mine.jsonl").write_text("{}")
+    assert "mine.jsonl" not in {row["folder"] for row in acquire([compose([*settings, "dry_run=true"])]).rows}
+
+
+def test_every_experiment_lists_what_it_needs() -> None:
+    """Without an error, whatever its grid is; each row says where its content is from."""
+    for name in list_options("experiment"):
+        for row in acquire([compose([f"experiment={name}", "dry_run=true"])]).rows:
+            assert {"asset", "folder", "disk, at most", "checksum", ""} == set(row)
+            assert row["asset"] == "no address" or str(row["asset"]).partition(":")[0] in ("hub", "https", "pypi", "hf", "npm")

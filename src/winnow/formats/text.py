@@ -33,7 +33,8 @@ def open_text(path: Path) -> IO[str]:
     """
     if not path.is_file():
         raise InputError(
-            f"File not found: {path}. Check the path, or run `python -m flows.acquire` to download the quick start's files."
+            f"File not found: {path}. Check the path; `python -m flows.acquire dry_run=true` with the same settings lists "
+            "what can be downloaded and what must be yours."
         )
     if path.suffix == ".gz":
         return io.TextIOWrapper(gzip.open(path, "rb"), encoding="utf-8-sig", newline="")

@@ -148,7 +148,9 @@ def check_model(path: str) -> None:
     folder = Path(path)
     if path.endswith(".gguf"):
         if not folder.is_file():
-            raise ModelError(f"There is no GGUF file at {path}. Run `python -m flows.acquire` to download the assets.")
+            raise ModelError(
+                f"There is no GGUF file at {path}. `python -m flows.acquire dry_run=true` lists what can be downloaded."
+            )
         return
     if not folder.exists():
         if path.count("/") == 1 and not path.startswith((".", "/")):
