@@ -13,9 +13,11 @@ from flows._artifacts import Project
 from flows._cells import needs_relevance
 from flows._engines import resolve_engine_spec
 from flows._grid import expand_grid
+from flows._identity import import_component_class, iter_components
 from flows._metrics import build_breakdown, build_metrics, resolve_judge_specs
 from winnow.artifacts import contracts, parquet
 from winnow.errors import ConfigError, MissingArtifactError, WinnowError
+from winnow.identity.markers import get_input_file_settings
 from winnow.modeling.loading import pick_device
 from winnow.modeling.weights import count_weight_bytes
 from winnow.protocols import Engine
@@ -98,6 +100,13 @@ def check_report(cells: Sequence[DictConfig]) -> None:
     for cell in cells:
         build_metrics(cell)
         build_breakdown(cell)
+        for name, node in iter_components(cell.metric, "metric"):
+            for setting in get_input_file_settings(import_component_class(str(node._target_))):
+                if node.get(setting) and not Path(node[setting]).exists():
+                    raise ConfigError(
+                        f"{name}.{setting}={node[setting]}: there is no such file, and the metric reads it after all "
+                        "answers were made. Provide it, or choose another metric."
+                    )
         if paper := cell.report.paper:
             load_paper_part(paper.name, paper.part, paper.dataset, paper.model)
 

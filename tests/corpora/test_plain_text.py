@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from winnow.corpora.plain_text import PlainText, split_words
+from winnow.corpora.plain_text import PlainText
 from winnow.errors import ConfigError, InputError
+from winnow.formats.scripts import split_words
 from winnow.records import Passage
 
 

@@ -1,11 +1,13 @@
 """FactScore by hand, with a scripted judge."""
 
+import json
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from winnow.errors import ConfigError
+from winnow.errors import ConfigError, InputError
 from winnow.metrics.base import Sample
 from winnow.metrics.factscore import FactScore, compute_score, parse_facts, parse_support, split_sentences
 from winnow.testing import make_context, make_sample, run_scripted_plan
@@ -111,3 +113,33 @@ def test_reasoning_of_the_judge_is_no_fact_and_no_decision() -> None:
     assert [prompt.rpartition("/ ")[2] for prompt in prompts[1]] == ["Ada wrote."]
     assert run_scripted_plan(METRIC.plan(one), [facts, ["<think>Okay, the passage says"]])[0] is None
     assert run_scripted_plan(replace(METRIC, gamma=0).plan(one), [facts, [""]])[0] == 1.0, "the published rule"
+
+
+def test_each_fact_is_checked_against_its_passages_of_the_topic_s_article(tmp_path: Path) -> None:
+    """As published: of the person's article those that match the fact best, not those of the ranking."""
+    file = tmp_path / "articles.jsonl"
+    text = " ".join(["born in London in 1815 "] * 25 + ["wrote an algorithm "] * 40 + ["died of cancer "] * 40)
+    rows = [{"title": "ADA", "text": text}, {"title": "Lovelace", "text": "Lovelace is another article."}]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    metric = replace(METRIC, articles=str(file), passages=1, gamma=0)
+    script = [["- Ada died of cancer.", "- She was born in London."], ["True", "False"]]
+    score, prompts = run_scripted_plan(metric.plan(sample()), script)
+    assert score == 0.5
+    died, born = prompts[1]
+    assert died.count("died of cancer") > born.count("died of cancer")
+    assert born.count("born in London") > 10
+    assert "text 1" not in died + born
+    assert run_scripted_plan(metric.plan(sample()), script)[1] == prompts
+
+
+def test_a_topic_without_an_article_is_undefined(tmp_path: Path) -> None:
+    """No decision is requested; a missing file and a line without a text are named."""
+    file = tmp_path / "articles.jsonl"
+    file.write_text(json.dumps({"title": "Charles", "text": "x"}) + "\n")
+    metric = replace(METRIC, articles=str(file))
+    assert run_scripted_plan(metric.plan(sample()), [["- a", "- b"]])[0] is None
+    with pytest.raises(ConfigError, match=r"articles=.*no such file.*factscore_ranking"):
+        run_scripted_plan(replace(metric, articles="none.jsonl").plan(sample()), [["- a", "- b"]])
+    file.write_text('{"title": "Ada", "text": " "}\n')
+    with pytest.raises(InputError, match="line 1: expected a non-empty text"):
+        run_scripted_plan(metric.plan(sample()), [["- a", "- b"]])

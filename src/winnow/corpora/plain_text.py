@@ -1,6 +1,6 @@
 """Parser of plain text files, which are split into non-overlapping passages, by default of 100 words as in DPR."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 from annotated_types import Ge
 
 from winnow.errors import ConfigError
-from winnow.formats.scripts import split_unspaced
+from winnow.formats.scripts import split_words
 from winnow.formats.text import find_files, iter_lines
 from winnow.identity.markers import InputFile
 from winnow.records import Passage
@@ -49,24 +49,3 @@ class PlainText:
             name = file.stem if root.is_file() else str(file.relative_to(root).with_suffix(""))
             for number, text in enumerate(split_words(lines, self.words)):
                 yield Passage(f"{name}#{number}", title, text)
-
-
-def split_words(lines: Iterable[str], words_per_text: int) -> Iterator[str]:
-    """Yield texts of `words_per_text` words; the last one may be shorter.
-
-    Args:
-        lines: Lines, whose words are joined by single spaces.
-        words_per_text: Number of words. A character of a script without spaces counts as a word; other words are not divided.
-
-    """
-    pieces: list[str] = []
-    num_words = 0
-    for word in (word for line in lines for word in line.split()):
-        for position, piece in enumerate(split_unspaced(word)):
-            if num_words == words_per_text:
-                yield "".join(pieces)
-                pieces, num_words = [], 0
-            pieces.append(f" {piece}" if pieces and position == 0 else piece)
-            num_words += 1
-    if pieces:
-        yield "".join(pieces)

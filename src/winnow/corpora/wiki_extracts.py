@@ -7,8 +7,8 @@ from typing import Annotated, ClassVar
 
 from annotated_types import Ge
 
-from winnow.corpora.plain_text import split_words
 from winnow.errors import ConfigError
+from winnow.formats.scripts import split_words
 from winnow.formats.text import find_files, read_json_lines
 from winnow.identity.markers import InputFile
 from winnow.records import Passage

@@ -1,7 +1,7 @@
-"""Scripts whose words no spaces divide: Chinese, Japanese, Thai, Lao, Khmer and Burmese."""
+"""Words of texts, also in scripts whose words no spaces divide: Chinese, Japanese, Thai, Lao, Khmer and Burmese."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 CHARACTERS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3005-\u30ff\u31f0-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 """Ranges of their characters, for a set of a regular expression."""
@@ -24,3 +24,24 @@ def count_unspaced(texts: Iterable[str]) -> int:
 def split_unspaced(word: str) -> list[str]:
     """Return the characters of a script without spaces, and what is between them: ["東", "京", "2020", "年"]."""
     return [word] if word.isascii() else _PIECE.findall(word)
+
+
+def split_words(lines: Iterable[str], words_per_text: int) -> Iterator[str]:
+    """Yield texts of `words_per_text` words; the last one may be shorter.
+
+    Args:
+        lines: Lines, whose words are joined by single spaces.
+        words_per_text: Number of words. A character of a script without spaces counts as a word; other words are not divided.
+
+    """
+    pieces: list[str] = []
+    num_words = 0
+    for word in (word for line in lines for word in line.split()):
+        for position, piece in enumerate(split_unspaced(word)):
+            if num_words == words_per_text:
+                yield "".join(pieces)
+                pieces, num_words = [], 0
+            pieces.append(f" {piece}" if pieces and position == 0 else piece)
+            num_words += 1
+    if pieces:
+        yield "".join(pieces)

@@ -4,14 +4,17 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal, get_args
 
 from annotated_types import Ge
 
 from winnow.errors import ConfigError, check_fields
 from winnow.final_text import extract_final_text
+from winnow.identity.markers import InputFile
+from winnow.metrics.articles import load_articles
 from winnow.metrics.base import Input, JudgedMetric, Sample
-from winnow.records import Decoding, Generate, Message, Plan, Prediction
+from winnow.records import Decoding, Generate, Message, Passage, Plan, Prediction
 
 Measure = Literal["score", "facts"]
 _SENTENCE_END = re.compile(r"(?<=[.!?])(?<!\b[A-Z]\.)(?<!\bDr\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bSt\.)\s+(?=[\"'(\[]?[A-Z0-9])")
@@ -24,16 +27,19 @@ _NEGATIONS = ("not", "cannot", "unknown", "information")
 class FactScore(JudgedMetric):
     """Share of an answer's facts that passages support, with a penalty for short answers.
 
-    The judge divides each sentence of the answer into facts, and then decides on each fact from the first contexts of the
-    retriever. As published, the share of an answer with n facts is multiplied by exp(1 - gamma / n) if n is at most gamma.
+    The judge divides each sentence of the answer into facts, and then decides on each fact: as published, from the passages of
+    the topic's article that match the fact best (`articles`), or from the first contexts of the retriever, which are the same
+    for all facts. As published, the share of an answer with n facts is multiplied by exp(1 - gamma / n) if n is at most gamma.
+    A sentence for which the judge lists no facts is one fact.
+
     The metric is undefined for questions whose answer is "unknown", a refusal or empty: report it beside %Unk, which counts
-    them. It is undefined, too, if the judge was cut while it reasoned. A sentence for which the judge lists no facts is one
-    fact.
+    them. It is undefined, too, if the judge was cut while it reasoned, and for a topic without an article.
 
     Args:
         split_template: Template of the prompt for the facts, with the field {sentence}. The reply lists them, one per line.
         check_template: Template of the prompt for a decision, with the fields {topic}, {passages} and {fact}.
-        passages: Number of contexts on which a decision rests (published: 5).
+        articles: File of articles, JSON lines with `title` (the topic) and `text`, or "" for the contexts of the retriever.
+        passages: Number of passages on which a decision rests (published: 5).
         gamma: Number of facts below which answers are penalised (published: 10), or 0 for no penalty.
         of: "score", or "facts" for the number of facts.
         max_new_tokens: Maximum number of tokens in a list of facts.
@@ -44,6 +50,7 @@ class FactScore(JudgedMetric):
 
     split_template: str = ""
     check_template: str = ""
+    articles: Annotated[str, InputFile] = ""
     passages: int = 5
     gamma: int = 10
     of: Measure = "score"
@@ -70,20 +77,40 @@ class FactScore(JudgedMetric):
         facts = [fact for text, reply in zip(sentences, replies, strict=True) for fact in parse_facts(reply.text) or [text]]
         if self.of == "facts":
             return float(len(facts))
-        passages = "\n\n".join(
-            f"Title: {context.passage.title}\nText: {context.passage.text}" for context in sample.ranking[: self.passages]
-        )
         topic = sample.question.answers[0]
+        knowledge = [self._select_passages(sample, fact) for fact in facts]
+        if None in knowledge:
+            return None  # the topic has no article
         verdicts = yield [
-            self._build_request(self.check_template.format(topic=topic, passages=passages, fact=fact), 8) for fact in facts
+            self._build_request(
+                self.check_template.format(topic=topic, passages=_format_passages(passages or ()), fact=fact), 8
+            )
+            for fact, passages in zip(facts, knowledge, strict=True)
         ]
         if any(verdict.text.strip() and not extract_final_text(verdict.text).strip() for verdict in verdicts):
             return None  # the judge was cut while it reasoned
         return compute_score([parse_support(verdict.text) for verdict in verdicts], self.gamma)
 
+    def _select_passages(self, sample: Sample, fact: str) -> Sequence[Passage] | None:
+        """Return the passages on which the decision on a fact rests, or None if the topic has no article."""
+        if not self.articles:
+            return [context.passage for context in sample.ranking[: self.passages]]
+        path = Path(self.articles)
+        if not path.is_file():
+            raise ConfigError(
+                f"metric.{self.name}.articles={self.articles}: there is no such file. It has a line per topic, "
+                '{"title": ..., "text": ...}; use metric=[factscore_ranking] for decisions from the retrieved passages.'
+            )
+        return load_articles(path, path.stat().st_mtime_ns).select(sample.question.answers[0], fact, self.passages)
+
     def _build_request(self, prompt: str, max_new_tokens: int) -> Generate:
         """Build a request to the judge."""
         return Generate((Message("user", prompt.strip()),), Decoding(max_new_tokens=max_new_tokens), role="judge")
+
+
+def _format_passages(passages: Sequence[Passage]) -> str:
+    """Format passages for the prompt of a decision."""
+    return "\n\n".join(f"Title: {passage.title}\nText: {passage.text}" for passage in passages)
 
 
 def _get_whole_answer(prediction: Prediction) -> str:

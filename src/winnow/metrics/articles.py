@@ -1,0 +1,68 @@
+"""Articles by topic, and the passages of one that match a fact best, on which a judge decides."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from winnow.formats.fields import require_text
+from winnow.formats.scripts import split_words
+from winnow.formats.text import read_json_lines
+from winnow.records import Passage
+
+_WORDS = 100
+"""Number of words of a passage of an article."""
+
+
+@dataclass(frozen=True, slots=True)
+class Articles:
+    """Articles in JSON lines with `title` and `text`, divided into passages of 100 words.
+
+    Attributes:
+        passages: Passages of each article, by the title in lower case.
+
+    """
+
+    passages: Mapping[str, Sequence[Passage]]
+
+    def select(self, topic: str, fact: str, number: int) -> list[Passage] | None:
+        """Return the passages of a topic's article that match a fact best by BM25, or None if there is no such article.
+
+        Args:
+            topic: Title of the article, in any case.
+            fact: Text to match.
+            number: Maximum number of passages, best first. Those of equal scores are in the order of the article.
+
+        """
+        passages = self.passages.get(topic.strip().lower())
+        if passages is None:
+            return None
+        import bm25s
+        import numpy as np
+
+        texts = bm25s.tokenize([passage.text for passage in passages], show_progress=False)
+        words = bm25s.tokenize([fact], return_ids=False, show_progress=False)[0]
+        known = [word for word in words if word and word in texts.vocab]
+        scores = np.zeros(len(passages))
+        if known:
+            index = bm25s.BM25(k1=1.5, b=0.75)
+            index.index(texts, show_progress=False)
+            scores = index.get_scores(known)
+        return [passages[row] for row in np.argsort(-scores, kind="stable")[:number]]
+
+
+@lru_cache(maxsize=2)
+def load_articles(path: Path, modified: int) -> Articles:  # noqa: ARG001 (an edited file is read again)
+    """Load articles; raise InputError if a line has no title or text.
+
+    Args:
+        path: File of JSON lines.
+        modified: Time of its last change in nanoseconds.
+
+    """
+    passages: dict[str, list[Passage]] = {}
+    for line, row in read_json_lines(path, {"title": str, "text": str}):
+        title = require_text(row["title"], path, line, "title")
+        texts = split_words([require_text(row["text"], path, line, "text")], _WORDS)
+        passages[title.lower()] = [Passage(f"{title}#{number}", title, text) for number, text in enumerate(texts)]
+    return Articles(passages)
