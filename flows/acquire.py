@@ -19,7 +19,7 @@ from omegaconf import DictConfig, OmegaConf
 from flows._entry import make_main
 from flows._grid import expand_grid
 from flows._hub import LOCK, find_references, record_checksum, record_commits, use_recorded_commits
-from flows._identity import PinnedAssets, import_component_class, iter_components
+from flows._identity import PinnedAssets, import_component_class, iter_asset_nodes, iter_components
 from flows._stages import Stage
 from flows._summary import Summary, progress
 from winnow.assets import Asset, fetch_asset, is_present, read_recorded_sha256
@@ -100,19 +100,21 @@ def _format_gigabytes(num_bytes: int) -> str:
 def iter_assets(cfg: DictConfig, groups: Collection[str] = ()) -> Iterator[Asset]:
     """Yield the assets of all groups or of some; an asset whose files are all replaced by other paths is not needed."""
     for name, node in cfg.items():
-        if isinstance(node, DictConfig) and "asset" in node and (not groups or name in groups):
-            plain: Any = OmegaConf.to_container(node, resolve=True)
-            asset = Asset(**plain.pop("asset"))
-            if any(Path(text).is_relative_to(asset.path) for text in _iter_strings(plain)):
-                yield asset
+        if isinstance(node, DictConfig) and (not groups or name in groups):
+            paths = list(_iter_strings(OmegaConf.to_container(node, resolve=True)))
+            for settings in iter_asset_nodes(node):
+                plain: Any = OmegaConf.to_container(settings, resolve=True)
+                asset = Asset(**plain)
+                if any(Path(text).is_relative_to(asset.path) for text in paths):
+                    yield asset
 
 
 def _iter_strings(node: Any) -> Iterator[str]:
-    """Yield every string in nested lists and mappings."""
+    """Yield every string in nested lists and mappings, but for those of assets."""
     if isinstance(node, str):
         yield node
     elif isinstance(node, dict | list):
-        for inner in node.values() if isinstance(node, dict) else node:
+        for inner in (value for key, value in node.items() if key != "asset") if isinstance(node, dict) else node:
             yield from _iter_strings(inner)
 
 

@@ -8,7 +8,7 @@ from omegaconf import OmegaConf
 
 from flows import _models
 from flows._artifacts import Project
-from flows._cells import _build_labels, _describe_settings, _name_prompts
+from flows._cells import _describe_settings, _name_prompts, build_labels
 from flows._conf import compose
 from tests.sweeps.test_spec import spec as make_spec
 from winnow.errors import ConfigError
@@ -52,7 +52,7 @@ def test_cells_of_other_questions_have_other_labels() -> None:
     settings = [_describe_settings(cfg) for cfg in configs]
     assert [one["limit"] for one in settings] == ["60", "7", "none", "60"]
     assert [one["filter"] for one in settings] == ["closed book", "closed book", "closed book", "none"]
-    selections = [_build_labels(cfg, Project(cfg)).questions for cfg in configs]
+    selections = [build_labels(cfg, Project(cfg)).questions for cfg in configs]
     assert len(set(selections)) == 4
     assert {selection.rpartition("/test/")[2] for selection in selections} == {
         "60/closed book", "7/closed book", "none/closed book", "60/none"

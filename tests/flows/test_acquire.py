@@ -126,3 +126,11 @@ def test_every_experiment_lists_what_it_needs() -> None:
         for row in acquire([compose([f"experiment={name}", "dry_run=true"])]).rows:
             assert {"asset", "folder", "disk, at most", "checksum", ""} == set(row)
             assert row["asset"] == "no address" or str(row["asset"]).partition(":")[0] in ("hub", "https", "pypi", "hf", "npm")
+
+
+def test_a_group_may_have_several_assets() -> None:
+    """Those of the parts of a joined corpus; a part that is read from elsewhere needs none."""
+    paths = {asset.path for asset in iter_assets(compose(["corpus=rage_beir", "dataset=rage_beir"]))}
+    assert {"assets/beir/nq", "assets/beir/hotpotqa"} <= paths
+    cfg = compose(["corpus=rage_beir", "dataset=rage_beir", "corpus.parser.parts.nq.path=/mine.jsonl"])
+    assert "assets/beir/nq" not in {asset.path for asset in iter_assets(cfg)}
