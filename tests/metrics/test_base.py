@@ -54,10 +54,9 @@ def test_a_number_of_0_or_1_is_no_share() -> None:
 
 
 def test_the_own_ratio_of_a_question() -> None:
-    """Its part of its whole, undefined without a whole; rewards count the undefined as 0."""
+    """Its part of its whole, undefined without a whole."""
     metric = _Vowels("v", "v")
     assert [metric.compute_value(metric.compute_row(one)) for one in _samples("bab", "")] == [pytest.approx(1 / 3), None]
-    assert [metric.compute_reward(one) for one in _samples("bab", "")] == [pytest.approx(1 / 3), 0.0]
 
 
 def test_undefined_questions_are_left_out_of_a_mean_but_not_of_a_ratio() -> None:
@@ -122,15 +121,16 @@ def test_rows_that_would_shift_a_column_are_refused(rows: list[dict[str, float] 
 
 
 def test_a_score_that_is_nan_is_an_error() -> None:
-    """Also as a reward, where 0 would teach something."""
+    """Of one question and of several."""
 
     @dataclass(frozen=True)
     class Nan(MeanMetric):
         def score(self, sample: Sample) -> float:
             return float(sample.prediction.answer)
 
-    assert Nan("n", "n").compute_reward(_samples("0.5")[0]) == 0.5
+    metric = Nan("n", "n")
+    assert metric.compute_value({"n": 0.5}) == 0.5
     with pytest.raises(InputError, match=r"'n' computed the row \{'n': nan\}"):
-        Nan("n", "n").compute_reward(_samples("nan")[0])
+        metric.compute_value({"n": float("nan")})
     with pytest.raises(InputError, match="NaN"):
         evaluate([Nan("n", "n")], _samples("0.5", "nan"))

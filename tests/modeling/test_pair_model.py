@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 
 from winnow.errors import ConfigError
+from winnow.estimators.causal import CausalEstimator
 from winnow.modeling.pair_inputs import PairTemplate
 from winnow.modeling.pair_model import build_causal_tokenizer, build_seq2seq_tokenizer
 from winnow.records import Passage
 from winnow.testing import make_tiny_causal_lm, make_tiny_t5
-from winnow.training.generators import CausalGenerator, Seq2SeqGenerator
+from winnow.training.generators import Seq2SeqGenerator
 
 TEXTS = ["question: who wrote emma title: Emma context: Jane Austen wrote Emma relevant:"] * 4
 PASSAGE = Passage("a", "Emma", "Jane Austen wrote Emma")
@@ -35,7 +36,7 @@ def test_a_t5_reads_the_pair_and_the_end(tmp_path: Path) -> None:
 def test_a_decoder_reads_the_forms_suffix_last(tmp_path: Path) -> None:
     """The passage gives way to the suffix where both do not fit; what was cut is counted."""
     form = PairTemplate(suffix=" relevant:")
-    model = CausalGenerator(str(make_tiny_causal_lm(tmp_path / "lm", TEXTS)), form, max_length=14, max_answer=8)
+    model = CausalEstimator(str(make_tiny_causal_lm(tmp_path / "lm", TEXTS)), template=form, max_length=14)
     tokenizer = model.lm.tokenizer
     texts = ["question: who wrote emma", " title: Emma context: Jane Austen wrote Emma", " relevant:"]
     question_ids, passage_ids, end = tokenizer(texts, add_special_tokens=False)["input_ids"]
