@@ -372,3 +372,11 @@ def test_a_retired_model_is_named_with_one_to_compare_with(status: int, code: st
         PROTOCOL.convert_refusal(status, body, {}, code)
     with pytest.raises(ReaderError, match="Check the model"):
         PROTOCOL.convert_refusal(404, "no such page", {}, "")
+
+
+@pytest.mark.parametrize("before", ["\ufeff", "\n\n  ", ": OPENROUTER PROCESSING\n\n", "\ufeff: a\n: b\n"])
+def test_what_precedes_the_json_of_a_reply_is_skipped(before: str) -> None:
+    """A byte-order mark, white space, and comments that keep the connection open; any other text is no reply."""
+    assert [one.text for one in PROTOCOL.parse_reply(before + reply(), [REQUEST])] == ["hi"]
+    with pytest.raises(RetryableError, match="does not follow the chat protocol"):
+        PROTOCOL.parse_reply("x" + before + reply(), [REQUEST])

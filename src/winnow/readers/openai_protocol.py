@@ -63,6 +63,8 @@ _REASON_FIELDS = frozenset(
 """Fields in which a server says why it refused a call."""
 _RETIRED = frozenset(("model_not_found", "model_deprecated", "DeploymentNotFound"))
 """Codes by which OpenAI and Azure report that a model does not exist, or no longer."""
+_COMMENTS = re.compile(r"\A(?:\ufeff|\s|:[^\n]*\n)+")
+"""What may precede the JSON of a reply: a byte-order mark, and the comments by which OpenRouter keeps a connection open."""
 _VERSION_SUFFIX = re.compile(r"-(\d{3,8}|\d{4}-\d{2}-\d{2})")
 """Date or version that a server appends to the name of a model."""
 _log = logging.getLogger(__name__)
@@ -187,7 +189,7 @@ class ChatProtocol:
 
         """
         try:
-            reply = json.loads(text)
+            reply = json.loads(_COMMENTS.sub("", text))
             served_model = repair_text(str(reply.get("model") or ""))
             if not isinstance(reply["choices"], list):
                 raise TypeError(f"choices is {type(reply['choices']).__name__}")
