@@ -3,7 +3,7 @@
 A cell is one setting of a sweep (a strategy, k and a placement of the contexts); its predictions are one artifact.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -141,6 +141,26 @@ def require_finished(specs: Sequence[CellSpec]) -> None:
 def needs_relevance(cfg: DictConfig) -> bool:
     """Return whether a cell ranks or weights its contexts by the scores of the estimator."""
     return "estimator" in (cfg.rank_by, cfg.weighting.by)
+
+
+def list_trainings_of(readers: Iterable[DictConfig], cfg: DictConfig) -> list[str]:
+    """Return the stages that train some of these readers."""
+    readers = list(readers)
+    is_tuned = any(_models.is_trained(cfg, reader) and not reader.get("joint") for reader in readers)
+    is_joint = any(reader.get("joint") for reader in readers)
+    return [name for name, is_needed in (("train_reader", is_tuned), ("train_joint", is_joint)) if is_needed]
+
+
+def list_stages_of_cell(cfg: DictConfig) -> list[str]:
+    """Return the stages whose artifacts a cell reads itself."""
+    uses_estimator = needs_relevance(cfg) or "estimator" in cfg.strategy.get("engines", ())
+    optional = {
+        "score": needs_relevance(cfg),
+        "closed_book": bool(cfg.sweep.closed_book_filter),
+        "train_joint": bool(uses_estimator and cfg.estimator.get("trained")),
+    }
+    trainings = list_trainings_of(_models.list_readers(cfg), cfg)
+    return ["retrieve", *(name for name, is_needed in optional.items() if is_needed), *trainings]
 
 
 def is_filter_pending(cfg: DictConfig) -> bool:

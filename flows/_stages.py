@@ -33,8 +33,9 @@ class Stage:
             name is that of the stage and of its module.
         version: Number of the code in the keys of its artifacts, which is raised when they change; 0 if it makes none.
         resolve: Function that yields the artifacts of one cell, the one that the settings name first.
-        is_needed: Function that tells whether a sweep of these settings reads the artifacts.
-        reads: Names of the stages whose artifacts it reads.
+        makes: Function that returns the one of them that `run` makes; by default the first.
+        reads: Names of the stages whose artifacts it may read.
+        needs: Function that returns those of `reads` whose artifacts it reads for the settings of one cell; by default all.
         settings: Groups and settings that it reads itself, for DVC; those of `reads` are added.
         shards: What its shards write: "parts" of the artifact, or "calls"; "" if it has no shards.
         grid: Whether it expands `grid` into cells. Overrides of settings that are axes of the grid are then rejected.
@@ -49,8 +50,9 @@ class Stage:
     run: Callable[[Sequence[DictConfig]], Summary]
     version: int = 0
     resolve: Callable[[Project], Iterable[Artifact]] = lambda _: ()
-    is_needed: Callable[[DictConfig], bool] = lambda _: True
+    makes: Callable[[Project], Artifact] | None = None
     reads: tuple[str, ...] = ()
+    needs: Callable[[DictConfig], Iterable[str]] | None = None
     settings: tuple[str, ...] = ()
     shards: Literal["", "parts", "calls"] = ""
     grid: bool = False
@@ -69,9 +71,15 @@ class Stage:
         """Return the documentation of the stage's module, of which the first line is its summary."""
         return (import_module(self.run.__module__).__doc__ or "").strip()
 
-    def resolve_first(self, project: Project) -> Artifact:
-        """Return the artifact that the settings name."""
-        return next(iter(self.resolve(project)))
+    def resolve_made(self, project: Project) -> Artifact:
+        """Return the artifact that the stage makes for the settings of one cell."""
+        return next(iter(self.resolve(project))) if self.makes is None else self.makes(project)
+
+    def list_needs(self, cfg: DictConfig) -> set[str]:
+        """Return the names of the stages whose artifacts it reads for the settings of one cell."""
+        needed = set(self.reads if self.needs is None else self.needs(cfg))
+        assert needed <= set(self.reads), f"{self.name} needs {needed}, which are not among its `reads`."
+        return needed
 
 
 @cache
@@ -102,10 +110,21 @@ def list_ancestors(name: str) -> list[Stage]:
     return [stage for stage in list_stages() if stage.name in wanted]
 
 
+def list_needed(name: str, cfg: DictConfig) -> set[str]:
+    """Return the names of the stages that a stage needs for the settings of one cell, directly or through others."""
+    needed, pending = set[str](), [name]
+    while pending:
+        new = get_stage(pending.pop()).list_needs(cfg) - needed
+        needed |= new
+        pending += new
+    return needed
+
+
 def iter_artifacts(project: Project) -> Iterator[Artifact]:
     """Yield the artifacts that the stages make for these settings, also those that a sweep does not read."""
+    needed = {"sweep", *list_needed("sweep", project.cfg)}
     for stage in list_stages():
-        if stage.is_needed(project.cfg):
+        if stage.name in needed:
             yield from stage.resolve(project)
         else:
             with suppress(ConfigError):  # settings of what is not needed may not fit together

@@ -102,7 +102,8 @@ def iter_assets(cfg: DictConfig, groups: Collection[str] = ()) -> Iterator[Asset
     for name, node in cfg.items():
         if isinstance(node, DictConfig) and (not groups or name in groups):
             paths = list(_iter_strings(OmegaConf.to_container(node, resolve=True)))
-            for settings in iter_asset_nodes(node):
+            own = {name: node[name] for name in ("asset", "sources") if name in node}  # not those of a teacher
+            for settings in iter_asset_nodes(OmegaConf.create(own)):
                 plain: Any = OmegaConf.to_container(settings, resolve=True)
                 asset = Asset(**plain)
                 if any(Path(text).is_relative_to(asset.path) for text in paths):

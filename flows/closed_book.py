@@ -13,7 +13,7 @@ from omegaconf import DictConfig
 
 from flows._artifacts import Artifact, Project
 from flows._build import build
-from flows._cells import resolve_closed_book_artifact
+from flows._cells import list_trainings_of, resolve_closed_book_artifact
 from flows._checks import check_ahead
 from flows._elsewhere import print_equivalent
 from flows._engines import build_dry_run_rows, collect_results, resolve_engine_spec
@@ -118,8 +118,8 @@ STAGE = Stage(
     closed_book,
     version=5,
     resolve=lambda project: [resolve_closed_book_artifact(project)],
-    is_needed=lambda cfg: bool(cfg.sweep.closed_book_filter),
     reads=("questions", "train_reader", "train_joint"),
+    needs=lambda cfg: ["questions", *list_trainings_of([cfg.reader], cfg)],
     settings=("closed_book",),
     shards="calls",
     dry_run=True,

@@ -9,12 +9,12 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from prefect import flow
 from prefect.runtime import flow_run
 
-from flows._stages import get_stage
-from winnow.errors import WinnowError
+from winnow.errors import ConfigError, WinnowError, suggest_name
 
 
 class StageFailedError(WinnowError):
@@ -41,7 +41,9 @@ def run(stage: str = "pipeline", settings: Sequence[str] = ("experiment=quick_st
         StageFailedError: If the stage ends with an error.
 
     """
-    get_stage(stage)
+    stages = sorted(file.stem for file in Path(__file__).parent.glob("[a-z]*.py"))
+    if stage not in stages:
+        raise ConfigError(f"There is no stage {stage!r}." + suggest_name(stage, stages))
     from prefect.settings import PREFECT_API_URL
 
     os.environ.setdefault("PREFECT_API_URL", str(PREFECT_API_URL.value()))

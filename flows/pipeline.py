@@ -11,6 +11,7 @@ python -m flows.pipeline pipeline.goal=retrieve retriever=dense
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -21,7 +22,7 @@ from flows._entry import make_main
 from flows._grid import expand_grid
 from flows._hub import use_recorded_commits
 from flows._models import check_training_split
-from flows._stages import Stage, get_stage, list_ancestors
+from flows._stages import Stage, get_stage, list_ancestors, list_needed
 from flows._summary import Summary
 from flows.acquire import acquire
 from winnow.errors import MissingArtifactError
@@ -90,9 +91,14 @@ def _run_missing(goal: str, configs: Sequence[DictConfig], stages_run: list[str]
         if stage.grid:
             _run(stage, configs, stages_run)  # it skips finished cells
             continue
-        prepared = list_prepared_settings(configs, stage.is_needed)
+        prepared = list_prepared_settings(configs, partial(_needs, goal, stage.name))
         if not all(artifact.is_finished for cfg in prepared for artifact in stage.resolve(Project(cfg))):
             _run(stage, prepared, stages_run).show()
+
+
+def _needs(goal: str, stage: str, cell: DictConfig) -> bool:
+    """Return whether the goal needs a stage for one cell."""
+    return stage in list_needed(goal, cell)
 
 
 def _run(stage: Stage, configs: Sequence[DictConfig], stages_run: list[str]) -> Summary:

@@ -15,7 +15,6 @@ from omegaconf import DictConfig
 
 from flows import _models
 from flows._artifacts import Artifact, Project
-from flows._cells import needs_relevance
 from flows._elsewhere import print_equivalent
 from flows._engines import compute_estimator_identity, iter_outcomes, open_estimator
 from flows._entry import make_main
@@ -177,8 +176,8 @@ STAGE = Stage(
     score,
     version=1,
     resolve=lambda project: [_models.resolve_relevance(project)],
-    is_needed=needs_relevance,
     reads=("acquire", "retrieve", "train_joint"),
+    needs=lambda cfg: ["acquire", "retrieve", *(["train_joint"] if cfg.estimator.get("trained") else [])],
     settings=("seeds", "estimator", "score", "joint", "reader", "prompt", "decoding", "training", "method"),
     shards="calls",
     seeds="each",

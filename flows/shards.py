@@ -101,7 +101,7 @@ def _check_finished(stage: Stage, configs: Sequence[DictConfig], parts: Sequence
 def _resolve_keys(stage: Stage, configs: Sequence[DictConfig]) -> list[str]:
     """Return the keys of the artifacts for which a stage makes its calls."""
     cells = expand_grid(configs) if stage.grid else configs
-    return [stage.resolve_first(Project(cfg)).key for cfg in cells]
+    return [stage.resolve_made(Project(cfg)).key for cfg in cells]
 
 
 STAGE = Stage(shards, grid=True, seeds="each")

@@ -14,7 +14,7 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from flows._cells import is_filter_pending, print_equivalent_cell, resolve_cell_artifact, resolve_cells
+from flows._cells import is_filter_pending, list_stages_of_cell, print_equivalent_cell, resolve_cell_artifact, resolve_cells
 from flows._checks import check_ahead
 from flows._engines import build_dry_run_rows, describe_usage, iter_outcomes, open_engines, render_first_prompts
 from flows._entry import make_main
@@ -153,6 +153,7 @@ STAGE = Stage(
     version=6,
     resolve=lambda project: [resolve_cell_artifact(project)],
     reads=("retrieve", "score", "closed_book", "train_reader", "train_joint"),
+    needs=list_stages_of_cell,
     settings=_SETTINGS,
     shards="calls",
     grid=True,

@@ -20,7 +20,6 @@ from omegaconf import DictConfig, OmegaConf
 from flows import _models
 from flows._artifacts import Artifact, Project
 from flows._build import build
-from flows._cells import needs_relevance
 from flows._checks import check_ahead
 from flows._elsewhere import print_equivalent
 from flows._engines import collect_results, resolve_reader_spec
@@ -193,25 +192,28 @@ def _build_row(artifact: Artifact) -> dict[str, Any]:
 
 
 def _resolve(project: Project) -> Iterator[Artifact]:
-    """Yield the trainings of the estimator and of the generators, or that of the settings if none is used."""
-    trainings = list(_iter_trainings(project.cfg)) or [project.cfg.joint]
-    yield from (_models.resolve_joint_models(project, training) for training in trainings)
-
-
-def _iter_trainings(cfg: DictConfig) -> Iterator[DictConfig]:
-    """Yield the settings of the joint trainings whose models a sweep of these settings reads."""
-    if cfg.estimator.get("trained") and (needs_relevance(cfg) or "estimator" in cfg.strategy.get("engines", ())):
-        yield cfg.joint
+    """Yield the trainings of the estimator and of the generators, or that of the settings if neither is trained."""
+    cfg = project.cfg
+    trainings = [cfg.joint] if cfg.estimator.get("trained") else []
     if any(reader.get("joint") for reader in _models.list_readers(cfg)):
-        yield cfg.get("generator") or cfg.joint
+        trainings.append(cfg.get("generator") or cfg.joint)
+    yield from (_models.resolve_joint_models(project, training) for training in trainings or [cfg.joint])
+
+
+def _list_needs(cfg: DictConfig) -> list[str]:
+    """Return the stages that a training needs: also the training of its teacher, if that is fine-tuned here."""
+    teachers = [training.teacher for training in (cfg.joint, cfg.get("generator")) if training and training.get("teacher")]
+    is_trained = any(_models.is_trained(cfg, teacher.reader) for teacher in teachers)
+    return ["acquire", "retrieve", *(["train_reader"] if is_trained else [])]
 
 
 STAGE = Stage(
     train_joint,
     version=2,
     resolve=_resolve,
-    is_needed=lambda cfg: bool(list(_iter_trainings(cfg))),
-    reads=("acquire", "retrieve"),
+    makes=_models.resolve_joint_models,
+    reads=("acquire", "retrieve", "train_reader"),
+    needs=_list_needs,
     settings=("seeds", "joint", "generator", "estimator", "reader", "prompt", "decoding"),
     shards="calls",
     seeds="each",

@@ -215,19 +215,21 @@ def _evaluate(project: Project, training: DictConfig, base: str, trained: str, p
 
 
 def _resolve(project: Project) -> Iterator[Artifact]:
-    """Yield the fine-tuned readers of all roles, the configured one first, each before those with which its training began."""
+    """Yield the fine-tuned readers of all roles, the configured one first, each before those with which its training began.
+
+    If no role has one, they are those of the configured reader, which the settings could have.
+    """
     cfg = project.cfg
-    for reader in _models.list_readers(cfg):
-        if _models.is_trained(cfg, reader) and not reader.get("joint"):
-            for training in reversed(_models.list_trainings(cfg)):
-                yield _models.resolve_trained_reader(project, reader, cfg.prompt, training)
+    readers = [reader for reader in _models.list_readers(cfg) if _models.is_trained(cfg, reader) and not reader.get("joint")]
+    for reader in readers or ([cfg.reader] if cfg.training.mix is not None else []):
+        for training in reversed(_models.list_trainings(cfg)):
+            yield _models.resolve_trained_reader(project, reader, cfg.prompt, training)
 
 
 STAGE = Stage(
     train_reader,
     version=1,
     resolve=_resolve,
-    is_needed=lambda cfg: any(_models.is_trained(cfg, reader) for reader in _models.list_readers(cfg)),
     reads=("acquire", "retrieve"),
     settings=("seeds", "reader", "prompt", "decoding", "training", "method"),
     seeds="each",

@@ -68,12 +68,12 @@ def test_the_stage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     cfg = compose(["corpus=jsonl", "corpus.name=mine", f"corpus.parser.path={passages}", *paths])
     corpus([cfg])
     module.STAGE.run([cfg])
-    artifact = module.STAGE.resolve_first(Project(cfg))
+    artifact = module.STAGE.resolve_made(Project(cfg))
     lines = [json.loads(line) for line in (artifact.folder / "lengths.jsonl").read_text().splitlines()]
     assert lines == [{"id": "a", "words": 2}, {"id": "b", "words": 1}]
     written = (artifact.folder / "manifest.json").stat().st_mtime_ns
     module.STAGE.run([cfg])
     assert (artifact.folder / "manifest.json").stat().st_mtime_ns == written
     monkeypatch.setattr(module, "STAGE", dataclasses.replace(module.STAGE, version=2))
-    assert module.STAGE.resolve_first(Project(cfg)).key != artifact.key
+    assert module.STAGE.resolve_made(Project(cfg)).key != artifact.key
     assert (module.STAGE.name, module.STAGE.reads) == ("lengths", ("corpus",))

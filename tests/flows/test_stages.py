@@ -10,9 +10,12 @@ from conftest import ROOT, Run
 from flows import compose as composing
 from flows._artifacts import Project, get_version
 from flows._conf import compose
+from flows._grid import expand_grid
+from flows._models import resolve_joint_models
 from flows._schema import check_settings
-from flows._stages import Stage, get_stage, iter_artifacts, list_ancestors, list_stages
-from flows.pipeline import list_prepared_settings
+from flows._stages import Stage, get_stage, iter_artifacts, list_ancestors, list_needed, list_stages
+from flows._summary import Summary
+from flows.pipeline import _run_missing
 from winnow.errors import ConfigError
 
 
@@ -64,7 +67,10 @@ def _name(stage: Stage) -> str:
         (["reader=smollm2_tuned"], {"closed_book", "train_reader"}),
         (["reader=smollm2_tuned", "training=none"], {"closed_book"}),
         (["reader=smollm2", "rank_by=estimator"], {"closed_book", "score"}),
-        (["reader=smollm2", "rank_by=estimator", "estimator=cross_encoder"], {"closed_book", "score", "train_joint"}),
+        (
+            ["reader=smollm2", "rank_by=estimator", "estimator=cross_encoder"],
+            {"closed_book", "score", "train_joint", "train_reader"},
+        ),
         (["reader=smollm2", "+grid.rank_by=[retriever,estimator]"], {"closed_book", "score"}),
         (["reader=joint", "joint=rag", "reader.base=x"], {"closed_book", "train_joint"}),
     ],
@@ -72,9 +78,40 @@ def _name(stage: Stage) -> str:
 def test_a_sweep_needs_what_its_settings_read(words: list[str], needed: set[str]) -> None:
     """And each stage that every sweep needs; one cell of a grid is enough."""
     always = {"acquire", "corpus", "index", "questions", "retrieve"}
-    stages = list_ancestors("sweep")
-    found = {stage.name for stage in stages if list_prepared_settings([compose(words)], stage.is_needed)}
+    cells = list(expand_grid([compose(words)]))
+    found = set().union(*(list_needed("sweep", cell) for cell in cells))
     assert found == always | needed
+
+
+@pytest.mark.parametrize(
+    ("goal", "words", "needed"),
+    [
+        ("score", ["estimator=cross_encoder", "reader=smollm2"], {"retrieve", "train_joint", "train_reader"}),
+        ("score", ["reader=smollm2"], {"retrieve"}),
+        ("closed_book", ["reader=smollm2"], set()),
+        ("closed_book", ["reader=smollm2_tuned"], {"retrieve", "train_reader"}),
+        ("train_joint", ["reader=smollm2"], {"retrieve", "train_reader"}),
+        ("train_joint", ["reader=smollm2", "joint=rag"], {"retrieve"}),
+        ("train_reader", ["reader=smollm2"], {"retrieve"}),
+    ],
+)
+def test_another_goal_needs_what_it_reads_itself(goal: str, words: list[str], needed: set[str]) -> None:
+    """A trained estimator to score, although no cell ranks by it; the training of a teacher before that of its pupil."""
+    always = {"acquire", "corpus", "index", "questions"}
+    assert list_needed(goal, compose(words)) == always | needed
+
+
+def test_the_pipeline_trains_a_teacher_before_its_pupil(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As RE-RAG's experiment needs it; what a shard makes is what its stage makes."""
+    names = [stage.name for stage in list_stages()]
+    assert names.index("train_reader") < names.index("train_joint") < names.index("score")
+    ran: list[str] = []
+    monkeypatch.setattr("flows.pipeline._run", lambda stage, configs, stages_run: ran.append(stage.name) or Summary("x"))
+    paths = [f"paths.{name}={ROOT / 'none'}" for name in ("data", "models")]
+    _run_missing("sweep", [compose(["experiment=re_rag/table7", *paths])], [])
+    assert ran == ["corpus", "index", "questions", "retrieve", "train_reader", "train_joint", "score"]
+    project = Project(compose(["estimator=cross_encoder"]))
+    assert get_stage("train_joint").resolve_made(project).key == resolve_joint_models(project).key
 
 
 def test_ancestors_are_in_their_order() -> None:

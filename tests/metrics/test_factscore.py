@@ -141,5 +141,5 @@ def test_a_topic_without_an_article_is_undefined(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"articles=.*no such file.*factscore_ranking"):
         run_scripted_plan(replace(metric, articles="none.jsonl").plan(sample()), [["- a", "- b"]])
     file.write_text('{"title": "Ada", "text": " "}\n')
-    with pytest.raises(InputError, match="line 1: expected a non-empty text"):
+    with pytest.raises(InputError, match="line 1: expected an object with a title and a text"):
         run_scripted_plan(metric.plan(sample()), [["- a", "- b"]])

@@ -75,13 +75,14 @@ class BeirQueries:
         """
         judgments: dict[str, dict[str, bool]] = {}
         for line_number, line in iter_lines(path):
-            if line.startswith("#"):
-                continue
             fields = [unquote(field.strip()).strip() for field in (line.split("\t") if "\t" in line else line.split())]
             if fields[:2] in (["query-id", "corpus-id"], ["query_id", "corpus_id"]):
                 continue
             score = _SCORE.fullmatch(fields[-1])
-            if len(fields) not in (3, 4) or score is None or not all(fields):
+            is_judgment = len(fields) in (3, 4) and score is not None and all(fields)
+            if not is_judgment and line.startswith("#"):
+                continue
+            if not is_judgment or score is None:
                 expected = "query, document, score (or TREC's four columns)"
                 raise InputError.from_line(path, line_number, received=line, expected=expected)
             is_relevant = int(score[1]) > 0

@@ -104,7 +104,7 @@ def _parse_row(path: Path, row_number: int, row: Any, unit: str, split: str) -> 
             expected = f"context {index} as an object with title and text"
             raise InputError.from_line(path, row_number, received=str(entry), expected=expected, unit=unit)
         text = require_text(entry.get("text", ""), path, row_number, f"text of context {index}", unit=unit)
-        own_id = next((entry[name] for name in _ID_FIELDS if entry.get(name) is not None), f"{question_id}-{index}")
+        own_id = next((entry[name] for name in _ID_FIELDS if entry.get(name) not in (None, "")), f"{question_id}-{index}")
         passage_id = require_text(own_id, path, row_number, f"id of context {index}", unit=unit)
         if any(passage_id == known.passage_id for known, _ in contexts):
             expected = f"distinct contexts; the id {passage_id!r} occurs twice, the second time as context {index}"

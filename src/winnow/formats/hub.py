@@ -10,9 +10,15 @@ from winnow.errors import InputError, WinnowError
 from winnow.formats.text import open_text
 from winnow.identity.hub import parse_dataset_name
 
+_SIMPLE_OPTIONS = frozenset({"data_files", "delimiter", "sep", "quotechar"})
+"""Options with which a CSV file is read as Python's module csv reads it."""
+
 
 def load_hub_rows(path: str, split: str, options: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Stream the rows of a dataset. Values of CSV files are texts as they stand there: "007" is no number, and "NA" a text.
+    """Stream the rows of a dataset.
+
+    Values of CSV files that `data_files` names here are texts as they stand in the file: "007" is no number, and "NA" a text.
+    With other options than a separator, and for files without distinct column names, the library decides.
 
     Args:
         path: Name on the hub ("owner/name@<commit>"), a local folder, or a file format such as "json".
@@ -48,21 +54,25 @@ def _stream_rows(path: str, split: str, options: Mapping[str, Any]) -> Iterator[
     arguments = dict(options)
     if hub_name is not None and hub_name.revision:
         arguments = {"revision": hub_name.revision, **options}
-    if name == "csv":
-        columns = _read_csv_columns(options)
-        types = {"features": Features({column: Value("string") for column in columns})} if columns else {}
-        arguments = {**types, "keep_default_na": False, **options}
+    columns = _read_csv_columns(options) if name == "csv" else ()
+    if columns:
+        features = Features({column: Value("string") for column in columns})
+        arguments = {"features": features, "keep_default_na": False, **options}
     yield from load_dataset(name, split=split, streaming=True, **arguments)
 
 
 def _read_csv_columns(options: Mapping[str, Any]) -> Sequence[str]:
-    """Return the names of the columns of local CSV files, or none if the options name them or the files are elsewhere."""
+    """Return the names of the columns of local CSV files, or none if their first line does not simply name them."""
     files = options.get("data_files")
     while isinstance(files, Mapping | list | tuple) and files:
         files = next(iter(files.values())) if isinstance(files, Mapping) else files[0]
     paths = sorted(glob.glob(files, recursive=True)) if isinstance(files, str) else []
-    if not paths or {"header", "names", "column_names", "features", "skiprows", "usecols", "dialect"} & options.keys():
-        return ()
     separator = options.get("delimiter") or options.get("sep") or ","
-    with open_text(Path(paths[0])) as file:
-        return next(csv.reader(file, delimiter=separator, quotechar=options.get("quotechar", '"')), [])
+    if not paths or not options.keys() <= _SIMPLE_OPTIONS or len(separator) != 1:
+        return ()
+    try:
+        with open_text(Path(paths[0])) as file:
+            columns = next(csv.reader(file, delimiter=separator, quotechar=options.get("quotechar", '"')), [])
+    except (UnicodeDecodeError, OSError, EOFError, csv.Error):
+        return ()  # the library names what is wrong
+    return columns if all(columns) and len(set(columns)) == len(columns) else ()

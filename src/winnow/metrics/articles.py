@@ -1,13 +1,12 @@
 """Articles by topic, and the passages of one that match a fact best, on which a judge decides."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from winnow.formats.fields import require_text
-from winnow.formats.scripts import split_words
-from winnow.formats.text import read_json_lines
+from winnow.errors import InputError
 from winnow.records import Passage
 
 _WORDS = 100
@@ -61,8 +60,17 @@ def load_articles(path: Path, modified: int) -> Articles:  # noqa: ARG001 (an ed
 
     """
     passages: dict[str, list[Passage]] = {}
-    for line, row in read_json_lines(path, {"title": str, "text": str}):
-        title = require_text(row["title"], path, line, "title")
-        texts = split_words([require_text(row["text"], path, line, "text")], _WORDS)
-        passages[title.lower()] = [Passage(f"{title}#{number}", title, text) for number, text in enumerate(texts)]
+    with path.open(encoding="utf-8-sig") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+                title, words = row["title"].strip(), row["text"].split()
+            except (ValueError, KeyError, TypeError, AttributeError):
+                title, words = "", []
+            if not title or not words:
+                raise InputError.from_line(path, number, received=line, expected="an object with a title and a text")
+            texts = (" ".join(words[start : start + _WORDS]) for start in range(0, len(words), _WORDS))
+            passages[title.lower()] = [Passage(f"{title}#{index}", title, text) for index, text in enumerate(texts)]
     return Articles(passages)

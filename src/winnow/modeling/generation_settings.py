@@ -43,7 +43,7 @@ def describe_generation(path: str) -> str:
     is the same every day. Both were otherwise once, so that keys in the ledger have to tell replies apart.
 
     Args:
-        path: Folder, GGUF file or hub name.
+        path: Folder, GGUF file or hub name, whose small files are downloaded for it.
 
     """
     return ("/plain" if _has_settings(path) else "") + ("/dated" if _has_date(path) else "")
@@ -94,11 +94,14 @@ def _contains(file: Path, text: bytes) -> bool:
 
 
 def _find_file(path: str, name: str) -> Path | None:
-    """Return a file of a model's folder, or of a hub name as far as it was downloaded."""
+    """Return a file of a model's folder or, for a hub name, from the hub, so that the answer is the same before a download."""
     hub_name = parse_model_name(path)
     if hub_name is None:
         return Path(path) / name
-    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub import hf_hub_download, try_to_load_from_cache
 
     found = try_to_load_from_cache(hub_name.name, name, revision=hub_name.revision or None)
+    if found is None:  # not even known to be missing
+        with suppress(Exception):  # offline; the model cannot be loaded then either
+            return Path(hf_hub_download(hub_name.name, name, revision=hub_name.revision or None, etag_timeout=5))
     return Path(found) if isinstance(found, str) else None

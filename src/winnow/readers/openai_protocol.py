@@ -43,24 +43,8 @@ _TOO_LONG = re.compile(
     re.IGNORECASE,
 )
 """Phrases by which OpenAI, Azure, vLLM, TGI, llama.cpp, Gemini, Anthropic and Mistral report that a prompt is too long."""
-_REASON_FIELDS = frozenset(
-    (
-        "error",
-        "errors",
-        "message",
-        "msg",
-        "detail",
-        "details",
-        "reason",
-        "code",
-        "type",
-        "status",
-        "metadata",
-        "raw",
-        "innererror",
-    )
-)
-"""Fields in which a server says why it refused a call."""
+_ECHO_FIELDS = frozenset(("input", "inputs", "prompt", "prompts", "messages", "request", "body", "query", "content"))
+"""Fields of an error in which a server repeats the request."""
 _RETIRED = frozenset(("model_not_found", "model_deprecated", "DeploymentNotFound"))
 """Codes by which OpenAI and Azure report that a model does not exist, or no longer."""
 _COMMENTS = re.compile(r"\A(?:\ufeff|\s|:[^\n]*\n)+")
@@ -361,12 +345,13 @@ def _parse_usage(reported: Any, requests: Sequence[Generate], choices: Sequence[
     """
     tokens_in, tokens_out = _parse_count(reported, "prompt_tokens"), _parse_count(reported, "completion_tokens")
     tokens_in = tokens_in or None
+    rest = (_parse_count(reported, "total_tokens") or 0) - (tokens_in or 0)
+    if tokens_in is not None and rest > (tokens_out or 0):
+        tokens_out = rest
     if not tokens_out and any(choice.text for choice in choices):
         tokens_out = None
     if tokens_in is None or tokens_out is None:
         _log.warning("The server reported no token counts or implausible ones. They are estimated by their characters.")
-    else:
-        tokens_out = max(tokens_out, (_parse_count(reported, "total_tokens") or 0) - tokens_in)
     return Usage(
         estimate_prompt_tokens(requests[0]) if tokens_in is None else tokens_in,
         sum(estimate_text_tokens(choice.text) for choice in choices) if tokens_out is None else tokens_out,
@@ -384,7 +369,7 @@ def _parse_count(reported: Any, name: str) -> int | None:
 def read_reason(body: object) -> str:
     """Return what the body of an error says of it. Fields that repeat the request, such as FastAPI's `input`, are left out."""
     if isinstance(body, Mapping):
-        return " ".join(read_reason(value) for name, value in body.items() if str(name).lower() in _REASON_FIELDS)
+        return " ".join(read_reason(value) for name, value in body.items() if str(name).lower() not in _ECHO_FIELDS)
     if isinstance(body, list | tuple):
         return " ".join(map(read_reason, body))
     return "" if body is None else str(body)

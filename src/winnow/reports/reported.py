@@ -141,7 +141,9 @@ def load_paper_part(paper: str, part: str, dataset: str, model: str) -> PaperPar
     differences = [
         _parse_difference(row, dataset) for row in entry.get("differences", ()) if _is_reported(row, dataset, model)
     ]
-    differences += _compute_differences(metrics[0], rows) if "values" in entry else []
+    stated = [(difference.metric, difference.of, difference.less) for difference in differences]
+    computed = _compute_differences(metrics[0], rows) if "values" in entry else []
+    differences += [one for one in computed if (one.metric, one.of, one.less) not in stated]
     questions = body.get("questions", {}).get(dataset, ())
     gold_only = bool(entry.get("gold_only"))
     flags = body.get("flags", ())

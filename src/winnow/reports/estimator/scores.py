@@ -19,6 +19,8 @@ PAPER_THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
 """Probabilities, or cosines of a retriever, that RE-RAG tries as thresholds (table 4)."""
 _MAX_COSINE = 1.001
 """Largest score of a retriever that computes cosines, with its rounding."""
+_MIN_BEST_COSINE = 0.3
+"""Smallest value that the best cosine of many contexts may have. Reciprocal ranks, as of hybrid retrieval, are smaller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,8 @@ def build_score_sources(dev: Sequence[ScoredQuestion], median: float) -> tuple[S
         _format_number,
         lambda context: context.get_retriever_score() > PAPER_THRESHOLDS[0],
     )
-    is_cosine = all(abs(context.get_retriever_score()) <= _MAX_COSINE for question in dev for context in question.contexts)
+    scores = [context.get_retriever_score() for question in dev for context in question.contexts]
+    is_cosine = bool(scores) and max(map(abs, scores)) <= _MAX_COSINE and max(scores) >= _MIN_BEST_COSINE
     return (
         ScoreSource(
             "retriever",
