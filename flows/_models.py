@@ -94,6 +94,11 @@ def list_readers(cfg: DictConfig) -> list[DictConfig]:
     return [cfg[role] for role in MODEL_ROLES if cfg.get(role)]
 
 
+def list_teachers(cfg: DictConfig) -> list[DictConfig]:
+    """Return the settings of the teachers of the joint trainings."""
+    return [training.teacher for training in (cfg.joint, cfg.get("generator")) if training and training.get("teacher")]
+
+
 def is_trained(cfg: DictConfig, reader: DictConfig) -> bool:
     """Return whether a reader is fine-tuned: its settings say so, and `training` is not "none"."""
     return bool(reader.tuned) and cfg.training.mix is not None

@@ -102,22 +102,23 @@ def get_stage(name: str) -> Stage:
 
 def list_ancestors(name: str) -> list[Stage]:
     """Return the stages that a stage reads, directly or through others, each after those that it reads itself."""
-    wanted, pending = set[str](), [name]
-    while pending:
-        new = set(get_stage(pending.pop()).reads) - wanted
-        wanted |= new
-        pending += new
+    wanted = _follow(name, lambda stage: stage.reads)
     return [stage for stage in list_stages() if stage.name in wanted]
 
 
 def list_needed(name: str, cfg: DictConfig) -> set[str]:
     """Return the names of the stages that a stage needs for the settings of one cell, directly or through others."""
-    needed, pending = set[str](), [name]
+    return _follow(name, lambda stage: stage.list_needs(cfg))
+
+
+def _follow(name: str, list_names: Callable[[Stage], Iterable[str]]) -> set[str]:
+    """Return the names of the stages to which a function leads from a stage, directly or through others."""
+    reached, pending = set[str](), [name]
     while pending:
-        new = get_stage(pending.pop()).list_needs(cfg) - needed
-        needed |= new
+        new = set(list_names(get_stage(pending.pop()))) - reached
+        reached |= new
         pending += new
-    return needed
+    return reached
 
 
 def iter_artifacts(project: Project) -> Iterator[Artifact]:

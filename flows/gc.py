@@ -170,8 +170,7 @@ def _add_engines(use: Use, project: Project) -> None:
     """Add the identities under which the ledger stores the calls of a cell. A model that is not trained yet has none."""
     cfg = project.cfg
     models = [(reader, cfg.prompt) for reader in _models.list_readers(cfg)]
-    teachers = [training.teacher for training in (cfg.joint, cfg.get("generator")) if training and training.get("teacher")]
-    models += [(teacher.reader, teacher.prompt) for teacher in teachers]
+    models += [(teacher.reader, teacher.prompt) for teacher in _models.list_teachers(cfg)]
     models += [(cfg.training.teacher.reader, cfg.prompt)] if cfg.training.teacher is not None else []
     for reader, prompt in models:
         spec = resolve_reader_spec(project, reader, prompt)

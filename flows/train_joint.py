@@ -202,8 +202,7 @@ def _resolve(project: Project) -> Iterator[Artifact]:
 
 def _list_needs(cfg: DictConfig) -> list[str]:
     """Return the stages that a training needs: also the training of its teacher, if that is fine-tuned here."""
-    teachers = [training.teacher for training in (cfg.joint, cfg.get("generator")) if training and training.get("teacher")]
-    is_trained = any(_models.is_trained(cfg, teacher.reader) for teacher in teachers)
+    is_trained = any(_models.is_trained(cfg, teacher.reader) for teacher in _models.list_teachers(cfg))
     return ["acquire", "retrieve", *(["train_reader"] if is_trained else [])]
 
 
