@@ -51,6 +51,10 @@ def test_quoted_and_padded_ids(tmp_path: Path) -> None:
     )
     rows = list(BeirQueries(str(tmp_path / "q.jsonl"), str(tmp_path / "r.tsv")))
     assert [(row.question_id, row.gold_passage_ids) for row in rows] == [("1", ("d, 1",)), ("two", ("d2",))]
+    (tmp_path / "q.jsonl").write_text('{"_id": "#1", "text": "a"}\n')
+    (tmp_path / "r.tsv").write_text("#1\td1\t1\n")
+    (row,) = BeirQueries(str(tmp_path / "q.jsonl"), str(tmp_path / "r.tsv"))
+    assert row.question_id == "#1", "an id may begin like a comment"
 
 
 def test_judged_queries_that_the_file_lacks_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -65,3 +65,22 @@ def test_values_of_csv_files_are_texts(tmp_path: Path) -> None:
     path.write_text("key;question;answer\n007;Who?;\n")
     with pytest.raises(InputError, match="at least one non-empty answer"):
         list(HubQuestions("csv", "train", "key", options=options))
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "options"),
+    [
+        (",key,question,answer", "0,7,who?,Zo\xe9", {}),
+        ("key,question,answer,answer", "7,who?,Zo\xe9,B", {}),
+        ("key,question,answer", "7,who?,Zo\xe9", {"encoding": "latin-1"}),
+        ("key,question,answer", "7, who?,Zo\xe9", {"skipinitialspace": True}),
+    ],
+)
+def test_csv_files_of_other_forms_are_read_by_the_library(
+    tmp_path: Path, header: str, row: str, options: dict[str, object]
+) -> None:
+    """An index without a name, a name twice, and options of the library's."""
+    path = tmp_path / "q.csv"
+    path.write_text(f"{header}\n{row}\n", encoding=str(options.get("encoding", "utf-8")))
+    (question,) = HubQuestions("csv", "train", "key", options={"data_files": str(path), **options})
+    assert (question.question_id, question.answers) == ("7", ("Zo\xe9",))

@@ -128,6 +128,12 @@ def test_every_experiment_lists_what_it_needs() -> None:
             assert row["asset"] == "no address" or str(row["asset"]).partition(":")[0] in ("hub", "https", "pypi", "hf", "npm")
 
 
+def test_a_teacher_s_model_is_not_fetched_with_the_group_that_names_it() -> None:
+    """It is that of a training, which may not be needed."""
+    cfg = compose(["reader=openai", "reader.base=gpt-4o-mini"])
+    assert "assets/smollm2" not in {asset.path for asset in iter_assets(cfg)}
+
+
 def test_a_group_may_have_several_assets() -> None:
     """Those of the parts of a joined corpus; a part that is read from elsewhere needs none."""
     paths = {asset.path for asset in iter_assets(compose(["corpus=rage_beir", "dataset=rage_beir"]))}

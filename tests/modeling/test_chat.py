@@ -100,6 +100,9 @@ def test_a_template_that_does_not_begin_the_reply_is_refused(tokenizer: "PreTrai
     with pytest.raises(ConfigError, match="does not begin the reply"):
         render(tokenizer, CHATML, PROMPT)
     assert render(tokenizer, CHATML + REPLY, PROMPT).endswith("<|im_start|>assistant\n")
+    needy = "{% if messages[0]['role'] != 'system' %}{{ raise_exception('system required') }}{% endif %}" + CHATML + REPLY
+    assert render(tokenizer, needy, PROMPT).endswith("<|im_start|>assistant\n"), "another conversation breaks the template"
+    assert render(tokenizer, "{{ messages[1]['content'] + messages[0]['content'] }}", PROMPT) == "Who?Be brief."
     mistral = (
         "{% for m in messages %}{% if m['role'] == 'user' %}[INST] {{ m['content'] }} [/INST]{% else %} {{ m['content'] }}</s>"
     )

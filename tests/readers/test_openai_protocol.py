@@ -320,6 +320,8 @@ def test_a_second_model_is_marked_accepted_or_ends_the_run() -> None:
         ({"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 25}, (20, 5)),
         ({"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 425}, (20, 405)),
         ({"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 0}, (20, 5)),
+        ({"prompt_tokens": 20, "total_tokens": 520}, (20, 500)),
+        ({"prompt_tokens": 20, "completion_tokens": 0, "total_tokens": 520}, (20, 500)),
     ],
 )
 def test_counts_of_tokens(usage: dict[str, int], expected: tuple[int, int] | None) -> None:
@@ -354,6 +356,9 @@ def test_reasons_in_the_forms_of_known_servers() -> None:
         {"detail": long},
         long,
         {"error": {"metadata": {"raw": long}}},
+        {"OriginalMessage": long},
+        {"error_description": long},
+        {"message": {"errorMessage": long}},
     ):
         assert isinstance(PROTOCOL.convert_refusal(400, body, {}, ""), TooLong)
 

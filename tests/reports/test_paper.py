@@ -150,3 +150,12 @@ def test_a_varied_strategy_is_compared_with_the_one_that_it_varies() -> None:
     assert pairs["self_crag_without_correct"] == ("self_crag", -2.2)
     assert pairs["self_crag"] == ("crag", 2.5)
     assert pairs["crag_without_correct"] == ("crag", -1.2)
+
+
+def test_a_stated_difference_replaces_the_one_computed_from_the_table() -> None:
+    """Otherwise it would count twice in Holm's correction."""
+    part = load_paper_part("post_fusion", "table2", "NQ", "ChatGPT")
+    pairs = [(one.metric, str(one.of), str(one.less)) for one in part.differences]
+    assert len(pairs) == len(set(pairs))
+    assert any("15.6 %" in one.note and one.value == 5.4 for one in part.differences)
+    assert not any("15.6 %" in one.note for one in load_paper_part("post_fusion", "table2", "NQ", "GPT4").differences)

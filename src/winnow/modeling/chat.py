@@ -110,10 +110,13 @@ def _ignores_reply(tokenizer: PreTrainedTokenizerBase, template: str, options: s
     conversation = [{"role": "user", "content": "question1x"}]
     arguments: dict[str, Any] = {"tokenize": False, "chat_template": _get_template(tokenizer), **json.loads(options)}
     reply = {"role": "assistant", "content": "reply1x"}
-    plain, prompt = (
-        str(tokenizer.apply_chat_template(conversation, add_generation_prompt=bool(n), **arguments)) for n in (0, 1)
-    )
-    whole = str(tokenizer.apply_chat_template([*conversation, reply], **arguments))
+    try:
+        plain, prompt = (
+            str(tokenizer.apply_chat_template(conversation, add_generation_prompt=bool(n), **arguments)) for n in (0, 1)
+        )
+        whole = str(tokenizer.apply_chat_template([*conversation, reply], **arguments))
+    except Exception:
+        return False  # it needs other messages, so that this conversation says nothing of it
     added = whole[len(plain) :].strip() if whole.startswith(plain) else ""
     return plain == prompt and bool(added) and not added.startswith("reply1x")
 

@@ -103,6 +103,9 @@ def test_a_retriever_that_computes_cosines_has_the_paper_s_thresholds() -> None:
     assert shares["retriever, 0.5 to 0.9"] == "1.0 to 1.2" or shares["retriever, 0.5 to 0.9"] == "0.8 to 1.0"
     assert "retriever, 0.5 to 0.9" not in {row[0] for row in build_detection_table(evaluation()).rows}
     assert build_detection_table(e).rows[-4][0].startswith("every set")
+    hybrid = [replace(one, contexts=[replace(c, score=0.03 / n) for n, c in enumerate(one.contexts, 1)]) for one in TEST]
+    rows = build_detection_table(Evaluation(hybrid, hybrid, 2, "NQ", 6)).rows
+    assert "retriever, 0.5 to 0.9" not in {row[0] for row in rows}, "reciprocal ranks are no cosines"
 
 
 def test_a_part_alone_can_be_shown() -> None:
