@@ -1,4 +1,4 @@
-"""Measure a GPU: the local reader beside vLLM, the estimators, the encoder of dense retrieval, and joint training.
+"""Measure a GPU: the local reader beside vLLM, the estimators, the encoder and the index of dense retrieval, joint training.
 
 python -m bench.bench_gpu                                       # all parts; without a GPU, tiny models on the CPU
 python -m bench.bench_gpu reader vllm=/opt/vllm/bin/vllm        # the reader, also by a vLLM server that the run starts
@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from bench._measure import measure_matmul_rate, scale, serve_with_driver, synchronise, take_turns
 from bench.bench_estimator import WORDS, count_encoder_flops, make_pairs, score_with_generate
@@ -31,14 +32,17 @@ from winnow.readers.local import LocalReader
 from winnow.readers.openai_chat import OpenAIReader
 from winnow.readers.pacing import Pacing
 from winnow.readers.server_process import ServerProcess
-from winnow.records import Decoding, Generate, Likelihood, Message
+from winnow.records import Decoding, Generate, Hit, Likelihood, Message, Passage
+from winnow.retrievers.dense import Dense
 from winnow.synthetic.scratch_t5 import ScratchT5, build_word_tokenizer, make_t5
+from winnow.testing import make_question
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 DTYPE = resolve_dtype("auto", DEVICE)
 IS_LARGE = DEVICE == "cuda" and scale(1000) >= 1000
 """Whether the models have their full size. They are tiny without a GPU, and in the test that starts every benchmark."""
 NUM_PROMPTS, NUM_QUESTIONS = (scale(1024), scale(100)) if IS_LARGE else (8, 1)
+FACTORIES = ("Flat", "IVF4096,PQ32" if IS_LARGE else "IVF16,SQ8")
 INSTRUCTION = " ".join(WORDS[:60])
 END = "</s>"
 TEMPLATE = "{% for message in messages %}{{ message['content'] + ' ' }}{% endfor %}"
@@ -216,6 +220,64 @@ def measure_encoder(folder: Path) -> None:
         )
 
 
+class NumberEncoder(SentenceEncoder):
+    """Vectors around 10,000 centers; the text of a passage or a question is the number of its vector."""
+
+    def __init__(self, dimensions: int) -> None:
+        """Draw the centers."""
+        super().__init__("unused")
+        self.centers = np.random.default_rng(13).normal(size=(10_000, dimensions)).astype(np.float32)
+
+    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return the vectors of the numbers."""
+        numbers = np.array([int(text) for text in texts])
+        noise = np.random.default_rng(int(numbers[0])).standard_normal((len(numbers), self.centers.shape[1]), np.float32)
+        vectors: NDArray[np.float32] = self.centers[numbers % len(self.centers)] + noise
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+    def encode_passages(self, passages: Sequence[Passage], advance: Any = None) -> NDArray[np.float32]:  # noqa: ARG002
+        """Return the vectors of the passages' numbers."""
+        return self.encode_queries([passage.text if passage.text.isdigit() else "0" for passage in passages])
+
+
+def measure_retrieval(folder: Path) -> None:
+    """Measure the index of retriever=dense on the GPU, beside FAISS on all processor cores."""
+    import faiss
+
+    num_passages, dimensions = (1_000_000, 768) if IS_LARGE else (2000, 32)
+    encoder = NumberEncoder(dimensions)
+    questions = [make_question(str(number), question_id=str(number)) for number in range(7, 2007 if IS_LARGE else 27)]
+    label = f"{num_passages} vectors of {dimensions} dimensions, 100 passages for each of {len(questions)} questions"
+    for factory in FACTORIES:
+        found: list[list[list[Hit]]] = []
+        rates: list[float] = []
+        for gpu in (False, True):
+            if gpu and not getattr(faiss, "get_num_gpus", lambda: 0)():
+                print(f"{factory}: skipped on the GPU, because FAISS sees none", flush=True)
+                continue
+            retriever = Dense(encoder, factory, max_training_vectors=200_000, gpu=gpu)
+            started = time.perf_counter()
+            index = folder / f"{factory.replace(',', '-')}-{gpu}"
+            retriever.build(lambda: (Passage(str(n), "", str(n)) for n in range(num_passages)), index)
+            built = time.perf_counter() - started
+            searcher = retriever.open(folder / f"{factory.replace(',', '-')}-False")  # one index, searched on both
+            searcher.search(questions[: len(questions) // 4], 100)
+            ((rankings, rate),) = take_turns(questions, [lambda part, searcher=searcher: searcher.search(part, 100)])
+            found.append(rankings)
+            rates.append(rate)
+            place = "GPU" if gpu else f"{faiss.omp_get_max_threads()} processor threads"
+            print(f"{factory}, {label}, {place}: built in {built:.1f} s, {rate:.0f} questions/s", flush=True)
+        if len(found) == 2:
+            shared = [len({h.passage_id for h in a} & {h.passage_id for h in b}) / len(a) for a, b in zip(*found, strict=True)]
+            first = sum(a[0].passage_id == b[0].passage_id for a, b in zip(*found, strict=True))
+            equal = sum([h.passage_id for h in a] == [h.passage_id for h in b] for a, b in zip(*found, strict=True))
+            print(
+                f"{factory}: {rates[1] / rates[0]:.1f} x; {100 * float(np.mean(shared)):.3f} % of the passages are the same, "
+                f"{first} first ones and {equal} whole rankings of {len(questions)}",
+                flush=True,
+            )
+
+
 def measure_training(folder: Path) -> None:
     """Measure joint training of an estimator and a generator of T5-base's size."""
     size = ScratchT5(768, 3072, 12, 12) if IS_LARGE else ScratchT5(64, 128, 2, 2)
@@ -233,6 +295,7 @@ def main() -> None:
             "reader": partial(measure_reader, Path(folder), vllm),
             "estimators": partial(measure_estimators, Path(folder)),
             "encoder": partial(measure_encoder, Path(folder)),
+            "retrieval": partial(measure_retrieval, Path(folder)),
             "training": partial(measure_training, Path(folder)),
         }
         for part in [word for word in words if word in parts] or parts:

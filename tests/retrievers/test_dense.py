@@ -93,3 +93,24 @@ def test_gpus(
     assert caplog.text.count(message) == 2
     plain = Dense(encoder, "HNSW16")
     assert hits == plain.open(tmp_path / "hnsw").search(QUESTIONS, 4)
+
+
+def test_search_parameters_reach_every_gpu(tmp_path: Path, encoder: SentenceEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are set before the index is copied to the GPUs, whose common wrapper has no parameters of its own."""
+    faiss = pytest.importorskip("faiss")
+    moved: list[int] = []
+    kept: list[object] = []
+
+    def copy(index: object) -> object:
+        moved.append(faiss.extract_index_ivf(index).nprobe)
+        replicas = faiss.IndexReplicas(index.d)  # type: ignore[attr-defined]
+        replicas.add_replica(index)
+        kept.append(index)  # FAISS keeps only its address
+        return replicas
+
+    Dense(encoder, "IVF2,Flat").build(source, tmp_path)
+    monkeypatch.setattr(faiss, "get_num_gpus", lambda: 2)
+    monkeypatch.setattr(faiss, "index_cpu_to_all_gpus", copy)
+    hits = Dense(encoder, "IVF2,Flat", nprobe=2, gpu=True).open(tmp_path).search(QUESTIONS, 4)
+    assert moved == [2]
+    assert [len(ranking) for ranking in hits] == [4, 4]

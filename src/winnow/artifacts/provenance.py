@@ -230,7 +230,7 @@ def _compute_digest(path: str, size_bytes: int, mtime_ns: int) -> str:  # noqa: 
 
 _PACKAGES = (
     "winnow", "torch", "transformers", "tokenizers", "openvino", "openvino-genai", "peft", "trl", "bitsandbytes", "bm25s",
-    "PyStemmer", "tantivy", "faiss-cpu", "faiss-gpu-cu12", "scikit-learn", "scipy", "numpy",
+    "PyStemmer", "tantivy", "faiss-cpu", "faiss-gpu", "scikit-learn", "scipy", "numpy",
 )  # fmt: skip
 """Packages that can affect results."""
 

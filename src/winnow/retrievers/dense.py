@@ -36,7 +36,7 @@ class Dense:
         max_training_vectors: Maximum number of vectors, drawn from all blocks, on which IVF and PQ are trained.
         block_size: Number of passages per block, a file of vectors that is kept until the index is built. An interrupted build
             resumes after the last complete block.
-        gpu: Whether to train and search the index on the GPU. This requires faiss-gpu.
+        gpu: Whether to train and search the index on the GPU, with the same passages (docs/gpu.md). This requires faiss-gpu.
 
     """
 
@@ -48,7 +48,7 @@ class Dense:
     ef_search: Annotated[int, SearchOnly] = 128
     max_training_vectors: int = 1_000_000
     block_size: int = 50_000
-    gpu: Annotated[bool, SpeedOnly("the search is the same on every device")] = False
+    gpu: Annotated[bool, SpeedOnly("on a GPU, only scores equal but for rounding change places")] = False
 
     def __post_init__(self) -> None:
         """Raise ConfigError if a number is not positive."""
@@ -81,9 +81,9 @@ class Dense:
         import faiss
 
         index = faiss.read_index(str(folder / "index.faiss"), faiss.IO_FLAG_MMAP)
+        self._set_search_parameters(index)  # before the move, which copies them to every GPU
         if self.gpu:
             index = _move_to_gpus(index)
-        self._set_search_parameters(index)
         passage_ids = json.loads((folder / "passage_ids.json").read_text())
         return _DenseSearcher(self.encoder, index, passage_ids)
 
