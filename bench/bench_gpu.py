@@ -233,7 +233,8 @@ class NumberEncoder(SentenceEncoder):
         numbers = np.array([int(text) for text in texts])
         noise = np.random.default_rng(int(numbers[0])).standard_normal((len(numbers), self.centers.shape[1]), np.float32)
         vectors: NDArray[np.float32] = self.centers[numbers % len(self.centers)] + noise
-        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        return vectors
 
     def encode_passages(self, passages: Sequence[Passage], advance: Any = None) -> NDArray[np.float32]:  # noqa: ARG002
         """Return the vectors of the passages' numbers."""
@@ -262,7 +263,7 @@ def measure_retrieval(folder: Path) -> None:
             built = time.perf_counter() - started
             searcher = retriever.open(folder / f"{factory.replace(',', '-')}-False")  # one index, searched on both
             searcher.search(questions[: len(questions) // 4], 100)
-            ((rankings, rate),) = take_turns(questions, [lambda part, searcher=searcher: searcher.search(part, 100)])
+            ((rankings, rate),) = take_turns(questions, [partial(searcher.search, depth=100)])
             found.append(rankings)
             rates.append(rate)
             place = "GPU" if gpu else f"{faiss.omp_get_max_threads()} processor threads"

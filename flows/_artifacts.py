@@ -129,15 +129,22 @@ class Project:
     def questions(self) -> Artifact:
         """The questions with their splits and answerability labels."""
         cfg, label = self.cfg.dataset, self.cfg.answerable
-        inputs = {
-            "parser": cfg.parser,
-            "split": cfg.split,
-            **self._identify_search(label.retriever),
-            "depth": label.depth,
-            "min_answer_chars": label.min_answer_chars,
-            "required": sorted(label.required),
-        }
+        inputs = {"parser": cfg.parser, "split": cfg.split}
+        if self.needs_labels:
+            inputs |= {
+                **self._identify_search(label.retriever),
+                "depth": label.depth,
+                "min_answer_chars": label.min_answer_chars,
+                "required": sorted(label.required),
+            }
         return self.resolve_artifact("questions", "questions", cfg.name, inputs)
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether some split may keep answerable questions only, so that the labelling retriever is searched."""
+        only_split = self.cfg.dataset.split.get("all")
+        required = self.cfg.answerable.required
+        return bool(required) and (not only_split or only_split in required)
 
     @property
     def questions_file(self) -> Path:

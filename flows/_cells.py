@@ -117,14 +117,15 @@ def _keeps_contexts(cfg: DictConfig) -> bool:
 def resolve_closed_book_artifact(project: Project) -> Artifact:
     """Return the artifact with the answers of the reader without passages."""
     cfg = project.cfg
+    reader = _models.get_closed_book_reader(cfg)
     inputs = {
         "questions": project.questions.identity,
-        "weights": _models.identify_reader_weights(project, cfg.reader, cfg.prompt),
-        "reader": cfg.reader.engine,
+        "weights": _models.identify_reader_weights(project, reader, cfg.prompt),
+        "reader": reader.engine,
         "prompt": cfg.prompt,
-        "closed_book": cfg.closed_book,
+        "closed_book": {name: value for name, value in cfg.closed_book.items() if name != "reader"},
     }
-    return project.resolve_artifact("closed_book", "closed_book", cfg.reader.name, inputs)
+    return project.resolve_artifact("closed_book", "closed_book", reader.name, inputs)
 
 
 def require_finished(specs: Sequence[CellSpec]) -> None:

@@ -10,8 +10,8 @@ from omegaconf import DictConfig, OmegaConf
 
 from flows import _models
 from flows._artifacts import Project
-from flows._cells import needs_relevance
-from flows._engines import resolve_engine_spec
+from flows._cells import needs_relevance, resolve_closed_book_artifact
+from flows._engines import resolve_closed_book_spec, resolve_engine_spec
 from flows._grid import expand_grid
 from flows._identity import import_component_class, iter_components
 from flows._metrics import build_breakdown, build_metrics, resolve_judge_specs
@@ -30,8 +30,8 @@ _MIN_FREE_BYTES = 2 * 2**30
 _PLACEHOLDER = "owner/name"
 """Name in conf/ that stands for one of the user's."""
 _NAMED = (
-    "reader.base", "estimator.base", "judge.base", "rewriter.base", "verifier.base", "nli.base", "encoder.model.path",
-    "corpus.parser.path", "dataset.parser.path",
+    "reader.base", "closed_book.reader.base", "estimator.base", "judge.base", "rewriter.base", "verifier.base", "nli.base",
+    "encoder.model.path", "corpus.parser.path", "dataset.parser.path",
 )  # fmt: skip
 
 
@@ -125,6 +125,8 @@ def _iter_engines(cells: Sequence[DictConfig]) -> Iterator[Engine]:
         with suppress(MissingArtifactError):
             specs: list[EngineSpec] = resolve_judge_specs(project, build_metrics(cell))
             specs += [resolve_engine_spec(project, role) for role in cell.strategy.get("engines", ("reader",))]
+            if cell.sweep.closed_book_filter and not resolve_closed_book_artifact(project).is_finished:
+                specs.append(resolve_closed_book_spec(project))
             for spec in specs:
                 if spec.key not in opened:
                     opened.add(spec.key)

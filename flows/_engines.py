@@ -63,6 +63,11 @@ def resolve_engine_spec(project: Project, role: Role) -> EngineSpec:
     return resolve_reader_spec(project, node, project.cfg.prompt, role)
 
 
+def resolve_closed_book_spec(project: Project) -> EngineSpec:
+    """Resolve how to open the reader that is asked without passages."""
+    return resolve_reader_spec(project, _models.get_closed_book_reader(project.cfg), project.cfg.prompt)
+
+
 def _resolve_nli_spec(project: Project) -> EngineSpec:
     """Resolve how to open the model of entailment, an estimator that is read as it is."""
     node = project.cfg.get("nli")

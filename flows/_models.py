@@ -94,6 +94,12 @@ def list_readers(cfg: DictConfig) -> list[DictConfig]:
     return [cfg[role] for role in MODEL_ROLES if cfg.get(role)]
 
 
+def get_closed_book_reader(cfg: DictConfig) -> DictConfig:
+    """Return the settings of the reader that is asked without passages: that of `closed_book` if it is set."""
+    reader: DictConfig = cfg.closed_book.get("reader") or cfg.reader
+    return reader
+
+
 def list_teachers(cfg: DictConfig) -> list[DictConfig]:
     """Return the settings of the teachers of the joint trainings."""
     return [training.teacher for training in (cfg.joint, cfg.get("generator")) if training and training.get("teacher")]

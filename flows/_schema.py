@@ -72,6 +72,16 @@ class _Training(TypedDict):
     settings: dict[str, Any]
 
 
+_JOINT: Mapping[str, Any] = {
+    "trainable": list[str],
+    "data.split": str,
+    "data.questions": _CountOrNull,
+    "data.contexts": _CountOrNull,
+    "data.dev": str,
+    "data.dev_questions": _CountOrNull,
+    "data.dev_contexts": _CountOrNull,
+}
+"""Types of the settings of a joint training, which are those of two groups."""
 SETTINGS: Mapping[str, Any] = {
     "k": _NonNegative,
     "rank_by": RankBy,
@@ -114,6 +124,7 @@ SETTINGS: Mapping[str, Any] = {
     "export_maps.out": str,
     "export_maps.split": str,
     "search.at": str,
+    "rewriting.text": str,
     "thresholds.upper": float,
     "thresholds.lower": float,
     "dry_run": bool,
@@ -139,13 +150,7 @@ SETTINGS: Mapping[str, Any] = {
     "strategy.engines": list[str],
     "reader.price_factor": _Positive,
     "reader.joint": bool,
-    "joint.trainable": list[str],
-    "joint.data.split": str,
-    "joint.data.questions": _CountOrNull,
-    "joint.data.contexts": _CountOrNull,
-    "joint.data.dev": str,
-    "joint.data.dev_questions": _CountOrNull,
-    "joint.data.dev_contexts": _CountOrNull,
+    **{f"{group}.{name}": kind for group in ("joint", "generator") for name, kind in _JOINT.items()},
     "facts.out": str,
     "facts.clozes": _Count,
     "tracking.uri": str,

@@ -1,5 +1,7 @@
 """The corpus that the engine of the role "search" searches, which may be another one than the retriever's."""
 
+from collections.abc import Sequence
+
 from omegaconf import DictConfig
 
 from flows._artifacts import Project
@@ -24,8 +26,18 @@ def list_projects(cfg: DictConfig) -> list[Project]:
 
 
 def list_retrievers(project: Project) -> list[DictConfig]:
-    """Return the retrievers whose rankings a configuration needs: those of contexts, labels and trainings."""
+    """Return the retrievers whose rankings a configuration needs: that of the contexts and those of trainings."""
     cfg = project.cfg
-    nodes = [cfg.answerable.retriever, cfg.retriever.engine]
+    nodes = [cfg.retriever.engine]
     nodes += [training.retriever for training in list_trainings(cfg)] if cfg.reader.get("tuned") else []
+    return _remove_equal(project, nodes)
+
+
+def list_indexed_retrievers(project: Project) -> list[DictConfig]:
+    """Return the retrievers whose indexes a configuration needs: also the one that labels questions, if there are labels."""
+    labelling = [project.cfg.answerable.retriever] if project.needs_labels else []
+    return _remove_equal(project, [*labelling, *list_retrievers(project)])
+
+
+def _remove_equal(project: Project, nodes: Sequence[DictConfig]) -> list[DictConfig]:
     return list({(project.resolve_index(node).key, str(divide_search_settings(node)[1])): node for node in nodes}.values())

@@ -99,7 +99,8 @@ def _format_gigabytes(num_bytes: int) -> str:
 
 def iter_assets(cfg: DictConfig, groups: Collection[str] = ()) -> Iterator[Asset]:
     """Yield the assets of all groups or of some; an asset whose files are all replaced by other paths is not needed."""
-    for name, node in cfg.items():
+    filtering = [("reader", cfg.closed_book.get("reader"))] if cfg.sweep.closed_book_filter else []
+    for name, node in [*cfg.items(), *filtering]:
         if isinstance(node, DictConfig) and (not groups or name in groups):
             paths = list(_iter_strings(OmegaConf.to_container(node, resolve=True)))
             own = {name: node[name] for name in ("asset", "sources") if name in node}  # not those of a teacher

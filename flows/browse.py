@@ -82,9 +82,12 @@ def _describe_selection(specs: Sequence[CellSpec]) -> list[str]:
     if None in counts or not any(removed):
         return []
     number = f"{max(removed)} questions" if len(removed) == 1 else "Questions"
+    shared = {str(reader["name"]) for spec in specs if (reader := spec.config["closed_book"].get("reader"))}
+    whose = f"{' or '.join(sorted(shared))}'s" if shared else "the reader's"
+    because = "" if shared else ", so that its closed-book cell has no exact match"
     return [
-        f"{number} to which the reader's answer without passages is an exact match were left out (sweep.closed_book_filter), "
-        "so that its closed-book cell has no exact match."
+        f"{number} to which {whose} answer without passages is an exact match were left out "
+        f"(sweep.closed_book_filter){because}."
     ]
 
 

@@ -3,6 +3,7 @@
 python -m flows.closed_book
 python -m flows.closed_book reader=smollm2 closed_book.limit=null
 python -m flows.closed_book reader=openai reader.base=gpt-4o-mini dry_run=true
+python -m flows.closed_book reader@closed_book.reader=openai    # one reader's answers filter the questions of all sweeps
 """
 
 from collections import Counter
@@ -16,8 +17,9 @@ from flows._build import build
 from flows._cells import list_trainings_of, resolve_closed_book_artifact
 from flows._checks import check_ahead
 from flows._elsewhere import print_equivalent
-from flows._engines import build_dry_run_rows, collect_results, resolve_engine_spec
+from flows._engines import build_dry_run_rows, collect_results, resolve_closed_book_spec
 from flows._entry import make_main
+from flows._models import get_closed_book_reader
 from flows._shard_calls import run_shard, use_finished_shards
 from flows._shards import divide_limits, get_shard
 from flows._stages import Stage
@@ -86,7 +88,7 @@ def _ask(
     project: Project, questions: Sequence[Question], models: Counter[tuple[Role, str]] | None = None
 ) -> dict[Hashable, str]:
     """Return the answer to each question without passages, by its index, and count the replies of each model."""
-    specs = [resolve_engine_spec(project, "reader")]
+    specs = [resolve_closed_book_spec(project)]
     label = "asking without passages"
     results = collect_results(project.cfg, specs, lambda: _build_jobs(project, questions), len(questions), label, models)
     return {index: answer.text for index, answer in results.items()}
@@ -111,7 +113,7 @@ def _build_jobs(project: Project, questions: Sequence[Question]) -> Iterator[Job
 
 def _dry_run(project: Project) -> list[dict[str, Any]]:
     questions = _read_questions(project)
-    return build_dry_run_rows(project.cfg, [resolve_engine_spec(project, "reader")], lambda: _build_jobs(project, questions))
+    return build_dry_run_rows(project.cfg, [resolve_closed_book_spec(project)], lambda: _build_jobs(project, questions))
 
 
 STAGE = Stage(
@@ -119,7 +121,7 @@ STAGE = Stage(
     version=5,
     resolve=lambda project: [resolve_closed_book_artifact(project)],
     reads=("questions", "train_reader", "train_joint"),
-    needs=lambda cfg: ["questions", *list_trainings_of([cfg.reader], cfg)],
+    needs=lambda cfg: ["questions", *list_trainings_of([get_closed_book_reader(cfg)], cfg)],
     settings=("closed_book",),
     shards="calls",
     dry_run=True,

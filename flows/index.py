@@ -1,4 +1,4 @@
-"""Build the indexes of the corpus for the configured retriever and for the one that labels questions as answerable.
+"""Build the indexes of the corpus for the configured retriever and, if questions are labelled, for the labelling one.
 
 python -m flows.index
 python -m flows.index retriever=dense retriever.engine.index_factory=HNSW32
@@ -13,7 +13,7 @@ from omegaconf import DictConfig
 from flows._artifacts import Artifact, Project
 from flows._build import build
 from flows._entry import make_main
-from flows._searched import list_projects, list_retrievers
+from flows._searched import list_indexed_retrievers, list_projects
 from flows._shards import get_shard, hold
 from flows._stages import Stage
 from flows._summary import Summary, progress
@@ -29,7 +29,7 @@ def index(configs: Sequence[DictConfig]) -> Summary:
     rows: dict[Path, dict[str, object]] = {}  # by folder, because both retrievers may be the same
     for project in [project for cfg in configs for project in list_projects(cfg)]:
         passages = project.corpus.require() / "passages.parquet"
-        for retriever in list_retrievers(project):
+        for retriever in list_indexed_retrievers(project):
             artifact = project.resolve_index(retriever)
             if artifact.folder in rows:
                 continue
@@ -50,7 +50,7 @@ def _run_shard(configs: Sequence[DictConfig], shard: Shard) -> Summary:
     with hold(configs[0], shard, "index"):
         for project in [project for cfg in configs for project in list_projects(cfg)]:
             passages = project.corpus.require() / "passages.parquet"
-            for node in list_retrievers(project):
+            for node in list_indexed_retrievers(project):
                 artifact, retriever = project.resolve_index(node), build(node)
                 if artifact.folder in rows:
                     continue
@@ -69,7 +69,7 @@ def _resolve(project: Project) -> Iterator[Artifact]:
     """Yield the indexes of the configured retriever, of labels and trainings, and of a corpus that is searched."""
     yield project.resolve_index()
     for own in list_projects(project.cfg):
-        yield from (own.resolve_index(retriever) for retriever in list_retrievers(own))
+        yield from (own.resolve_index(retriever) for retriever in list_indexed_retrievers(own))
 
 
 STAGE = Stage(

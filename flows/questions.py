@@ -1,14 +1,15 @@
 """Convert questions from a public format into the questions artifact, assign splits, and label answerable questions.
 
 A question is answerable if one of BM25's top 20 passages contains an answer of at least 3 characters, as in DPR's filter.
-The training split keeps only answerable questions, or all with answerable.required=[]. Dev and test keep all questions.
+The training split keeps only answerable questions, or all with answerable=none. Dev and test keep all questions.
+Where no split of the questions is filtered, nothing is searched and there are no labels.
 
     python -m flows.questions
     python -m flows.questions dataset=nq_open dataset.parser.path=/data/NQ-open.dev.jsonl
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -44,11 +45,11 @@ def _write_questions(project: Project) -> None:
     parsed = list(build(cfg.parser))
     if not parsed:
         raise InputError(f"dataset={cfg.name}: {cfg.parser.get('path')} contains no question. Correct dataset.parser.path.")
-    selection = (
-        question
-        for question in _label_answerable(project, list(build(cfg.split).assign(parsed)))
-        if question.answerable or question.split not in project.cfg.answerable.required
-    )
+    selection: Iterable[Question] = build(cfg.split).assign(parsed)
+    if project.needs_labels:
+        required = project.cfg.answerable.required
+        labelled = _label_answerable(project, list(selection))
+        selection = (question for question in labelled if question.answerable or question.split not in required)
     artifact.finish(parquet.write(artifact.folder / "questions.parquet", contracts.QUESTIONS, build_question_rows(selection)))
 
 
@@ -79,8 +80,15 @@ def _build_rows(path: Path, reported: Mapping[str, int]) -> list[dict[str, objec
     table = parquet.read(path, contracts.QUESTIONS, columns=["split", "answerable"]).to_pylist()
     total = Counter(row["split"] for row in table)
     answerable = Counter(row["split"] for row in table if row["answerable"])
+    unlabelled = {row["split"] for row in table if row["answerable"] is None}
     rows: list[dict[str, object]] = [
-        {"questions": path.parent, "split": split, "number": total[split], "answerable": answerable[split]} for split in total
+        {
+            "questions": path.parent,
+            "split": split,
+            "number": total[split],
+            "answerable": UNDEFINED if split in unlabelled else answerable[split],
+        }
+        for split in total
     ]
     if not reported:
         return rows
@@ -92,6 +100,7 @@ STAGE = Stage(
     version=2,
     resolve=lambda project: [project.questions],
     reads=("acquire", "index"),
+    needs=lambda cfg: ["acquire", *(["index"] if Project(cfg).needs_labels else [])],
     settings=("dataset", "answerable"),
 )
 main = make_main(STAGE)

@@ -199,7 +199,8 @@ def _join(values: Iterable[str]) -> str:
 
 def _describe_data(cell: DictConfig) -> str:
     limit = "" if cell.sweep.limit is None else f", first {cell.sweep.limit} questions"
-    filtered = ", without those that the reader answers closed-book" if cell.sweep.closed_book_filter else ""
+    reader = cell.closed_book.reader.name if cell.closed_book.get("reader") else "the reader"
+    filtered = f", without those that {reader} answers closed-book" if cell.sweep.closed_book_filter else ""
     return f"corpus {cell.corpus.name}, questions {cell.dataset.name}, split {cell.sweep.split}{limit}{filtered}"
 
 

@@ -145,8 +145,8 @@ def _dry_run(
 
 
 _SETTINGS = (
-    "strategy", "placement", "distractors", "k", "rank_by", "weighting", "metric", "breakdown", "search", "sweep", "grid",
-    "rewriter", "judge", "verifier", "nli", "prices",
+    "strategy", "placement", "distractors", "k", "rank_by", "weighting", "metric", "breakdown", "search", "rewriting", "sweep",
+    "grid", "rewriter", "judge", "verifier", "nli", "prices",
 )  # fmt: skip
 STAGE = Stage(
     sweep,

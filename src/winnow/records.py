@@ -39,7 +39,8 @@ class Passage:
 class Question:
     """A question with its accepted answers and, if the dataset annotates them, its gold passages.
 
-    `answerable` tells whether the best passages of a retriever contain an answer. `meta` is a JSON object of further fields.
+    `answerable` tells whether the best passages of a retriever contain an answer, or is None if no retriever was asked. `meta`
+    is a JSON object of further fields.
     `target` is the answer that training learns, if the dataset names one (FiD's files of TriviaQA); otherwise it is empty.
     """
 
@@ -48,7 +49,7 @@ class Question:
     answers: tuple[str, ...]
     gold_passage_ids: tuple[str, ...] = ()
     split: str = ""
-    answerable: bool = False
+    answerable: bool | None = None
     meta: str = "{}"
     target: str = ""
 

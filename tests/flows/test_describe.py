@@ -10,7 +10,8 @@ def test_a_choice_is_explained_by_the_annotations_of_its_classes() -> None:
     """Type, range, value and what a marker says; of nested components too."""
     lines = format_choices(["retriever=dense", "dataset=jsonl"]).splitlines()
     assert "retriever=dense:" in lines
-    gpu = "    retriever.engine.gpu: bool = False  (does not affect results: the search is the same on every device)"
+    why = "on a GPU, only scores equal but for rounding change places"
+    gpu = f"    retriever.engine.gpu: bool = False  (does not affect results: {why})"
     assert gpu in lines
     assert any(
         line.startswith("  retriever.engine.encoder (winnow.modeling.sentence_encoder.SentenceEncoder)") for line in lines

@@ -34,6 +34,7 @@ CORPUS = Contract("corpus", _schema(passage_id=pa.string(), title=pa.string(), t
 QUESTIONS = Contract(
     "questions",
     _schema(
+        nullable=("answerable",),
         question_id=pa.string(),
         question=pa.string(),
         answers=_TEXTS,

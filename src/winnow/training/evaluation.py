@@ -33,7 +33,9 @@ def evaluate_answers(
     held_out = [
         (question, contexts)
         for question, contexts in questions
-        if question.answerable and any(not context.has_answer for context in contexts)
+        if question.answerable is not False
+        and any(context.has_answer for context in contexts)
+        and any(not context.has_answer for context in contexts)
     ][:limit]
     with_answer = [(question, [next(c for c in contexts if c.has_answer)]) for question, contexts in held_out]
     without_answer = [(question, [next(c for c in contexts if not c.has_answer)]) for question, contexts in held_out]

@@ -1,0 +1,82 @@
+"""The closed-book filter of one reader for the sweeps of all readers, and questions without labels."""
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+from conftest import Run, overrides
+
+from flows._artifacts import Project
+from flows._cells import resolve_closed_book_artifact
+from flows._conf import compose
+from flows._stages import get_stage
+from winnow.testing.chat_server import ChatServer
+
+KEY = "sk-winnow-test-0123456789abcdef"
+
+
+def test_one_reader_filters_the_questions_of_all(prepared: Run, world: Path, tmp_path: Path) -> None:
+    """A server's answers without passages leave out questions for the local reader, and are those of its own sweeps."""
+    server = ChatServer(reply=lambda prompt: "Mx Nelra" if "Arlen" in prompt else "x")
+    with server.serve() as url:
+        where = [f"base_url={url}", "api_key_variable=OPENAI_API_KEY"]
+        shared = ["reader@closed_book.reader=openai", *(f"closed_book.reader.engine.{word}" for word in where)]
+        out = prepared("closed_book", *shared, OPENAI_API_KEY=KEY).stdout
+        assert server.calls > 0
+        calls = server.calls
+        prepared("sweep", *shared, "k=2", "sweep.limit=null", OPENAI_API_KEY=KEY)
+        prepared("report", *shared, "k=2", "sweep.limit=null", OPENAI_API_KEY=KEY)
+        own = ["reader=openai", *(f"reader.engine.{word}" for word in where)]
+        data = [word for word in overrides(world) if not word.startswith(("reader", "training"))]
+        again = prepared("closed_book", *data, *own, small=False, OPENAI_API_KEY=KEY)
+    assert server.calls == calls
+    (folder,) = (tmp_path / "data/closed_book").glob("gpt-4o-mini-*")
+    assert folder.name in out
+    assert folder.name in again.stdout
+    rows = pq.read_table(folder / "closed_book.parquet").to_pylist()
+    dropped = {row["question_id"] for row in rows if not row["kept"]}
+    (cell,) = (tmp_path / "data/predictions").iterdir()
+    answered = {row["question_id"] for row in pq.read_table(cell / "predictions.parquet").to_pylist()}
+    assert answered == {row["question_id"] for row in rows} - dropped
+    assert "without those that gpt-4o-mini answers closed-book" in json.dumps(
+        (tmp_path / "reports/sweep/report.md").read_text()
+    )
+
+
+def test_labels_are_made_only_where_a_split_is_filtered(run: Run, world: Path, tmp_path: Path) -> None:
+    """A test set alone needs no index of the labelling retriever; its questions have no label."""
+    words = [word for word in overrides(world) if "dataset.split" not in word and not word.startswith("training")]
+    for stage in ("corpus", "index", "questions"):
+        out = run(stage, *words, "dataset.split.all=test", "retriever=dense", small=False).stdout
+    assert "–" in out
+    assert [folder.name.partition("-")[0] for folder in (tmp_path / "data/index").iterdir()] == ["dense"]
+    (file,) = (tmp_path / "data/questions").glob("*/questions.parquet")
+    assert set(pq.read_table(file)["answerable"].to_pylist()) == {None}
+
+
+def test_the_labelling_retriever_is_part_of_the_key_only_of_labels() -> None:
+    """Without labels, the questions depend neither on it nor on the corpus."""
+    keys = {
+        Project(compose(["dataset=nq_open", "dataset.parser.path=x.jsonl", *words])).questions.key
+        for words in ([], ["answerable=tantivy"], ["answerable=none"], ["answerable=retriever"], ["corpus=jsonl"])
+    }
+    assert len(keys) == 1
+    words = ["dataset.split.all=''", "+dataset.split.test=1", "dataset=nq_open", "dataset.parser.path=x.jsonl"]
+    options = ("bm25", "tantivy", "none", "retriever")
+    labelled = {name: Project(compose([*words, f"answerable={name}", "retriever=tantivy"])).questions.key for name in options}
+    assert len(set(labelled.values())) == 3
+    assert labelled["tantivy"] == labelled["retriever"]
+    stage = get_stage("questions")
+    assert stage.list_needs(compose([*words, "answerable=none"])) == {"acquire"}
+    assert stage.list_needs(compose(words)) == {"acquire", "index"}
+
+
+def test_a_shared_reader_gives_every_sweep_the_same_filter() -> None:
+    """The filter's key does not depend on the reader of the sweep."""
+    words = ["reader=openai", "reader@closed_book.reader=openai", "closed_book.reader.base=gpt-3.5-turbo-16k"]
+    keys = {
+        resolve_closed_book_artifact(Project(compose([*words, f"reader.base={name}"]))).key
+        for name in ("gpt-4-0613", "gpt-3.5-turbo-16k")
+    }
+    own = resolve_closed_book_artifact(Project(compose(["reader=openai", "reader.base=gpt-3.5-turbo-16k"]))).key
+    assert keys == {own}
