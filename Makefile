@@ -1,6 +1,7 @@
 # make demo   the quick start, from raw text to report (EXTRA=gpu for faiss-gpu and a CUDA torch)
 # make test   format, lint, types, import rules and every test
 # make quick  the same with the quick tests only
+# make studies-check  the papers' full-size recipes on small files
 # make ui     MLflow's pages over the runs;  make prefect-ui  Prefect's pages over the flows
 # make docs   the documentation as a site, in site/
 # make bench  the benchmarks, with the packages that they compare with; WINNOW_BENCH_SIZE=0.1 makes them smaller
@@ -16,7 +17,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 export HF_HUB_DISABLE_TELEMETRY := 1
 
-.PHONY: demo test quick check format ui prefect-ui docs bench
+.PHONY: demo test quick studies-check check format ui prefect-ui docs bench
 
 demo: .venv/installed-$(EXTRA)
 	python -m flows.demo
@@ -29,6 +30,10 @@ test: check
 
 quick: check
 	$(TESTS) -m "not slow"
+
+# The papers' full-size recipes on small files, each in a process.
+studies-check: .venv/installed-$(EXTRA)
+	OMP_NUM_THREADS=1 pytest --numprocesses 2 --dist load tests/flows/test_full_size.py
 
 check: .venv/installed-$(EXTRA)
 	ruff format --check .

@@ -13,6 +13,7 @@ from flows._artifacts import Project
 from flows._cells import needs_relevance, resolve_closed_book_artifact
 from flows._engines import resolve_closed_book_spec, resolve_engine_spec
 from flows._grid import expand_grid
+from flows._hub import PLACEHOLDER
 from flows._identity import import_component_class, iter_components
 from flows._metrics import build_breakdown, build_metrics, resolve_judge_specs
 from winnow.artifacts import contracts, parquet
@@ -27,8 +28,6 @@ from winnow.reports.reported import load_paper_part
 from winnow.sweeps.spec import EngineSpec
 
 _MIN_FREE_BYTES = 2 * 2**30
-_PLACEHOLDER = "owner/name"
-"""Name in conf/ that stands for one of the user's."""
 _NAMED = (
     "reader.base", "closed_book.reader.base", "estimator.base", "judge.base", "rewriter.base", "verifier.base", "nli.base",
     "encoder.model.path", "corpus.parser.path", "dataset.parser.path",
@@ -91,7 +90,7 @@ def check_names(cells: Sequence[DictConfig]) -> None:
         own = cell.reader.get("joint") or not cell.strategy.get("uses_reader", True)  # made by a training, or not used
         for setting in _NAMED[1:] if own else _NAMED:
             name = str(OmegaConf.select(cell, setting) or "")
-            if name.partition("@")[0] == _PLACEHOLDER:
+            if name.partition("@")[0] == PLACEHOLDER:
                 raise ConfigError(f"{setting}={name} stands for one of yours. Set it to a folder or a name on the hub.")
 
 

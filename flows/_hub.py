@@ -7,6 +7,7 @@ its owner can push other weights at any time. The same holds for a file whose ow
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,10 @@ from winnow.errors import AssetError
 from winnow.identity import hub, markers
 from winnow.identity.hub import HubName
 
+PLACEHOLDER = "owner/name"
+"""Name in conf/ that stands for one of the user's. No hub is asked for it."""
+_TIMEOUT = 5.0
+"""Seconds that a dry run waits for the hub."""
 LOCK = Path("hub.lock.json")
 """JSON file that maps names on the hub to commits, and addresses of files to SHA-256 checksums."""
 
@@ -102,7 +107,7 @@ def find_references(cfg: DictConfig) -> Iterator[Reference]:
             if not isinstance(path, str) or pinned.covers(path):
                 continue
             name = hub.parse_model_name(path) if kind == "model" else hub.parse_dataset_name(path)
-            if name is not None:
+            if name is not None and name.name != PLACEHOLDER:
                 yield Reference(node, key, name, kind)
 
 
@@ -133,6 +138,20 @@ def is_remote(reader: DictConfig) -> bool:
 def _waits_for_server(engine: Any) -> bool:
     """Return whether a class declares that it waits for a server, as every engine does; estimators are no engines."""
     return hasattr(engine, "submit") and engine.remote is True
+
+
+@cache
+def look_up_files(name: HubName, kind: str) -> dict[str, int] | None:
+    """Ask the hub for the files of a repository with their sizes in bytes, or return None if it does not give them."""
+    from huggingface_hub import HfApi
+
+    api = HfApi()
+    look_up = api.model_info if kind == "model" else api.dataset_info
+    try:
+        info = look_up(name.name, revision=name.revision or None, files_metadata=True, timeout=_TIMEOUT)
+    except Exception:
+        return None  # a dry run works without the hub, which a download then misses with an error
+    return {file.rfilename: file.size or 0 for file in info.siblings or ()}
 
 
 def _look_up_commit(reference: Reference) -> str:

@@ -55,7 +55,9 @@ def complete_overrides(overrides: Sequence[str], *, grid: bool = True) -> list[s
         ) from error
     options = _collect_options(parsed)
     new_keys = _find_new_keys(parsed)
-    completed = [f"++{text}" if key.key_or_group in new_keys else text for key, text in zip(parsed, overrides, strict=True)]
+    completed = [
+        f"++{text.lstrip('+')}" if key.key_or_group in new_keys else text for key, text in zip(parsed, overrides, strict=True)
+    ]
     if grid:
         parsed = OverridesParser.create().parse_overrides(completed)
         keys = list(_iter_changed_keys(parsed))

@@ -18,12 +18,15 @@ from omegaconf import DictConfig, OmegaConf
 
 from flows._entry import make_main
 from flows._grid import expand_grid
-from flows._hub import LOCK, find_references, record_checksum, record_commits, use_recorded_commits
+from flows._hub import LOCK, find_references, look_up_files, record_checksum, record_commits, use_recorded_commits
 from flows._identity import PinnedAssets, import_component_class, iter_asset_nodes, iter_components
 from flows._stages import Stage
 from flows._summary import Summary, progress
 from winnow.assets import Asset, fetch_asset, is_present, read_recorded_sha256
 from winnow.identity import markers
+
+_WEIGHTS = (".safetensors", ".gguf")
+"""Ends of the names of weights that are loaded."""
 
 
 def acquire(configs: Sequence[DictConfig], groups: Collection[str] = ()) -> Summary:
@@ -74,11 +77,19 @@ def _dry_run(assets: Sequence[Asset], cells: Sequence[DictConfig]) -> Summary:
 
 
 def _iter_hub_rows(cfg: DictConfig) -> Iterator[dict[str, str]]:
-    """Yield a row for each model and data set of the hub."""
+    """Yield a row for each model and data set of the hub, with the size of the files that are loaded if the hub gives it."""
     for reference in find_references(cfg):
         checksum = "commit known" if reference.name.is_pinned else "of the first look-up"
-        where = {"asset": f"hub: {reference.name}", "folder": "the hub's cache", "disk, at most": "see the hub"}
-        yield {**where, "checksum": checksum, "": "fetched when it is first used"}
+        files = look_up_files(reference.name, reference.kind)
+        size, status = "see the hub", "fetched when it is first used"
+        if files is not None and reference.kind == "model":
+            weights = [name for name in files if name.endswith(_WEIGHTS)]
+            size = _format_gigabytes(sum(files[name] for name in weights))
+            status = status if weights else "pickled weights only: convert them (docs/data.md), and name the folder"
+        elif files is not None:
+            size = _format_gigabytes(sum(files.values()))
+        where = {"asset": f"hub: {reference.name}", "folder": "the hub's cache", "disk, at most": size}
+        yield {**where, "checksum": checksum, "": status}
 
 
 def _iter_file_rows(cfg: DictConfig) -> Iterator[dict[str, str]]:
@@ -102,13 +113,21 @@ def iter_assets(cfg: DictConfig, groups: Collection[str] = ()) -> Iterator[Asset
     filtering = [("reader", cfg.closed_book.get("reader"))] if cfg.sweep.closed_book_filter else []
     for name, node in [*cfg.items(), *filtering]:
         if isinstance(node, DictConfig) and (not groups or name in groups):
-            paths = list(_iter_strings(OmegaConf.to_container(node, resolve=True)))
+            paths = list(_iter_strings(_select_users(cfg, str(name), node)))
             own = {name: node[name] for name in ("asset", "sources") if name in node}  # not those of a teacher
             for settings in iter_asset_nodes(OmegaConf.create(own)):
                 plain: Any = OmegaConf.to_container(settings, resolve=True)
                 asset = Asset(**plain)
                 if any(Path(text).is_relative_to(asset.path) for text in paths):
                     yield asset
+
+
+def _select_users(cfg: DictConfig, name: str, node: DictConfig) -> Any:
+    """Return the settings that may read the files of a group's asset: those of the group, or of the others for an encoder."""
+    if name != "encoder":
+        return OmegaConf.to_container(node, resolve=True)
+    plain: Any = OmegaConf.to_container(cfg, resolve=True)
+    return {other: settings for other, settings in plain.items() if other != name}  # an encoder serves other components
 
 
 def _iter_strings(node: Any) -> Iterator[str]:

@@ -21,6 +21,7 @@ from flows import _models
 from flows._artifacts import Artifact, Project
 from flows._build import build
 from flows._checks import check_ahead
+from flows._conf import copy_unresolved
 from flows._elsewhere import print_equivalent
 from flows._engines import collect_results, resolve_reader_spec
 from flows._entry import make_main
@@ -42,6 +43,7 @@ from winnow.sweeps.shards import Shard
 
 def train_joint(configs: Sequence[DictConfig]) -> Summary:
     """Train the models of each job, and show the best epoch's metrics on the development questions."""
+    configs = [own for cfg in configs for own in _iter_trainings(cfg)]
     if shard := get_shard(configs[0]):
         return _run_shard(divide_limits(configs, shard), shard)
     use_finished_shards(
@@ -191,13 +193,20 @@ def _build_row(artifact: Artifact) -> dict[str, Any]:
     return {"best epoch": f"{report['best_epoch']} of {len(report['history'])}", **metrics, "training": speed + truncation}
 
 
-def _resolve(project: Project) -> Iterator[Artifact]:
-    """Yield the trainings of the estimator and of the generators, or that of the settings if neither is trained."""
-    cfg = project.cfg
+def _iter_trainings(cfg: DictConfig) -> Iterator[DictConfig]:
+    """Yield settings whose `joint` is the training of the estimator, then of the generator; those of `joint` if neither is."""
     trainings = [cfg.joint] if cfg.estimator.get("trained") else []
-    if any(reader.get("joint") for reader in _models.list_readers(cfg)):
-        trainings.append(cfg.get("generator") or cfg.joint)
-    yield from (_models.resolve_joint_models(project, training) for training in trainings or [cfg.joint])
+    if cfg.get("generator") and any(reader.get("joint") for reader in _models.list_readers(cfg)):
+        trainings.append(cfg.generator)
+    for training in trainings or [cfg.joint]:
+        own = copy_unresolved(cfg)
+        own.joint, own.generator = training, None
+        yield own
+
+
+def _resolve(project: Project) -> Iterator[Artifact]:
+    """Yield the trainings of the estimator and of the generator, or that of the settings if neither is trained."""
+    yield from (_models.resolve_joint_models(project, own.joint) for own in _iter_trainings(project.cfg))
 
 
 def _list_needs(cfg: DictConfig) -> list[str]:

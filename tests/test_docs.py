@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from pages import read_blocks
+from pages import PROGRAMS, list_commands, read_blocks
 
 from flows._conf import check_choices, compose
 from flows._overrides import complete_overrides
@@ -19,33 +19,12 @@ from flows._schema import check_settings
 ROOT = Path(__file__).parents[1]
 TUTORIAL = ("2_your_data", "3_your_reader", "4_your_strategy", "5_your_table")
 PAGES = ["../README.md", *sorted(str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md"))]
-PROGRAMS = ("python", "make", "dvc", "winnow", "mlflow", "prefect", "torchrun", "mkdir", "cp", "git")
-"""What the blocks call; each prints its words instead of running."""
-RECORD = "\n".join(
-    [*(f"{name}() {{ printf '%s\\0' {name} \"$@\" '\n' >&3; }}" for name in PROGRAMS), "cat() { command cat > /dev/null; }"]
-)
 WRITTEN_BY_A_PAGE = ("strategy=concatenation,second_opinion", "experiment=mine/table1")
 """Choices that a page of the tutorial creates before it uses them."""
 RUN_BY_TESTS = ("dvc.md", "mlflow.md", "prefect.md", *(f"tutorial/{name}.md" for name in TUTORIAL))
 """Pages whose blocks are run as they stand, but for those that say why not."""
 WITHOUT_SETTINGS = ("compose", "demo", "gc", "ui")
 """Flows that take no settings."""
-
-
-def list_commands(page: str, folder: Path) -> list[list[str]]:
-    """Return the words of every command of a page, as a shell expands them; loops, variables and comments are the shell's."""
-    script = "\n".join(read_blocks(page))
-    recorded, environment = folder / "commands", {"PATH": os.environ["PATH"], "HOME": str(folder)}
-    command = ["bash", "-uc", f"exec 3> {recorded}\n{RECORD}\n{script}"]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert not done.returncode, f"{page}: {done.stderr}"
-    commands: list[list[str]] = [[]]
-    for word in recorded.read_text().split("\0"):
-        if word == "\n":
-            commands.append([])
-        else:
-            commands[-1].append(word)
-    return commands[:-1]
 
 
 def check_flow(module: str, words: list[str]) -> None:
@@ -80,7 +59,7 @@ def pick(word: str, index: int) -> str:
 def test_the_commands_of_a_page_take_the_settings_that_they_name(page: str, tmp_path: Path) -> None:
     """Flows compose and check them; other programs have the file, the target or the command."""
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
-    for command in list_commands(page, tmp_path):
+    for command in list_commands("\n".join(read_blocks(page)), tmp_path):
         match command:
             case ["python", "-m", module, *words] if module.startswith("flows."):
                 check_flow(module, words)

@@ -282,3 +282,9 @@ def test_a_component_that_lacks_a_key_is_named() -> None:
     OmegaConf.update(cfg, "metric.title", "EM", force_add=True)
     with pytest.raises(ConfigError, match=r"'title' is no metric\. .*`# @package metric.<name>`"):
         check_choices(cfg)
+
+
+def test_a_setting_that_is_given_twice_has_one_sign() -> None:
+    """Once as Hydra wants a new key, and once as users write it."""
+    words = ["dataset=nq_open", "+dataset.split.test=3", "dataset.split.test=1_000"]
+    assert complete_overrides(words, grid=False) == [words[0], "++dataset.split.test=3", "++dataset.split.test=1_000"]

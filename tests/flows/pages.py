@@ -15,12 +15,33 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, environment
 
+PROGRAMS = ("python", "make", "dvc", "winnow", "mlflow", "prefect", "torchrun", "mkdir", "cp", "git", "hf", "unshare")
+"""What the blocks call; each prints its words instead of running when commands are listed."""
+_RECORD = "\n".join(
+    [*(f"{name}() {{ printf '%s\\0' {name} \"$@\" '\n' >&3; }}" for name in PROGRAMS), "cat() { command cat > /dev/null; }"]
+)
+
 
 def read_blocks(page: str, *, all_blocks: bool = True) -> list[str]:
     """Return the blocks of shell commands of docs/<page>; without `all_blocks`, those that no comment says are not run."""
     pattern = r"(<!-- not run: [^>]+ -->\n)?^```sh\n(.*?)^```"
     blocks = re.findall(pattern, (ROOT / "docs" / page).read_text(), flags=re.DOTALL | re.MULTILINE)
     return [block for reason, block in blocks if all_blocks or not reason]
+
+
+def list_commands(script: str, folder: Path) -> list[list[str]]:
+    """Return the words of every command of a script, as a shell expands them, loops and variables included."""
+    recorded, environment = folder / "commands", {"PATH": os.environ["PATH"], "HOME": str(folder)}
+    command = ["bash", "-uc", f"exec 3> {recorded}\n{_RECORD}\n{script}"]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert not done.returncode, f"{script}: {done.stderr}"
+    commands: list[list[str]] = [[]]
+    for word in recorded.read_text().split("\0"):
+        if word == "\n":
+            commands.append([])
+        else:
+            commands[-1].append(word)
+    return commands[:-1]
 
 
 def run_blocks(page: str, folder: Path, **env: str) -> list[str]:

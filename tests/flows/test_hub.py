@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Run, texts
+from local_hub import serve_hub
 
 from flows._artifacts import Project
 from flows._cells import resolve_cell_artifact
@@ -89,6 +90,28 @@ def test_acquire_records_commits(run: Run, hub: str, tmp_path: Path) -> None:
     assert json.loads((tmp_path / LOCK).read_text()) == {"owner/lm": FIRST}
     failed = run("acquire", *words, "reader.base=owner/none", small=False, check=False, **environment)
     assert "The hub does not give the commit of owner/none" in failed.stderr
+
+
+def test_a_dry_run_asks_the_hub_for_sizes_and_for_weights_that_can_be_loaded(run: Run, tmp_path: Path) -> None:
+    """One model has safetensors, one pickles alone, and one is not there; nothing is recorded."""
+    for name, file in (("lm", "model.safetensors"), ("old", "pytorch_model.bin")):
+        folder = tmp_path / "hub" / "models" / "owner" / name
+        folder.mkdir(parents=True)
+        (folder / file).write_bytes(b"x" * 200_000_000 if name == "lm" else b"x")
+    words = ["corpus=beir", "dataset=nq_open", "dataset.parser.path=own", "encoder=folder", "reader=folder", "dry_run=true"]
+    with serve_hub(tmp_path / "hub") as address:
+        environment = {"HF_ENDPOINT": address, "HF_HUB_OFFLINE": "0"}
+        told = run(
+            "acquire", *words, "reader.base=owner/lm", "encoder.model.path=owner/old", small=False, **environment
+        ).stdout
+        unknown = run("acquire", *words, "reader.base=owner/none", "encoder.model.path=x", small=False, **environment).stdout
+    (lm,) = [line for line in told.splitlines() if "hub: owner/lm" in line]
+    (old,) = [line for line in told.splitlines() if "hub: owner/old" in line]
+    assert "0.2 GB" in lm
+    assert "fetched when it is first used" in lm
+    assert "pickled" in old
+    assert "see the hub" in unknown
+    assert not (tmp_path / LOCK).exists()
 
 
 def test_the_commit_is_what_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
