@@ -11,7 +11,11 @@ import pytest
 import yaml
 
 TEXT = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text()
-BLOCKS = dict(re.findall(r"```(?:python|yaml)\n# (\S+)\n(.*?)```", TEXT, flags=re.DOTALL))
+TUTORIAL = (Path(__file__).parents[1] / "docs/tutorial/4_your_strategy.md").read_text()
+BLOCKS = {
+    **dict(re.findall(r"```(?:python|yaml)\n# (\S+)\n(.*?)```", TEXT, flags=re.DOTALL)),
+    **dict(re.findall(r"^cat > (\S+) <<'(?:PYTHON|YAML)'\n(.*?)^(?:PYTHON|YAML)$", TUTORIAL, flags=re.DOTALL | re.MULTILINE)),
+}
 
 
 def _module(path: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
@@ -34,11 +38,23 @@ def test_the_strategy_and_its_test(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (target, len(tests)) == (f"winnow.strategies.second_opinion.{strategy.SecondOpinion.__name__}", 1)
 
 
-def test_the_tutorial_has_the_same_strategy() -> None:
-    """Its page writes the files that CONTRIBUTING.md shows."""
-    page = (Path(__file__).parents[1] / "docs/tutorial/4_your_strategy.md").read_text()
-    for path in ("src/winnow/strategies/second_opinion.py", "conf/strategy/second_opinion.yaml"):
-        assert BLOCKS[path] in page
+def test_the_retriever_and_its_test(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The test of the page passes on the retriever of the page, which its YAML names."""
+    module = _module("src/winnow/retrievers/titles.py", monkeypatch)
+    vars(_module("tests/retrievers/test_titles.py", monkeypatch))["test_shared_words_rank_passages"](tmp_path)
+    settings = yaml.safe_load(BLOCKS["conf/retriever/titles.yaml"])
+    assert settings["engine"]["_target_"] == f"winnow.retrievers.titles.{module.Titles.__name__}"
+
+
+def test_the_breakdown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its YAML's settings build it, and it groups samples."""
+    from winnow.testing import make_sample
+
+    module = _module("src/winnow/metrics/answer_length.py", monkeypatch)
+    settings = yaml.safe_load(BLOCKS["conf/breakdown/answer_length.yaml"])
+    assert settings.pop("_target_") == "winnow.metrics.answer_length.AnswerLength"
+    samples = [make_sample("x", 0, ("Paris",)), make_sample("x", 0, ("Jane Austen",))]
+    assert module.AnswerLength(**settings).assign_groups(samples) == ["one word", "several words"]
 
 
 def test_the_metric(monkeypatch: pytest.MonkeyPatch) -> None:
