@@ -256,7 +256,7 @@ def measure_retrieval(folder: Path) -> None:
             if gpu and not getattr(faiss, "get_num_gpus", lambda: 0)():
                 print(f"{factory}: skipped on the GPU, because FAISS sees none", flush=True)
                 continue
-            retriever = Dense(encoder, factory, max_training_vectors=200_000, gpu=gpu)
+            retriever = Dense(encoder, factory, max_training_vectors=200_000, gpu=gpu, build_on_gpu=gpu)
             started = time.perf_counter()
             index = folder / f"{factory.replace(',', '-')}-{gpu}"
             retriever.build(lambda: (Passage(str(n), "", str(n)) for n in range(num_passages)), index)

@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -24,6 +25,7 @@ from winnow.modeling.weights import count_weight_bytes
 from winnow.protocols import Engine
 from winnow.readers.batching import LocalEngine
 from winnow.readers.openai_engine import OpenAIEngine
+from winnow.records import Role
 from winnow.reports.reported import load_paper_part
 from winnow.sweeps.spec import EngineSpec
 
@@ -121,15 +123,24 @@ def _iter_engines(cells: Sequence[DictConfig]) -> Iterator[Engine]:
     opened = set[str]()
     for cell in cells:
         project = Project(cell)
-        with suppress(MissingArtifactError):
-            specs: list[EngineSpec] = resolve_judge_specs(project, build_metrics(cell))
-            specs += [resolve_engine_spec(project, role) for role in cell.strategy.get("engines", ("reader",))]
-            if cell.sweep.closed_book_filter and not resolve_closed_book_artifact(project).is_finished:
-                specs.append(resolve_closed_book_spec(project))
-            for spec in specs:
-                if spec.key not in opened:
-                    opened.add(spec.key)
-                    yield spec.open(True)
+        makers: list[Callable[[], list[EngineSpec]]] = [partial(resolve_judge_specs, project, build_metrics(cell))]
+        makers += [partial(_resolve_role, project, role) for role in cell.strategy.get("engines", ("reader",))]
+        if cell.sweep.closed_book_filter and not resolve_closed_book_artifact(project).is_finished:
+            makers.append(partial(_resolve_filter, project))
+        for make in makers:
+            with suppress(MissingArtifactError):  # a training has yet to make it
+                for spec in make():
+                    if spec.key not in opened:
+                        opened.add(spec.key)
+                        yield spec.open(True)
+
+
+def _resolve_filter(project: Project) -> list[EngineSpec]:
+    return [resolve_closed_book_spec(project)]
+
+
+def _resolve_role(project: Project, role: Role) -> list[EngineSpec]:
+    return [resolve_engine_spec(project, role)]
 
 
 def check_servers(cells: Sequence[DictConfig]) -> None:

@@ -81,7 +81,11 @@ def record_commits(cfg: DictConfig) -> dict[str, str]:
 
     """
     recorded = _read_lock()
-    names = {str(reference.name): reference for reference in find_references(cfg) if not reference.name.is_pinned}
+    names = {
+        str(reference.name): reference
+        for reference in find_references(cfg)
+        if not reference.name.is_pinned and reference.name.name != PLACEHOLDER
+    }
     added = {text: _look_up_commit(reference) for text, reference in names.items() if text not in recorded}
     if added:
         _record(added)
@@ -107,7 +111,7 @@ def find_references(cfg: DictConfig) -> Iterator[Reference]:
             if not isinstance(path, str) or pinned.covers(path):
                 continue
             name = hub.parse_model_name(path) if kind == "model" else hub.parse_dataset_name(path)
-            if name is not None and name.name != PLACEHOLDER:
+            if name is not None:
                 yield Reference(node, key, name, kind)
 
 

@@ -90,8 +90,9 @@ def _joint_inputs(project: Project, training: DictConfig) -> dict[str, Any]:
 
 
 def list_readers(cfg: DictConfig) -> list[DictConfig]:
-    """Return the settings of the models of all roles."""
-    return [cfg[role] for role in MODEL_ROLES if cfg.get(role)]
+    """Return the settings of the models of all roles, and of the reader whose answers filter questions if there is one."""
+    filtering = [cfg.closed_book.reader] if cfg.closed_book.get("reader") else []
+    return [*(cfg[role] for role in MODEL_ROLES if cfg.get(role)), *filtering]
 
 
 def get_closed_book_reader(cfg: DictConfig) -> DictConfig:

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig, open_dict
 
+from flows._models import list_readers, list_teachers
 from winnow.artifacts.files import write_texts
 from winnow.artifacts.provenance import compute_key
 from winnow.errors import ConfigError
 from winnow.ledger.stores import is_server
-from winnow.protocols import MODEL_ROLES
 from winnow.sweeps.shards import Shard
 
 _LIMITS = {
@@ -53,9 +53,9 @@ def divide_limits(configs: Sequence[DictConfig], shard: Shard) -> list[DictConfi
 
 
 def _list_engines(cfg: DictConfig) -> list[DictConfig]:
-    """Return the settings of the engines of all roles, and those of a training's teacher."""
-    nodes = [cfg.get(role) for role in MODEL_ROLES] + [OmegaConf.select(cfg, "joint.teacher.reader")]
-    return [node.engine for node in nodes if node is not None and "engine" in node]
+    """Return the settings of the engines of all roles, and those of the trainings' teachers."""
+    nodes = [*list_readers(cfg), *(teacher.reader for teacher in list_teachers(cfg))]
+    return [node.engine for node in nodes]
 
 
 @contextmanager

@@ -18,15 +18,12 @@ from omegaconf import DictConfig, OmegaConf
 
 from flows._entry import make_main
 from flows._grid import expand_grid
-from flows._hub import LOCK, find_references, look_up_files, record_checksum, record_commits, use_recorded_commits
+from flows._hub import LOCK, PLACEHOLDER, find_references, look_up_files, record_checksum, record_commits, use_recorded_commits
 from flows._identity import PinnedAssets, import_component_class, iter_asset_nodes, iter_components
 from flows._stages import Stage
 from flows._summary import Summary, progress
 from winnow.assets import Asset, fetch_asset, is_present, read_recorded_sha256
 from winnow.identity import markers
-
-_WEIGHTS = (".safetensors", ".gguf")
-"""Ends of the names of weights that are loaded."""
 
 
 def acquire(configs: Sequence[DictConfig], groups: Collection[str] = ()) -> Summary:
@@ -61,12 +58,12 @@ def _dry_run(assets: Sequence[Asset], cells: Sequence[DictConfig]) -> Summary:
         }
         for asset in assets
     ]
-    others: dict[str, dict[str, str]] = {}
+    others: dict[str, tuple[dict[str, str], int]] = {}
     for cfg in map(use_recorded_commits, cells):
-        others |= {row["asset"] + row["folder"]: row for row in _iter_hub_rows(cfg)}
-        others |= {row["folder"]: row for row in _iter_file_rows(cfg)}
-    rows += others.values()
-    num_bytes = sum(asset.size for asset in missing)
+        others |= {row["asset"]: (row, size) for row, size in _iter_hub_rows(cfg)}
+        others |= {row["folder"]: (row, 0) for row in _iter_file_rows(cfg)}
+    rows += [row for row, _ in others.values()]
+    num_bytes = sum(asset.size for asset in missing) + sum(size for _, size in others.values())
     free = shutil.disk_usage(".").free
     warning = "" if num_bytes <= free else " There is not enough disk space."
     return Summary(
@@ -76,20 +73,20 @@ def _dry_run(assets: Sequence[Asset], cells: Sequence[DictConfig]) -> Summary:
     )
 
 
-def _iter_hub_rows(cfg: DictConfig) -> Iterator[dict[str, str]]:
-    """Yield a row for each model and data set of the hub, with the size of the files that are loaded if the hub gives it."""
+def _iter_hub_rows(cfg: DictConfig) -> Iterator[tuple[dict[str, str], int]]:
+    """Yield a row for each model and data set of the hub, and the bytes of the files that are loaded if the hub gives them."""
     for reference in find_references(cfg):
+        if reference.name.name == PLACEHOLDER:
+            continue
         checksum = "commit known" if reference.name.is_pinned else "of the first look-up"
-        files = look_up_files(reference.name, reference.kind)
-        size, status = "see the hub", "fetched when it is first used"
-        if files is not None and reference.kind == "model":
-            weights = [name for name in files if name.endswith(_WEIGHTS)]
-            size = _format_gigabytes(sum(files[name] for name in weights))
-            status = status if weights else "pickled weights only: convert them (docs/data.md), and name the folder"
-        elif files is not None:
-            size = _format_gigabytes(sum(files.values()))
+        files = look_up_files(reference.name, reference.kind) or {}
+        loaded = {name: size for name, size in files.items() if reference.kind != "model" or name.endswith(".safetensors")}
+        status = "fetched when it is first used"
+        if files and not loaded:
+            status = "no safetensors: convert its weights (docs/data.md), and name the folder"
+        size = _format_gigabytes(sum(loaded.values())) if loaded else "-" if files else "see the hub"
         where = {"asset": f"hub: {reference.name}", "folder": "the hub's cache", "disk, at most": size}
-        yield {**where, "checksum": checksum, "": status}
+        yield {**where, "checksum": checksum, "": status}, sum(loaded.values())
 
 
 def _iter_file_rows(cfg: DictConfig) -> Iterator[dict[str, str]]:

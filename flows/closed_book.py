@@ -79,7 +79,8 @@ def _write_answers(project: Project, artifact: Artifact) -> None:
     answers = _ask(project, questions, models)
     write_models(artifact.folder, models)
     rows = [build_closed_book_row(question, answers[n]) for n, question in enumerate(questions)]
-    with track(project, "closed_book", artifact, {"k": 0, "strategy": "closed_book"}) as run:
+    reader = get_closed_book_reader(project.cfg).name
+    with track(project, "closed_book", artifact, {"k": 0, "strategy": "closed_book", "reader": reader}) as run:
         run.log_metrics({"em": sum(row["em"] for row in rows) / len(rows), "kept": sum(row["kept"] for row in rows)})
     artifact.finish(parquet.write(artifact.folder / "closed_book.parquet", contracts.CLOSED_BOOK, rows))
 

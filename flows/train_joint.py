@@ -43,17 +43,14 @@ from winnow.sweeps.shards import Shard
 
 def train_joint(configs: Sequence[DictConfig]) -> Summary:
     """Train the models of each job, and show the best epoch's metrics on the development questions."""
-    configs = [own for cfg in configs for own in _iter_trainings(cfg)]
     if shard := get_shard(configs[0]):
         return _run_shard(divide_limits(configs, shard), shard)
-    use_finished_shards(
-        configs[0], "train_joint", [_models.resolve_joint_models(project) for project in map(Project, configs)]
-    )
+    use_finished_shards(configs[0], "train_joint", [_resolve_taught(Project(cfg)) for cfg in configs])
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
     folders = []
-    for cfg in configs:
-        project = Project(cfg)
+    for cfg, own in ((whole, own) for whole in configs for own in _iter_trainings(whole)):
+        project = Project(own)
         artifact = _models.resolve_joint_models(project)
         folders.append(artifact.folder)
         if artifact.is_finished:
@@ -63,7 +60,7 @@ def train_joint(configs: Sequence[DictConfig]) -> Summary:
             check_ahead([cfg])
             print_equivalent(artifact)
             _train(project, artifact)
-        questions = cfg.joint.data.dev_questions or "all"
+        questions = own.joint.data.dev_questions or "all"
         rows.append({"trained": artifact.folder, "dev questions": questions, **_build_row(artifact)})
     return Summary("Joint training, development questions of the best epoch", rows, "\n".join(notes), folders)
 
@@ -75,12 +72,13 @@ def _run_shard(configs: Sequence[DictConfig], shard: Shard) -> Summary:
         ConfigError: If the training has no teacher.
 
     """
-    if any(cfg.joint.teacher is None for cfg in configs):
+    taught = [_find_taught(cfg) for cfg in configs]
+    if any(own.joint.teacher is None for own in taught):
         raise ConfigError(
-            f"shard={shard.number}/{shard.count}: joint={configs[0].joint.name} has no teacher whose calls shards could make. "
+            f"shard={shard.number}/{shard.count}: joint={taught[0].joint.name} has no teacher whose calls shards could make. "
             "Remove `shard`; torchrun trains on several GPUs."
         )
-    projects = [Project(cfg) for cfg in configs]
+    projects = [Project(own) for own in taught]
 
     def make_calls() -> str:
         count = 0
@@ -204,6 +202,17 @@ def _iter_trainings(cfg: DictConfig) -> Iterator[DictConfig]:
         yield own
 
 
+def _find_taught(cfg: DictConfig) -> DictConfig:
+    """Return the settings of the first training with a teacher, whose calls shards make, or of the first one."""
+    trainings = list(_iter_trainings(cfg))
+    return next((own for own in trainings if own.joint.teacher is not None), trainings[0])
+
+
+def _resolve_taught(project: Project) -> Artifact:
+    """Return the artifact of the training with a teacher, or of the first one."""
+    return _models.resolve_joint_models(project, _find_taught(project.cfg).joint)
+
+
 def _resolve(project: Project) -> Iterator[Artifact]:
     """Yield the trainings of the estimator and of the generator, or that of the settings if neither is trained."""
     yield from (_models.resolve_joint_models(project, own.joint) for own in _iter_trainings(project.cfg))
@@ -219,7 +228,7 @@ STAGE = Stage(
     train_joint,
     version=2,
     resolve=_resolve,
-    makes=_models.resolve_joint_models,
+    makes=_resolve_taught,
     reads=("acquire", "retrieve", "train_reader"),
     needs=_list_needs,
     settings=("seeds", "joint", "generator", "estimator", "reader", "prompt", "decoding"),

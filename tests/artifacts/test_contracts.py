@@ -16,11 +16,11 @@ def test_names_differ() -> None:
 
 @pytest.mark.parametrize("contract", CONTRACTS, ids=lambda contract: contract.name)
 def test_every_row_is_identified(contract: Contract) -> None:
-    """By columns that it has and that are never null; only scores, and texts of other artifacts, may be missing."""
+    """By columns that it has and that are never null; only scores, labels, and texts of other artifacts, may be missing."""
     assert contract.unique_columns
     assert all(not contract.schema.field(name).nullable for name in contract.unique_columns)
     nullable = [field.name for field in contract.schema if field.nullable]
-    assert nullable in ([], ["score"], ["title", "text"])
+    assert nullable in ([], ["score"], ["title", "text"], ["answerable"])
 
 
 def test_usage_is_counted_by_role() -> None:

@@ -11,7 +11,7 @@ from flows import _models
 from flows._artifacts import Artifact, Project
 from flows._cells import resolve_cell_artifact, resolve_closed_book_artifact
 from flows._conf import compose
-from flows._searched import list_retrievers
+from flows._searched import list_indexed_retrievers, list_retrievers
 from flows._seeds import expand_seeds
 from flows._stages import list_stages
 from winnow.errors import ConfigError
@@ -280,5 +280,6 @@ def test_mixtures_of_the_same_maps_share_an_index() -> None:
         assert keys(word)[0] != index
         assert keys(word)[1] != rankings
     project = Project(compose(["retriever=mixture", "training=cite", "reader=smollm2_tuned"]))
-    assert len(list_retrievers(project)) == 3
-    assert len({project.resolve_index(node).key for node in list_retrievers(project)}) == 2
+    assert len(list_retrievers(project)) == 2
+    assert len(list_indexed_retrievers(project)) == 3
+    assert len({project.resolve_index(node).key for node in list_indexed_retrievers(project)}) == 2

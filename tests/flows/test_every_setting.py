@@ -39,6 +39,7 @@ NO_RESULT = {
     "seeds": "expands into configurations with other training seeds, each with its own keys",
     "question": "names what flows.show prints",
     "report": "a page over stored predictions",
+    "rewriting": "a strategy that uses it has it in its settings (a test of its own)",
     "runner": "where jobs run",
     "shard": "makes calls alone; its parts make those of the whole (a test of its own)",
     "shards": "how many processes make the calls, and where",

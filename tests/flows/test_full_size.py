@@ -38,6 +38,7 @@ SMALLER: dict[str, list[tuple[str, list[str]]]] = {
         ),
         ("", ["joint.settings.accumulation=1", "estimator.engine.runtime=torch", "decoding.max_new_tokens=4"]),
         ("published_fid|table7|published_rag|figure2|table6", ["sweep.limit=2"]),
+        ("published_fid|published_rag", ["k=25"]),
         ("published_table7", ["generator.settings.epochs=1", "generator.data.contexts=4", "generator.data.dev_contexts=5"]),
         ("published_table7", ["generator.settings.batch_questions=2", "generator.settings.accumulation=1"]),
         ("published_table6", ["reader.engine.base_url={api}"]),

@@ -109,7 +109,8 @@ def test_a_dry_run_asks_the_hub_for_sizes_and_for_weights_that_can_be_loaded(run
     (old,) = [line for line in told.splitlines() if "hub: owner/old" in line]
     assert "0.2 GB" in lm
     assert "fetched when it is first used" in lm
-    assert "pickled" in old
+    assert "no safetensors" in old
+    assert "0.2 GB needed" in told
     assert "see the hub" in unknown
     assert not (tmp_path / LOCK).exists()
 

@@ -4,15 +4,25 @@ import json
 from pathlib import Path
 
 import pyarrow.parquet as pq
+import pytest
 from conftest import Run, overrides
 
 from flows._artifacts import Project
 from flows._cells import resolve_closed_book_artifact
+from flows._checks import check_engines
 from flows._conf import compose
+from flows._models import resolve_generator_training, resolve_joint_models
+from flows._shards import divide_limits
 from flows._stages import get_stage
+from flows.gc import Use, _add_engines
+from winnow.errors import ConfigError
+from winnow.sweeps.shards import Shard
 from winnow.testing.chat_server import ChatServer
 
 KEY = "sk-winnow-test-0123456789abcdef"
+SHARED = [
+    "dataset=nq_open", "dataset.parser.path=x.jsonl", "reader@closed_book.reader=openai", "closed_book.reader.base=gpt-4-0613",
+]  # fmt: skip
 
 
 def test_one_reader_filters_the_questions_of_all(prepared: Run, world: Path, tmp_path: Path) -> None:
@@ -80,3 +90,43 @@ def test_a_shared_reader_gives_every_sweep_the_same_filter() -> None:
     }
     own = resolve_closed_book_artifact(Project(compose(["reader=openai", "reader.base=gpt-3.5-turbo-16k"]))).key
     assert keys == {own}
+
+
+def test_shards_divide_the_budget_and_the_rate_of_the_shared_reader() -> None:
+    """As those of every other engine."""
+    limits = ["closed_book.reader.engine.budget.money=8", "closed_book.reader.engine.pacing.requests_per_minute=400"]
+    (cfg,) = divide_limits([compose([*SHARED, *limits])], Shard(1, 4))
+    engine = cfg.closed_book.reader.engine
+    assert (engine.budget.money, engine.pacing.requests_per_minute) == (2, 100)
+
+
+def test_calls_of_the_shared_reader_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`winnow gc` keeps them."""
+    monkeypatch.chdir(tmp_path)
+    Path("x.jsonl").write_text('{"question": "Who?", "answer": ["Ada"]}\n')
+    use = Use()
+    words = [*SHARED, "reader=openai", "reader.base=gpt-4o-mini", "corpus=jsonl", "corpus.parser.path=x.jsonl"]
+    _add_engines(use, Project(compose([*words, "estimator=bi_encoder"])))
+    assert any("gpt-4-0613" in engine for engine in use.engines)
+    assert any("gpt-4o-mini" in engine for engine in use.engines)
+
+
+def test_a_missing_key_of_the_shared_reader_is_found_before_a_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reader of the sweep is yet to be trained, which hides no other engine."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
+        check_engines([compose(["reader=smollm2_tuned", *SHARED[2:]])])
+
+
+def test_the_generator_of_another_training_is_trained_too() -> None:
+    """A frozen teacher's estimator and RAG's generator: two trainings, of which shards make the teacher's calls."""
+    pinned = [f"{name}=google-t5/t5-base@{'0' * 40}" for name in ("estimator.base", "generator.generator.path")]
+    words = ["estimator=t5", "joint=frozen", "joint@generator=rag", "prompt=t5", "training=none", *pinned]
+    cfg = compose([*words, "reader=joint"])
+    project = Project(cfg)
+    stage = get_stage("train_joint")
+    artifacts = list(stage.resolve(project))
+    assert [artifact.folder.name.partition("-")[0] for artifact in artifacts] == ["frozen", "rag"]
+    assert stage.resolve_made(project).key == artifacts[0].key == resolve_joint_models(project).key
+    assert resolve_generator_training(project, cfg.reader).key == artifacts[1].key
+    assert len(list(stage.resolve(Project(compose([*words, "reader=smollm2"]))))) == 1

@@ -114,14 +114,16 @@ def make_crag(data: Path) -> None:
     rows = [{"id": f"t{n}", "question": text, "choices": choices, "answerKey": "AB"[n]} for n, text in enumerate(trades)]
     write_json_lines(data / "arc_challenge.jsonl", rows)
     people = [answer for _, answer, _ in QUESTIONS[:2]]
-    (data / "prompt_entities.txt").write_text("\n".join(people) + "\n")
+    biographies = [f"Who is {name}?" for name in people]
+    (data / "bio").mkdir()
+    (data / "bio" / "sources").write_text("\n".join(biographies) + "\n")
     write_json_lines(data / "articles.jsonl", [{"title": name, "text": " ".join(BODY)} for name in people])
-    biographies = [f"Tell me a biography of {name}." for name in people]
     for name, asked in (
         ("popqa", [question for question, _, _ in QUESTIONS[:3]]),
-        ("pubhealth", [claim for claim, _ in claims]),
-        ("arc", trades),
+        ("pubqa", [claim for claim, _ in claims]),
+        ("arc_challenge", trades),
         ("bio", biographies),
     ):
-        lines = [f"{question} [SEP] {title} // {text}" for question in asked for _, title, text in PASSAGES[:10]]
+        label = "\t1" if name == "popqa" else ""  # as the authors' program writes it
+        lines = [f"{question} [SEP] {title} // {text}{label}" for question in asked for _, title, text in PASSAGES[:10]]
         (data / f"test_{name}.txt").write_text("\n".join(lines) + "\n")

@@ -127,7 +127,7 @@ def test_control_tokens_are_noted() -> None:
 def test_code_that_was_changed_since_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each module once, and not all of many."""
     changes = {"1": ["winnow.a", "winnow.b"], "2": [], "3": ["winnow.a", "winnow.c", "winnow.d", "winnow.e"]}
-    monkeypatch.setattr("winnow.reports.notes.find_changed_modules", lambda folder, _: changes[folder.name])
+    monkeypatch.setattr("winnow.reports.notes.find_changed_modules", lambda folder, *_: changes[folder.name])
     assert build_code_notes([Path("2")]) == []
     (note,) = build_code_notes(list(map(Path, changes)))
     assert note.startswith(

@@ -77,8 +77,8 @@ def test_gpus(
     """Without a GPU the setting is refused; a kind of index that GPUs lack stays on the CPU, and says so."""
     faiss = pytest.importorskip("faiss")
     monkeypatch.setattr(faiss, "get_num_gpus", lambda: 0)
-    with pytest.raises(ConfigError, match="gpu=true, but FAISS sees no GPU"):
-        Dense(encoder, gpu=True).build(source, tmp_path / "none")
+    with pytest.raises(ConfigError, match="build_on_gpu=true, but FAISS sees no GPU"):
+        Dense(encoder, build_on_gpu=True).build(source, tmp_path / "none")
 
     def refuse(index: object) -> object:
         raise RuntimeError("Error in cloner\nGpuIndexHNSW is not implemented")
@@ -86,7 +86,7 @@ def test_gpus(
     monkeypatch.setattr(faiss, "get_num_gpus", lambda: 1)
     monkeypatch.setattr(faiss, "index_cpu_to_all_gpus", refuse)
     monkeypatch.setattr(faiss, "index_gpu_to_cpu", lambda index: index, raising=False)
-    dense = Dense(encoder, "HNSW16", gpu=True)
+    dense = Dense(encoder, "HNSW16", gpu=True, build_on_gpu=True)
     dense.build(source, tmp_path / "hnsw")
     hits = dense.open(tmp_path / "hnsw").search(QUESTIONS, 4)
     message = "FAISS cannot search IndexHNSWFlat on a GPU; it stays on the CPU (GpuIndexHNSW is not implemented)."

@@ -1,12 +1,13 @@
-"""A Hydra launcher that passes all jobs of a multirun to the stage in one call, so that they share one driver.
+"""A Hydra launcher that passes all jobs of a multirun to the stage in one call, so that they share a driver, and its sweeper.
 
-Hydra discovers it in the namespace package `hydra_plugins`, and conf/runner/shared.yaml selects it.
+Hydra discovers them in the namespace package `hydra_plugins`, and conf/runner/shared.yaml selects them.
 """
 
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper, BasicSweeperConf
 from hydra.core.config_store import ConfigStore
 from hydra.core.utils import JobReturn, JobStatus, configure_log, setup_globals
 from hydra.plugins.launcher import Launcher
@@ -43,6 +44,13 @@ class SharedDriverLauncher(Launcher):
         return cfg
 
 
+class SharedDriverSweeper(BasicSweeper):
+    """Hydra's own sweeper without the composition of every job as a check: the launcher composes all before any runs."""
+
+    def validate_batch_is_legal(self, batch: Sequence[Sequence[str]]) -> None:
+        """Leave the errors to the launcher."""
+
+
 @dataclass
 class SharedDriverConf:
     """Configuration of `hydra/launcher=shared_driver`."""
@@ -50,4 +58,12 @@ class SharedDriverConf:
     _target_: str = "hydra_plugins.winnow_launcher.SharedDriverLauncher"
 
 
+@dataclass
+class SharedDriverSweeperConf(BasicSweeperConf):
+    """Configuration of `hydra/sweeper=shared_driver`."""
+
+    _target_: str = "hydra_plugins.winnow_launcher.SharedDriverSweeper"
+
+
+ConfigStore.instance().store(group="hydra/sweeper", name="shared_driver", node=SharedDriverSweeperConf, provider="winnow")
 ConfigStore.instance().store(group="hydra/launcher", name="shared_driver", node=SharedDriverConf, provider="winnow")

@@ -7,7 +7,7 @@ import hashlib
 import json
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -135,7 +135,11 @@ def flatten_all(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
         yield name, value
 
 
-def find_changed_modules(folder: Path, revision: str) -> list[str]:
+ComputeDigests = Callable[[tuple[str, ...]], Mapping[str, str]]
+"""A function like `compute_module_digests`."""
+
+
+def find_changed_modules(folder: Path, revision: str, compute: ComputeDigests | None = None) -> list[str]:
     """Return the modules of Winnow behind an artifact whose code differs from the one that made it.
 
     Their revisions are the same, or the artifact would have another key. Comments and docstrings do not count. The list is
@@ -144,6 +148,7 @@ def find_changed_modules(folder: Path, revision: str) -> list[str]:
     Args:
         folder: Folder of the artifact.
         revision: State of the code now (see `get_git_revision`), which made the artifact if its manifest names the same.
+        compute: Function that computes the digests of modules, or returns those that it has computed for other artifacts.
 
     """
     manifest = read_manifest(folder)
@@ -152,7 +157,7 @@ def find_changed_modules(folder: Path, revision: str) -> list[str]:
     if not key or not file.is_file() or (manifest["git"] == revision and revision != "unknown"):
         return []
     recorded: dict[str, str] = json.loads(file.read_text())
-    current = compute_module_digests(list(recorded))
+    current = (compute or compute_module_digests)(tuple(recorded))
     return sorted(name for name in {*recorded, *current} if recorded.get(name) != current.get(name))
 
 

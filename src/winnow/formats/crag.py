@@ -1,9 +1,11 @@
 """The files that CRAG's authors publish: contexts as text, without ids and without answers.
 
-There are two forms. A file of pairs has a line "question [SEP] title // text" for each context. A file of knowledge has one
+There are two forms. A file of pairs has a line "question [SEP] title // text" for each context, in some files with a tab and
+a label behind it, which is left out. A file of knowledge has one
 line per question of another file. Both are joined with questions by the question's text, never by position.
 """
 
+import re
 import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +18,8 @@ from winnow.records import Passage
 
 _SEPARATOR = " [SEP] "
 _TITLE_END = " // "
+_LABEL = re.compile(r"\t+-?[01]$")
+"""Label of relevance that some files of pairs have behind a context; no reader or evaluator may see it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,7 @@ def _read_pairs(path: Path) -> Iterator[CragRow]:
         if not separator or not context.strip() or not text.strip():
             raise InputError.from_line(path, line_number, received=line, expected='"question [SEP] title // text"')
         title, body = (title.strip(), body.strip()) if title_end else ("", context.strip())
+        body = _LABEL.sub("", body)
         if passages and normalise_question(text) != normalise_question(question):
             yield CragRow(question, tuple(passages))
             passages = []

@@ -1,9 +1,11 @@
 """Notes above the tables of a report, which warn of replies that may distort all of its numbers."""
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 from winnow.artifacts.provenance import find_changed_modules, get_git_revision
+from winnow.identity.code import compute_module_digests
 from winnow.reports.cells import CellResult
 
 REPLY_METRICS = ("empty", "cut", "long", "refused")
@@ -138,7 +140,8 @@ def build_control_token_notes(counts: Sequence[tuple[int, int]]) -> list[str]:
 def build_code_notes(folders: Sequence[Path]) -> list[str]:
     """Return a note if code behind finished artifacts was changed since under the same revision, with the modules."""
     revision = get_git_revision()
-    changed = [modules for folder in folders if (modules := find_changed_modules(folder, revision))]
+    compute = cache(compute_module_digests)  # most cells rest on the same modules
+    changed = [modules for folder in folders if (modules := find_changed_modules(folder, revision, compute))]
     if not changed:
         return []
     names = list(dict.fromkeys(name for modules in changed for name in modules))

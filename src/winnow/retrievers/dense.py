@@ -36,7 +36,8 @@ class Dense:
         max_training_vectors: Maximum number of vectors, drawn from all blocks, on which IVF and PQ are trained.
         block_size: Number of passages per block, a file of vectors that is kept until the index is built. An interrupted build
             resumes after the last complete block.
-        gpu: Whether to train and search the index on the GPU, with the same passages (docs/gpu.md). This requires faiss-gpu.
+        gpu: Whether to search the index on the GPU, with the same passages (docs/gpu.md). This requires faiss-gpu.
+        build_on_gpu: Whether to train the index and add the vectors on the GPU, which gives another index where it is trained.
 
     """
 
@@ -49,6 +50,7 @@ class Dense:
     max_training_vectors: int = 1_000_000
     block_size: int = 50_000
     gpu: Annotated[bool, SpeedOnly("on a GPU, only scores equal but for rounding change places")] = False
+    build_on_gpu: bool = False
 
     def __post_init__(self) -> None:
         """Raise ConfigError if a number is not positive."""
@@ -64,7 +66,7 @@ class Dense:
         index = self._train_index(sample_vectors(blocks, self.max_training_vectors, seed=0))
         for block in blocks:
             index.add(np.load(block, mmap_mode="r").astype(np.float32))
-        if self.gpu:
+        if self.build_on_gpu:
             index = faiss.index_gpu_to_cpu(index)  # a copy if it stayed on the CPU
         with atomic_write(folder / "index.faiss") as partial:
             faiss.write_index(index, str(partial))
@@ -98,7 +100,7 @@ class Dense:
                 f"retriever.engine.index_factory={self.index_factory!r} is not a FAISS factory string. "
                 "Try Flat, HNSW32 or IVF4096,PQ64."
             ) from error
-        if self.gpu:
+        if self.build_on_gpu:
             index = _move_to_gpus(index)
         try:
             index.train(sample)
@@ -129,8 +131,8 @@ def _move_to_gpus(index: Any) -> Any:
 
     if not faiss.get_num_gpus():
         raise ConfigError(
-            "retriever.engine.gpu=true, but FAISS sees no GPU. Install faiss-gpu (`make .venv/installed-gpu`) on a machine "
-            "with one, or remove the setting."
+            "retriever.engine.gpu=true or build_on_gpu=true, but FAISS sees no GPU. Install faiss-gpu (`make "
+            ".venv/installed-gpu`) on a machine with one, or remove the setting."
         )
     try:
         return faiss.index_cpu_to_all_gpus(index)
