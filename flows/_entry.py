@@ -1,12 +1,12 @@
 """Command-line interface that all stages share: `--params`, `--track`, Hydra overrides, `-m` multiruns and `--help`."""
 
 import errno
-import functools
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 from omegaconf import DictConfig
 
@@ -38,8 +38,6 @@ _INTERRUPTED = 130
 """Exit status that shells report for a process that was ended by Ctrl-C."""
 _UNUSABLE_PATHS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)
 """Errors of paths that the user chose."""
-Run = Callable[[Sequence[DictConfig]], Summary]
-"""A function that runs a stage for the configurations of all jobs of one command."""
 _FLAGS_WITH_VALUE = frozenset(
     ["--cfg", "-c", "--package", "-p", "--config-name", "-cn", "--config-path", "-cp", "--config-dir", "-cd", "--info", "-i"]
 )
@@ -48,104 +46,63 @@ _FLAGS_WITH_VALUE = frozenset(
 
 def make_main(stage: Stage) -> Callable[[], None]:
     """Return the `main` function of a stage's module."""
-    name, run = stage.name, stage.run
-    if not stage.dry_run:
-        run = _reject_dry_run(run)
-    if stage.seeds != "ignored":
-        run = _expand_seeds(run, only_one=stage.seeds == "one")
-    run = _check_configs(_pin_commits(run) if stage.uses_commits else run)
 
-    @functools.wraps(run)
     def main() -> None:
-        arguments = sys.argv[1:]
-        try:
-            check_secrets((word.partition("=")[0], word) for word in arguments)
-            if {"--help", "-h"} & set(arguments):
-                chosen = [word for word in arguments if "=" in word and word.partition("=")[0] in list_groups()]
-                print(format_choices(chosen) or _format_help(name, stage.description))
-                return
-            target, arguments = _take_value(arguments, "--track", "a folder, for example --track tracked/index")
-            if target:
-                check_target(Path(target))
-            tracked = _track_artifacts(run, Path(target)) if target else run
-            params, arguments = _take_value(arguments, "--params", "a file, for example --params params.yaml")
-            if params:
-                cfg = load_params(Path(params), arguments, grid=stage.grid)
-                _with_short_errors(functools.partial(run_flow, tracked, name, stage.retries))([cfg])
-            else:
-                sys.argv[1:] = _complete_arguments(arguments, grid=stage.grid)
-                _run_hydra(tracked, name, stage.retries)
-        except WinnowError as error:
-            sys.exit(f"{type(error).__name__}: {error}")
+        with exit_on_errors():
+            _run_command(stage, sys.argv[1:])
 
     return main
 
 
-def _check_configs(stage: Run) -> Run:
-    """Wrap a stage to check the options, types and secrets of every configuration first."""
-
-    @functools.wraps(stage)
-    def checked(configs: Sequence[DictConfig]) -> Summary:
-        for cfg in configs:
-            plain = resolve_settings(cfg)
-            check_secrets((name, str(value)) for name, value in flatten(plain).items())
-            check_choices(cfg)
-            check_settings(cfg)
-        get_running_revision()
-        restore_artifacts(str(configs[0].paths.ledger))
-        return stage(configs)
-
-    return checked
-
-
-def _track_artifacts(stage: Run, target: Path) -> Run:
-    """Wrap a stage to link its artifacts into a folder that DVC tracks."""
-
-    @functools.wraps(stage)
-    def tracked(configs: Sequence[DictConfig]) -> Summary:
-        summary = stage(configs)
-        if not configs[0].get("dry_run"):
-            track_artifacts(target, summary.artifacts)
-        return summary
-
-    return tracked
+def _run_command(stage: Stage, words: Sequence[str]) -> None:
+    """Run a stage with the words of its command line."""
+    check_secrets((word.partition("=")[0], word) for word in words)
+    if {"--help", "-h"} & set(words):
+        chosen = [word for word in words if "=" in word and word.partition("=")[0] in list_groups()]
+        print(format_choices(chosen) or _format_help(stage.name, stage.description))
+        return
+    target, words = _take_value(words, "--track", "a folder, for example --track tracked/index")
+    if target:
+        check_target(Path(target))
+    params, words = _take_value(words, "--params", "a file, for example --params params.yaml")
+    run = partial(run_flow, partial(execute, stage, target=target), stage.name, stage.retries)
+    if params:
+        run([load_params(Path(params), words, grid=stage.grid)])
+    elif jobs := _compose_jobs(_complete_arguments(words, grid=stage.grid), run):
+        run(jobs)
 
 
-def _pin_commits(stage: Run) -> Run:
-    """Wrap a stage to use the recorded commits of names on the Hugging Face hub."""
-
-    @functools.wraps(stage)
-    def pinned(configs: Sequence[DictConfig]) -> Summary:
-        return stage([use_recorded_commits(cfg) for cfg in configs])
-
-    return pinned
+def execute(stage: Stage, configs: Sequence[DictConfig], target: str = "") -> Summary:
+    """Run a stage for the settings of all jobs, and link its artifacts into the folder `target` that DVC tracks, if any."""
+    summary = stage.run(_prepare(stage, configs))
+    if target and not configs[0].get("dry_run"):
+        track_artifacts(Path(target), summary.artifacts)
+    return summary
 
 
-def _expand_seeds(stage: Run, *, only_one: bool) -> Run:
-    """Wrap a stage to run it once per training seed, or to reject several seeds if it shows a single training."""
+def _prepare(stage: Stage, configs: Sequence[DictConfig]) -> Sequence[DictConfig]:
+    """Return the settings with which a stage runs: checked, with recorded commits, and one for each training seed.
 
-    @functools.wraps(stage)
-    def expanded(configs: Sequence[DictConfig]) -> Summary:
-        several = next((list(cfg.seeds) for cfg in configs if len(cfg.get("seeds") or ()) > 1), None)
-        if only_one and several:
-            raise ConfigError(
-                f"seeds={several}: flows.{stage.__name__} shows one training. Name one, such as seeds=[{several[0]}]."
-            )
-        return stage(expand_seeds(configs))
+    Raises:
+        ConfigError: If a setting is wrong, or if the stage has no dry run, or cannot show several seeds.
 
-    return expanded
-
-
-def _reject_dry_run(stage: Run) -> Run:
-    """Wrap a stage to raise a ConfigError for dry_run=true."""
-
-    @functools.wraps(stage)
-    def checked(configs: Sequence[DictConfig]) -> Summary:
-        if any(cfg.get("dry_run") for cfg in configs):
-            raise ConfigError(f"flows.{stage.__name__} has no dry run; only {_list_dry_runs()} have one. Remove dry_run=true.")
-        return stage(configs)
-
-    return checked
+    """
+    for cfg in configs:
+        check_secrets((name, str(value)) for name, value in flatten(resolve_settings(cfg)).items())
+        check_choices(cfg)
+        check_settings(cfg)
+    if not stage.dry_run and any(cfg.get("dry_run") for cfg in configs):
+        raise ConfigError(f"flows.{stage.name} has no dry run; only {_list_dry_runs()} have one. Remove dry_run=true.")
+    get_running_revision()
+    restore_artifacts(str(configs[0].paths.ledger))
+    if stage.uses_commits:
+        configs = [use_recorded_commits(cfg) for cfg in configs]
+    if stage.seeds == "ignored":
+        return configs
+    several = next((list(cfg.seeds) for cfg in configs if len(cfg.get("seeds") or ()) > 1), None)
+    if stage.seeds == "one" and several:
+        raise ConfigError(f"seeds={several}: flows.{stage.name} shows one training. Name one, such as seeds=[{several[0]}].")
+    return expand_seeds(configs)
 
 
 def _list_dry_runs() -> str:
@@ -167,60 +124,65 @@ def _classify_arguments(arguments: Sequence[str]) -> list[tuple[str, bool]]:
     ]
 
 
-def _run_hydra(stage: Run, name: str, retries: int) -> None:
-    """Let Hydra compose the configuration of each job, and run the stage."""
+def _compose_jobs(words: Sequence[str], run: Callable[[Sequence[DictConfig]], None]) -> list[DictConfig]:
+    """Let Hydra compose the settings of each job.
+
+    Args:
+        words: Words of the command line, with Hydra's flags. After some of these, such as `--cfg job`, there is no job.
+        run: Function that runs jobs. Launchers that start a process for each job, such as joblib's, call it there.
+
+    Raises:
+        ConfigError: If Hydra cannot compose the settings.
+
+    """
     import hydra
     from hydra.core.hydra_config import HydraConfig
+    from hydra.types import RunMode
 
-    is_composed = False
+    jobs: list[DictConfig] = []
 
-    def run(configs: Sequence[DictConfig]) -> None:
-        nonlocal is_composed
-        is_composed = True
-        run_flow(stage, name, retries, configs)
+    def add_one(cfg: DictConfig) -> None:
+        job, is_elsewhere = fill_grid(cfg, read_choices(HydraConfig.get())), HydraConfig.get().mode == RunMode.MULTIRUN
+        if is_elsewhere:
+            with exit_on_errors():
+                run([job])
+        else:
+            jobs.append(job)
 
-    def run_one(cfg: DictConfig) -> None:
-        run([fill_grid(cfg, read_choices(HydraConfig.get()))])
+    def add_all(configs: Sequence[DictConfig]) -> None:
+        jobs.extend(fill_grid(remove_hydra(cfg), read_choices(cfg.hydra)) for cfg in configs)
 
-    def run_all(configs: Sequence[DictConfig]) -> None:
-        run([fill_grid(remove_hydra(cfg), read_choices(cfg.hydra)) for cfg in configs])
-
-    guarded = _with_short_errors(run_one)
-    guarded.run_all = _with_short_errors(run_all)  # type: ignore[attr-defined]  # called by winnow_launcher
+    add_one.add_all = add_all  # type: ignore[attr-defined]  # called by winnow_launcher
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra then raises its errors instead of printing them with a stack trace
+    sys.argv[1:] = words
     try:
-        hydra.main(config_path=str(CONF), config_name="config", version_base="1.3")(guarded)()
+        hydra.main(config_path=str(CONF), config_name="config", version_base="1.3")(add_one)()
+    except WinnowError:
+        raise
     except Exception as error:
-        if is_composed:
-            raise
         raise ConfigError(
             f"The settings cannot be composed: {error} `--help` lists the settings and their options."
         ) from error
+    return jobs
 
 
-Configs = TypeVar("Configs", DictConfig, Sequence[DictConfig])
-
-
-def _with_short_errors(task: Callable[[Configs], None]) -> Callable[[Configs], None]:
-    """Wrap a task to exit with a one-line message, instead of a stack trace, on a WinnowError or Ctrl-C."""
-
-    def guarded(configs: Configs) -> None:
-        try:
-            task(configs)
-        except WinnowError as error:
-            sys.exit(f"{type(error).__name__}: {error}")
-        except OSError as error:
-            if error.errno not in _UNUSABLE_PATHS:
-                raise
-            sys.exit(
-                f"{type(error).__name__}: {error.filename} cannot be used ({error.strerror}). Choose folders "
-                "that you may write to by paths.data, paths.models, paths.ledger and tracking.uri, and shorter names."
-            )
-        except KeyboardInterrupt:
-            print("\nInterrupted. Finished calls and artifacts are kept; the same command continues.", file=sys.stderr)
-            sys.exit(_INTERRUPTED)
-
-    return guarded
+@contextmanager
+def exit_on_errors() -> Iterator[None]:
+    """Exit with a one-line message, instead of a stack trace, on a WinnowError, an unusable path or Ctrl-C."""
+    try:
+        yield
+    except WinnowError as error:
+        sys.exit(f"{type(error).__name__}: {error}")
+    except OSError as error:
+        if error.errno not in _UNUSABLE_PATHS:
+            raise
+        sys.exit(
+            f"{type(error).__name__}: {error.filename} cannot be used ({error.strerror}). Choose folders "
+            "that you may write to by paths.data, paths.models, paths.ledger and tracking.uri, and shorter names."
+        )
+    except KeyboardInterrupt:
+        print("\nInterrupted. Finished calls and artifacts are kept; the same command continues.", file=sys.stderr)
+        sys.exit(_INTERRUPTED)
 
 
 def _take_value(arguments: Sequence[str], flag: str, expected: str) -> tuple[str, list[str]]:

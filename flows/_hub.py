@@ -14,7 +14,7 @@ from typing import Any
 from omegaconf import DictConfig
 
 from flows._conf import copy_unresolved
-from flows._identity import PinnedAssets, import_component_class, iter_asset_nodes
+from flows._identity import PinnedAssets, import_component_class, iter_asset_nodes, iter_mappings
 from winnow.artifacts.files import atomic_write
 from winnow.assets import RECORDED
 from winnow.errors import AssetError
@@ -105,7 +105,7 @@ def _read_lock() -> dict[str, str]:
 def find_references(cfg: DictConfig) -> Iterator[Reference]:
     """Yield the settings that name repositories on the hub, except paths inside downloaded assets."""
     pinned = PinnedAssets.from_config(cfg)
-    for node in _iter_mappings(cfg):
+    for _, node in iter_mappings(cfg):
         for key, kind in _find_naming_settings(node):
             path = node.get(key)
             if not isinstance(path, str) or pinned.covers(path):
@@ -113,14 +113,6 @@ def find_references(cfg: DictConfig) -> Iterator[Reference]:
             name = hub.parse_model_name(path) if kind == "model" else hub.parse_dataset_name(path)
             if name is not None:
                 yield Reference(node, key, name, kind)
-
-
-def _iter_mappings(node: Any) -> Iterator[DictConfig]:
-    """Yield a mapping and every mapping inside it."""
-    if isinstance(node, DictConfig):
-        yield node
-        for key in node:
-            yield from _iter_mappings(node._get_node(key))
 
 
 def _find_naming_settings(node: DictConfig) -> Iterator[tuple[str, str]]:

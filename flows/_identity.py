@@ -170,14 +170,17 @@ def divide_search_settings(node: Any) -> tuple[Any, dict[str, Any]]:
     return built, searched
 
 
+def iter_mappings(node: Any, name: str = "") -> Iterator[tuple[str, DictConfig]]:
+    """Yield a mapping and every mapping inside it, with their dotted names."""
+    if isinstance(node, DictConfig) and not node._is_none() and not node._is_missing() and not node._is_interpolation():
+        yield name, node
+        for key in node:
+            yield from iter_mappings(node._get_node(key), f"{name}.{key!s}" if name else str(key))
+
+
 def iter_components(node: Any, name: str = "") -> Iterator[tuple[str, DictConfig]]:
     """Yield the dotted name and the settings of every component, at any depth."""
-    if not isinstance(node, DictConfig) or node._is_none() or node._is_missing():
-        return
-    if "_target_" in node:
-        yield name, node
-    for key in node:
-        yield from iter_components(node._get_node(key), f"{name}.{key!s}" if name else str(key))
+    return ((key, settings) for key, settings in iter_mappings(node, name) if "_target_" in settings)
 
 
 def iter_asset_nodes(node: Any) -> Iterator[DictConfig]:

@@ -4,7 +4,7 @@ Settings of components are checked against the annotations of their classes, and
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, get_args, get_origin
@@ -16,6 +16,7 @@ from pydantic import AfterValidator, ConfigDict, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 from typing_extensions import TypedDict
 
+from flows._identity import iter_mappings
 from flows._stages import Stage, list_stages
 from winnow.assets import Asset
 from winnow.contexts.build import RankBy
@@ -196,21 +197,13 @@ def check_settings(cfg: DictConfig) -> None:
     for group in cfg:
         if group in ("grid", "hydra"):
             continue
-        for key, node in _iter_mappings(str(group), cfg._get_node(group)):
+        for key, node in iter_mappings(cfg._get_node(group), str(group)):
             if "_target_" in node:
                 check_component(key, node)
             elif key.endswith(".asset"):
                 _check_parameters(key, node, Asset)
             else:
                 _check_annotated(node, f"{key}.", SUFFIXES)
-
-
-def _iter_mappings(key: str, node: Any) -> Iterator[tuple[str, DictConfig]]:
-    """Yield a mapping and every mapping inside it, with their dotted names."""
-    if isinstance(node, DictConfig) and not node._is_none() and not node._is_missing() and not node._is_interpolation():
-        yield key, node
-        for name in node:
-            yield from _iter_mappings(f"{key}.{name!s}", node._get_node(name))
 
 
 def _check_annotated(node: DictConfig, prefix: str, annotations: Mapping[str, Any]) -> None:

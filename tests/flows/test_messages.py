@@ -1,17 +1,16 @@
 """Mistakes on the command line: one line that names the setting, the value received and what is expected."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from conftest import Run
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 
 from flows._artifacts import Project
 from flows._build import build
 from flows._conf import compose
 from flows._engines import open_engines, open_reader, resolve_engine_spec
-from flows._entry import _with_short_errors
+from flows._entry import exit_on_errors
 from winnow.artifacts.tables import read_questions
 from winnow.errors import ConfigError
 from winnow.readers.openai_chat import OpenAIReader
@@ -68,13 +67,8 @@ def test_a_ranking_of_another_corpus_is_named(prepared: Run, tmp_path: Path) -> 
 
 def test_an_interrupt_says_what_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
     """In one line, with the exit status of an interrupted process."""
-
-    def interrupted(_: DictConfig) -> None:
+    with pytest.raises(SystemExit) as raised, exit_on_errors():
         raise KeyboardInterrupt
-
-    guarded: Callable[[DictConfig], None] = _with_short_errors(interrupted)
-    with pytest.raises(SystemExit) as raised:
-        guarded(compose([]))
     assert raised.value.code == 130
     assert capsys.readouterr().err.strip() == "Interrupted. Finished calls and artifacts are kept; the same command continues."
 

@@ -16,19 +16,19 @@ from omegaconf import DictConfig, open_dict
 
 
 class SharedDriverLauncher(Launcher):
-    """Launcher that composes the configuration of every job, Hydra's own settings included, and calls the task's `run_all`."""
+    """Launcher that composes every job, Hydra's own settings included, and passes all to the task's `add_all`."""
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Store the context, the task and the configuration that Hydra provides."""
         self.context, self.task, self.config = hydra_context, task_function, config
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
-        """Run all jobs in one call, so that they succeed or fail together."""
+        """Compose all jobs and pass them on in one call, so that they succeed or fail together."""
         setup_globals()
         configure_log(self.config.hydra.hydra_logging, self.config.hydra.verbose)
         logging.getLogger(__name__).info("%d jobs share one driver", len(job_overrides))
         configs = [self._compose(list(overrides), initial_job_idx + offset) for offset, overrides in enumerate(job_overrides)]
-        self.task.run_all(configs)  # type: ignore[attr-defined]  # set in flows._entry
+        self.task.add_all(configs)  # type: ignore[attr-defined]  # set in flows._entry
         return [
             JobReturn(
                 overrides=list(overrides), cfg=cfg, hydra_cfg=cfg, working_dir=".", task_name="", status=JobStatus.COMPLETED
