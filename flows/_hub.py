@@ -106,7 +106,7 @@ def find_references(cfg: DictConfig) -> Iterator[Reference]:
     """Yield the settings that name repositories on the hub, except paths inside downloaded assets."""
     pinned = PinnedAssets.from_config(cfg)
     for _, node in iter_mappings(cfg):
-        for key, kind in _find_naming_settings(node):
+        for key, kind in find_naming_settings(node):
             path = node.get(key)
             if not isinstance(path, str) or pinned.covers(path):
                 continue
@@ -115,7 +115,7 @@ def find_references(cfg: DictConfig) -> Iterator[Reference]:
                 yield Reference(node, key, name, kind)
 
 
-def _find_naming_settings(node: DictConfig) -> Iterator[tuple[str, str]]:
+def find_naming_settings(node: DictConfig) -> Iterator[tuple[str, str]]:
     """Yield the key of each setting that names a model or a data set, with the kind of repository."""
     if "_target_" in node:
         component = import_component_class(str(node._target_))

@@ -18,12 +18,22 @@ from omegaconf import DictConfig, OmegaConf
 
 from flows._entry import make_main
 from flows._grid import expand_grid
-from flows._hub import LOCK, PLACEHOLDER, find_references, look_up_files, record_checksum, record_commits, use_recorded_commits
-from flows._identity import PinnedAssets, import_component_class, iter_asset_nodes, iter_components
+from flows._hub import (
+    LOCK,
+    PLACEHOLDER,
+    find_naming_settings,
+    find_references,
+    look_up_files,
+    record_checksum,
+    record_commits,
+    use_recorded_commits,
+)
+from flows._identity import PinnedAssets, import_component_class, iter_asset_nodes, iter_mappings
 from flows._stages import Stage
 from flows._summary import Summary, progress
 from winnow.assets import Asset, fetch_asset, is_present, read_recorded_sha256
 from winnow.identity import markers
+from winnow.identity.hub import parse_model_name
 
 
 def acquire(configs: Sequence[DictConfig], groups: Collection[str] = ()) -> Summary:
@@ -61,7 +71,8 @@ def _dry_run(assets: Sequence[Asset], cells: Sequence[DictConfig]) -> Summary:
     others: dict[str, tuple[dict[str, str], int]] = {}
     for cfg in map(use_recorded_commits, cells):
         others |= {row["asset"]: (row, size) for row, size in _iter_hub_rows(cfg)}
-        others |= {row["folder"]: (row, 0) for row in _iter_file_rows(cfg)}
+        for row in _iter_file_rows(cfg):
+            others.setdefault(row["folder"], (row, 0))  # the first setting that names it
     rows += [row for row, _ in others.values()]
     num_bytes = sum(asset.size for asset in missing) + sum(size for _, size in others.values())
     free = shutil.disk_usage(".").free
@@ -90,15 +101,23 @@ def _iter_hub_rows(cfg: DictConfig) -> Iterator[tuple[dict[str, str], int]]:
 
 
 def _iter_file_rows(cfg: DictConfig) -> Iterator[dict[str, str]]:
-    """Yield a row for each file that a component reads and that is not there, unless it belongs to an asset."""
+    """Yield a row for each file, model and data set that is read and not there, unless it belongs to an asset or the hub."""
     pinned = PinnedAssets.from_config(cfg)
-    for name, node in iter_components(cfg):
-        component = import_component_class(str(node._target_))
-        for key in markers.get_input_file_settings(component):
+    for name, node in iter_mappings(cfg):
+        settings = [(key, "its content") for key in _list_input_files(node)]
+        settings += [(key, "its weights") for key, kind in find_naming_settings(node) if kind == "model"]
+        for key, checksum in settings:
             path = node.get(key)
             if isinstance(path, str) and path and not pinned.covers(path) and not Path(path).exists():
-                where = {"asset": "no address", "folder": path, "disk, at most": "-", "checksum": "its content"}
+                if checksum == "its weights" and parse_model_name(path) is not None:
+                    continue  # a row of the hub
+                where = {"asset": "no address", "folder": path, "disk, at most": "-", "checksum": checksum}
                 yield {**where, "": f"missing: yours by {name}.{key}=..."}
+
+
+def _list_input_files(node: DictConfig) -> list[str]:
+    """Return the settings of a component that name files."""
+    return list(markers.get_input_file_settings(import_component_class(str(node._target_)))) if "_target_" in node else []
 
 
 def _format_gigabytes(num_bytes: int) -> str:

@@ -120,6 +120,18 @@ def test_a_dry_run_lists_what_has_no_address(site: tuple[Path, str]) -> None:
     assert "mine.jsonl" not in {row["folder"] for row in acquire([compose([*settings, "dry_run=true"])]).rows}
 
 
+def test_a_dry_run_lists_models_in_folders_that_are_not_there(site: tuple[Path, str]) -> None:
+    """The evaluator of CRAG's authors, a reader and two encoders; a file is listed by the first setting that names it."""
+    words = ["experiment=crag/published_popqa", "reader.base=/models/own", "corpus.parser.path=contexts.txt", "dry_run=true"]
+    encoders = ["encoder=dpr", "encoder.model.path=/models/c", "encoder.model.query_path=/models/q", "retriever=dense"]
+    crag = {row["folder"]: row[""] for row in acquire([compose(words)]).rows}
+    assert crag["assets/crag/evaluator"] == "missing: yours by estimator.base=..."
+    assert crag["/models/own"] == "missing: yours by reader.base=..."
+    assert crag["contexts.txt"] == "missing: yours by corpus.parser.path=..."
+    dense = {row["folder"] for row in acquire([compose([*encoders, "reader=openai", "reader.base=x", "dry_run=true"])]).rows}
+    assert {"/models/c", "/models/q"} <= dense
+
+
 def test_every_experiment_lists_what_it_needs() -> None:
     """Without an error, whatever its grid is; each row says where its content is from."""
     for name in list_options("experiment"):
