@@ -50,8 +50,8 @@ def _remove_seed_label(spec: CellSpec) -> CellSpec:
 def _name_prompts(specs: Sequence[CellSpec]) -> list[CellSpec]:
     """Add the names of the prompts in conf/prompt to the settings of cells whose prompts differ.
 
-    A prompt has no name of its own, so that a cell would be described by all its templates. A prompt that is no option as it
-    stands has no name; its cells are described by what differs.
+    A prompt has no name of its own, so that a cell would be described by all its templates. A prompt that is not an option
+    has no name; its cells are described by what differs.
     """
     prompts = {repr(spec.config["prompt"]) for spec in specs}
     if len(prompts) < 2:

@@ -142,7 +142,7 @@ def check_choices(cfg: DictConfig) -> None:
     for name, node in cfg.get("metric", {}).items():
         if not isinstance(node, DictConfig) or "_target_" not in node:
             raise ConfigError(
-                f"conf/metric/: {name!r} is no metric. The first line of a metric's YAML is `# @package metric.<name>`; "
+                f"conf/metric/: {name!r} is not a metric. The first line of a metric's YAML is `# @package metric.<name>`; "
                 f"received {node!r}."
             )
 

@@ -132,7 +132,7 @@ def is_remote(reader: DictConfig) -> bool:
 
 
 def _waits_for_server(engine: Any) -> bool:
-    """Return whether a class declares that it waits for a server, as every engine does; estimators are no engines."""
+    """Return whether a class declares that it waits for a server, as every engine does; estimators are not engines."""
     return hasattr(engine, "submit") and engine.remote is True
 
 

@@ -61,7 +61,7 @@ def read_results(
         inputs: Fields of the samples that are needed besides those that the metrics and the breakdown need.
 
     Raises:
-        ConfigError: If the jobs differ in settings that are no part of a cell's key, such as the judge.
+        ConfigError: If the jobs differ in settings that are not part of a cell's key, such as the judge.
 
     """
     _check_common_settings(configs)
@@ -95,7 +95,7 @@ def read_results(
 
 
 _COMMON = ("metric", "breakdown", "judge", "verifier", "nli", "prices")
-"""Settings that a report reads and that are no part of a cell's key, so that cells cannot differ in them."""
+"""Settings that a report reads and that are not part of a cell's key, so that cells cannot differ in them."""
 
 
 def _check_common_settings(configs: Sequence[DictConfig]) -> None:

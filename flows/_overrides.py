@@ -67,7 +67,7 @@ def complete_overrides(overrides: Sequence[str], *, grid: bool = True) -> list[s
 
 
 _TEXTS = ("question", "artifact", "sweep.name", "report.out")
-"""Settings whose value is a text as it was typed: question=1_1 is no number."""
+"""Settings whose value is a text as it was typed: question=1_1 is not a number."""
 
 
 def _quote_text(override: str) -> str:

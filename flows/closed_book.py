@@ -96,7 +96,7 @@ def _ask(
 
 
 def build_closed_book_row(question: Question, answer: str) -> dict[str, Any]:
-    """Build the row of a question; it is kept for sweeps if the answer is no exact match."""
+    """Build the row of a question; it is kept for sweeps if the answer is not an exact match."""
     em = exact_match(answer, question.answers)
     scores = {"em": em, "f1": f1(answer, question.answers)}
     return {"question_id": question.question_id, "answer": answer, **scores, "kept": em == 0.0}

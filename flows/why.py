@@ -68,7 +68,7 @@ def _read_finished_manifest(folder: Path) -> Mapping[str, Any]:
     """
     manifest = read_manifest(folder)
     if "content" not in manifest:
-        raise MissingArtifactError(f"{folder} is no finished artifact: it has no manifest.json of this version of Winnow.")
+        raise MissingArtifactError(f"{folder} is not a finished artifact: it has no manifest.json of this version of Winnow.")
     return manifest
 
 

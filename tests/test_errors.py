@@ -35,7 +35,7 @@ def test_nearest_names_one_or_none() -> None:
         ("{text} {foo}", "and no other field"),
         ("{text} {}", "and no other field"),
         ("{text[0]}", "must have {text}"),
-        ("{text", "x is no template"),
+        ("{text", "x is not a template"),
     ],
 )
 def test_fields_of_templates(template: str, message: str) -> None:

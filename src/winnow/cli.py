@@ -53,7 +53,7 @@ def _build_parser() -> argparse.ArgumentParser:
         ("import", "add the calls of an exported JSON Lines file"),
         ("merge", "add the calls of another ledger, for example from another machine"),
         ("check", "read every call and count the damaged ones"),
-        ("repair", "set damaged calls aside, so that they are made again"),
+        ("repair", "set damaged calls aside, so that they are repeated"),
         ("release", "free the calls that processes of other hosts, or processes that have ended, have claimed"),
     ):
         command = commands.add_parser(name, help=description, description=description)
@@ -67,10 +67,10 @@ def _build_parser() -> argparse.ArgumentParser:
             command.add_argument("--engine", help="delete only calls of this engine, named as `size` prints it")
             command.add_argument("--before", type=_day, help="delete only calls from before this day, such as 2026-01-31")
             command.add_argument(
-                "--failed", action="store_true", help="delete only recorded failures, so that these calls are made again"
+                "--failed", action="store_true", help="delete only recorded failures, so that these calls are repeated"
             )
             command.add_argument(
-                "--empty", action="store_true", help="delete only replies without text, so that these calls are made again"
+                "--empty", action="store_true", help="delete only replies without text, so that these calls are repeated"
             )
     return parser
 

@@ -127,7 +127,7 @@ def check_fields(setting: str, template: str, required: "Iterable[str]", optiona
     try:
         fields = find_fields(template)
     except ValueError as error:
-        raise ConfigError(f"{setting} is no template ({error}). Write {{{{ for a brace; received {template!r}.") from None
+        raise ConfigError(f"{setting} is not a template ({error}). Write {{{{ for a brace; received {template!r}.") from None
     if set(required) <= fields <= {*required, *optional}:
         return
     must, may = (" and ".join(f"{{{name}}}" for name in names) for names in (required, optional))

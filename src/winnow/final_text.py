@@ -29,7 +29,7 @@ _TOOL_CALL = re.compile(
     r"<function=|```tool_code|<｜tool▁calls▁begin｜>"
 )
 _JSON_CALL = re.compile(r"\s*(?:\[\s*)?\{\s*\"name\":\s*\"[^\"]*\",\s*\"(?:parameters|arguments)\":")
-"""Beginning of a call of a tool, which is no answer."""
+"""Beginning of a call of a tool, which is not an answer."""
 _TOKEN = re.compile(
     _NAMED + r"(?:<\|[^<>|\n]{1,40}\|>|<｜[^<>｜\n]{1,40}｜>|\[\|[^\[\]|\n]{1,40}\|\]|<\|turn>|<turn\|>|"
     r"<(?:bos|eos|pad|sep|sop|eop|eoa|eoh|start_of_turn|end_of_turn|seed:bos|seed:eos|SPECIAL_\d+|unused\d+)>|"
@@ -46,12 +46,12 @@ _FIRST_ROLE = re.compile(r"\s*(?:assistant|model)(?:[ \t]*\n+(?=\s*\S)|(?=<\|))"
 _NEXT_TURN = re.compile(
     r"(?<=[^\s\w])(?:assistant|user)\n\n|(?<=\w)(?:assistant|user)\n\n(?=[A-Z])|\n[ \t]*### (?:Instruction|Input|User|Human)\b"
 )
-"""Turn that a model goes on to write, where a server left out the special tokens."""
+"""Turn that a model writes next, where a server left out the special tokens."""
 _USER_TURN = re.compile(
     r"(?:<\|im_start\|>|<\|start_header_id\|>|<start_of_turn>|<\|turn>|<\|start\|>|<seed:bos>)\s*user\b|"
     r"<\|(?:user|im_user|USER_TOKEN|human)\|>|<｜User｜>|\[\|(?:user|Human)\|\]"
 )
-"""Beginning of the next question that a model goes on to write itself."""
+"""Beginning of the next question that a model writes itself."""
 _PROMPT = re.compile(r"\s*(?:(?:<s>|<bos>)\s*)?\[INST\].*?\[/INST\]", re.DOTALL)
 
 

@@ -255,7 +255,7 @@ class CallStore(Protocol):
         ...
 
     def delete(self, keys: Sequence[bytes]) -> None:
-        """Delete the results of these keys, so that the calls are made again."""
+        """Delete the results of these keys, so that the calls are repeated."""
         ...
 
     def compute_mean_seconds(self, engine: str) -> float | None:

@@ -280,7 +280,7 @@ def test_a_component_that_lacks_a_key_is_named() -> None:
         check_choices(cfg)
     cfg = compose([])
     OmegaConf.update(cfg, "metric.title", "EM", force_add=True)
-    with pytest.raises(ConfigError, match=r"'title' is no metric\. .*`# @package metric.<name>`"):
+    with pytest.raises(ConfigError, match=r"'title' is not a metric\. .*`# @package metric.<name>`"):
         check_choices(cfg)
 
 

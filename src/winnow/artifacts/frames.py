@@ -83,7 +83,7 @@ def load_frame(folder: Path) -> "pd.DataFrame":
         folder: Folder of the artifact, such as data/predictions/post_fusion-0123456789ab.
 
     Raises:
-        ArtifactError: If the folder is no finished artifact, was changed after it was written, or has no single table.
+        ArtifactError: If the folder is not a finished artifact, was changed after it was written, or has no single table.
 
     """
     if not (folder / "manifest.json").is_file():

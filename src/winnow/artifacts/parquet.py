@@ -204,7 +204,7 @@ def read_table(path: Path, filters: Any = None) -> pa.Table:
 
 @contextmanager
 def _name_damage(path: Path) -> Iterator[None]:
-    """Raise ArtifactError for what pyarrow raises where a file is no Parquet file any more."""
+    """Raise ArtifactError for what pyarrow raises where a file is not a Parquet file any more."""
     try:
         yield
     except WinnowError:

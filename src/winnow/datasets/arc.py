@@ -67,5 +67,5 @@ def _read_choices(row: dict[str, Any]) -> tuple[Any, list[tuple[str, Any]]]:
         raise TypeError(f"choices of the type {type(choices).__name__}")
     labels, texts = choices["label"], choices["text"]
     if not isinstance(labels, list) or not isinstance(texts, list):
-        raise TypeError("label and text that are no lists")
+        raise TypeError("label and text that are not lists")
     return question, [(str(label).strip(), text) for label, text in zip(labels, texts, strict=True)]

@@ -18,8 +18,8 @@ from winnow.modeling.pair_model import build_seq2seq_tokenizer, collate_rows
 class T5Regression(PairEstimator):
     """An estimator whose score is the output of a T5 that was trained to regress -1 (irrelevant) and 1 (relevant).
 
-    The score is no log-odds: it needs an evaluator with `scale: none`. The published evaluator can be loaded; the head of a T5
-    without one has random weights, until `winnow.training.evaluator` trains it. Attention to the padding of a batch is masked.
+    The score is not log-odds: it needs an evaluator with `scale: none`. The published evaluator can be loaded; the head of a
+    T5 without one has random weights, until `winnow.training.evaluator` trains it. The padding of a batch is masked.
     """
 
     def load(self) -> LanguageModel:

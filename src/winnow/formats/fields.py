@@ -35,7 +35,7 @@ def parse_list(
         single: Whether a single value is accepted.
 
     Raises:
-        InputError: If a text in brackets is no list, or if the value is a single one and these are not accepted.
+        InputError: If a text in brackets is not a list, or if the value is a single one and these are not accepted.
 
     """
     if isinstance(value, list | tuple):
@@ -59,7 +59,7 @@ def _parse_python_list(text: str) -> list[Any]:
         tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError, RecursionError, MemoryError, tokenize.TokenError) as error:
-        raise ValueError("it is no list in Python's notation") from error
+        raise ValueError("it is not a list in Python's notation") from error
     kinds = [token.type for token in tokens if token.type not in (tokenize.NL, tokenize.COMMENT)]
     if not isinstance(value, list) or any(pair == (tokenize.STRING,) * 2 for pair in pairwise(kinds)):
         raise ValueError("a comma is missing")
@@ -149,7 +149,7 @@ def read_title(value: object, path: Path, line: int, *, column: str = "title", u
 
 
 def parse_ids(value: object, path: Path, line: int, field_name: str, *, unit: str = "line") -> tuple[str, ...]:
-    """Return the ids in a list (see `parse_list`), or a single one, as texts without duplicates. None is no id.
+    """Return the ids in a list (see `parse_list`), or a single one, as texts without duplicates. None is not an id.
 
     Args:
         value: Value of the field.

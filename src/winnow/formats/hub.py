@@ -17,7 +17,7 @@ _SIMPLE_OPTIONS = frozenset({"data_files", "delimiter", "sep", "quotechar"})
 def load_hub_rows(path: str, split: str, options: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Stream the rows of a dataset.
 
-    Values of CSV files that `data_files` names here are texts as they stand in the file: "007" is no number, and "NA" a text.
+    Values of CSV files that `data_files` names here are texts as they are in the file: "007" is not a number, and "NA" a text.
     With other options than a separator, and for files without distinct column names, the library decides.
 
     Args:

@@ -42,7 +42,7 @@ def find_table(folder: Path, name: str) -> Path:
 
 
 def read_table(file: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the row number, which starts at 1, and the columns of each row; raise InputError if one is no text."""
+    """Yield the row number, which starts at 1, and the columns of each row; raise InputError if one is not a text."""
     if file.suffix != ".parquet":
         yield from read_json_lines(file, dict.fromkeys(columns, str))
         return
@@ -52,7 +52,7 @@ def read_table(file: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[s
     try:
         names = read_schema(file).names
     except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{file} is no Parquet file or is damaged ({' '.join(str(error).split())[:200]}).") from error
+        raise InputError(f"{file} is not a Parquet file or is damaged ({' '.join(str(error).split())[:200]}).") from error
     missing = [name for name in columns if name not in names]
     if missing:
         raise InputError(f"{file} lacks the columns {missing}; it has {names}.")

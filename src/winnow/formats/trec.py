@@ -66,7 +66,7 @@ def _read_trec_runs(files: Sequence[Path]) -> dict[str, list[Hit]]:
 
 
 def _parse_entry(rank: str, score: str) -> tuple[float, int] | None:
-    """Return a score and a rank, or None if one of them is no finite number."""
+    """Return a score and a rank, or None if one of them is not a finite number."""
     try:
         parsed = float(score), int(rank)
     except ValueError:

@@ -35,7 +35,7 @@ class LayeredStore:
         """Open all ledgers.
 
         Raises:
-            LedgerError: If a base does not exist or is no ledger.
+            LedgerError: If a base does not exist or is not a ledger.
 
         """
         with ExitStack() as stack:

@@ -224,7 +224,7 @@ class PostgresStore:
         return len(lapsed)
 
     def delete(self, keys: Sequence[bytes]) -> None:
-        """Delete the results of these keys, so that the calls are made again."""
+        """Delete the results of these keys, so that the calls are repeated."""
         self._repeat(lambda db: db.execute("DELETE FROM calls WHERE key = ANY(%s)", (list(keys),)))
 
     def compute_mean_seconds(self, engine: str) -> float | None:

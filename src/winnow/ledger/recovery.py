@@ -1,4 +1,4 @@
-"""Recovery of a damaged ledger file. Its readable calls are copied to a new file; the other calls must be made again.
+"""Recovery of a damaged ledger file. Its readable calls are copied to a new file; the other calls must be repeated.
 
 SQLite's own `.recover` command is part of its shell, which Python does not include. Instead, the table is read in ranges of
 keys. Keys are uniformly distributed hashes, so only the ranges on damaged pages are lost. The first page describes the file.

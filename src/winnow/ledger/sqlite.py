@@ -206,7 +206,7 @@ class SqliteStore:
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Result]:
         """Return the stored results by key. Keys without a result are omitted.
 
-        Damaged rows are set aside, so that their calls are made again (see `set_aside`).
+        Damaged rows are set aside, so that their calls are repeated (see `set_aside`).
         """
         results: dict[bytes, Result] = {}
         damaged: list[bytes] = []
@@ -237,7 +237,7 @@ class SqliteStore:
             yield from self.connection.execute(f"{statement} WHERE key IN ({','.join('?' * len(chunk))})", chunk).fetchall()
 
     def set_aside(self, keys: Sequence[bytes]) -> None:
-        """Move damaged rows to the table `damaged`, so that their calls are made again, and log a warning."""
+        """Move damaged rows to the table `damaged`, so that their calls are repeated, and log a warning."""
         now = time.time()
         query = f"SELECT {RESULT_COLUMNS} FROM calls WHERE key = ?"  # noqa: S608 (constants)
         with self.transaction() as db:
@@ -311,7 +311,7 @@ class SqliteStore:
         return len(lapsed)
 
     def delete(self, keys: Sequence[bytes]) -> None:
-        """Delete the results of these keys, so that the calls are made again."""
+        """Delete the results of these keys, so that the calls are repeated."""
         if keys:
             with self.transaction() as db:
                 db.executemany("DELETE FROM calls WHERE key = ?", [(key,) for key in keys])

@@ -70,7 +70,7 @@ class ClaimAccuracy(_Classification):
     revision: ClassVar[int] = 3
 
     def score(self, sample: Sample) -> float | None:
-        """Return 1.0 if the reply says the right thing, 0.0 if not, or None if the question is no claim."""
+        """Return 1.0 if the reply says the right thing, 0.0 if not, or None if the question is not a claim."""
         answer = sample.question.answers[0] if sample.question.answers else ""
         if answer not in ("true", "false"):
             return None

@@ -133,7 +133,7 @@ def split_sentences(text: str) -> list[str]:
 def parse_facts(reply: str) -> list[str]:
     """Return the entries of a list with bullets or numbers; other lines are ignored.
 
-    The list ends where the judge goes on with a "Sentence:" of its own.
+    The list ends where the judge continues with a "Sentence:" of its own.
     """
     blocks = [_LISTED.findall(block) for block in _SENTENCE_LABEL.split(extract_final_text(reply))]
     return next((facts for facts in blocks if facts), [])

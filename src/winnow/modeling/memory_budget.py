@@ -13,7 +13,7 @@ _log = logging.getLogger(__name__)
 
 
 class MemoryBudget:
-    """Runs batches, and splits those that need more memory than the GPU has, so that a run goes on with smaller ones.
+    """Runs batches, and splits those that need more memory than the GPU has, so that a run continues with smaller ones.
 
     Args:
         tokens: Maximum number of padded tokens per batch to begin with.
@@ -90,7 +90,7 @@ class MemoryBudget:
 def compute_ahead(results: Iterable[T]) -> Iterator[T]:
     """Yield each result after the next one was requested.
 
-    A GPU computes while Python goes on. If a result is only fetched once the next batch was submitted, the GPU does not wait
+    A GPU computes while Python continues. If a result is only fetched once the next batch was submitted, the GPU does not wait
     until Python has built that batch.
     """
     waiting: list[T] = []

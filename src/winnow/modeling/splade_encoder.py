@@ -53,7 +53,7 @@ class SpladeEncoder(TextEncoder):
         return vectors
 
     def _pool(self, output: Any, mask: torch.Tensor) -> torch.Tensor:
-        """Pool logits (batch, tokens, terms) to weights of terms (batch, terms), of which padding is no part."""
+        """Pool logits (batch, tokens, terms) to weights of terms (batch, terms), of which padding is not part."""
         import torch
 
         logits = output.logits.masked_fill(mask.unsqueeze(-1) == 0, float("-inf"))

@@ -121,7 +121,7 @@ class LocalEngine(ABC):
 
     @property
     def reuses_prefixes(self) -> bool:
-        """Return False, because batches of similar length are read anew."""
+        """Return False, because batches of similar length are read again."""
         return False
 
     @property

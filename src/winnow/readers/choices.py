@@ -16,7 +16,7 @@ _MAX_LOGPROB = 1e-3
 """Largest value that rounding may give the log-probability of a certain token."""
 _log = logging.getLogger(__name__)
 FAILED = "error"
-"""Finish of a reply that the server could not complete. Such a reply is no answer, and its call is made again."""
+"""Finish of a reply that the server could not complete. Such a reply is not an answer, and its call is repeated."""
 FINISH_REASONS: Mapping[str, str] = {
     **dict.fromkeys(("stop", "eos", "eos_token", "stop_sequence", "end_turn", "word", "complete", "finished"), "stop"),
     **dict.fromkeys(
@@ -90,7 +90,7 @@ def _parse_choice(choice: Mapping[str, Any]) -> Generation:
 
 
 def _join_parts(content: Any) -> str:
-    """Return the text of a message, which may be a list of parts. Reasoning is no text; parts of other kinds are refused."""
+    """Return the text of a message, which may be a list of parts. Reasoning is not text; parts of other kinds are refused."""
     if content is None:
         return ""
     if isinstance(content, list):

@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class ServerPreparation:
-    """Prepares a server in a thread of its own, so that the other engines of a run go on meanwhile.
+    """Prepares a server in a thread of its own, so that the other engines of a run continue meanwhile.
 
     Args:
         connection: Connection, which receives the address of a started server.

@@ -177,7 +177,7 @@ def format_comparison(comparison: Comparison, adjusted_p_value: float, scale: fl
 
 
 def describe_difference(metric: Metric) -> str:
-    """Return a sentence on A - B for a metric whose value is no mean over questions, or an empty text."""
+    """Return a sentence on A - B for a metric whose value is not a mean over questions, or an empty text."""
     if isinstance(metric, MeanMetric):
         return ""
     return f" A - B is the mean difference of the questions' own {metric.heading}, for questions with a value in both cells."

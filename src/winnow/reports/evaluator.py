@@ -86,8 +86,8 @@ def build_evaluator_report(
     num_outside = sum(abs(score) > 1 for score in scores)
     if num_outside:
         notes.append(
-            f"{num_outside} of {len(scores)} scores are not between -1 and 1, so that (score + 1) / 2 is no probability. No "
-            "calibration is shown."
+            f"{num_outside} of {len(scores)} scores are not between -1 and 1, so that (score + 1) / 2 is not a probability. "
+            "No calibration is shown."
         )
     else:
         tables.append(_build_calibration_table(test))

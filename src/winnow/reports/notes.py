@@ -23,7 +23,7 @@ INCIDENTS = {
     "a rewriting without keywords": "rewriting: no keywords",
     "no strip above the filter": "none passed the filter",
 }
-"""What corrective retrieval goes on without, and the text by which the traces record it."""
+"""What corrective retrieval does without, and the text by which the traces record it."""
 
 
 def build_reply_notes(cells: Sequence[CellResult], seed: int) -> list[str]:
@@ -131,8 +131,8 @@ def build_control_token_notes(counts: Sequence[tuple[int, int]]) -> list[str]:
     if not marked:
         return []
     return [
-        f"{marked} of {replies} replies contained control tokens of a chat template, such as <|im_end|>, which are no part of "
-        "the answers. The chat template or the stop tokens of the server, or of the model's folder, are not those that the "
+        f"{marked} of {replies} replies contained control tokens of a chat template, such as <|im_end|>, which are not part "
+        "of the answers. The chat template or the stop tokens of the server, or of the model's folder, are not those that the "
         "model was trained with, so that its answers may be worse than they could be."
     ]
 

@@ -33,5 +33,5 @@ def explain_out_of_memory(*remedies: str) -> Iterator[None]:
         reason = " ".join(str(error).split())[:200]
         raise ModelError(
             f"The GPU has too little memory for this training ({reason}). Change one of its settings, in this order: "
-            f"{'; '.join(remedies)}. Those that affect only the speed go on from the checkpoint."
+            f"{'; '.join(remedies)}. After those that affect only the speed, the training continues from the checkpoint."
         ) from error

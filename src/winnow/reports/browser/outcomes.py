@@ -45,7 +45,7 @@ OUTCOMES = (
     Outcome(
         "in_substance",
         "right in substance",
-        "The answer is no accepted one, but shares words with one: its F1 is at least 0.5.",
+        "The answer is not an accepted one, but shares words with one: its F1 is at least 0.5.",
     ),
     Outcome("closed_book_unknown", "unknown, no passages", 'Without passages, the answer was "unknown".'),
     Outcome("closed_book_wrong", "wrong, no passages", "Without passages, another answer was given."),

@@ -77,7 +77,7 @@ class Downloader:
         """Download a page, and follow its redirects; each of them is checked as the first address is.
 
         Raises:
-            UnreadableError: If the page cannot be had, is no text, or exceeds a limit.
+            UnreadableError: If the page cannot be had, is not text, or exceeds a limit.
 
         """
         target, seconds_left = _parse_url(url), self.timeout

@@ -47,7 +47,7 @@ class WebSearch:
 
     The ledger keeps the texts, so that a run is repeated without the web. A search has an age: it is stored under the month in
     which it was made, and searches of a past month are only replayed. A search that fails is stored too, and the strategy goes
-    on without it; `winnow ledger prune --failed` deletes such searches, so that they are made again.
+    on without it; `winnow ledger prune --failed` deletes such searches, so that they are repeated.
 
     Args:
         identity: Name under which the ledger stores the searches (see `name_web_search`).
@@ -79,7 +79,7 @@ class WebSearch:
     _error: Exception | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        """Check the settings. What is the past is decided once, so that a run may go on beyond the end of a month."""
+        """Check the settings. What is the past is decided once, so that a run may continue beyond the end of a month."""
         now = get_current_month()
         self.at = now if self.at == "auto" else self.at
         if not _MONTH.fullmatch(self.at) or self.at > now:

@@ -24,5 +24,5 @@ def name_web_search(name: str, month: str, key: str) -> str:
 
 
 def is_web_search(identity: str) -> bool:
-    """Return whether an identity is that of searches of the web, which cannot be made again as they were."""
+    """Return whether this identity is a web search, whose results cannot be reproduced."""
     return _DATED.match(identity) is not None

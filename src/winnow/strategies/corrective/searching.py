@@ -70,7 +70,7 @@ class KnowledgeSearch:
         return Findings(knowledge, trace)
 
     def _write_query(self, question: Question) -> Plan[tuple[str, tuple[str, ...]]]:
-        """Return the query and the trace. A reply that is no list of keywords is not used."""
+        """Return the query and the trace. A reply that is not a list of keywords is not used."""
         if not self.rewriting:
             return question.text, ()
         prompt = self.rewriting.replace("{question}", question.text).strip()

@@ -29,7 +29,7 @@ class Retrieval:
     threshold: float = 0.2
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for an unknown word and for a threshold that is no probability."""
+        """Raise ConfigError for an unknown word and for a threshold that is not a probability."""
         if self.when not in ("adaptive", "always", "never"):
             raise ConfigError(f"strategy.plan.retrieval.when must be adaptive, always or never; received {self.when!r}.")
         if not 0 <= self.threshold <= 1:
