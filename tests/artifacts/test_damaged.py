@@ -26,7 +26,7 @@ def test_a_damaged_file_is_named(tmp_path: Path, name: str, cut: int) -> None:
     path = tmp_path / "data.parquet"
     parquet.write(path, contracts.CORPUS, [{"passage_id": str(n), "title": "t", "text": "x" * n} for n in range(50)])
     path.write_bytes(path.read_bytes()[:cut])
-    with pytest.raises((ArtifactError, InputError), match=r"data\.parquet is (no Parquet file|damaged)"):
+    with pytest.raises((ArtifactError, InputError), match=r"data\.parquet is (not a Parquet file|damaged)"):
         READERS[name](path)
 
 

@@ -188,7 +188,7 @@ def test_why_names_what_made_a_cell_and_what_differs(prepared: Run, tmp_path: Pa
     assert "decoding.max_new_tokens" in changed
     (corpus,) = (tmp_path / "data/corpus").iterdir()
     assert "no difference" in prepared("why", f"artifact={corpus}").stdout
-    assert "no finished artifact" in prepared("why", "artifact=data", check=False).stderr
+    assert "not a finished artifact" in prepared("why", "artifact=data", check=False).stderr
 
 
 def test_a_report_names_the_code_that_made_its_cells(prepared: Run, tmp_path: Path) -> None:
