@@ -131,19 +131,14 @@ class Project:
         cfg, label = self.cfg.dataset, self.cfg.answerable
         inputs = {"parser": cfg.parser, "split": cfg.split}
         if self.needs_labels:
-            inputs |= {
-                **self._identify_search(label.retriever),
-                "depth": label.depth,
-                "min_answer_chars": label.min_answer_chars,
-                "required": sorted(label.required),
-            }
+            rule = {name: label[name] for name in ("depth", "min_answer_chars")}
+            inputs |= {**self._identify_search(label.retriever), **rule, "required": sorted(label.required)}
         return self.resolve_artifact("questions", "questions", cfg.name, inputs)
 
     @property
     def needs_labels(self) -> bool:
         """Whether some split may keep answerable questions only, so that the labelling retriever is searched."""
-        only_split = self.cfg.dataset.split.get("all")
-        required = self.cfg.answerable.required
+        only_split, required = self.cfg.dataset.split.get("all"), self.cfg.answerable.required
         return bool(required) and (not only_split or only_split in required)
 
     @property

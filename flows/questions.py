@@ -45,7 +45,7 @@ def _write_questions(project: Project) -> None:
     parsed = list(build(cfg.parser))
     if not parsed:
         raise InputError(f"dataset={cfg.name}: {cfg.parser.get('path')} contains no question. Correct dataset.parser.path.")
-    selection: Iterable[Question] = build(cfg.split).assign(parsed)
+    selection: Iterable[Question] = (replace(question, answerable=None) for question in build(cfg.split).assign(parsed))
     if project.needs_labels:
         required = project.cfg.answerable.required
         labelled = _label_answerable(project, list(selection))

@@ -49,7 +49,7 @@ class Question:
     answers: tuple[str, ...]
     gold_passage_ids: tuple[str, ...] = ()
     split: str = ""
-    answerable: bool | None = None
+    answerable: bool | None = False
     meta: str = "{}"
     target: str = ""
 
