@@ -25,6 +25,7 @@ from bench._measure import measure_matmul_rate, scale, serve_with_driver, synchr
 from bench.bench_estimator import WORDS, count_encoder_flops, make_pairs, score_with_generate
 from bench.bench_joint import measure_joint_training
 from bench.bench_local_reader import generate_padded
+from bench.bench_retrieval import compute_recall
 from winnow.estimators.t5 import T5Estimator
 from winnow.modeling.loading import load_seq2seq, resolve_dtype
 from winnow.modeling.sentence_encoder import SentenceEncoder
@@ -250,7 +251,7 @@ def measure_retrieval(folder: Path) -> None:
     questions = [make_question(str(number), question_id=str(number)) for number in range(7, 2007 if IS_LARGE else 27)]
     label = f"{num_passages} vectors of {dimensions} dimensions, 100 passages for each of {len(questions)} questions"
     for factory in FACTORIES:
-        found: list[list[list[Hit]]] = []
+        rankings_by_place: list[list[list[Hit]]] = []
         rates: list[float] = []
         for gpu in (False, True):
             if gpu and not getattr(faiss, "get_num_gpus", lambda: 0)():
@@ -264,17 +265,17 @@ def measure_retrieval(folder: Path) -> None:
             searcher = retriever.open(folder / f"{factory.replace(',', '-')}-False")  # one index, searched on both
             searcher.search(questions[: len(questions) // 4], 100)
             ((rankings, rate),) = take_turns(questions, [partial(searcher.search, depth=100)])
-            found.append(rankings)
+            rankings_by_place.append(rankings)
             rates.append(rate)
             place = "GPU" if gpu else f"{faiss.omp_get_max_threads()} processor threads"
             print(f"{factory}, {label}, {place}: built in {built:.1f} s, {rate:.0f} questions/s", flush=True)
-        if len(found) == 2:
-            shared = [len({h.passage_id for h in a} & {h.passage_id for h in b}) / len(a) for a, b in zip(*found, strict=True)]
-            first = sum(a[0].passage_id == b[0].passage_id for a, b in zip(*found, strict=True))
-            equal = sum([h.passage_id for h in a] == [h.passage_id for h in b] for a, b in zip(*found, strict=True))
+        if len(rankings_by_place) == 2:
+            cpu, gpu_ids = ([[hit.passage_id for hit in hits] for hits in one] for one in rankings_by_place)
+            first = sum(a[0] == b[0] for a, b in zip(cpu, gpu_ids, strict=True))
+            equal = sum(a == b for a, b in zip(cpu, gpu_ids, strict=True))
             print(
-                f"{factory}: {rates[1] / rates[0]:.1f} x; {100 * float(np.mean(shared)):.3f} % of the passages are the same, "
-                f"{first} first ones and {equal} whole rankings of {len(questions)}",
+                f"{factory}: {rates[1] / rates[0]:.1f} x; {100 * compute_recall(gpu_ids, cpu):.3f} % of the passages are the "
+                f"same, {first} first ones and {equal} whole rankings of {len(questions)}",
                 flush=True,
             )
 

@@ -140,10 +140,13 @@ def _compose_jobs(words: Sequence[str], run: Callable[[Sequence[DictConfig]], No
     from hydra.types import RunMode
 
     jobs: list[DictConfig] = []
+    is_running = False
 
     def add_one(cfg: DictConfig) -> None:
-        job, is_elsewhere = fill_grid(cfg, read_choices(HydraConfig.get())), HydraConfig.get().mode == RunMode.MULTIRUN
-        if is_elsewhere:
+        nonlocal is_running
+        job = fill_grid(cfg, read_choices(HydraConfig.get()))
+        is_running = HydraConfig.get().mode == RunMode.MULTIRUN  # a launcher of others, which runs each job by itself
+        if is_running:
             with exit_on_errors():
                 run([job])
         else:
@@ -160,6 +163,8 @@ def _compose_jobs(words: Sequence[str], run: Callable[[Sequence[DictConfig]], No
     except WinnowError:
         raise
     except Exception as error:
+        if is_running:
+            raise
         raise ConfigError(
             f"The settings cannot be composed: {error} `--help` lists the settings and their options."
         ) from error

@@ -139,25 +139,27 @@ def _waits_for_server(engine: Any) -> bool:
 @cache
 def look_up_files(name: HubName, kind: str) -> dict[str, int] | None:
     """Ask the hub for the files of a repository with their sizes in bytes, or return None if it does not give them."""
-    from huggingface_hub import HfApi
-
-    api = HfApi()
-    look_up = api.model_info if kind == "model" else api.dataset_info
     try:
-        info = look_up(name.name, revision=name.revision or None, files_metadata=True, timeout=_TIMEOUT)
+        info = _look_up(name, kind, files_metadata=True, timeout=_TIMEOUT)
     except Exception:
         return None  # a dry run works without the hub, which a download then misses with an error
     return {file.rfilename: file.size or 0 for file in info.siblings or ()}
 
 
-def _look_up_commit(reference: Reference) -> str:
-    """Ask the hub for the current commit of a repository."""
+def _look_up(name: HubName, kind: str, **options: Any) -> Any:
+    """Ask the hub for what it says of a model or a data set."""
     from huggingface_hub import HfApi
 
-    api, name = HfApi(), reference.name
-    look_up = api.model_info if reference.kind == "model" else api.dataset_info
+    api = HfApi()
+    look_up = api.model_info if kind == "model" else api.dataset_info
+    return look_up(name.name, revision=name.revision or None, **options)
+
+
+def _look_up_commit(reference: Reference) -> str:
+    """Ask the hub for the current commit of a repository."""
+    name = reference.name
     try:
-        commit = look_up(name.name, revision=name.revision or None).sha
+        commit = _look_up(name, reference.kind).sha
     except Exception as error:
         raise AssetError(
             f"The hub does not give the commit of {name}: {error}. Check the name, or set it to {name.name}@<commit>."

@@ -49,8 +49,8 @@ def train_joint(configs: Sequence[DictConfig]) -> Summary:
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
     folders = []
-    for cfg, own in ((whole, own) for whole in configs for own in _iter_trainings(whole)):
-        project = Project(own)
+    for cfg, training in [(whole, training) for whole in configs for training in _list_trainings(whole)]:
+        project = _select_training(cfg, training)
         artifact = _models.resolve_joint_models(project)
         folders.append(artifact.folder)
         if artifact.is_finished:
@@ -60,7 +60,7 @@ def train_joint(configs: Sequence[DictConfig]) -> Summary:
             check_ahead([cfg])
             print_equivalent(artifact)
             _train(project, artifact)
-        questions = own.joint.data.dev_questions or "all"
+        questions = training.data.dev_questions or "all"
         rows.append({"trained": artifact.folder, "dev questions": questions, **_build_row(artifact)})
     return Summary("Joint training, development questions of the best epoch", rows, "\n".join(notes), folders)
 
@@ -73,12 +73,12 @@ def _run_shard(configs: Sequence[DictConfig], shard: Shard) -> Summary:
 
     """
     taught = [_find_taught(cfg) for cfg in configs]
-    if any(own.joint.teacher is None for own in taught):
+    if any(training.teacher is None for training in taught):
         raise ConfigError(
-            f"shard={shard.number}/{shard.count}: joint={taught[0].joint.name} has no teacher whose calls shards could make. "
+            f"shard={shard.number}/{shard.count}: joint={taught[0].name} has no teacher whose calls shards could make. "
             "Remove `shard`; torchrun trains on several GPUs."
         )
-    projects = [Project(own) for own in taught]
+    projects = [_select_training(cfg, training) for cfg, training in zip(configs, taught, strict=True)]
 
     def make_calls() -> str:
         count = 0
@@ -191,31 +191,35 @@ def _build_row(artifact: Artifact) -> dict[str, Any]:
     return {"best epoch": f"{report['best_epoch']} of {len(report['history'])}", **metrics, "training": speed + truncation}
 
 
-def _iter_trainings(cfg: DictConfig) -> Iterator[DictConfig]:
-    """Yield settings whose `joint` is the training of the estimator, then of the generator; those of `joint` if neither is."""
+def _list_trainings(cfg: DictConfig) -> list[DictConfig]:
+    """Return the settings of the trainings of the estimator and of the generator, or `joint` if neither is trained."""
     trainings = [cfg.joint] if cfg.estimator.get("trained") else []
     if cfg.get("generator") and any(reader.get("joint") for reader in _models.list_readers(cfg)):
         trainings.append(cfg.generator)
-    for training in trainings or [cfg.joint]:
-        own = copy_unresolved(cfg)
-        own.joint, own.generator = training, None
-        yield own
+    return trainings or [cfg.joint]
+
+
+def _select_training(cfg: DictConfig, training: DictConfig) -> Project:
+    """Return the project whose `joint` is this training."""
+    own = copy_unresolved(cfg)
+    own.joint, own.generator = training, None
+    return Project(own)
 
 
 def _find_taught(cfg: DictConfig) -> DictConfig:
     """Return the settings of the first training with a teacher, whose calls shards make, or of the first one."""
-    trainings = list(_iter_trainings(cfg))
-    return next((own for own in trainings if own.joint.teacher is not None), trainings[0])
+    trainings = _list_trainings(cfg)
+    return next((training for training in trainings if training.teacher is not None), trainings[0])
 
 
 def _resolve_taught(project: Project) -> Artifact:
     """Return the artifact of the training with a teacher, or of the first one."""
-    return _models.resolve_joint_models(project, _find_taught(project.cfg).joint)
+    return _models.resolve_joint_models(project, _find_taught(project.cfg))
 
 
 def _resolve(project: Project) -> Iterator[Artifact]:
     """Yield the trainings of the estimator and of the generator, or that of the settings if neither is trained."""
-    yield from (_models.resolve_joint_models(project, own.joint) for own in _iter_trainings(project.cfg))
+    yield from (_models.resolve_joint_models(project, training) for training in _list_trainings(project.cfg))
 
 
 def _list_needs(cfg: DictConfig) -> list[str]:

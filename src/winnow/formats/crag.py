@@ -1,8 +1,8 @@
 """The files that CRAG's authors publish: contexts as text, without ids and without answers.
 
 There are two forms. A file of pairs has a line "question [SEP] title // text" for each context, in some files with a tab and
-a label behind it, which is left out. A file of knowledge has one
-line per question of another file. Both are joined with questions by the question's text, never by position.
+a label behind it, which is left out. A file of knowledge has one line per question of another file. Both are joined with
+questions by the question's text, never by position.
 """
 
 import re
