@@ -12,11 +12,12 @@ import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
+import yaml
 
 from bench._measure import read_peak_gigabytes, scale
-from flows._build import build
+from flows.settings.components import Component
 from winnow.contexts.placed import PlacedContexts
 from winnow.contexts.placement import Placement
 from winnow.driver import Driver, Job
@@ -34,16 +35,15 @@ from winnow.testing import METRICS, ScriptedReader, make_context, make_question
 CONF = Path(__file__).resolve().parent.parent / "conf"
 
 
-def load_node(name: str) -> DictConfig:
+def load(name: str) -> dict[str, Any]:
     """Load a file of conf/."""
-    node = OmegaConf.load(CONF / name)
-    assert isinstance(node, DictConfig)
-    return node
+    settings: dict[str, Any] = yaml.safe_load((CONF / name).read_text())
+    return settings
 
 
-PROMPT: Prompt = build(load_node("prompt/post_fusion.yaml"))
+PROMPT: Prompt = Component(load("prompt/post_fusion.yaml")).build()
 NAMES = ("concatenation", "post_fusion", "pruning", "summary", "concat_pf", "pf_concat")
-STRATEGIES = [build(load_node(f"strategy/{name}.yaml").plan, prompt=PROMPT, decoding=Decoding()) for name in NAMES]
+STRATEGIES = [Component(load(f"strategy/{name}.yaml")["plan"]).build(prompt=PROMPT, decoding=Decoding()) for name in NAMES]
 QUESTIONS, DEPTH, KS = scale(200, 2), 100, (5, 10, 20)
 Case = tuple[Question, PlacedContexts]
 """A question with the contexts that a cell shows the reader."""

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import torch
-from omegaconf import DictConfig, OmegaConf
+import yaml
 
 from bench._measure import scale
-from flows._build import build
+from flows.settings.components import Component
 from winnow.modeling.chat import render_chat
 from winnow.modeling.loading import LanguageModel, resolve_dtype
 from winnow.readers.local import LocalReader
@@ -51,9 +51,7 @@ def build_requests(ks: Sequence[int], num_prompts: int, *, is_sweep: bool = Fals
     ranked: dict[str, list[str]] = {}
     for row in pq.read_table(folder / "contexts.parquet").to_pylist():
         ranked.setdefault(row["question_id"], []).append(texts[row["passage_id"]])
-    node = OmegaConf.load(ROOT / "conf/prompt/post_fusion.yaml")
-    assert isinstance(node, DictConfig)
-    prompt: Prompt = build(node)
+    prompt: Prompt = Component(yaml.safe_load((ROOT / "conf/prompt/post_fusion.yaml").read_text())).build()
     chosen = random.Random(13).sample(sorted(ranked), num_prompts // len(ks) if is_sweep else num_prompts)
     cases = itertools.product(chosen, ks) if is_sweep else zip(chosen, itertools.cycle(ks), strict=False)
     return [

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from bench._measure import read_peak_gigabytes, scale
 from bench.bench_driver import PROMPT, StatelessReader
-from flows._conf import compose
-from flows._metrics import build_metrics
+from flows.project.metrics import build_metrics
+from flows.settings.door import compose
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.provenance import write_manifest
 from winnow.artifacts.tables import build_passage_rows, build_prediction_row, build_question_rows

@@ -10,15 +10,11 @@ python -m flows.acquire corpus=psgs_w100 dataset=dpr_results dry_run=true     # 
 """
 
 import shutil
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
-
-from flows._entry import make_main
-from flows._grid import expand_grid
-from flows._hub import (
+from flows.settings.commits import (
     LOCK,
     PLACEHOLDER,
     find_naming_settings,
@@ -26,23 +22,26 @@ from flows._hub import (
     look_up_files,
     record_checksum,
     record_commits,
-    use_recorded_commits,
 )
-from flows._identity import PinnedAssets, import_component_class, iter_asset_nodes, iter_mappings
-from flows._stages import Stage
-from flows._summary import Summary, progress
+from flows.settings.components import import_component_class, iter_mappings
+from flows.settings.door import list_cells
+from flows.settings.identity import PinnedAssets, iter_asset_nodes
+from flows.settings.typed import Settings
+from flows.stages.command import make_main
+from flows.stages.registry import Stage
+from flows.tools.summary import Summary, progress
 from winnow.assets import Asset, fetch_asset, is_present, read_recorded_sha256
 from winnow.identity import markers
 from winnow.identity.hub import parse_model_name
 
 
-def acquire(configs: Sequence[DictConfig], groups: Collection[str] = ()) -> Summary:
+def acquire(jobs: Sequence[Settings], groups: Collection[str] = ()) -> Summary:
     """Download every asset of the cells that is missing, or only those of some groups of settings."""
-    cells = list(expand_grid(configs))
-    assets = {asset.path: asset for cfg in cells for asset in iter_assets(use_recorded_commits(cfg), groups)}
-    if configs[0].dry_run:
+    cells = list_cells(jobs)
+    assets = {asset.path: asset for settings in cells for asset in iter_assets(settings, groups)}
+    if jobs[0].dry_run:
         return _dry_run(list(assets.values()), cells)
-    downloads = Path(configs[0].paths.downloads)
+    downloads = Path(jobs[0].paths.downloads)
     rows = []
     for asset in assets.values():
         with progress(f"fetching {asset.address}", None) as advance:
@@ -50,12 +49,15 @@ def acquire(configs: Sequence[DictConfig], groups: Collection[str] = ()) -> Summ
         if asset.is_unpinned:
             record_checksum(asset.address, read_recorded_sha256(asset))
         rows.append({"asset": asset.address, "folder": asset.path, "": "fetched" if fresh else "present already"})
-    for cfg in cells:
-        rows += [{"asset": name, "folder": str(LOCK), "": f"commit {commit}"} for name, commit in record_commits(cfg).items()]
+    for settings in cells:
+        rows += [
+            {"asset": name, "folder": str(LOCK), "": f"commit {commit}"}
+            for name, commit in record_commits(settings.plain).items()
+        ]
     return Summary("Assets", rows, artifacts=[Path(asset.path) for asset in assets.values()])
 
 
-def _dry_run(assets: Sequence[Asset], cells: Sequence[DictConfig]) -> Summary:
+def _dry_run(assets: Sequence[Asset], cells: Sequence[Settings]) -> Summary:
     """Summarise what the cells read: which assets would be downloaded, what the hub has, and what has no address."""
     missing = [asset for asset in assets if not is_present(asset)]
     rows = [
@@ -69,9 +71,9 @@ def _dry_run(assets: Sequence[Asset], cells: Sequence[DictConfig]) -> Summary:
         for asset in assets
     ]
     others: dict[str, tuple[dict[str, str], int]] = {}
-    for cfg in map(use_recorded_commits, cells):
-        others |= {row["asset"]: (row, size) for row, size in _iter_hub_rows(cfg)}
-        for row in _iter_file_rows(cfg):
+    for settings in cells:
+        others |= {row["asset"]: (row, size) for row, size in _iter_hub_rows(settings)}
+        for row in _iter_file_rows(settings):
             others.setdefault(row["folder"], (row, 0))  # the first setting that names it
     rows += [row for row, _ in others.values()]
     num_bytes = sum(asset.size for asset in missing) + sum(size for _, size in others.values())
@@ -84,9 +86,9 @@ def _dry_run(assets: Sequence[Asset], cells: Sequence[DictConfig]) -> Summary:
     )
 
 
-def _iter_hub_rows(cfg: DictConfig) -> Iterator[tuple[dict[str, str], int]]:
+def _iter_hub_rows(settings: Settings) -> Iterator[tuple[dict[str, str], int]]:
     """Yield a row for each model and data set of the hub, and the bytes of the files that are loaded if the hub gives them."""
-    for reference in find_references(cfg):
+    for reference in find_references(settings.plain):
         if reference.name.name == PLACEHOLDER:
             continue
         checksum = "commit known" if reference.name.is_pinned else "of the first look-up"
@@ -100,13 +102,13 @@ def _iter_hub_rows(cfg: DictConfig) -> Iterator[tuple[dict[str, str], int]]:
         yield {**where, "checksum": checksum, "": status}, sum(loaded.values())
 
 
-def _iter_file_rows(cfg: DictConfig) -> Iterator[dict[str, str]]:
+def _iter_file_rows(settings: Settings) -> Iterator[dict[str, str]]:
     """Yield a row for each file, model and data set that is read and not there, unless it belongs to an asset or the hub."""
-    pinned = PinnedAssets.from_config(cfg)
-    for name, node in iter_mappings(cfg):
-        settings = [(key, "its content") for key in _list_input_files(node)]
-        settings += [(key, "its weights") for key, kind in find_naming_settings(node) if kind == "model"]
-        for key, checksum in settings:
+    pinned = PinnedAssets.from_settings(settings.plain)
+    for name, node in iter_mappings(settings.plain):
+        naming = [(key, "its content") for key in _list_input_files(node)]
+        naming += [(key, "its weights") for key, kind in find_naming_settings(node) if kind == "model"]
+        for key, checksum in naming:
             path = node.get(key)
             if isinstance(path, str) and path and not pinned.covers(path) and not Path(path).exists():
                 if checksum == "its weights" and parse_model_name(path) is not None:
@@ -115,35 +117,33 @@ def _iter_file_rows(cfg: DictConfig) -> Iterator[dict[str, str]]:
                 yield {**where, "": f"missing: yours by {name}.{key}=..."}
 
 
-def _list_input_files(node: DictConfig) -> list[str]:
+def _list_input_files(node: Mapping[str, Any]) -> list[str]:
     """Return the settings of a component that name files."""
-    return list(markers.get_input_file_settings(import_component_class(str(node._target_)))) if "_target_" in node else []
+    return list(markers.get_input_file_settings(import_component_class(str(node["_target_"])))) if "_target_" in node else []
 
 
 def _format_gigabytes(num_bytes: int) -> str:
     return f"{num_bytes / 1e9:.1f} GB"
 
 
-def iter_assets(cfg: DictConfig, groups: Collection[str] = ()) -> Iterator[Asset]:
+def iter_assets(settings: Settings, groups: Collection[str] = ()) -> Iterator[Asset]:
     """Yield the assets of all groups or of some; an asset whose files are all replaced by other paths is not needed."""
-    filtering = [("reader", cfg.closed_book.get("reader"))] if cfg.sweep.closed_book_filter else []
-    for name, node in [*cfg.items(), *filtering]:
-        if isinstance(node, DictConfig) and (not groups or name in groups):
-            paths = list(_iter_strings(_select_users(cfg, str(name), node)))
+    plain = settings.plain
+    filtering = [("reader", plain["closed_book"].get("reader"))] if settings.sweep.closed_book_filter else []
+    for name, node in [*plain.items(), *filtering]:
+        if isinstance(node, dict) and (not groups or name in groups):
+            paths = list(_iter_strings(_select_users(plain, name, node)))
             own = {name: node[name] for name in ("asset", "sources") if name in node}  # not those of a teacher
-            for settings in iter_asset_nodes(OmegaConf.create(own)):
-                plain: Any = OmegaConf.to_container(settings, resolve=True)
-                asset = Asset(**plain)
+            for asset in (Asset(**one) for one in iter_asset_nodes(own)):
                 if any(Path(text).is_relative_to(asset.path) for text in paths):
                     yield asset
 
 
-def _select_users(cfg: DictConfig, name: str, node: DictConfig) -> Any:
+def _select_users(plain: Mapping[str, Any], name: str, node: Any) -> Any:
     """Return the settings that may read the files of a group's asset: those of the group, or of the others for an encoder."""
     if name != "encoder":
-        return OmegaConf.to_container(node, resolve=True)
-    plain: Any = OmegaConf.to_container(cfg, resolve=True)
-    return {other: settings for other, settings in plain.items() if other != name}  # an encoder serves other components
+        return node
+    return {other: inner for other, inner in plain.items() if other != name}  # an encoder serves other components
 
 
 def _iter_strings(node: Any) -> Iterator[str]:
@@ -159,7 +159,6 @@ STAGE = Stage(
     acquire,
     settings=("corpus", "dataset", "encoder", "estimator", "reader", "rewriter", "judge", "verifier"),
     dry_run=True,
-    uses_commits=False,
     retries=2,
 )
 main = make_main(STAGE)

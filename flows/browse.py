@@ -9,17 +9,16 @@ sweep with the same settings must be finished.
 
 from collections.abc import Mapping, Sequence
 
-from omegaconf import DictConfig
-
-from flows._cells import require_finished, resolve_cells
-from flows._engines import identify_engines, open_engines
-from flows._entry import make_main
-from flows._ledger import open_ledger
-from flows._metrics import compute_cells_digest, read_results
-from flows._reports import open_report_folder
-from flows._stages import Stage
-from flows._summary import Summary, progress
+from flows.project.cells import require_finished, resolve_cells
+from flows.project.engines import identify_engines, open_engines
+from flows.project.ledger import open_ledger
+from flows.project.metrics import compute_cells_digest, read_results
 from flows.report import BROWSER_FILE, describe_provenance
+from flows.settings.typed import Settings
+from flows.stages.command import make_main
+from flows.stages.registry import Stage
+from flows.stages.report_folder import open_report_folder
+from flows.tools.summary import Summary, progress
 from winnow.artifacts.files import write_texts
 from winnow.artifacts.steps import read_steps
 from winnow.reports.browser.cases import Case, Texts, build_case
@@ -30,24 +29,24 @@ from winnow.sweeps.run import LoadedCell, load_cells
 from winnow.sweeps.spec import CellSpec
 
 
-def browse(configs: Sequence[DictConfig]) -> Summary:
+def browse(jobs: Sequence[Settings]) -> Summary:
     """Write the page of the cells of all jobs; every cell must be finished."""
-    cfg, specs = configs[0], resolve_cells(configs)
+    settings, specs = jobs[0], resolve_cells(jobs)
     require_finished(specs)
-    results = read_results(configs, specs, inputs=("placed", "shown", "ranking"))
-    question_ids = choose_questions(results, cfg.browse.questions, cfg.report.seed)
+    results = read_results(jobs, specs, inputs=("placed", "shown", "ranking"))
+    question_ids = choose_questions(results, settings.browse.questions, settings.report.seed)
     texts = Texts()
-    cases = _build_cases(cfg, specs, results, question_ids, texts)
-    seed = cfg.report.seed
+    cases = _build_cases(settings, specs, results, question_ids, texts)
+    seed = settings.report.seed
     notes = [
         *_describe_cases(cases, len({s.question.question_id for r in results for s in r.samples}), len(question_ids)),
         *_describe_selection(specs),
         *build_reply_notes(results, seed),
         *build_incident_notes(results),
     ]
-    title, digest = f"Winnow: {cfg.sweep.name}", compute_cells_digest(specs, results)
-    page = BrowserPage(title, results, notes, describe_provenance(cfg, specs), texts, cases, seed, digest)
-    path = open_report_folder(cfg) / BROWSER_FILE
+    title, digest = f"Winnow: {settings.sweep.name}", compute_cells_digest(specs, results)
+    page = BrowserPage(title, results, notes, describe_provenance(settings, specs), texts, cases, seed, digest)
+    path = open_report_folder(settings) / BROWSER_FILE
     text = page.render()
     write_texts(path.parent, {path.name: text})
     size = f"{len(text) / 1e6:.1f} MB; {len(results)} cells, prompts of {len(question_ids)} questions"
@@ -55,12 +54,12 @@ def browse(configs: Sequence[DictConfig]) -> Summary:
 
 
 def _build_cases(
-    cfg: DictConfig, specs: Sequence[CellSpec], results: Sequence[CellResult], chosen: Sequence[str], texts: Texts
+    settings: Settings, specs: Sequence[CellSpec], results: Sequence[CellResult], chosen: Sequence[str], texts: Texts
 ) -> dict[tuple[int, str], Case]:
     """Replay the chosen questions in every cell that answers them."""
     loaded: Mapping[str, LoadedCell] = {cell.spec.key: cell for cell in load_cells(specs)}
     cases: dict[tuple[int, str], Case] = {}
-    with open_ledger(cfg) as ledger, progress("replaying calls", len(specs) * len(chosen)) as advance:
+    with open_ledger(settings) as ledger, progress("replaying calls", len(specs) * len(chosen)) as advance:
         for index, (spec, result) in enumerate(zip(specs, results, strict=True)):
             cell = loaded[spec.key]
             identities = identify_engines(open_engines(spec.engines, check=False))

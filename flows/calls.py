@@ -8,17 +8,16 @@ python -m flows.calls experiment=quick_start
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from omegaconf import DictConfig
-
-from flows._artifacts import Artifact, Project
-from flows._cells import require_finished, resolve_cells
-from flows._engines import identify_engines, open_engines
-from flows._entry import make_main
-from flows._ledger import open_ledger
-from flows._metrics import build_metrics, resolve_judge_specs
-from flows._stages import Stage
-from flows._summary import Summary, progress
-from flows._tracked import CALLS
+from flows.project.artifacts import Artifact, Project
+from flows.project.cells import require_finished, resolve_cells
+from flows.project.engines import identify_engines, open_engines
+from flows.project.ledger import open_ledger
+from flows.project.metrics import build_metrics, resolve_judge_specs
+from flows.settings.typed import Settings
+from flows.stages.command import make_main
+from flows.stages.registry import Stage
+from flows.tools.dvc import CALLS
+from flows.tools.summary import Summary, progress
 from winnow.artifacts.provenance import read_content_digest
 from winnow.errors import ConfigError, LedgerError
 from winnow.ledger.postgres import PostgresStore
@@ -33,21 +32,21 @@ from winnow.sweeps.samples import SampleReader, build_judge_jobs
 from winnow.sweeps.spec import CellSpec
 
 
-def calls(configs: Sequence[DictConfig]) -> Summary:
+def calls(jobs: Sequence[Settings]) -> Summary:
     """Export the calls of the cells of all jobs; every cell must be finished."""
-    cfg, specs = configs[0], resolve_cells(configs)
+    settings, specs = jobs[0], resolve_cells(jobs)
     require_finished(specs)
-    artifact = resolve_calls_artifact(cfg, specs)
+    artifact = resolve_calls_artifact(settings, specs)
     if artifact.is_finished:
         row = {"calls": artifact.folder, "number": "exported already"}
         return Summary("Calls", [row], artifacts=[artifact.folder])
-    with open_ledger(cfg) as ledger:
+    with open_ledger(settings) as ledger:
         if not isinstance(ledger, SqliteStore | PostgresStore):
             raise ConfigError(
-                f"paths.base_ledgers={list(cfg.paths.base_ledgers)}: calls are exported from one ledger. Merge these into it "
-                "(`winnow ledger merge`), and remove the setting."
+                f"paths.base_ledgers={list(settings.paths.base_ledgers)}: calls are exported from one ledger. Merge these "
+                "into it (`winnow ledger merge`), and remove the setting."
             )
-        keys, num_incomplete = collect_keys(cfg, specs, ledger)
+        keys, num_incomplete = collect_keys(settings, specs, ledger)
         if num_incomplete:
             return Summary(
                 f"Nothing was exported: the ledger lacks calls of {num_incomplete} answers, so they cannot be replayed.",
@@ -59,20 +58,20 @@ def calls(configs: Sequence[DictConfig]) -> Summary:
     return Summary("Calls", [{"calls": artifact.folder, "number": number}], artifacts=[artifact.folder])
 
 
-def resolve_calls_artifact(cfg: DictConfig, specs: Sequence[CellSpec]) -> Artifact:
+def resolve_calls_artifact(settings: Settings, specs: Sequence[CellSpec]) -> Artifact:
     """Return the artifact with the exported calls of finished cells."""
-    project = Project(cfg)
-    metrics = build_metrics(cfg)
+    project = Project(settings)
+    metrics = build_metrics(settings)
     judged = [metric.name for metric in metrics if isinstance(metric, JudgedMetric)]
     inputs = {
         "cells": {spec.key: read_content_digest(spec.folder) for spec in specs},
-        "judged": {name: cfg.metric[name] for name in judged},
+        "judged": {name: settings.metric[name] for name in judged},
         "judges": [spec.key for spec in resolve_judge_specs(project, metrics)],
     }
-    return project.resolve_artifact("calls", "calls", str(cfg.sweep.name), inputs)
+    return project.resolve_artifact("calls", "calls", str(settings.sweep.name), inputs)
 
 
-def collect_keys(cfg: DictConfig, specs: Sequence[CellSpec], ledger: CallStore) -> tuple[set[bytes], int]:
+def collect_keys(settings: Settings, specs: Sequence[CellSpec], ledger: CallStore) -> tuple[set[bytes], int]:
     """Replay finished cells and their judged metrics.
 
     Returns:
@@ -82,7 +81,7 @@ def collect_keys(cfg: DictConfig, specs: Sequence[CellSpec], ledger: CallStore) 
     keys: set[bytes] = set()
     num_incomplete = 0
     with progress("replaying", None) as advance:
-        for plan, identities in _iter_plans(cfg, specs):
+        for plan, identities in _iter_plans(settings, specs):
             try:
                 keys.update(call.key for calls in replay_plan(plan, identities, ledger).rounds for call in calls)
             except LedgerError:
@@ -91,14 +90,14 @@ def collect_keys(cfg: DictConfig, specs: Sequence[CellSpec], ledger: CallStore) 
     return keys, num_incomplete
 
 
-def _iter_plans(cfg: DictConfig, specs: Sequence[CellSpec]) -> Iterator[tuple[Plan[object], Mapping[Role, str]]]:
+def _iter_plans(settings: Settings, specs: Sequence[CellSpec]) -> Iterator[tuple[Plan[object], Mapping[Role, str]]]:
     """Yield every plan of the cells and of their judged metrics, with the identities of the engines by role."""
     for cell in load_cells(specs):
         identities = identify_engines(open_engines(cell.spec.engines, check=False))
         yield from ((job.plan, identities) for job in iter_jobs([cell]))
-    metrics = [metric for metric in build_metrics(cfg) if isinstance(metric, JudgedMetric)]
+    metrics = [metric for metric in build_metrics(settings) if isinstance(metric, JudgedMetric)]
     if metrics:
-        judge = identify_engines(open_engines(resolve_judge_specs(Project(cfg), metrics), check=False))
+        judge = identify_engines(open_engines(resolve_judge_specs(Project(settings), metrics), check=False))
         reader = SampleReader(collect_inputs(metrics))
         samples = {spec.key: reader.read(spec) for spec in specs}
         yield from ((job.plan, judge) for job in build_judge_jobs(metrics, samples))

@@ -8,18 +8,17 @@ python -m flows.check experiment=rage/published_sft reader.base=/models/mistral
 
 from collections.abc import Sequence
 
-from omegaconf import DictConfig
-
-from flows._checks import run_checks
-from flows._entry import make_main
-from flows._stages import Stage
-from flows._summary import Summary
+from flows.project.checks import run_checks
+from flows.settings.typed import Settings
+from flows.stages.command import make_main
+from flows.stages.registry import Stage
+from flows.tools.summary import Summary
 from winnow.errors import ConfigError
 
 
-def check(configs: Sequence[DictConfig]) -> Summary:
+def check(jobs: Sequence[Settings]) -> Summary:
     """Run every check; raise ConfigError after the last one if any failed."""
-    rows = run_checks(configs)
+    rows = run_checks(jobs)
     summary = Summary("Checks", rows)
     failed = [row for row in rows if row["result"] != "ok"]
     if failed:

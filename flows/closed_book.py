@@ -10,21 +10,19 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
-from omegaconf import DictConfig
-
-from flows._artifacts import Artifact, Project
-from flows._build import build
-from flows._cells import list_trainings_of, resolve_closed_book_artifact
-from flows._checks import check_ahead
-from flows._elsewhere import print_equivalent
-from flows._engines import build_dry_run_rows, collect_results, resolve_closed_book_spec
-from flows._entry import make_main
-from flows._models import get_closed_book_reader
-from flows._shard_calls import run_shard, use_finished_shards
-from flows._shards import divide_limits, get_shard
-from flows._stages import Stage
-from flows._summary import Summary
-from flows._track import track
+from flows.project.artifacts import Artifact, Project
+from flows.project.cells import list_trainings_of, resolve_closed_book_artifact
+from flows.project.checks import check_ahead
+from flows.project.elsewhere import print_equivalent
+from flows.project.engines import build_dry_run_rows, collect_results, resolve_closed_book_spec
+from flows.project.models import get_closed_book_reader
+from flows.project.shards import divide_limits, get_shard
+from flows.settings.typed import Settings
+from flows.stages.command import make_main
+from flows.stages.registry import Stage
+from flows.stages.shard_calls import run_shard, use_finished_shards
+from flows.stages.tracking import track
+from flows.tools.summary import Summary
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.steps import write_models
 from winnow.artifacts.tables import read_questions
@@ -35,21 +33,19 @@ from winnow.strategies.closed_book import ClosedBook
 from winnow.sweeps.shards import Shard
 
 
-def closed_book(configs: Sequence[DictConfig]) -> Summary:
+def closed_book(jobs: Sequence[Settings]) -> Summary:
     """Ask the reader of each job, and count the questions that are kept."""
-    if configs[0].dry_run:
-        rows = [row for cfg in configs for row in _dry_run(Project(cfg))]
+    if jobs[0].dry_run:
+        rows = [row for settings in jobs for row in _dry_run(Project(settings))]
         return Summary("Dry run: no call was made", rows)
-    if shard := get_shard(configs[0]):
-        return _run_shard(divide_limits(configs, shard), shard)
-    use_finished_shards(
-        configs[0], "closed_book", [resolve_closed_book_artifact(project) for project in map(Project, configs)]
-    )
+    if shard := get_shard(jobs[0]):
+        return _run_shard(divide_limits(jobs, shard), shard)
+    use_finished_shards(jobs[0], "closed_book", [resolve_closed_book_artifact(project) for project in map(Project, jobs)])
     rows, folders = [], []
-    for project in map(Project, configs):
+    for project in map(Project, jobs):
         artifact = resolve_closed_book_artifact(project)
         if not artifact.is_finished:
-            check_ahead([project.cfg])
+            check_ahead([project.settings])
             print_equivalent(artifact)
             _write_answers(project, artifact)
         is_kept = parquet.read(artifact.folder / "closed_book.parquet", contracts.CLOSED_BOOK)["kept"].to_pylist()
@@ -59,9 +55,9 @@ def closed_book(configs: Sequence[DictConfig]) -> Summary:
     return Summary("Closed-book filter", rows, artifacts=folders)
 
 
-def _run_shard(configs: Sequence[DictConfig], shard: Shard) -> Summary:
+def _run_shard(jobs: Sequence[Settings], shard: Shard) -> Summary:
     """Make the calls of the shard's questions for every reader, and write no answers."""
-    projects = [Project(cfg) for cfg in configs]
+    projects = [Project(settings) for settings in jobs]
 
     def make_calls() -> str:
         selections = [[q for q in _read_questions(project) if shard.contains(q.question_id)] for project in projects]
@@ -69,7 +65,7 @@ def _run_shard(configs: Sequence[DictConfig], shard: Shard) -> Summary:
             _ask(project, questions)
         return f"{sum(map(len, selections))} questions were asked."
 
-    return run_shard(configs[0], shard, "closed_book", [resolve_closed_book_artifact(p).key for p in projects], make_calls)
+    return run_shard(jobs[0], shard, "closed_book", [resolve_closed_book_artifact(p).key for p in projects], make_calls)
 
 
 def _write_answers(project: Project, artifact: Artifact) -> None:
@@ -79,7 +75,7 @@ def _write_answers(project: Project, artifact: Artifact) -> None:
     answers = _ask(project, questions, models)
     write_models(artifact.folder, models)
     rows = [build_closed_book_row(question, answers[n]) for n, question in enumerate(questions)]
-    reader = get_closed_book_reader(project.cfg).name
+    reader = get_closed_book_reader(project.settings).name
     with track(project, "closed_book", artifact, {"k": 0, "strategy": "closed_book", "reader": reader}) as run:
         run.log_metrics({"em": sum(row["em"] for row in rows) / len(rows), "kept": sum(row["kept"] for row in rows)})
     artifact.finish(parquet.write(artifact.folder / "closed_book.parquet", contracts.CLOSED_BOOK, rows))
@@ -91,7 +87,7 @@ def _ask(
     """Return the answer to each question without passages, by its index, and count the replies of each model."""
     specs = [resolve_closed_book_spec(project)]
     label = "asking without passages"
-    results = collect_results(project.cfg, specs, lambda: _build_jobs(project, questions), len(questions), label, models)
+    results = collect_results(project.settings, specs, lambda: _build_jobs(project, questions), len(questions), label, models)
     return {index: answer.text for index, answer in results.items()}
 
 
@@ -103,18 +99,18 @@ def build_closed_book_row(question: Question, answer: str) -> dict[str, Any]:
 
 
 def _read_questions(project: Project) -> Sequence[Question]:
-    settings = project.cfg.closed_book
-    return read_questions(project.questions_file, [settings.split])[: settings.limit]
+    own = project.settings.closed_book
+    return read_questions(project.questions_file, [own.split])[: own.limit]
 
 
 def _build_jobs(project: Project, questions: Sequence[Question]) -> Iterator[Job[Answer]]:
-    strategy = ClosedBook(build(project.cfg.prompt), build(project.cfg.closed_book.decoding))
+    strategy = ClosedBook(project.settings.prompt.build(), project.settings.closed_book.decoding.build())
     return (Job(n, strategy.plan(question, ())) for n, question in enumerate(questions))
 
 
 def _dry_run(project: Project) -> list[dict[str, Any]]:
     questions = _read_questions(project)
-    return build_dry_run_rows(project.cfg, [resolve_closed_book_spec(project)], lambda: _build_jobs(project, questions))
+    return build_dry_run_rows(project.settings, [resolve_closed_book_spec(project)], lambda: _build_jobs(project, questions))
 
 
 STAGE = Stage(
@@ -122,7 +118,7 @@ STAGE = Stage(
     version=5,
     resolve=lambda project: [resolve_closed_book_artifact(project)],
     reads=("questions", "train_reader", "train_joint"),
-    needs=lambda cfg: ["questions", *list_trainings_of([get_closed_book_reader(cfg)], cfg)],
+    needs=lambda settings: ["questions", *list_trainings_of([get_closed_book_reader(settings)], settings)],
     settings=("closed_book",),
     shards="calls",
     dry_run=True,

@@ -13,13 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf, open_dict
-from omegaconf.errors import OmegaConfBaseException
-from yaml import YAMLError
-
-from flows._conf import compose
-from flows._overrides import complete_overrides
-from flows._stages import Stage, get_stage, list_ancestors
+from flows.settings.composition import compose_config, format_yaml, parse_yaml
+from flows.settings.door import open_settings
+from flows.settings.overrides import COPIED, complete_overrides
+from flows.settings.references import resolve_beside_grid
+from flows.stages.registry import Stage, get_stage, list_ancestors
 from winnow.artifacts.files import atomic_write
 from winnow.artifacts.provenance import compute_key, flatten
 from winnow.errors import ConfigError, WinnowError
@@ -38,26 +36,19 @@ _DIGEST = "# Digest: "
 
 
 def compose_params(overrides: Sequence[str]) -> str:
-    """Return the text of params.yaml for these overrides, with every interpolation and every option name in `grid` resolved.
+    """Return the text of params.yaml for these overrides, with the settings of every option that `grid` names.
+
+    References are resolved, but for those to what the grid changes, which mean another value in each cell.
 
     Raises:
-        ConfigError: If an override is not valid, or if a setting has no value.
+        ConfigError: If an override or a setting is wrong.
 
     """
-    overrides = complete_overrides(overrides)
-    resolved = compose(overrides)
-    missing = OmegaConf.missing_keys(resolved)
-    if missing:
-        raise ConfigError(f"These settings have no value: {sorted(missing)}. Set them in {OVERRIDES}.")
-    with open_dict(resolved):
-        for key in _OPTIONAL:  # DVC watches settings that are there
-            resolved.setdefault(key, None)
-    text = OmegaConf.to_yaml(resolved, resolve=True)
-    return f"{_HEADER}{_DIGEST}{_compute_digest(text)}\n{text}"
-
-
-def _compute_digest(text: str) -> str:
-    return compute_key(OmegaConf.to_container(OmegaConf.create(text)))
+    composed = compose_config(complete_overrides(overrides))
+    open_settings(composed)  # which checks them
+    settings, copied = resolve_beside_grid(composed)
+    text = format_yaml({**settings, **{name: settings.get(name) for name in _OPTIONAL}})  # DVC watches settings that are there
+    return f"{_HEADER}{_DIGEST}{compute_key(parse_yaml(text))}\n{COPIED}{' '.join(copied)}\n{text}"
 
 
 def write_stages(text: str) -> str:
@@ -101,13 +92,13 @@ def check_unedited(old: str, new: str) -> None:
 
     """
     try:
-        digest = _compute_digest(old)
-    except (YAMLError, OmegaConfBaseException):  # such as the marks of a merge conflict; the file is written again
+        digest = compute_key(parse_yaml(old))
+    except ConfigError:  # such as the marks of a merge conflict; the file is written again
         return
     recorded = next((line.removeprefix(_DIGEST) for line in old.splitlines() if line.startswith(_DIGEST)), None)
     if recorded in (None, digest):
         return
-    present, composed = (flatten(OmegaConf.to_container(OmegaConf.create(text))) for text in (old, new))
+    present, composed = (flatten(parse_yaml(text)) for text in (old, new))
     changed = [name for name in {**present, **composed} if present.get(name) != composed.get(name)]
     name = next(iter(changed), "sweep.limit")
     is_axis = f"grid.{name}" in composed
@@ -129,8 +120,8 @@ def load_overrides(path: Path) -> list[str]:
 
     """
     try:
-        body: Any = OmegaConf.to_container(OmegaConf.load(path)) if path.is_file() else {}
-    except (YAMLError, OmegaConfBaseException, OSError, UnicodeDecodeError) as error:
+        body: Any = parse_yaml(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    except (ConfigError, OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {' '.join(str(error).split())}. Correct the file.") from error
     if not isinstance(body, dict) or any(not isinstance(body.get(key) or {}, dict) for key in ("groups", "set")):
         raise ConfigError(

@@ -6,23 +6,21 @@ python -m flows.corpus corpus=plain_text corpus.parser.path=/data/texts corpus.n
 
 from collections.abc import Iterator, Sequence
 
-from omegaconf import DictConfig
-
-from flows._artifacts import Project
-from flows._build import build
-from flows._entry import make_main
-from flows._searched import list_projects
-from flows._stages import Stage
-from flows._summary import Summary, progress
+from flows.project.artifacts import Project
+from flows.project.searched import list_projects
+from flows.settings.typed import Settings
+from flows.stages.command import make_main
+from flows.stages.registry import Stage
+from flows.tools.summary import Summary, progress
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.tables import build_passage_rows
 from winnow.errors import InputError
 from winnow.records import Passage
 
 
-def corpus(configs: Sequence[DictConfig]) -> Summary:
+def corpus(jobs: Sequence[Settings]) -> Summary:
     """Write the corpus of each job."""
-    projects = [project for cfg in configs for project in list_projects(cfg)]
+    projects = [project for settings in jobs for project in list_projects(settings)]
     rows = [_write_corpus(project) for project in projects]
     return Summary("Corpus", rows, artifacts=[project.corpus.folder for project in projects])
 
@@ -35,14 +33,14 @@ def _write_corpus(project: Project) -> dict[str, object]:
     with progress("reading passages", None) as advance:
 
         def iter_passages() -> Iterator[Passage]:
-            for passage in build(project.cfg.corpus.parser):
+            for passage in project.settings.corpus.parser.build():
                 advance()
                 yield passage
 
         rows = parquet.write(artifact.folder / "passages.parquet", contracts.CORPUS, build_passage_rows(iter_passages()))
     if not rows:
-        path = project.cfg.corpus.parser.get("path")
-        raise InputError(f"corpus={project.cfg.corpus.name}: {path} contains no passage. Correct corpus.parser.path.")
+        path = project.settings.corpus.parser.get("path")
+        raise InputError(f"corpus={project.settings.corpus.name}: {path} contains no passage. Correct corpus.parser.path.")
     artifact.finish(rows)
     return {"corpus": artifact.folder, "passages": rows}
 
@@ -50,7 +48,7 @@ def _write_corpus(project: Project) -> dict[str, object]:
 STAGE = Stage(
     corpus,
     version=1,
-    resolve=lambda project: [own.corpus for own in list_projects(project.cfg)],
+    resolve=lambda project: [own.corpus for own in list_projects(project.settings)],
     reads=("acquire",),
     settings=("corpus", "search"),
 )

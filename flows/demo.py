@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from flows._servers import run_server
-from flows._summary import Summary
+from flows.tools.servers import run_server
+from flows.tools.summary import Summary
 from winnow.errors import WinnowError
 from winnow.metrics.intervals import UNDEFINED, Interval
 from winnow.readers.child_processes import find_free_port

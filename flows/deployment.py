@@ -4,17 +4,15 @@ prefect deploy --all
 prefect deployment run winnow/sweep --param settings='["-m", "k=1,5"]'
 """
 
-import importlib
 import os
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Sequence
 
 from prefect import flow
 from prefect.runtime import flow_run
 
-from winnow.errors import ConfigError, WinnowError, suggest_name
+from flows.stages.command import exit_on_errors, run_command
+from flows.stages.registry import get_stage
+from winnow.errors import WinnowError
 
 
 class StageFailedError(WinnowError):
@@ -41,27 +39,12 @@ def run(stage: str = "pipeline", settings: Sequence[str] = ("experiment=quick_st
         StageFailedError: If the stage ends with an error.
 
     """
-    stages = sorted(file.stem for file in Path(__file__).parent.glob("[a-z]*.py"))
-    if stage not in stages:
-        raise ConfigError(f"There is no stage {stage!r}." + suggest_name(stage, stages))
     from prefect.settings import PREFECT_API_URL
 
     os.environ.setdefault("PREFECT_API_URL", str(PREFECT_API_URL.value()))
-    main = importlib.import_module(f"flows.{stage}").main
-    with _command_line(f"flows.{stage}", settings):
-        try:
-            main()
-        except SystemExit as end:
-            if end.code not in (None, 0):
-                raise StageFailedError(f"{stage}: {end.code}") from end
-
-
-@contextmanager
-def _command_line(program: str, words: Sequence[str]) -> Iterator[None]:
-    """Replace the words of the command line."""
-    before = sys.argv
-    sys.argv = [program, *words]
     try:
-        yield
-    finally:
-        sys.argv = before
+        with exit_on_errors():
+            run_command(get_stage(stage), settings)
+    except SystemExit as end:
+        if end.code not in (None, 0):
+            raise StageFailedError(f"{stage}: {end.code}") from end

@@ -12,15 +12,14 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from omegaconf import DictConfig
-
-from flows import _models
-from flows._artifacts import Project
-from flows._cells import resolve_cell, resolve_cell_artifact
-from flows._engines import compute_estimator_identity
-from flows._entry import make_main
-from flows._stages import Stage
-from flows._summary import Summary
+from flows.project.artifacts import Project
+from flows.project.cells import resolve_cell, resolve_cell_artifact
+from flows.project.engines import compute_estimator_identity
+from flows.project.models import resolve_relevance
+from flows.settings.typed import Settings
+from flows.stages.command import make_main
+from flows.stages.registry import Stage
+from flows.tools.summary import Summary
 from winnow.artifacts.files import write_texts
 from winnow.artifacts.provenance import get_git_revision, read_manifest
 from winnow.artifacts.rankings import read_rankings
@@ -40,12 +39,12 @@ _UNSWEPT = (
 )
 
 
-def evaluate_estimator(configs: Sequence[DictConfig]) -> Summary:
+def evaluate_estimator(jobs: Sequence[Settings]) -> Summary:
     """Write a report on the estimator of each job."""
     tables, notes = [], []
-    for cfg in configs:
-        report = _build_report(Project(cfg))
-        out = Path(cfg.evaluate_estimator.out)
+    for settings in jobs:
+        report = _build_report(Project(settings))
+        out = Path(settings.evaluate_estimator.out)
         body = [
             {"title": table.title, "columns": list(table.columns), "rows": [list(row) for row in table.rows]}
             for table in report.tables
@@ -64,47 +63,47 @@ def evaluate_estimator(configs: Sequence[DictConfig]) -> Summary:
 
 
 def _build_report(project: Project) -> Report:
-    cfg, settings = project.cfg, project.cfg.evaluate_estimator
-    _validate(cfg)
-    dev, test = (_read_scored_questions(project, split) for split in (settings.dev, settings.test))
-    evaluation = Evaluation(dev, test, int(settings.k), str(settings.paper), int(settings.sample), cfg.report.seed)
-    show = [settings.show] if isinstance(settings.show, str) else settings.show
+    settings, own = project.settings, project.settings.evaluate_estimator
+    _validate(settings)
+    dev, test = (_read_scored_questions(project, split) for split in (own.dev, own.test))
+    evaluation = Evaluation(dev, test, int(own.k), str(own.paper), int(own.sample), settings.report.seed)
+    show = [own.show] if isinstance(own.show, str) else own.show
     parts = choose_parts(show, evaluation)
-    num_answered, relevance = len(evaluation.answered_questions), _models.resolve_relevance(project).folder
+    num_answered, relevance = len(evaluation.answered_questions), resolve_relevance(project).folder
     provenance = {
-        "Data": f"corpus {cfg.corpus.name}, questions {cfg.dataset.name}: {len(dev)} of {settings.dev}, "
-        f"{len(test)} of {settings.test}",
-        "Rankings": f"{cfg.retriever.name}; {cfg.estimator.name} ({compute_estimator_identity(project)})",
+        "Data": f"corpus {settings.corpus.name}, questions {settings.dataset.name}: {len(dev)} of {own.dev}, "
+        f"{len(test)} of {own.test}",
+        "Rankings": f"{settings.retriever.name}; {settings.estimator.name} ({compute_estimator_identity(project)})",
         "Answers": f"{resolve_cell_artifact(project).folder.name}, {num_answered} questions" if num_answered else _UNSWEPT,
         "Code": f"scores by revision {read_manifest(relevance)['git']}, page by {get_git_revision()}",
     }
     plots = [plot for part in parts for draw in part.plots if (plot := draw(evaluation))]
     tables = [part.table(evaluation) for part in parts]
-    return Report(f"Winnow: the estimator {cfg.estimator.name}", (), tables, plots, provenance)
+    return Report(f"Winnow: the estimator {settings.estimator.name}", (), tables, plots, provenance)
 
 
-def _validate(cfg: DictConfig) -> None:
-    settings = cfg.evaluate_estimator
-    if {settings.dev, settings.test} - set(cfg.score.splits):
+def _validate(settings: Settings) -> None:
+    own = settings.evaluate_estimator
+    if {own.dev, own.test} - set(settings.score.splits):
         raise ConfigError(
-            f"score.splits={list(cfg.score.splits)} lacks {settings.dev!r} or {settings.test!r}: thresholds are chosen on the "
+            f"score.splits={list(settings.score.splits)} lacks {own.dev!r} or {own.test!r}: thresholds are chosen on the "
             "one and evaluated on the other. Run `python -m flows.score` and this command with "
-            f"'score.splits=[{settings.dev},{settings.test}]'."
+            f"'score.splits=[{own.dev},{own.test}]'."
         )
-    if cfg.score.depth is not None and cfg.score.depth < settings.k:
+    if settings.score.depth is not None and settings.score.depth < own.k:
         raise ConfigError(
-            f"evaluate_estimator.k={settings.k} is larger than the number of contexts that the estimator scores per question "
-            f"(score.depth={cfg.score.depth}). Lower it, or set score.depth=null here and for `python -m flows.score`."
+            f"evaluate_estimator.k={own.k} is larger than the number of contexts that the estimator scores per question "
+            f"(score.depth={settings.score.depth}). Lower it, or set score.depth=null here and for `python -m flows.score`."
         )
 
 
 def _read_scored_questions(project: Project, split: str) -> list[ScoredQuestion]:
     """Read the scored questions of a split, with the exact match of those that the sweep with these settings answered."""
-    cfg = project.cfg
-    questions = read_questions(project.questions_file, [split])[: cfg.score.limit]
-    relevance = _models.resolve_relevance(project).require() / "relevance.parquet"
+    settings = project.settings
+    questions = read_questions(project.questions_file, [split])[: settings.score.limit]
+    relevance = resolve_relevance(project).require() / "relevance.parquet"
     rankings = read_rankings(project.rankings.require(), questions, relevance)
-    exact_matches = _compute_exact_matches(project) if split == cfg.sweep.split else {}
+    exact_matches = _compute_exact_matches(project) if split == settings.sweep.split else {}
     scored = []
     for question in questions:
         contexts = [c for c in build_ranked_contexts(rankings, question) if c.rank and c.log_odds is not None]
@@ -114,10 +113,12 @@ def _read_scored_questions(project: Project, split: str) -> list[ScoredQuestion]
 
 def _compute_exact_matches(project: Project) -> dict[str, float]:
     """Return the exact match of each question in the sweep with these settings, or nothing if it is not finished."""
-    cfg = project.cfg
-    if (cfg.rank_by, cfg.k) != ("estimator", cfg.evaluate_estimator.k) or not resolve_cell_artifact(project).is_finished:
+    settings = project.settings
+    if (settings.rank_by, settings.k) != ("estimator", settings.evaluate_estimator.k) or not resolve_cell_artifact(
+        project
+    ).is_finished:
         return {}
-    samples = SampleReader().read(resolve_cell(cfg))
+    samples = SampleReader().read(resolve_cell(settings))
     return {sample.question.question_id: exact_match(sample.prediction.answer, sample.question.answers) for sample in samples}
 
 

@@ -12,14 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig
-
-from flows._artifacts import Project
-from flows._build import build
-from flows._engines import collect_results, compute_estimator_identity, resolve_engine_spec
-from flows._entry import make_main
-from flows._stages import Stage
-from flows._summary import Summary
+from flows.project.artifacts import Project
+from flows.project.engines import collect_results, compute_estimator_identity, resolve_engine_spec
+from flows.settings.typed import Settings
+from flows.stages.command import make_main
+from flows.stages.registry import Stage
+from flows.tools.summary import Summary
 from winnow.artifacts.files import write_texts
 from winnow.artifacts.provenance import get_git_revision
 from winnow.artifacts.rankings import read_rankings
@@ -36,32 +34,32 @@ _PAIRS = PairSelection(positives=1, hard_negatives=1, random_negatives=0)
 """One relevant and one irrelevant passage per question, so that always answering "yes" is right in half of the cases."""
 
 
-def evaluate_evaluator(configs: Sequence[DictConfig]) -> Summary:
+def evaluate_evaluator(jobs: Sequence[Settings]) -> Summary:
     """Write a report on the evaluators of each job."""
     rows: list[dict[str, Any]] = []
     notes = []
-    for cfg in configs:
-        _validate(cfg)
-        project, settings = Project(cfg), cfg.evaluate_evaluator
-        dev, test = (_evaluate_contexts(project, split) for split in (settings.dev, settings.test))
+    for settings in jobs:
+        _validate(settings)
+        project, own = Project(settings), settings.evaluate_evaluator
+        dev, test = (_evaluate_contexts(project, split) for split in (own.dev, own.test))
         dev_pairs, test_pairs = (_PAIRS.select([Group(item.question, item.contexts) for item in part]) for part in (dev, test))
         if not (dev_pairs and test_pairs):
             raise ConfigError(
-                f"There are no pairs, because no question of {settings.dev} or {settings.test} has contexts with and without "
-                f"an answer among its first {cfg.k}. Raise k or evaluate_evaluator.limit."
+                f"There are no pairs, because no question of {own.dev} or {own.test} has contexts with and without "
+                f"an answer among its first {settings.k}. Raise k or evaluate_evaluator.limit."
             )
-        thresholds = find_thresholds(dev, settings.alpha)
+        thresholds = find_thresholds(dev, own.alpha)
         verdicts = _judge_pairs(project, test_pairs)
         provenance = {
-            "Data": f"corpus {cfg.corpus.name}, questions {cfg.dataset.name}: {len(dev)} of {settings.dev}, {len(test)} of "
-            f"{settings.test}; the first {cfg.k} of {cfg.retriever.name}",
-            "Evaluator": f"{cfg.estimator.name} ({compute_estimator_identity(project)})",
+            "Data": f"corpus {settings.corpus.name}, questions {settings.dataset.name}: {len(dev)} of {own.dev}, {len(test)} "
+            f"of {own.test}; the first {settings.k} of {settings.retriever.name}",
+            "Evaluator": f"{settings.estimator.name} ({compute_estimator_identity(project)})",
             "Code": f"revision {get_git_revision()}",
         }
         report = build_evaluator_report(
-            dev, test, dev_pairs, test_pairs, verdicts, thresholds, cfg.report.seed, settings.alpha, provenance
+            dev, test, dev_pairs, test_pairs, verdicts, thresholds, settings.report.seed, own.alpha, provenance
         )
-        out = Path(settings.out)
+        out = Path(own.out)
         values = {"upper": thresholds.upper, "lower": thresholds.lower}
         texts = {
             "report.html": report.render_html(),
@@ -72,40 +70,40 @@ def evaluate_evaluator(configs: Sequence[DictConfig]) -> Summary:
         table = report.tables[0]
         rows += [dict(zip(table.columns, row, strict=True)) for row in table.rows]
         words = " ".join(f"thresholds.{name}={value!r}" for name, value in values.items())
-        notes.append(f"Thresholds for k={cfg.k}, from {len(dev)} questions: {words}\nReport: {out / 'report.html'}")
+        notes.append(f"Thresholds for k={settings.k}, from {len(dev)} questions: {words}\nReport: {out / 'report.html'}")
     return Summary(f"{table.title}, {table.caption}", rows, "\n".join(notes))
 
 
-def _validate(cfg: DictConfig) -> None:
+def _validate(settings: Settings) -> None:
     """Check that thresholds are chosen on other questions than they are evaluated on, and on the contexts of a sweep."""
-    settings, data = cfg.evaluate_evaluator, cfg.joint.data
-    learned = [data.split, data.dev] if cfg.estimator.get("trained") else []
-    if settings.test in (settings.dev, *learned):
+    own, data = settings.evaluate_evaluator, settings.joint.data
+    learned = [data.split, data.dev] if settings.estimator.trained else []
+    if own.test in (own.dev, *learned):
         raise ConfigError(
-            f"evaluate_evaluator.test={settings.test!r} is also the split on which thresholds are chosen "
-            f"(evaluate_evaluator.dev={settings.dev!r}) or the estimator is trained ({learned}). Choose another one; "
+            f"evaluate_evaluator.test={own.test!r} is also the split on which thresholds are chosen "
+            f"(evaluate_evaluator.dev={own.dev!r}) or the estimator is trained ({learned}). Choose another one; "
             "dataset.split divides a data set that has only one."
         )
-    if cfg.rank_by != "retriever" or cfg.k < 1:
+    if settings.rank_by != "retriever" or settings.k < 1:
         raise ConfigError(
             "Evaluators are evaluated on the first k passages of the retriever; received "
-            f"rank_by={cfg.rank_by} and k={cfg.k}. Set rank_by=retriever and k of at least 1."
+            f"rank_by={settings.rank_by} and k={settings.k}. Set rank_by=retriever and k of at least 1."
         )
 
 
 def _evaluate_contexts(project: Project, split: str) -> list[EvaluatedContexts]:
     """Evaluate the first k contexts of each question of a split by the estimator."""
-    settings = project.cfg.evaluate_evaluator
-    questions = read_questions(project.questions_file, [split])[: settings.limit]
+    own = project.settings.evaluate_evaluator
+    questions = read_questions(project.questions_file, [split])[: own.limit]
     rankings = read_rankings(project.rankings.require(), questions)
-    ranked = [(q, [c for c in build_ranked_contexts(rankings, q)[: project.cfg.k] if c.rank]) for q in questions]
-    evaluator = _build_evaluator(project.cfg)
+    ranked = [(q, [c for c in build_ranked_contexts(rankings, q)[: project.settings.k] if c.rank]) for q in questions]
+    evaluator = _build_evaluator(project.settings)
 
     def iter_jobs() -> Iterator[Job[Evaluation]]:
         return (Job(q.question_id, evaluator.evaluate(q, [c.passage for c in contexts])) for q, contexts in ranked)
 
     specs = [resolve_engine_spec(project, "estimator")]
-    evaluations = collect_results(project.cfg, specs, iter_jobs, len(ranked), f"evaluating contexts of {split}")
+    evaluations = collect_results(project.settings, specs, iter_jobs, len(ranked), f"evaluating contexts of {split}")
     return [
         EvaluatedContexts(q, tuple(contexts), evaluations[q.question_id].scores, evaluations[q.question_id].failed)
         for q, contexts in ranked
@@ -113,16 +111,16 @@ def _evaluate_contexts(project: Project, split: str) -> list[EvaluatedContexts]:
     ]
 
 
-def _build_evaluator(cfg: DictConfig) -> EstimatedRelevance:
+def _build_evaluator(settings: Settings) -> EstimatedRelevance:
     """Build the evaluator of the settings that takes the estimator's scores, or the default one if only judges are listed."""
-    evaluators = [build(node) for node in cfg.evaluator.values()]
-    default = EstimatedRelevance(scale=cfg.estimator.get("relevance_scale", "tanh"))
+    evaluators = [node.build() for node in settings.evaluator.values()]
+    default = EstimatedRelevance(scale=settings.estimator.relevance_scale)
     return next((evaluator for evaluator in evaluators if isinstance(evaluator, EstimatedRelevance)), default)
 
 
 def _judge_pairs(project: Project, pairs: Sequence[Group]) -> Mapping[str, Sequence[Evaluation]]:
     """Evaluate the pairs by every judge of the settings, and return the evaluations of each question by the judge's name."""
-    judges = {name: build(node) for name, node in project.cfg.evaluator.items()}
+    judges = {name: node.build() for name, node in project.settings.evaluator.items()}
     judges = {name: judge for name, judge in judges.items() if not isinstance(judge, EstimatedRelevance)}
     if not judges:
         return {}
@@ -134,7 +132,7 @@ def _judge_pairs(project: Project, pairs: Sequence[Group]) -> Mapping[str, Seque
                 yield Job((name, index), judge.evaluate(group.question, passages))
 
     specs = [resolve_engine_spec(project, "judge")]
-    results = collect_results(project.cfg, specs, iter_jobs, len(judges) * len(pairs), "judging pairs")
+    results = collect_results(project.settings, specs, iter_jobs, len(judges) * len(pairs), "judging pairs")
     return {name: [results[name, index] for index in range(len(pairs))] for name in judges}
 
 

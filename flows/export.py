@@ -15,12 +15,11 @@ Relevant are the annotated gold passages or, for a question without any, the ret
 from collections.abc import Sequence
 from pathlib import Path
 
-from omegaconf import DictConfig
-
-from flows._artifacts import Project
-from flows._entry import make_main
-from flows._stages import Stage
-from flows._summary import Summary
+from flows.project.artifacts import Project
+from flows.settings.typed import Settings
+from flows.stages.command import make_main
+from flows.stages.registry import Stage
+from flows.tools.summary import Summary
 from winnow.artifacts.rankings import Rankings, read_rankings
 from winnow.artifacts.tables import read_passages, read_questions
 from winnow.contexts.build import build_ranked_contexts
@@ -31,21 +30,21 @@ from winnow.formats.trec import write_qrels, write_trec_run
 from winnow.records import Hit, Question
 
 
-def export(configs: Sequence[DictConfig]) -> Summary:
+def export(jobs: Sequence[Settings]) -> Summary:
     """Write the rankings of each job's retriever and split."""
     rows = []
-    for cfg in configs:
-        project, out, split = Project(cfg), Path(cfg.export.out), str(cfg.export.split)
+    for settings in jobs:
+        project, out, split = Project(settings), Path(settings.export.out), str(settings.export.split)
         questions = read_questions(project.questions_file, [split])
         rankings = read_rankings(project.rankings.require(), questions)
         relevant = _find_relevant(questions, rankings)
-        match cfg.export.format:
+        match settings.export.format:
             case "trec":
                 runs = (
                     (q.question_id, [Hit(hit.passage_id, hit.score) for hit in rankings.hits[q.question_id]])
                     for q in questions
                 )
-                write_trec_run(out / "run.trec", runs, cfg.retriever.name)
+                write_trec_run(out / "run.trec", runs, settings.retriever.name)
                 write_qrels(out / "qrels.trec", relevant)
                 write_lines(out / "queries.tsv", (f"{q.question_id}\t{' '.join(q.text.split())}" for q in questions))
             case "fid":
@@ -55,7 +54,7 @@ def export(configs: Sequence[DictConfig]) -> Summary:
                 write_beir(out, split, questions, read_passages(project.corpus.require() / "passages.parquet"), relevant)
         judged = sum(bool(ids) for ids in relevant.values())
         rows.append({"folder": out, "questions": len(questions), "with a relevant passage": judged})
-    return Summary(f"Rankings as {configs[0].export.format}", rows)
+    return Summary(f"Rankings as {jobs[0].export.format}", rows)
 
 
 def _find_relevant(questions: Sequence[Question], rankings: Rankings) -> dict[str, Sequence[str]]:

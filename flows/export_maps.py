@@ -8,30 +8,29 @@ The files can be read by RAGE's toolkit, and here by corpus=rage dataset=rage re
 from collections.abc import Sequence
 from pathlib import Path
 
-from omegaconf import DictConfig
-
-from flows._artifacts import Project
-from flows._build import build
-from flows._entry import make_main
-from flows._stages import Stage
-from flows._summary import Summary
+from flows.project.artifacts import Project
+from flows.settings.typed import Settings
+from flows.stages.command import make_main
+from flows.stages.registry import Stage
+from flows.tools.summary import Summary
 from winnow.artifacts.tables import read_passages, read_questions
 from winnow.errors import ConfigError
 from winnow.formats.rage import write_rage_files
 from winnow.retrievers.mixture import Mixture
 
 
-def export_maps(configs: Sequence[DictConfig]) -> Summary:
+def export_maps(jobs: Sequence[Settings]) -> Summary:
     """Write the maps of the questions of one split of each job, of which those without a relevant passage are left out."""
     rows = []
-    for cfg in configs:
-        project, out = Project(cfg), Path(cfg.export_maps.out)
-        retriever = build(cfg.retriever.engine)
+    for settings in jobs:
+        project, out = Project(settings), Path(settings.export_maps.out)
+        retriever = settings.retriever.engine.build()
         if not isinstance(retriever, Mixture):
             raise ConfigError(
-                f"retriever={cfg.retriever.name} has no maps of relevant and irrelevant documents. Choose retriever=mixture."
+                f"retriever={settings.retriever.name} has no maps of relevant and irrelevant documents. Choose "
+                "retriever=mixture."
             )
-        questions = read_questions(project.questions_file, [cfg.export_maps.split])
+        questions = read_questions(project.questions_file, [settings.export_maps.split])
         document_maps = retriever.maps.open(project.resolve_index().require()).find(questions)
         maps = {question.question_id: one.documents for question, one in zip(questions, document_maps, strict=True)}
         kept = [question for question in questions if maps[question.question_id].relevant]

@@ -12,13 +12,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig
-
-from flows._build import build
-from flows._entry import make_main
-from flows._stages import Stage
-from flows._summary import Summary
-from flows._track import discard_metrics
+from flows.settings.typed import Settings
+from flows.stages.command import make_main
+from flows.stages.registry import Stage
+from flows.stages.tracking import discard_metrics
+from flows.tools.summary import Summary
 from winnow.artifacts.provenance import compute_key, is_done, write_manifest
 from winnow.errors import ConfigError
 from winnow.formats.fid_json import write_fid
@@ -28,17 +26,17 @@ _STEMS = {"questions", "base", "warm", "manifest"}
 """Stems of the files and folders of a world. Temporary names such as ".warm.checkpoint.partial" have the stem "warm"."""
 
 
-def facts(configs: Sequence[DictConfig]) -> Summary:
+def facts(jobs: Sequence[Settings]) -> Summary:
     """Create the world of each job unless it is finished."""
     rows = []
-    for cfg in configs:
-        out = Path(cfg.facts.out)
-        settings = {"world": asdict(build(cfg.facts.world)), "size": asdict(build(cfg.facts.size))}
-        settings["warm_up"] = {"clozes": cfg.facts.clozes, **asdict(build(cfg.facts.warm_up))}
-        key = compute_key(settings)
+    for settings in jobs:
+        out = Path(settings.facts.out)
+        recorded = {"world": asdict(settings.facts.world.build()), "size": asdict(settings.facts.size.build())}
+        recorded["warm_up"] = {"clozes": settings.facts.clozes, **asdict(settings.facts.warm_up.build())}
+        key = compute_key(recorded)
         if not is_done(out, key):
             _remove_world(out)
-            write_manifest(out, key=key, settings=settings, rows=_create_world(cfg, out))
+            write_manifest(out, key=key, settings=recorded, rows=_create_world(settings, out))
         report: dict[str, Any] = json.loads((out / "warm" / "training.json").read_text())
         rows.append({"world": out, "warm-up": f"{report['seconds']:.0f} s, {report['history'][-1]}"})
     return Summary("Facts", rows)
@@ -60,7 +58,7 @@ def _remove_world(out: Path) -> None:
     shutil.rmtree(out, ignore_errors=True)
 
 
-def _create_world(cfg: DictConfig, out: Path) -> int:
+def _create_world(settings: Settings, out: Path) -> int:
     """Write the questions, the base model and its warm-up training, and return the number of questions."""
     from winnow.synthetic.facts import Facts
     from winnow.synthetic.scratch_t5 import make_t5
@@ -69,18 +67,26 @@ def _create_world(cfg: DictConfig, out: Path) -> int:
     from winnow.training.loop import fit
     from winnow.training.rag import Rag
 
-    world = Facts(build(cfg.facts.world))
+    facts = settings.facts.world.build()
+    world = Facts(facts)
     cases = {split: list(world.generate_cases(split)) for split in ("train", "dev", "test")}
     rows = 0
     for split, split_cases in cases.items():
         rows += write_fid(out / f"questions/{split}.json", ((case.question, case.contexts) for case in split_cases))
-    base = make_t5(out / "base", world.list_vocabulary_texts(), build(cfg.facts.size), cfg.facts.world.seed)
+    base = make_t5(out / "base", world.list_vocabulary_texts(), settings.facts.size.build(), facts.seed)
     clozes = [
         Group(Question(f"cloze-{n}", cloze.question, (cloze.answer,)), (Context(cloze.passage, 1, 0.0, True),))
-        for n, cloze in enumerate(world.generate_clozes(cfg.facts.clozes))
+        for n, cloze in enumerate(world.generate_clozes(settings.facts.clozes))
     ]
     dev = [Group(case.question, tuple(c for c in case.contexts if c.has_answer)) for case in cases["dev"]]
-    fit(Rag(Seq2SeqGenerator(str(base), max_answer=4)), clozes, dev, build(cfg.facts.warm_up), out / "warm", discard_metrics)
+    fit(
+        Rag(Seq2SeqGenerator(str(base), max_answer=4)),
+        clozes,
+        dev,
+        settings.facts.warm_up.build(),
+        out / "warm",
+        discard_metrics,
+    )
     return rows
 
 

@@ -23,13 +23,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
-
-from flows import _models
-from flows._artifacts import Project
-from flows._conf import compose, list_options
-from flows._engines import (
+from flows.project.artifacts import Project
+from flows.project.engines import (
     EVALUATED,
     compute_estimator_identity,
     identify_engines,
@@ -38,14 +33,16 @@ from flows._engines import (
     resolve_engine_spec,
     resolve_reader_spec,
 )
-from flows._grid import expand_grid
-from flows._inputs import list_roots
-from flows._ledger import open_ledger
-from flows._overrides import complete_overrides, load_params
-from flows._seeds import expand_seeds
-from flows._stages import iter_artifacts
-from flows._summary import Summary, progress
-from flows._tracked import TRACKED, restore_artifacts
+from flows.project.inputs import list_roots
+from flows.project.ledger import open_ledger
+from flows.project.models import is_trained, list_readers, list_teachers, resolve_reader_path
+from flows.settings.composition import list_options
+from flows.settings.door import compose, open_settings
+from flows.settings.overrides import complete_overrides, load_params
+from flows.settings.typed import Settings
+from flows.stages.registry import iter_artifacts
+from flows.tools.dvc import TRACKED, restore_artifacts
+from flows.tools.summary import Summary, progress
 from winnow.artifacts.provenance import flatten, read_manifest
 from winnow.errors import MissingArtifactError, WinnowError
 from winnow.identity.code import get_ledger_identity
@@ -78,26 +75,26 @@ class Use:
     problems: dict[str, list[str]] = field(default_factory=dict)
 
 
-def gc(cfg: DictConfig, *, remove: bool = False, calls: bool = False, force: bool = False, hours: float = 24.0) -> Summary:
+def gc(settings: Settings, *, remove: bool = False, calls: bool = False, force: bool = False, hours: float = 24.0) -> Summary:
     """List what is not used, and remove it if told to.
 
     Args:
-        cfg: Settings whose artifacts and calls are used.
+        settings: Settings whose artifacts and calls are used.
         remove: Whether to remove the artifacts that are listed.
         calls: Whether to remove the calls as well.
         force: Whether to remove even if some settings cannot be resolved, so that what they use is not known.
         hours: Age from which artifacts and calls are listed.
 
     """
-    restore_artifacts(str(cfg.paths.ledger))
-    use, before = find_use(cfg), time.time() - hours * 3600
-    folders = list(iter_unused_folders(list_roots(cfg), use.keys, before))
+    restore_artifacts(str(settings.paths.ledger))
+    use, before = find_use(settings), time.time() - hours * 3600
+    folders = list(iter_unused_folders(list_roots(settings), use.keys, before))
     rows: list[dict[str, object]] = [
         {"unused": str(folder), "what": _describe_folder(folder), "MB": f"{_measure(folder) / 2**20:.1f}"}
         for folder in folders
     ]
     is_removing = remove and (force or not use.problems)
-    with open_ledger(cfg) as ledger:
+    with open_ledger(settings) as ledger:
         totals = summarize_calls(ledger, before=before) if isinstance(ledger, SqliteStore) else []
         unused = [total for total in totals if total.engine not in use.engines and not is_web_search(total.engine)]
         rows += [
@@ -124,15 +121,15 @@ def gc(cfg: DictConfig, *, remove: bool = False, calls: bool = False, force: boo
     return Summary("Artifacts and calls that no settings and no report use", rows, "\n".join([*problems, note]))
 
 
-def find_use(cfg: DictConfig) -> Use:
+def find_use(settings: Settings) -> Use:
     """Find what the settings of the command, params.yaml, the experiments, the reports and the tracked folders use."""
     use = Use()
-    loaders: dict[str, Callable[[], DictConfig]] = {
+    loaders: dict[str, Callable[[], Settings]] = {
         f"experiment={name}": partial(compose, [f"experiment={name}"]) for name in list_options("experiment")
     }
     if _PARAMS.is_file():
-        loaders[str(_PARAMS)] = partial(load_params, _PARAMS, [])
-    loaders["the settings of this command"] = lambda: cfg
+        loaders[str(_PARAMS)] = lambda: open_settings(load_params(_PARAMS, []))
+    loaders["the settings of this command"] = lambda: settings
     with progress("resolving settings", len(loaders)) as advance:
         for name, load in loaders.items():
             try:
@@ -144,21 +141,22 @@ def find_use(cfg: DictConfig) -> Use:
     texts += [str(folder) for folder in TRACKED.glob("*/*/*/*")]
     for text in texts:
         use.keys.update(match.group(1) for match in re.finditer(r"-([0-9a-f]{12})\b", text))
-    manifests = {match.group(1): read_manifest(folder) for folder, match in _iter_folders(list_roots(cfg))}
+    manifests = {match.group(1): read_manifest(folder) for folder, match in _iter_folders(list_roots(settings))}
     _add_inputs(use, manifests)
     for key in sorted(use.keys & manifests.keys()):
         config = manifests[key].get("settings", {}).get("config")
         if config is not None:
             try:
-                _add_engines(use, Project(OmegaConf.create(config)))
-            except (WinnowError, OmegaConfBaseException) as error:
+                known = {name: value for name, value in config.items() if name in Settings.model_fields}
+                _add_engines(use, Project(Settings.load({**settings.plain, **known})))  # an earlier version's may lack some
+            except WinnowError as error:
                 use.problems.setdefault(str(error).splitlines()[0], []).append(f"artifact {key}")
     return use
 
 
-def _add_settings(use: Use, cfg: DictConfig) -> None:
+def _add_settings(use: Use, settings: Settings) -> None:
     """Add what the cells of a configuration use, whether they are finished or not."""
-    for cell in expand_grid(expand_seeds([cfg])):
+    for cell in settings.cells:
         project = Project(cell)
         for artifact in iter_artifacts(project):
             use.keys.add(artifact.key)
@@ -168,23 +166,23 @@ def _add_settings(use: Use, cfg: DictConfig) -> None:
 
 def _add_engines(use: Use, project: Project) -> None:
     """Add the identities under which the ledger stores the calls of a cell. A model that is not trained yet has none."""
-    cfg = project.cfg
-    models = [(reader, cfg.prompt) for reader in _models.list_readers(cfg)]
-    models += [(teacher.reader, teacher.prompt) for teacher in _models.list_teachers(cfg)]
-    models += [(cfg.training.teacher.reader, cfg.prompt)] if cfg.training.teacher is not None else []
+    settings = project.settings
+    models = [(reader, settings.prompt) for reader in list_readers(settings)]
+    models += [(teacher.reader, teacher.prompt) for teacher in list_teachers(settings)]
+    models += [(settings.training.teacher.reader, settings.prompt)] if settings.training.teacher is not None else []
     for reader, prompt in models:
         spec = resolve_reader_spec(project, reader, prompt)
         if spec.key in use.opened:
             continue
         with suppress(MissingArtifactError):
             use.engines.update(identify_engines(open_engines([spec], check=False)).values())
-            weights = [str(reader.base), _models.resolve_reader_path(project, reader, prompt)]
-            for path in weights if _models.is_trained(cfg, reader) else ():
+            weights = [str(reader.base), resolve_reader_path(project, reader, prompt)]
+            for path in weights if is_trained(settings, reader) else ():
                 evaluated = open_reader(reader, path, price=Price(), name=EVALUATED, check=False)
                 use.engines.add(get_ledger_identity(evaluated))
             use.opened.add(spec.key)
     use.engines.add(compute_estimator_identity(project))
-    for role, is_used in (("search", "search" in cfg.strategy.get("engines", ())), ("nli", cfg.get("nli") is not None)):
+    for role, is_used in (("search", "search" in settings.strategy.engines), ("nli", settings.nli is not None)):
         if is_used:
             use.engines.add(resolve_engine_spec(project, role).key)
 
@@ -254,8 +252,8 @@ def main() -> None:
     parser.add_argument("settings", nargs="*", help="settings whose artifacts and calls are used, such as k=7")
     options = parser.parse_args()
     try:
-        cfg = compose(complete_overrides(options.settings))
-        gc(cfg, remove=options.remove, calls=options.calls, force=options.force, hours=options.hours).show()
+        settings = compose(complete_overrides(options.settings))
+        gc(settings, remove=options.remove, calls=options.calls, force=options.force, hours=options.hours).show()
     except WinnowError as error:
         sys.exit(f"{type(error).__name__}: {error}")
 

@@ -8,26 +8,24 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from omegaconf import DictConfig
-
-from flows._artifacts import Artifact, Project
-from flows._build import build
-from flows._entry import make_main
-from flows._searched import list_indexed_retrievers, list_projects
-from flows._shards import get_shard, hold
-from flows._stages import Stage
-from flows._summary import Summary, progress
+from flows.project.artifacts import Artifact, Project
+from flows.project.searched import list_indexed_retrievers, list_projects
+from flows.project.shards import get_shard, hold
+from flows.settings.typed import Settings
+from flows.stages.command import make_main
+from flows.stages.registry import Stage
+from flows.tools.summary import Summary, progress
 from winnow.artifacts.tables import read_passages
 from winnow.protocols import BlockRetriever
 from winnow.sweeps.shards import Shard
 
 
-def index(configs: Sequence[DictConfig]) -> Summary:
+def index(jobs: Sequence[Settings]) -> Summary:
     """Build the missing indexes of each job."""
-    if shard := get_shard(configs[0]):
-        return _run_shard(configs, shard)
+    if shard := get_shard(jobs[0]):
+        return _run_shard(jobs, shard)
     rows: dict[Path, dict[str, object]] = {}  # by folder, because both retrievers may be the same
-    for project in [project for cfg in configs for project in list_projects(cfg)]:
+    for project in [project for settings in jobs for project in list_projects(settings)]:
         passages = project.corpus.require() / "passages.parquet"
         for retriever in list_indexed_retrievers(project):
             artifact = project.resolve_index(retriever)
@@ -36,7 +34,7 @@ def index(configs: Sequence[DictConfig]) -> Summary:
             is_new = not artifact.is_finished
             if is_new:
                 with progress(f"indexing {artifact.folder.name}", None):
-                    build(retriever).build(lambda path=passages: read_passages(path), artifact.folder)
+                    retriever.build().build(lambda path=passages: read_passages(path), artifact.folder)
                 artifact.finish(0)
             num_bytes = sum(file.stat().st_size for file in artifact.folder.rglob("*") if file.is_file())
             status = "built" if is_new else "finished already"
@@ -44,14 +42,14 @@ def index(configs: Sequence[DictConfig]) -> Summary:
     return Summary("Index", list(rows.values()), artifacts=list(rows))
 
 
-def _run_shard(configs: Sequence[DictConfig], shard: Shard) -> Summary:
+def _run_shard(jobs: Sequence[Settings], shard: Shard) -> Summary:
     """Prepare the shard's blocks of the corpus for the indexes that are built from blocks."""
     rows: dict[Path, dict[str, object]] = {}
-    with hold(configs[0], shard, "index"):
-        for project in [project for cfg in configs for project in list_projects(cfg)]:
+    with hold(jobs[0], shard, "index"):
+        for project in [project for settings in jobs for project in list_projects(settings)]:
             passages = project.corpus.require() / "passages.parquet"
             for node in list_indexed_retrievers(project):
-                artifact, retriever = project.resolve_index(node), build(node)
+                artifact, retriever = project.resolve_index(node), node.build()
                 if artifact.folder in rows:
                     continue
                 if artifact.is_finished or not isinstance(retriever, BlockRetriever):
@@ -68,7 +66,7 @@ def _run_shard(configs: Sequence[DictConfig], shard: Shard) -> Summary:
 def _resolve(project: Project) -> Iterator[Artifact]:
     """Yield the indexes of the configured retriever, of labels and trainings, and of a corpus that is searched."""
     yield project.resolve_index()
-    for own in list_projects(project.cfg):
+    for own in list_projects(project.settings):
         yield from (own.resolve_index(retriever) for retriever in list_indexed_retrievers(own))
 
 

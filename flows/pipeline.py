@@ -13,18 +13,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from omegaconf import DictConfig, OmegaConf
-
-from flows._artifacts import Project
-from flows._checks import check_ahead
-from flows._conf import resolve_settings
-from flows._entry import make_main
-from flows._grid import expand_grid
-from flows._hub import use_recorded_commits
-from flows._models import check_training_split
-from flows._stages import Stage, get_stage, list_ancestors, list_needed
-from flows._summary import Summary
 from flows.acquire import acquire
+from flows.project.artifacts import Project
+from flows.project.checks import check_ahead
+from flows.project.models import check_training_split
+from flows.settings.door import reopen
+from flows.settings.typed import Settings
+from flows.stages.command import make_main
+from flows.stages.registry import Stage, choose_stage, get_stage, list_ancestors, list_needed
+from flows.tools.summary import Summary
 from winnow.errors import MissingArtifactError
 
 _LAST_WITHOUT_READER = "retrieve"
@@ -35,16 +32,16 @@ _READ_BY_THE_SWEEP = ("strategy", "k", "placement", "distractors", "weighting", 
 """Settings that no stage before the sweep reads."""
 
 
-def pipeline(configs: Sequence[DictConfig]) -> Summary:
+def pipeline(jobs: Sequence[Settings]) -> Summary:
     """Run the stage that is the goal, by default the page of questions, and before it each stage whose artifact is missing."""
-    goal = str(configs[0].pipeline.goal)
+    goal = choose_stage("pipeline.goal", jobs[0].pipeline.goal, lambda stage: bool(stage.reads)).name
     uses_reader = goal not in (_LAST_WITHOUT_READER, *(stage.name for stage in list_ancestors(_LAST_WITHOUT_READER)))
-    prepared = list_prepared_settings(configs)
-    for cfg in prepared if uses_reader else ():
-        check_training_split(cfg, cfg.reader)
+    prepared = list_prepared_settings(jobs)
+    for settings in prepared if uses_reader else ():
+        check_training_split(settings, settings.reader)
     acquire(prepared, () if uses_reader else _GROUPS_WITHOUT_READER).show()
     stages_run = ["acquire"]
-    pinned = [use_recorded_commits(cfg) for cfg in configs]  # with the commits and checksums that `acquire` recorded
+    pinned = [reopen(job) for job in jobs]  # with the commits and checksums that `acquire` recorded
     if uses_reader:
         check_ahead(pinned)
     _run_missing(goal, pinned, stages_run)
@@ -52,59 +49,57 @@ def pipeline(configs: Sequence[DictConfig]) -> Summary:
         summary = _run(get_stage(goal), pinned, stages_run)
         return replace(summary, note=f"Stages run: {', '.join(stages_run)}\n{summary.note}".strip())
     report, page = (_run(get_stage(stage), pinned, stages_run) for stage in ("report", "browse"))
-    if configs[0].tracking.traces:
+    if jobs[0].tracking.traces:
         _run(get_stage("traces"), pinned, stages_run)
     return Summary(report.title, report.rows, f"Stages run: {', '.join(stages_run)}\n{report.note}\n{page.title}")
 
 
-def list_prepared_settings(
-    configs: Sequence[DictConfig], is_needed: Callable[[DictConfig], bool] = lambda _: True
-) -> list[DictConfig]:
+def list_prepared_settings(jobs: Sequence[Settings], is_needed: Callable[[Settings], bool] = lambda _: True) -> list[Settings]:
     """Return the distinct settings of the grids' cells in what the stages before the sweep read, without the grids.
 
     Args:
-        configs: Settings of all jobs.
+        jobs: Settings of all jobs.
         is_needed: Function that selects cells by all their settings.
 
     """
-    distinct: dict[str, DictConfig] = {}
-    for cfg in configs:
-        for cell in filter(is_needed, expand_grid([cfg])):
-            uses_reader = cell.strategy.get("uses_reader", True)
-            for name in (*_READ_BY_THE_SWEEP, *(() if uses_reader else ("training",))):  # which the grid sets to "none" then
-                if name in cfg:
-                    OmegaConf.update(cell, name, cfg[name], merge=False, force_add=True)
-            distinct.setdefault(json.dumps(resolve_settings(cell), sort_keys=True, default=str), cell)
+    distinct: dict[str, Settings] = {}
+    for job in jobs:
+        for cell in filter(is_needed, job.cells):
+            names = _READ_BY_THE_SWEEP + (() if cell.strategy.uses_reader else ("training",))  # which the grid sets to "none"
+            own = {name: job.plain[name] for name in names if name in job.plain}
+            text = json.dumps({**cell.plain, **own}, sort_keys=True, default=str)
+            if text not in distinct:
+                distinct[text] = cell.replace(**own)
     return list(distinct.values())
 
 
-def _run_missing(goal: str, configs: Sequence[DictConfig], stages_run: list[str]) -> None:
+def _run_missing(goal: str, jobs: Sequence[Settings], stages_run: list[str]) -> None:
     """Run the stages before the goal whose artifacts are missing, in their order, and print their summaries.
 
     Args:
         goal: Name of a stage.
-        configs: Settings of all jobs.
+        jobs: Settings of all jobs.
         stages_run: Names of the stages that were run before; the stages that are run now are appended.
 
     """
     for stage in list_ancestors(goal):
         if stage.grid:
-            _run(stage, configs, stages_run)  # it skips finished cells
+            _run(stage, jobs, stages_run)  # it skips finished cells
             continue
-        prepared = list_prepared_settings(configs, partial(_needs, goal, stage.name))
-        if not all(artifact.is_finished for cfg in prepared for artifact in stage.resolve(Project(cfg))):
+        prepared = list_prepared_settings(jobs, partial(_needs, goal, stage.name))
+        if not all(artifact.is_finished for settings in prepared for artifact in stage.resolve(Project(settings))):
             _run(stage, prepared, stages_run).show()
 
 
-def _needs(goal: str, stage: str, cell: DictConfig) -> bool:
+def _needs(goal: str, stage: str, cell: Settings) -> bool:
     """Return whether the goal needs a stage for one cell."""
     return stage in list_needed(goal, cell)
 
 
-def _run(stage: Stage, configs: Sequence[DictConfig], stages_run: list[str]) -> Summary:
+def _run(stage: Stage, jobs: Sequence[Settings], stages_run: list[str]) -> Summary:
     """Run a stage, and say what to do about an artifact that is missing although its stage was run."""
     try:
-        summary = stage.run(configs)
+        summary = stage.run(jobs)
     except MissingArtifactError as error:
         if error.stage not in stages_run:
             raise

@@ -13,13 +13,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from omegaconf import DictConfig
-
-from flows._artifacts import Project
-from flows._build import build
-from flows._entry import make_main
-from flows._stages import Stage
-from flows._summary import Summary, progress
+from flows.project.artifacts import Project
+from flows.settings.typed import Settings
+from flows.stages.command import make_main
+from flows.stages.registry import Stage
+from flows.tools.summary import Summary, progress
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.tables import build_question_rows, read_passages
 from winnow.errors import InputError
@@ -29,25 +27,27 @@ from winnow.records import Question
 from winnow.reports.reported import load_reported_question_counts
 
 
-def questions(configs: Sequence[DictConfig]) -> Summary:
+def questions(jobs: Sequence[Settings]) -> Summary:
     """Write the questions of each job."""
-    rows, projects = [], [Project(cfg) for cfg in configs]
+    rows, projects = [], [Project(settings) for settings in jobs]
     for project in projects:
         if not project.questions.is_finished:
             _write_questions(project)
-        rows += _build_rows(project.questions.folder / "questions.parquet", _read_reported_counts(project.cfg))
+        rows += _build_rows(project.questions.folder / "questions.parquet", _read_reported_counts(project.settings))
     return Summary("Questions", rows, artifacts=[project.questions.folder for project in projects])
 
 
 def _write_questions(project: Project) -> None:
     """Parse, split and label the questions, and write those that are kept."""
-    cfg, artifact = project.cfg.dataset, project.questions
-    parsed = list(build(cfg.parser))
+    settings, artifact = project.settings.dataset, project.questions
+    parsed = list(settings.parser.build())
     if not parsed:
-        raise InputError(f"dataset={cfg.name}: {cfg.parser.get('path')} contains no question. Correct dataset.parser.path.")
-    selection: Iterable[Question] = (replace(question, answerable=None) for question in build(cfg.split).assign(parsed))
+        raise InputError(
+            f"dataset={settings.name}: {settings.parser.get('path')} contains no question. Correct dataset.parser.path."
+        )
+    selection: Iterable[Question] = (replace(question, answerable=None) for question in settings.split.build().assign(parsed))
     if project.needs_labels:
-        required = project.cfg.answerable.required
+        required = project.settings.answerable.required
         labelled = _label_answerable(project, list(selection))
         selection = (question for question in labelled if question.answerable or question.split not in required)
     artifact.finish(parquet.write(artifact.folder / "questions.parquet", contracts.QUESTIONS, build_question_rows(selection)))
@@ -55,23 +55,23 @@ def _write_questions(project: Project) -> None:
 
 def _label_answerable(project: Project, parsed: Sequence[Question]) -> Iterator[Question]:
     """Yield the questions with `answerable` set: whether a passage of the labelling retriever contains an answer."""
-    cfg = project.cfg.answerable
-    searcher = build(cfg.retriever).open(project.resolve_index(cfg.retriever).require())
-    rankings = searcher.search(parsed, cfg.depth)
+    settings = project.settings.answerable
+    searcher = settings.retriever.build().open(project.resolve_index(settings.retriever).require())
+    rankings = searcher.search(parsed, settings.depth)
     ids = {hit.passage_id for hits in rankings for hit in hits}
     corpus = project.corpus.require() / "passages.parquet"
     texts = {passage.passage_id: passage.text for passage in read_passages(corpus) if passage.passage_id in ids}
     with progress("labelling questions", len(parsed)) as advance:
         for question, hits in zip(parsed, rankings, strict=True):
             advance()
-            answers = [answer for answer in question.answers if len(answer) >= cfg.min_answer_chars]
+            answers = [answer for answer in question.answers if len(answer) >= settings.min_answer_chars]
             contains_answer = has_answers([texts[hit.passage_id] for hit in hits], answers) if answers else []
             yield replace(question, answerable=any(contains_answer))
 
 
-def _read_reported_counts(cfg: DictConfig) -> Mapping[str, int]:
+def _read_reported_counts(settings: Settings) -> Mapping[str, int]:
     """Return the number of questions per split that the paper of the settings reports, or nothing without a paper."""
-    paper = cfg.report.paper
+    paper = settings.report.paper
     return load_reported_question_counts(paper.name, paper.dataset) if paper else {}
 
 
@@ -100,7 +100,7 @@ STAGE = Stage(
     version=2,
     resolve=lambda project: [project.questions],
     reads=("acquire", "index"),
-    needs=lambda cfg: ["acquire", *(["index"] if Project(cfg).needs_labels else [])],
+    needs=lambda settings: ["acquire", *(["index"] if Project(settings).needs_labels else [])],
     settings=("dataset", "answerable"),
 )
 main = make_main(STAGE)

@@ -16,21 +16,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
-
-from flows import _models
-from flows._artifacts import Project
-from flows._cells import needs_relevance, require_finished, resolve_cells
-from flows._entry import make_main
-from flows._inputs import ArtifactIndex, list_roots
-from flows._metrics import build_breakdown, build_cell_rows, compute_cells_digest, read_results
-from flows._reports import open_report_folder
-from flows._stages import Stage
-from flows._summary import Summary
+from flows.project.artifacts import Project
+from flows.project.cells import needs_relevance, require_finished, resolve_cells
+from flows.project.inputs import ArtifactIndex, list_roots
+from flows.project.metrics import build_breakdown, build_cell_rows, compute_cells_digest, read_results
+from flows.project.models import identify_reader_weights, is_trained
+from flows.settings.typed import Settings
+from flows.stages.command import make_main
+from flows.stages.registry import Stage
+from flows.stages.report_folder import open_report_folder
+from flows.tools.summary import Summary
 from winnow.artifacts.files import write_texts
 from winnow.artifacts.frames import CELL_VALUES, QUESTION_VALUES
 from winnow.artifacts.provenance import describe_code, read_manifest
 from winnow.artifacts.steps import count_control_tokens, count_models
+from winnow.records import Decoding
 from winnow.reports.cells import CellResult, name_cells
 from winnow.reports.notes import build_code_notes, build_control_token_notes, build_model_notes
 from winnow.reports.page import PLOTTED_METRICS, build_report
@@ -44,44 +44,44 @@ BROWSER_FILE = "browse.html"
 """File beside the report that flows.browse writes."""
 
 
-def report(configs: Sequence[DictConfig]) -> Summary:
+def report(jobs: Sequence[Settings]) -> Summary:
     """Write the report of the cells of all jobs; every cell must be finished."""
-    cfg, specs = configs[0], resolve_cells(configs)
+    settings, specs = jobs[0], resolve_cells(jobs)
     require_finished(specs)
-    paper = cfg.report.paper
+    paper = settings.report.paper
     part = load_paper_part(paper.name, paper.part, paper.dataset, paper.model) if paper else None
     hidden_metrics = [*PLOTTED_METRICS, "tokens", *(part.metrics if part else ()), *_list_difference_metrics(part)]
-    results = read_results(configs, specs, hidden=hidden_metrics)
-    breakdown = build_breakdown(cfg)
+    results = read_results(jobs, specs, hidden=hidden_metrics)
+    breakdown = build_breakdown(settings)
     page = build_report(
-        f"Winnow: {cfg.sweep.name}",
+        f"Winnow: {settings.sweep.name}",
         results,
-        describe_provenance(cfg, specs, results),
-        cfg.report.seed,
+        describe_provenance(settings, specs, results),
+        settings.report.seed,
         breakdown=breakdown.title if breakdown else "",
         part=part,
         filtered=specs[0].questions.count_questions(),
         browser=f"{BROWSER_FILE}?cells={compute_cells_digest(specs, results)}",
-        more_notes=_build_notes(cfg, specs, results),
+        more_notes=_build_notes(settings, specs, results),
     )
-    out = open_report_folder(cfg)
+    out = open_report_folder(settings)
     texts = {
         "report.html": page.render_html(),
         "report.md": page.render_markdown(),
         "tables.tex": page.render_latex(),
-        CELL_VALUES: _format_metrics(results, cfg.report.seed),
+        CELL_VALUES: _format_metrics(results, settings.report.seed),
         "summary.json": _format_summary(results),
         "cells.csv": _format_csv(results),
     }
     write_texts(out, texts)
     write_question_values(results, out / QUESTION_VALUES)
-    for extension in cfg.report.figures:
+    for extension in settings.report.figures:
         for plot in page.plots:
             plot.save(out, extension)
     return Summary(f"{page.title}, 95 % intervals", build_cell_rows(results), f"Report: {out / 'report.html'}")
 
 
-def _build_notes(cfg: DictConfig, specs: Sequence[CellSpec], results: Sequence[CellResult]) -> list[str]:
+def _build_notes(settings: Settings, specs: Sequence[CellSpec], results: Sequence[CellResult]) -> list[str]:
     """Return notes on the models that answered and judged, unless settings allow several, and on code that was changed."""
     filters = _list_filters(specs)
     models = [
@@ -92,7 +92,7 @@ def _build_notes(cfg: DictConfig, specs: Sequence[CellSpec], results: Sequence[C
         for spec, result in zip(specs, results, strict=True)
     ]
     names = [*name_cells(results), *(f"closed-book filter {folder.name}" for folder in filters)]
-    made_of = ArtifactIndex(list_roots(cfg)).collect([spec.folder for spec in specs])
+    made_of = ArtifactIndex(list_roots(settings)).collect([spec.folder for spec in specs])
     return [
         *build_model_notes(names, [*models, *map(count_models, filters)]),
         *build_control_token_notes([count_control_tokens(spec.folder) for spec in specs]),
@@ -167,7 +167,9 @@ def _compute_headline_values(result: CellResult) -> dict[str, float]:
     return values
 
 
-def describe_provenance(cfg: DictConfig, specs: Sequence[CellSpec], results: Sequence[CellResult] = ()) -> Mapping[str, str]:
+def describe_provenance(
+    settings: Settings, specs: Sequence[CellSpec], results: Sequence[CellResult] = ()
+) -> Mapping[str, str]:
     """Describe the data, models, seeds and code from which the cells were computed."""
     return {
         "Data": _join(map(_describe_data, _select_distinct(specs, ("corpus", "dataset", "sweep")))),
@@ -178,18 +180,18 @@ def describe_provenance(cfg: DictConfig, specs: Sequence[CellSpec], results: Seq
         "Models that answered": _describe_models(count_models(spec.folder) for spec in specs),
         **_describe_other_models(specs, results),
         "Decoding": _join(map(_describe_decoding, _select_distinct(specs, ("decoding",)))),
-        "Seeds": _describe_seeds(cfg, specs),
+        "Seeds": _describe_seeds(settings, specs),
         "Code": _describe_code(specs),
         "Cells": ", ".join(spec.folder.name for spec in specs),
     }
 
 
-def _select_distinct(specs: Iterable[CellSpec], groups: Sequence[str]) -> list[DictConfig]:
+def _select_distinct(specs: Iterable[CellSpec], groups: Sequence[str]) -> list[Settings]:
     """Return the settings of the first cell with each combination of the settings of these groups."""
     distinct: dict[str, Mapping[str, Any]] = {}
     for spec in specs:
         distinct.setdefault(str([spec.config.get(group) for group in groups]), spec.config)
-    return [OmegaConf.create(dict(config)) for config in distinct.values()]
+    return [Settings.load(dict(config)) for config in distinct.values()]
 
 
 def _join(values: Iterable[str]) -> str:
@@ -197,38 +199,39 @@ def _join(values: Iterable[str]) -> str:
     return "; ".join(dict.fromkeys(value for value in values if value))
 
 
-def _describe_data(cell: DictConfig) -> str:
+def _describe_data(cell: Settings) -> str:
     limit = "" if cell.sweep.limit is None else f", first {cell.sweep.limit} questions"
-    reader = cell.closed_book.reader.name if cell.closed_book.get("reader") else "the reader"
+    reader = cell.closed_book.reader.name if cell.closed_book.reader else "the reader"
     filtered = f", without those that {reader} answers closed-book" if cell.sweep.closed_book_filter else ""
     return f"corpus {cell.corpus.name}, questions {cell.dataset.name}, split {cell.sweep.split}{limit}{filtered}"
 
 
-def _describe_retriever(cell: DictConfig) -> str:
+def _describe_retriever(cell: Settings) -> str:
     """Return the retriever of a cell, with its encoder if it has one; nothing for a cell without passages."""
     if not cell.k:
         return ""
-    own = OmegaConf.to_container(cell.encoder.model)
-    encoders = [cell.encoder.name if node == own else str(node.get("path")) for node in _iter_encoders(cell.retriever.engine)]
+    encoders = [
+        cell.encoder.name if node == cell.encoder.model.plain else str(node.get("path"))
+        for node in _iter_encoders(cell.retriever.engine.plain)
+    ]
     encoder = f" (encoder {_join(encoders)})" if encoders else ""
     return f"{cell.retriever.name}{encoder}, depth {cell.depth}, ranked by {cell.rank_by}"
 
 
 def _iter_encoders(node: Any) -> Iterator[dict[str, Any]]:
     """Yield the settings of the encoders of a retriever and of its members."""
-    plain = OmegaConf.to_container(node) if isinstance(node, DictConfig) else node
-    for name, value in plain.items() if isinstance(plain, dict) else ():
+    for name, value in node.items() if isinstance(node, dict) else ():
         if name == "encoder":
             yield value
         else:
             yield from _iter_encoders(value)
 
 
-def _describe_reader(cell: DictConfig) -> str:
-    if not cell.strategy.get("uses_reader", True):
+def _describe_reader(cell: Settings) -> str:
+    if not cell.strategy.uses_reader:
         return ""
     project = Project(cell)
-    weights = _models.identify_reader_weights(project, cell.reader, cell.prompt)
+    weights = identify_reader_weights(project, cell.reader, cell.prompt)
     return f"{cell.reader.name} ({weights}, {_describe_precision(project)})"
 
 
@@ -255,14 +258,14 @@ def _describe_other_models(specs: Sequence[CellSpec], results: Sequence[CellResu
     return {name: line for name, line in lines.items() if line}
 
 
-def _describe_decoding(cell: DictConfig) -> str:
-    decoding = cell.decoding
+def _describe_decoding(cell: Settings) -> str:
+    decoding: Decoding = cell.decoding.build()
     kind = f"temperature {decoding.temperature}" if decoding.temperature else "greedy"
     samples = f", {decoding.samples} samples" if decoding.samples > 1 else ""
     return f"{kind}, at most {decoding.max_new_tokens} new tokens{samples}"
 
 
-def _describe_seeds(cfg: DictConfig, specs: Sequence[CellSpec]) -> str:
+def _describe_seeds(settings: Settings, specs: Sequence[CellSpec]) -> str:
     """Return the seeds of the splits, of trainings that the cells use, and of the bootstrap."""
     cells = _select_distinct(specs, ("dataset", "reader", "training", "estimator", "joint", "rank_by", "weighting"))
     seeds = [f"split {_join(str(cell.dataset.split.get('seed', 'none')) for cell in cells)}"]
@@ -270,13 +273,13 @@ def _describe_seeds(cfg: DictConfig, specs: Sequence[CellSpec]) -> str:
     if labelled:
         seeds.append(f"training {', '.join(labelled)}")
     else:
-        readers = _join(str(cell.training.seed) for cell in cells if _models.is_trained(cell, cell.reader))
+        readers = _join(str(cell.training.seed) for cell in cells if is_trained(cell, cell.reader))
         estimators = _join(
-            str(cell.joint.settings.seed) for cell in cells if needs_relevance(cell) and cell.estimator.get("trained")
+            str(cell.joint.settings.build().seed) for cell in cells if needs_relevance(cell) and cell.estimator.trained
         )
         seeds += [f"training of the reader {readers}"] if readers else []
         seeds += [f"training of the estimator {estimators}"] if estimators else []
-    return ", ".join([*seeds, f"bootstrap {cfg.report.seed}"])
+    return ", ".join([*seeds, f"bootstrap {settings.report.seed}"])
 
 
 def _describe_code(specs: Sequence[CellSpec]) -> str:
@@ -291,7 +294,7 @@ def _describe_code(specs: Sequence[CellSpec]) -> str:
 
 def _describe_precision(project: Project) -> str:
     """Return the precision of a local reader, or the server of a remote one."""
-    engine = project.pinned.identify_settings(project.cfg.reader.engine)
+    engine = project.pinned.identify_settings(project.settings.reader.engine)
     return str(engine.get("dtype") or engine.get("server"))
 
 

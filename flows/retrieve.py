@@ -11,17 +11,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig
-
-from flows._artifacts import Artifact, Project
-from flows._build import build
-from flows._entry import make_main
-from flows._hits import iter_hits, list_parts, read_found_questions, read_unranked_questions, write_parts
-from flows._searched import list_retrievers
-from flows._shards import get_shard, hold
-from flows._stages import Stage
-from flows._summary import Summary, format_intervals, progress
-from flows._track import track
+from flows.project.artifacts import Artifact, Project
+from flows.project.searched import list_retrievers
+from flows.project.shards import get_shard, hold
+from flows.settings.components import Component
+from flows.settings.typed import Settings
+from flows.stages.command import make_main
+from flows.stages.hits import iter_hits, list_parts, read_found_questions, read_unranked_questions, write_parts
+from flows.stages.registry import Stage
+from flows.stages.tracking import track
+from flows.tools.summary import Summary, format_intervals, progress
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.rankings import UNRANKED, Rankings, read_rankings, read_unranked
 from winnow.artifacts.tables import build_passage_rows, build_retrieval_rows, read_passages, read_questions
@@ -40,13 +39,13 @@ DEPTHS = (1, 5, 10, 20, 50, 100)
 """Numbers of passages at which the summary shows top-k accuracy and recall."""
 
 
-def retrieve(configs: Sequence[DictConfig]) -> Summary:
+def retrieve(jobs: Sequence[Settings]) -> Summary:
     """Retrieve for each job with its retriever and those of labels and trainings, and evaluate the rankings."""
-    if shard := get_shard(configs[0]):
-        return _run_shard(configs, shard)
+    if shard := get_shard(jobs[0]):
+        return _run_shard(jobs, shard)
     rows, notes, folders = [], [], []
-    for cfg in configs:
-        project = Project(cfg)
+    for settings in jobs:
+        project = Project(settings)
         questions = read_questions(project.questions_file)
         for retriever in list_retrievers(project):
             artifact = project.resolve_retrieval(retriever)
@@ -57,10 +56,10 @@ def retrieve(configs: Sequence[DictConfig]) -> Summary:
                 _write_rankings(project, retriever, artifact, questions)
             rankings = read_rankings(artifact.folder, questions)
             quality = [
-                {"retrieval": artifact.folder.name, **row} for row in compute_quality_rows(rankings, questions, cfg.depth)
+                {"retrieval": artifact.folder.name, **row} for row in compute_quality_rows(rankings, questions, settings.depth)
             ]
             if is_new:
-                with track(project, "retrieve", artifact, {"k": cfg.depth}) as run:
+                with track(project, "retrieve", artifact, {"k": settings.depth}) as run:
                     run.log_metrics(_select_logged_values(quality))
             folders.append(artifact.folder)
             rows += [format_intervals(row) for row in quality]
@@ -68,16 +67,16 @@ def retrieve(configs: Sequence[DictConfig]) -> Summary:
             notes += _note_unranked(artifact.folder, questions)
             notes += note_contradictions(rankings, questions)
             notes += note_unspaced_answers(questions)
-            if cfg.depth < DEPTHS[-1]:
-                notes.append(f"Rankings have at most depth={cfg.depth} passages, to which nDCG@10, MRR and MAP refer.")
+            if settings.depth < DEPTHS[-1]:
+                notes.append(f"Rankings have at most depth={settings.depth} passages, to which nDCG@10, MRR and MAP refer.")
     return Summary("Retrieval, % [95 % interval]", rows, "\n".join(dict.fromkeys(notes)), folders)
 
 
-def _run_shard(configs: Sequence[DictConfig], shard: Shard) -> Summary:
+def _run_shard(jobs: Sequence[Settings], shard: Shard) -> Summary:
     """Retrieve for the shard's questions, and write their hits beside those of the other shards."""
     rows: dict[Path, dict[str, Any]] = {}
-    with hold(configs[0], shard, "retrieve"):
-        for project in map(Project, configs):
+    with hold(jobs[0], shard, "retrieve"):
+        for project in map(Project, jobs):
             questions = [q for q in read_questions(project.questions_file) if shard.contains(q.question_id)]
             for retriever in list_retrievers(project):
                 artifact = project.resolve_retrieval(retriever)
@@ -89,7 +88,7 @@ def _run_shard(configs: Sequence[DictConfig], shard: Shard) -> Summary:
 
 
 def _retrieve(
-    project: Project, retriever: DictConfig, artifact: Artifact, questions: Sequence[Question], name: str
+    project: Project, retriever: Component, artifact: Artifact, questions: Sequence[Question], name: str
 ) -> list[Path]:
     """Retrieve for the questions that are in no part yet, and return all parts."""
     folder = artifact.folder / "shards"
@@ -97,23 +96,23 @@ def _retrieve(
     finished = read_found_questions(parts) | read_unranked_questions(parts)
     missing = [question for question in questions if question.question_id not in finished]
     if missing:
-        searcher = build(retriever).open(project.resolve_index(retriever).require())
+        searcher = retriever.build().open(project.resolve_index(retriever).require())
         with progress("retrieving", len(questions)) as advance:
             advance(len(questions) - len(missing))
-            for count in write_parts(folder, name, searcher, missing, project.cfg.depth):
+            for count in write_parts(folder, name, searcher, missing, project.settings.depth):
                 advance(count)
     return list_parts(folder)
 
 
-def _write_rankings(project: Project, retriever: DictConfig, artifact: Artifact, questions: Sequence[Question]) -> None:
+def _write_rankings(project: Project, retriever: Component, artifact: Artifact, questions: Sequence[Question]) -> None:
     """Retrieve for the questions that no shard has retrieved for, and write the rankings and the texts of their passages."""
     parts = _retrieve(project, retriever, artifact, questions, "rest")
     unranked = read_unranked_questions(parts)
     if len(unranked) == len(questions):
         raise InputError(
             f"No passage was retrieved for any of {len(questions)} questions, such as {questions[0].text!r}: the corpus "
-            f"{project.cfg.corpus.name} contains none of their words. Choose the corpus that belongs to the questions, or set "
-            "retriever=dense."
+            f"{project.settings.corpus.name} contains none of their words. Choose the corpus that belongs to the questions, "
+            "or set retriever=dense."
         )
     if unranked:
         ids = [question.question_id for question in questions if question.question_id in unranked]
@@ -136,8 +135,8 @@ def _write_texts(project: Project, folder: Path, parts: Sequence[Path], question
     unknown = sorted(ranked.difference(passage.passage_id for passage in passages))
     if unknown:
         raise InputError(
-            f"{len(unknown)} of {len(ranked)} passages of the rankings are not in the corpus {project.cfg.corpus.name}, such "
-            f"as {unknown[0]!r}. The file of rankings (retriever.engine.path) and the corpus have other ids: choose that "
+            f"{len(unknown)} of {len(ranked)} passages of the rankings are not in the corpus {project.settings.corpus.name}, "
+            f"such as {unknown[0]!r}. The file of rankings (retriever.engine.path) and the corpus have other ids: choose that "
             "which was searched, or correct its column of ids (corpus.parser)."
         )
     parquet.write(folder / "passages.parquet", contracts.CORPUS, build_passage_rows(passages))

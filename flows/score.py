@@ -11,19 +11,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig
-
-from flows import _models
-from flows._artifacts import Artifact, Project
-from flows._elsewhere import print_equivalent
-from flows._engines import compute_estimator_identity, iter_outcomes, open_estimator
-from flows._entry import make_main
-from flows._ledger import open_ledger
-from flows._shard_calls import run_shard, use_finished_shards
-from flows._shards import get_shard
-from flows._stages import Stage
-from flows._summary import Summary, format_intervals
-from flows._track import track
+from flows.project.artifacts import Artifact, Project
+from flows.project.elsewhere import print_equivalent
+from flows.project.engines import compute_estimator_identity, iter_outcomes, open_estimator
+from flows.project.ledger import open_ledger
+from flows.project.models import resolve_relevance
+from flows.project.shards import get_shard
+from flows.settings.typed import Settings
+from flows.stages.command import make_main
+from flows.stages.registry import Stage
+from flows.stages.shard_calls import run_shard, use_finished_shards
+from flows.stages.tracking import track
+from flows.tools.summary import Summary, format_intervals
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.rankings import read_rankings
 from winnow.artifacts.tables import build_relevance_rows, read_questions
@@ -42,25 +41,25 @@ KS = (1, 5, 10, 20)
 """Values of k at which the rankings are compared."""
 
 
-def score(configs: Sequence[DictConfig]) -> Summary:
+def score(jobs: Sequence[Settings]) -> Summary:
     """Score the contexts of each job, and compare the ranking of the estimator with that of the retriever."""
-    if shard := get_shard(configs[0]):
-        return _run_shard(configs, shard)
-    use_finished_shards(configs[0], "score", [_models.resolve_relevance(project) for project in map(Project, configs)])
+    if shard := get_shard(jobs[0]):
+        return _run_shard(jobs, shard)
+    use_finished_shards(jobs[0], "score", [resolve_relevance(project) for project in map(Project, jobs)])
     rows: list[dict[str, Any]] = []
     folders: list[Path] = []
     notes: list[str] = []
-    for cfg in configs:
-        project = Project(cfg)
-        artifact, retrieval = _models.resolve_relevance(project), project.rankings.require()
+    for settings in jobs:
+        project = Project(settings)
+        artifact, retrieval = resolve_relevance(project), project.rankings.require()
         questions = _read_questions(project)
         is_new = not artifact.is_finished
         print_equivalent(artifact)
         num_truncated = _write_scores(project, artifact, questions) if is_new else 0
-        ks = [k for k in KS if k <= cfg.depth]
+        ks = [k for k in KS if k <= settings.depth]
         comparison = _compare(retrieval, artifact.folder / "relevance.parquet", questions, ks)
         if is_new:
-            with track(project, "score", artifact, {"k": cfg.depth}) as run:
+            with track(project, "score", artifact, {"k": settings.depth}) as run:
                 run.log_metrics({"truncated_texts": float(num_truncated)})
                 run.log_metrics({f"{row['ranking']}_top_{k}": row[f"top-{k}"].mean for row in comparison[:2] for k in ks})
         folders.append(artifact.folder)
@@ -71,16 +70,16 @@ def score(configs: Sequence[DictConfig]) -> Summary:
             notes.append(f"{artifact.folder.name}: the contexts were scored already.")
         if len(comparison) > 2:
             notes.append(
-                f"{artifact.folder.name}: answerable questions have their answer in the first {cfg.answerable.depth} passages "
-                "of answerable.retriever, which favours that retriever's own ranking there."
+                f"{artifact.folder.name}: answerable questions have their answer in the first {settings.answerable.depth} "
+                "passages of answerable.retriever, which favours that retriever's own ranking there."
             )
     title = "Top-k accuracy (questions whose first k hold an answer) before and after reranking, % [95 % interval]"
     return Summary(title, rows, "\n".join(notes), folders)
 
 
-def _run_shard(configs: Sequence[DictConfig], shard: Shard) -> Summary:
+def _run_shard(jobs: Sequence[Settings], shard: Shard) -> Summary:
     """Estimate the contexts of the shard's questions for every job, and write no scores."""
-    projects = [Project(cfg) for cfg in configs]
+    projects = [Project(settings) for settings in jobs]
 
     def make_calls() -> str:
         scored = [[q for q in _read_questions(project) if shard.contains(q.question_id)] for project in projects]
@@ -88,20 +87,18 @@ def _run_shard(configs: Sequence[DictConfig], shard: Shard) -> Summary:
             _estimate(project, questions, _read_contexts(project, questions))
         return f"The contexts of {sum(map(len, scored))} questions were scored."
 
-    return run_shard(configs[0], shard, "score", [_models.resolve_relevance(p).key for p in projects], make_calls)
+    return run_shard(jobs[0], shard, "score", [resolve_relevance(p).key for p in projects], make_calls)
 
 
 def _read_questions(project: Project) -> list[Question]:
-    settings = project.cfg.score
-    return [
-        question for split in settings.splits for question in read_questions(project.questions_file, [split])[: settings.limit]
-    ]
+    own = project.settings.score
+    return [question for split in own.splits for question in read_questions(project.questions_file, [split])[: own.limit]]
 
 
 def _read_contexts(project: Project, questions: Sequence[Question]) -> dict[str, list[Context]]:
     """Return the contexts to score, by question id."""
     rankings = read_rankings(project.rankings.require(), questions)
-    depth = project.cfg.score.depth
+    depth = project.settings.score.depth
     return {q.question_id: _select_top(build_ranked_contexts(rankings, q), depth) for q in questions}
 
 
@@ -123,7 +120,7 @@ def _estimate(
     def iter_jobs() -> Iterator[Job[tuple[float, ...]]]:
         return (Job(q.question_id, estimate_relevance(q, contexts[q.question_id])) for q in questions)
 
-    with open_ledger(project.cfg) as ledger:
+    with open_ledger(project.settings) as ledger:
         outcomes = iter_outcomes(
             lambda: build_engine_map(engine), ledger, iter_jobs, len(questions), "scoring questions' contexts"
         )
@@ -175,9 +172,9 @@ def _build_comparison_rows(
 STAGE = Stage(
     score,
     version=1,
-    resolve=lambda project: [_models.resolve_relevance(project)],
+    resolve=lambda project: [resolve_relevance(project)],
     reads=("acquire", "retrieve", "train_joint"),
-    needs=lambda cfg: ["acquire", "retrieve", *(["train_joint"] if cfg.estimator.get("trained") else [])],
+    needs=lambda settings: ["acquire", "retrieve", *(["train_joint"] if settings.estimator.trained else [])],
     settings=("seeds", "estimator", "score", "joint", "reader", "prompt", "decoding", "training", "method"),
     shards="calls",
     seeds="each",

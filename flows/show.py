@@ -9,16 +9,16 @@ The calls are read from the ledger, and no model is loaded. The sweep with the s
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from omegaconf import DictConfig
 from rich.console import Console
 
-from flows._cells import resolve_cells
-from flows._engines import identify_engines, open_engines
-from flows._entry import make_main
-from flows._ledger import open_ledger
-from flows._metrics import build_metrics
-from flows._stages import Stage
-from flows._summary import Summary
+from flows.project.cells import resolve_cells
+from flows.project.engines import identify_engines, open_engines
+from flows.project.ledger import open_ledger
+from flows.project.metrics import build_metrics
+from flows.settings.typed import Settings
+from flows.stages.command import make_main
+from flows.stages.registry import Stage
+from flows.tools.summary import Summary
 from winnow.artifacts.steps import QuestionSteps, read_steps
 from winnow.contexts.build import build_ranked_contexts
 from winnow.contexts.placed import PlacedContexts
@@ -42,24 +42,24 @@ from winnow.sweeps.replay import Call, Replay, replay_plan
 from winnow.sweeps.run import LoadedCell, build_prediction, load_cells
 
 
-def show(configs: Sequence[DictConfig]) -> Summary:
+def show(jobs: Sequence[Settings]) -> Summary:
     """Print how each cell answered the question, and return a table of the answers."""
-    cfg = configs[0]
-    if cfg.get("question") is None:
+    settings = jobs[0]
+    if settings.question is None:
         raise ConfigError(
             "flows.show needs the id of a question. Set question=ID; the ids are in predictions.parquet and questions.parquet."
         )
-    cells = load_cells(resolve_cells(configs))
+    cells = load_cells(resolve_cells(jobs))
     console = Console(soft_wrap=True, highlight=False, markup=False)
     rows = []
     for cell in cells:
-        question = _find_question(cell, str(cfg.question))
+        question = _find_question(cell, str(settings.question))
         placed = cell.place(question)
-        replayed = _replay_question(cfg, cell, question, placed)
+        replayed = _replay_question(settings, cell, question, placed)
         for line in _iter_lines(cell, question, placed, replayed):
             console.print(line)
-        rows.append(_build_row(cfg, cell, question, placed, replayed))
-    return Summary(f"Question {cfg.question}", rows)
+        rows.append(_build_row(settings, cell, question, placed, replayed))
+    return Summary(f"Question {settings.question}", rows)
 
 
 def _find_question(cell: LoadedCell, question_id: str) -> Question:
@@ -73,12 +73,12 @@ def _find_question(cell: LoadedCell, question_id: str) -> Question:
     return questions[question_id]
 
 
-def _replay_question(cfg: DictConfig, cell: LoadedCell, question: Question, placed: PlacedContexts) -> Replay[Answer]:
+def _replay_question(settings: Settings, cell: LoadedCell, question: Question, placed: PlacedContexts) -> Replay[Answer]:
     """Run the strategy on the question with the results of its calls from the ledger."""
     engines = open_engines(cell.spec.engines, check=False)
     identities = identify_engines(engines)
     try:
-        with open_ledger(cfg) as ledger:
+        with open_ledger(settings) as ledger:
             return replay_plan(cell.strategy.plan(question, placed.contexts), identities, ledger)
     except LedgerError as error:
         recorded = read_steps(cell.spec.folder, cell.rankings.passages, [question.question_id]).get(question.question_id)
@@ -156,7 +156,7 @@ def _format_result(call: Call) -> str:
 
 
 def _build_row(
-    cfg: DictConfig, cell: LoadedCell, question: Question, placed: PlacedContexts, replayed: Replay[Answer]
+    settings: Settings, cell: LoadedCell, question: Question, placed: PlacedContexts, replayed: Replay[Answer]
 ) -> dict[str, Any]:
     labels = cell.spec.labels
     answer, steps = replayed.result, replayed.steps
@@ -164,7 +164,9 @@ def _build_row(
     known = (*build_ranked_contexts(cell.rankings, question), *placed.contexts)
     shown = build_shown(question, steps, answer.used, known)
     sample = Sample(question, prediction, placed.contexts, shown=shown)
-    metrics = [metric for metric in build_metrics(cfg) if metric.unit == "percent" and not isinstance(metric, JudgedMetric)]
+    metrics = [
+        metric for metric in build_metrics(settings) if metric.unit == "percent" and not isinstance(metric, JudgedMetric)
+    ]
     rows = {metric.heading: metric.compute_row(sample) for metric in metrics}
     values = {metric.heading: _format_value(metric, rows[metric.heading]) for metric in metrics}
     names = {"strategy": labels.line, "k": labels.k, "gold": labels.gold, "answer": answer.text}

@@ -12,19 +12,24 @@ python -m flows.sweep experiment=quick_start shard=2/4   # the calls of every fo
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from omegaconf import DictConfig
-
-from flows._cells import is_filter_pending, list_stages_of_cell, print_equivalent_cell, resolve_cell_artifact, resolve_cells
-from flows._checks import check_ahead
-from flows._engines import build_dry_run_rows, describe_usage, iter_outcomes, open_engines, render_first_prompts
-from flows._entry import make_main
-from flows._ledger import open_ledger
-from flows._metrics import build_cell_rows, read_results
-from flows._shard_calls import run_sweep_shard, use_finished_shards
-from flows._shards import get_shard
-from flows._stages import Stage
-from flows._summary import Summary
-from flows._track import log_cell, open_trackers, save_view
+from flows.project.cells import (
+    is_filter_pending,
+    list_stages_of_cell,
+    print_equivalent_cell,
+    resolve_cell_artifact,
+    resolve_cells,
+)
+from flows.project.checks import check_ahead
+from flows.project.engines import build_dry_run_rows, describe_usage, iter_outcomes, open_engines, render_first_prompts
+from flows.project.ledger import open_ledger
+from flows.project.metrics import build_cell_rows, read_results
+from flows.project.shards import get_shard
+from flows.settings.typed import Settings
+from flows.stages.command import make_main
+from flows.stages.registry import Stage
+from flows.stages.shard_calls import run_sweep_shard, use_finished_shards
+from flows.stages.tracking import log_cells
+from flows.tools.summary import Summary
 from winnow.artifacts.provenance import MANIFEST, write_manifest
 from winnow.artifacts.steps import count_models, has_steps
 from winnow.artifacts.tables import read_predictions
@@ -41,57 +46,55 @@ _FILTER_PENDING_NOTE = "The closed-book filter has not run yet, so the first que
 _ALL_FINISHED_NOTE = "Every cell was finished already; no call was made."
 
 
-def sweep(configs: Sequence[DictConfig]) -> Summary:
+def sweep(jobs: Sequence[Settings]) -> Summary:
     """Run the unfinished cells of all jobs, with one driver per set of engines, and log every cell to MLflow."""
-    if shard := get_shard(configs[0]):
-        return run_sweep_shard(configs, shard)
-    specs = resolve_cells(configs)
+    if shard := get_shard(jobs[0]):
+        return run_sweep_shard(jobs, shard)
+    specs = resolve_cells(jobs)
     cells = load_cells(specs)
     groups = list(group_by_engines(cells))
-    unfinished = [_select_unfinished(configs[0], group) for group in groups]
-    if configs[0].dry_run:
+    unfinished = [_select_unfinished(jobs[0], group) for group in groups]
+    if jobs[0].dry_run:
         counted: set[bytes] = set()
-        rows = [
-            row for group, left in zip(groups, unfinished, strict=True) for row in _dry_run(configs[0], group, left, counted)
-        ]
-        notes = [_FILTER_PENDING_NOTE] if is_filter_pending(configs[0]) else []
-        notes += [
-            prompt for left in unfinished if left for prompt in render_first_prompts(left[0].spec.engines, iter_jobs(left))
-        ]
+        rows = [row for group, left in zip(groups, unfinished, strict=True) for row in _dry_run(jobs[0], group, left, counted)]
+        notes = [_FILTER_PENDING_NOTE] if is_filter_pending(jobs[0]) else []
+        for left in filter(None, unfinished):
+            notes += render_first_prompts(left[0].spec.engines, iter_jobs(left))
         return Summary("Dry run: no call was made", rows, "\n".join(notes))
     if any(unfinished):
-        check_ahead(configs)
-    print_equivalent_cell(configs)
-    use_finished_shards(configs[0], "sweep", [cell.spec for cell in cells])
-    notes = [_run_cells(configs[0], group) for group in unfinished if group]
-    results = read_results(configs, specs)
-    _log_to_mlflow(cells, results)
+        check_ahead(jobs)
+        print_equivalent_cell(jobs)
+    use_finished_shards(jobs[0], "sweep", [cell.spec for cell in cells])
+    notes = [_run_cells(jobs[0], group) for group in unfinished if group]
+    results = read_results(jobs, specs)
+    log_cells(cells, results)
     rows, notes = build_cell_rows(results), notes or [_ALL_FINISHED_NOTE]
-    title, folders = f"Sweep {configs[0].sweep.name}, 95 % intervals", [spec.folder for spec in specs]
+    title, folders = f"Sweep {jobs[0].sweep.name}, 95 % intervals", [spec.folder for spec in specs]
     notes += build_code_notes(folders)
     return Summary(title, rows, "\n".join(filter(None, [*notes, _describe_passages(results)])), folders)
 
 
-def _select_unfinished(cfg: DictConfig, cells: Sequence[LoadedCell]) -> list[LoadedCell]:
+def _select_unfinished(settings: Settings, cells: Sequence[LoadedCell]) -> list[LoadedCell]:
     """Return the cells to run: those that are not finished, and those that the settings of the sweep ask for again.
 
     `sweep.retry_empty` asks for cells with replies without text, and `sweep.record_steps` for cells without recorded steps.
     """
+    again = settings.sweep
     return [
         cell
         for cell in cells
         if not cell.spec.is_finished
-        or (cfg.sweep.retry_empty and any(one.empty for row in read_predictions(cell.spec.predictions) for one in row.usage))
-        or (cfg.sweep.record_steps and not has_steps(cell.spec.folder))
+        or (again.retry_empty and any(one.empty for row in read_predictions(cell.spec.predictions) for one in row.usage))
+        or (again.record_steps and not has_steps(cell.spec.folder))
     ]
 
 
-def _run_cells(cfg: DictConfig, cells: Sequence[LoadedCell]) -> str:
+def _run_cells(settings: Settings, cells: Sequence[LoadedCell]) -> str:
     """Run cells with the same engines, and return a summary of the calls and their cost."""
     specs, stats = cells[0].spec.engines, RunStats()
     for cell in cells:
         (cell.spec.folder / MANIFEST).unlink(missing_ok=True)  # so that they count as unfinished if the run is killed
-    with open_ledger(cfg, retry_empty=cfg.sweep.retry_empty) as ledger:
+    with open_ledger(settings, retry_empty=settings.sweep.retry_empty) as ledger:
 
         def run_jobs(jobs: JobFactory, total: int) -> Iterator[Outcome[Answer]]:
             return iter_outcomes(lambda: open_engines(specs), ledger, jobs, total, "sweeping", stats)
@@ -120,14 +123,6 @@ def _check_one_model(spec: CellSpec) -> None:
         )
 
 
-def _log_to_mlflow(cells: Sequence[LoadedCell], results: Sequence[CellResult]) -> None:
-    trackers = open_trackers(cell.spec for cell in cells)
-    for tracker in trackers.values():
-        save_view(tracker, results)
-    for cell, result in zip(cells, results, strict=True):
-        log_cell(trackers[str(cell.spec.config["tracking"]["experiment"])], cell, result)
-
-
 def _describe_passages(results: Sequence[CellResult]) -> str:
     """Say how many passages did not fit into prompts and where fewer than k were retrieved, or return "" if nowhere."""
     dropped = sum(sum(result.columns.truncated) for result in results)
@@ -136,11 +131,11 @@ def _describe_passages(results: Sequence[CellResult]) -> str:
 
 
 def _dry_run(
-    cfg: DictConfig, cells: Sequence[LoadedCell], unfinished: Sequence[LoadedCell], counted: set[bytes]
+    settings: Settings, cells: Sequence[LoadedCell], unfinished: Sequence[LoadedCell], counted: set[bytes]
 ) -> list[dict[str, Any]]:
     """Return the estimated calls and costs of a group of cells, one row per role, without calls that other groups counted."""
     counts = {"cells": len(cells), "finished": len(cells) - len(unfinished)}
-    rows = build_dry_run_rows(cfg, cells[0].spec.engines, lambda: iter_jobs(unfinished) if unfinished else (), counted)
+    rows = build_dry_run_rows(settings, cells[0].spec.engines, lambda: iter_jobs(unfinished) if unfinished else (), counted)
     return [counts | row for row in rows]
 
 

@@ -10,16 +10,15 @@ sweep with the same settings must be finished. MLflow shows the traces of an exp
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from omegaconf import DictConfig
-
-from flows._cells import require_finished, resolve_cells
-from flows._engines import identify_engines, open_engines
-from flows._entry import make_main
-from flows._ledger import open_ledger
-from flows._metrics import read_results
-from flows._stages import Stage
-from flows._summary import Summary, progress
-from flows._track import open_trackers
+from flows.project.cells import require_finished, resolve_cells
+from flows.project.engines import identify_engines, open_engines
+from flows.project.ledger import open_ledger
+from flows.project.metrics import read_results
+from flows.settings.typed import Settings
+from flows.stages.command import make_main
+from flows.stages.registry import Stage
+from flows.stages.tracking import open_trackers
+from flows.tools.summary import Summary, progress
 from winnow.artifacts.provenance import read_content_digest, read_manifest
 from winnow.artifacts.steps import read_steps
 from winnow.errors import ConfigError, MissingArtifactError
@@ -32,20 +31,20 @@ from winnow.sweeps.run import LoadedCell, load_cells
 from winnow.tracking import Tracker
 
 
-def traces(configs: Sequence[DictConfig]) -> Summary:
+def traces(jobs: Sequence[Settings]) -> Summary:
     """Log the traces of the chosen questions in every cell; those that are there already are kept."""
-    cfg, specs = configs[0], resolve_cells(configs)
-    if not cfg.tracking.traces:
+    settings, specs = jobs[0], resolve_cells(jobs)
+    if not settings.tracking.traces:
         raise ConfigError(
             "tracking.traces=0: no trace would be logged. Set it to a number of questions, such as tracking.traces=20."
         )
     require_finished(specs)
-    results = read_results(configs, specs, inputs=("placed", "shown", "ranking"))
-    question_ids = choose_questions(results, cfg.tracking.traces, cfg.report.seed)
+    results = read_results(jobs, specs, inputs=("placed", "shown", "ranking"))
+    question_ids = choose_questions(results, settings.tracking.traces, settings.report.seed)
     cells = {cell.spec.key: cell for cell in load_cells(specs)}
     trackers = open_trackers(specs)
     rows = []
-    with open_ledger(cfg) as ledger, progress("logging traces", len(specs) * len(question_ids)) as advance:
+    with open_ledger(settings) as ledger, progress("logging traces", len(specs) * len(question_ids)) as advance:
         for spec, result in zip(specs, results, strict=True):
             tracker = trackers[str(spec.config["tracking"]["experiment"])]
             rows.append(_log_cell(cells[spec.key], result, question_ids, tracker, ledger, advance))

@@ -15,22 +15,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
-
-from flows import _models
-from flows._artifacts import Artifact, Project
-from flows._build import build
-from flows._checks import check_ahead
-from flows._conf import copy_unresolved
-from flows._elsewhere import print_equivalent
-from flows._engines import collect_results, resolve_reader_spec
-from flows._entry import make_main
-from flows._prompts import open_prompt
-from flows._shard_calls import run_shard, use_finished_shards
-from flows._shards import divide_limits, get_shard
-from flows._stages import Stage
-from flows._summary import Summary, format_training_speed, progress
-from flows._track import discard_metrics, track
+from flows.project.artifacts import Artifact, Project
+from flows.project.checks import check_ahead
+from flows.project.elsewhere import print_equivalent
+from flows.project.engines import collect_results, resolve_reader_spec
+from flows.project.models import is_trained, list_readers, list_teachers, resolve_joint_models
+from flows.project.prompts import open_prompt
+from flows.project.shards import divide_limits, get_shard
+from flows.settings import sections
+from flows.settings.sections import Joint
+from flows.settings.typed import Settings
+from flows.stages.command import make_main
+from flows.stages.registry import Stage
+from flows.stages.shard_calls import run_shard, use_finished_shards
+from flows.stages.tracking import discard_metrics, track
+from flows.tools.summary import Summary, format_training_speed, progress
 from winnow.artifacts.files import remove_leftovers
 from winnow.artifacts.rankings import read_rankings
 from winnow.artifacts.tables import read_questions
@@ -41,23 +40,23 @@ from winnow.strategies.teaching import Teacher
 from winnow.sweeps.shards import Shard
 
 
-def train_joint(configs: Sequence[DictConfig]) -> Summary:
+def train_joint(jobs: Sequence[Settings]) -> Summary:
     """Train the models of each job, and show the best epoch's metrics on the development questions."""
-    if shard := get_shard(configs[0]):
-        return _run_shard(divide_limits(configs, shard), shard)
-    use_finished_shards(configs[0], "train_joint", [_resolve_taught(Project(cfg)) for cfg in configs])
+    if shard := get_shard(jobs[0]):
+        return _run_shard(divide_limits(jobs, shard), shard)
+    use_finished_shards(jobs[0], "train_joint", [_resolve_taught(Project(settings)) for settings in jobs])
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
     folders = []
-    for cfg, training in [(whole, training) for whole in configs for training in _list_trainings(whole)]:
-        project = _select_training(cfg, training)
-        artifact = _models.resolve_joint_models(project)
+    for settings, training in [(whole, training) for whole in jobs for training in _list_trainings(whole)]:
+        project = _select_training(settings, training)
+        artifact = resolve_joint_models(project)
         folders.append(artifact.folder)
         if artifact.is_finished:
             remove_leftovers(artifact.folder)
             notes.append(f"{artifact.folder} is already trained; training was skipped.")
         else:
-            check_ahead([cfg])
+            check_ahead([settings])
             print_equivalent(artifact)
             _train(project, artifact)
         questions = training.data.dev_questions or "all"
@@ -65,50 +64,51 @@ def train_joint(configs: Sequence[DictConfig]) -> Summary:
     return Summary("Joint training, development questions of the best epoch", rows, "\n".join(notes), folders)
 
 
-def _run_shard(configs: Sequence[DictConfig], shard: Shard) -> Summary:
+def _run_shard(jobs: Sequence[Settings], shard: Shard) -> Summary:
     """Make the teacher's calls for the shard's questions, and train nothing.
 
     Raises:
         ConfigError: If the training has no teacher.
 
     """
-    taught = [_find_taught(cfg) for cfg in configs]
-    if any(training.teacher is None for training in taught):
+    taught = [_find_taught(settings) for settings in jobs]
+    teachers = [training.teacher for training in taught if training.teacher is not None]
+    if len(teachers) < len(taught):
         raise ConfigError(
             f"shard={shard.number}/{shard.count}: joint={taught[0].name} has no teacher whose calls shards could make. "
             "Remove `shard`; torchrun trains on several GPUs."
         )
-    projects = [_select_training(cfg, training) for cfg, training in zip(configs, taught, strict=True)]
+    projects = [_select_training(settings, training) for settings, training in zip(jobs, taught, strict=True)]
 
     def make_calls() -> str:
         count = 0
-        for project in projects:
+        for project, teacher in zip(projects, teachers, strict=True):
             groups = [[group for group in part if shard.contains(group.question.question_id)] for part in _load_data(project)]
-            _add_teacher_outputs(project, *groups)
+            _add_teacher_outputs(project, teacher, *groups)
             count += sum(map(len, groups))
         return f"The teacher was asked about {count} questions."
 
-    keys = [_models.resolve_joint_models(project).key for project in projects]
-    return run_shard(configs[0], shard, "train_joint", keys, make_calls)
+    keys = [resolve_joint_models(project).key for project in projects]
+    return run_shard(jobs[0], shard, "train_joint", keys, make_calls)
 
 
 def _train(project: Project, artifact: Artifact) -> None:
     """Train the models of a joint training and log its metrics. Under torchrun only the first process logs."""
     from winnow.training.loop import count_optimizer_steps, fit
 
-    cfg = project.cfg
+    settings = project.settings
     train, dev = _load_data(project)
-    if cfg.joint.teacher is not None:
-        train, dev = _add_teacher_outputs(project, train, dev)
-    settings = build(cfg.joint.settings)
-    method = build(cfg.joint.method, **_build_models(cfg))
+    if settings.joint.teacher is not None:
+        train, dev = _add_teacher_outputs(project, settings.joint.teacher, train, dev)
+    loop = settings.joint.settings.build()
+    method = settings.joint.method.build(**_build_models(settings))
     if os.environ.get("RANK", "0") != "0":
-        fit(method, train, dev, settings, artifact.folder, discard_metrics)
+        fit(method, train, dev, loop, artifact.folder, discard_metrics)
         return
-    params = {"joint": OmegaConf.to_container(cfg.joint, resolve=True), "questions": len(train)}
+    params = {"joint": settings.joint.plain, "questions": len(train)}
     with track(project, "train_joint", artifact, params) as run:
-        with progress("training", count_optimizer_steps(len(train), settings, method.updates)) as advance:
-            report = fit(method, train, dev, settings, artifact.folder, run.log_metrics, advance)
+        with progress("training", count_optimizer_steps(len(train), loop, method.updates)) as advance:
+            report = fit(method, train, dev, loop, artifact.folder, run.log_metrics, advance)
         run.log_metrics(
             {
                 "seconds": report.seconds,
@@ -122,26 +122,26 @@ def _train(project: Project, artifact: Artifact) -> None:
     artifact.finish(len(train))
 
 
-def _build_models(cfg: DictConfig) -> dict[str, Any]:
+def _build_models(settings: Settings) -> dict[str, Any]:
     """Build the models that the method trains, in float32 because mixed precision needs float32 master weights."""
     models: dict[str, Any] = {}
-    device = cfg.joint.settings.device
-    if "estimator" in cfg.joint.trainable:
-        engine = {"path": str(cfg.estimator.base), "dtype": "float32", "device": device, "runtime": "torch"}
-        models["estimator"] = build(cfg.estimator.engine, **engine)
-    if "generator" in cfg.joint.trainable:
-        models["generator"] = build(cfg.joint.generator, dtype="float32", device=device)
+    device = settings.joint.settings.build().device
+    if "estimator" in settings.joint.trainable:
+        engine = {"path": str(settings.estimator.base), "dtype": "float32", "device": device, "runtime": "torch"}
+        models["estimator"] = settings.estimator.engine.build(**engine)
+    if "generator" in settings.joint.trainable:
+        models["generator"] = settings.joint.generator.build(dtype="float32", device=device)
     return models
 
 
 def _load_data(project: Project) -> tuple[list[Any], list[Any]]:
     """Load the groups of training and of development questions."""
-    data = project.cfg.joint.data
+    data = project.settings.joint.data
     train = _load_groups(project, data.split, data.questions, data.contexts)
     dev = _load_groups(project, data.dev, data.dev_questions, data.dev_contexts)
-    if "pairs" not in data:
+    if not data.pairs:
         return train, dev
-    pairs = build(data.pairs)
+    pairs = data.pairs.build()
     return pairs.select(train), pairs.select(dev)
 
 
@@ -158,13 +158,14 @@ def _load_groups(project: Project, split: str, max_questions: int | None, max_co
     return groups
 
 
-def _add_teacher_outputs(project: Project, train: Sequence[Any], dev: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+def _add_teacher_outputs(
+    project: Project, taught_by: sections.Teacher, train: Sequence[Any], dev: Sequence[Any]
+) -> tuple[list[Any], list[Any]]:
     """Add the teacher's likelihoods of the answers to the training groups, and its replies to the development groups.
 
     Its calls are stored in the ledger, so that trainings with another estimator, objective or seed reuse them.
     """
-    settings = project.cfg.joint.teacher
-    teacher = Teacher(open_prompt(project, settings.prompt), build(settings.decoding))
+    teacher = Teacher(open_prompt(project, taught_by.prompt), taught_by.decoding.build())
 
     def jobs() -> Iterator[Job[Any]]:
         for n, group in enumerate(train):
@@ -172,8 +173,8 @@ def _add_teacher_outputs(project: Project, train: Sequence[Any], dev: Sequence[A
         for n, group in enumerate(dev):
             yield Job(("dev", n), teacher.request_scored_replies(group.question, group.contexts))
 
-    specs = [resolve_reader_spec(project, settings.reader, settings.prompt)]
-    results = collect_results(project.cfg, specs, jobs, len(train) + len(dev), "querying the frozen generator")
+    specs = [resolve_reader_spec(project, taught_by.reader, taught_by.prompt)]
+    results = collect_results(project.settings, specs, jobs, len(train) + len(dev), "querying the frozen generator")
     return (
         [replace(group, answer_log_probs=results["train", n]) for n, group in enumerate(train)],
         [replace(group, replies=results["dev", n]) for n, group in enumerate(dev)],
@@ -191,41 +192,39 @@ def _build_row(artifact: Artifact) -> dict[str, Any]:
     return {"best epoch": f"{report['best_epoch']} of {len(report['history'])}", **metrics, "training": speed + truncation}
 
 
-def _list_trainings(cfg: DictConfig) -> list[DictConfig]:
+def _list_trainings(settings: Settings) -> list[Joint]:
     """Return the settings of the trainings of the estimator and of the generator, or `joint` if neither is trained."""
-    trainings = [cfg.joint] if cfg.estimator.get("trained") else []
-    if cfg.get("generator") and any(reader.get("joint") for reader in _models.list_readers(cfg)):
-        trainings.append(cfg.generator)
-    return trainings or [cfg.joint]
+    trainings = [settings.joint] if settings.estimator.trained else []
+    if settings.generator and any(reader.joint for reader in list_readers(settings)):
+        trainings.append(settings.generator)
+    return trainings or [settings.joint]
 
 
-def _select_training(cfg: DictConfig, training: DictConfig) -> Project:
+def _select_training(settings: Settings, training: Joint) -> Project:
     """Return the project whose `joint` is this training."""
-    own = copy_unresolved(cfg)
-    own.joint, own.generator = training, None
-    return Project(own)
+    return Project(settings.replace(joint=training, generator=None))
 
 
-def _find_taught(cfg: DictConfig) -> DictConfig:
+def _find_taught(settings: Settings) -> Joint:
     """Return the settings of the first training with a teacher, whose calls shards make, or of the first one."""
-    trainings = _list_trainings(cfg)
+    trainings = _list_trainings(settings)
     return next((training for training in trainings if training.teacher is not None), trainings[0])
 
 
 def _resolve_taught(project: Project) -> Artifact:
     """Return the artifact of the training with a teacher, or of the first one."""
-    return _models.resolve_joint_models(project, _find_taught(project.cfg))
+    return resolve_joint_models(project, _find_taught(project.settings))
 
 
 def _resolve(project: Project) -> Iterator[Artifact]:
     """Yield the trainings of the estimator and of the generator, or that of the settings if neither is trained."""
-    yield from (_models.resolve_joint_models(project, training) for training in _list_trainings(project.cfg))
+    yield from (resolve_joint_models(project, training) for training in _list_trainings(project.settings))
 
 
-def _list_needs(cfg: DictConfig) -> list[str]:
+def _list_needs(settings: Settings) -> list[str]:
     """Return the stages that a training needs: also the training of its teacher, if that is fine-tuned here."""
-    is_trained = any(_models.is_trained(cfg, teacher.reader) for teacher in _models.list_teachers(cfg))
-    return ["acquire", "retrieve", *(["train_reader"] if is_trained else [])]
+    is_taught = any(is_trained(settings, teacher.reader) for teacher in list_teachers(settings))
+    return ["acquire", "retrieve", *(["train_reader"] if is_taught else [])]
 
 
 STAGE = Stage(

@@ -13,20 +13,26 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
-
-from flows import _models
-from flows._artifacts import Artifact, Project
-from flows._build import build
-from flows._checks import check_ahead
-from flows._elsewhere import print_equivalent
-from flows._engines import EVALUATED, collect_results, iter_outcomes, open_reader, resolve_reader_spec
-from flows._entry import make_main
-from flows._ledger import open_ledger
-from flows._prompts import open_prompt
-from flows._stages import Stage
-from flows._summary import Summary, format_intervals, format_training_speed, progress
-from flows._track import discard_metrics, track
+from flows.project.artifacts import Artifact, Project
+from flows.project.checks import check_ahead
+from flows.project.elsewhere import print_equivalent
+from flows.project.engines import EVALUATED, collect_results, iter_outcomes, open_reader, resolve_reader_spec
+from flows.project.ledger import open_ledger
+from flows.project.models import (
+    check_training_split,
+    find_weights,
+    is_trained,
+    list_readers,
+    list_trainings,
+    resolve_trained_reader,
+)
+from flows.project.prompts import open_prompt
+from flows.settings.sections import Teacher, Training
+from flows.settings.typed import Settings
+from flows.stages.command import make_main
+from flows.stages.registry import Stage
+from flows.stages.tracking import discard_metrics, track
+from flows.tools.summary import Summary, format_intervals, format_training_speed, progress
 from winnow.artifacts.files import remove_leftovers
 from winnow.artifacts.rankings import read_rankings
 from winnow.artifacts.tables import read_questions
@@ -44,7 +50,7 @@ Log = Callable[[Mapping[str, float], int], None]
 """Function that records metrics, by name, at an optimizer step."""
 
 
-def train_reader(configs: Sequence[DictConfig]) -> Summary:
+def train_reader(jobs: Sequence[Settings]) -> Summary:
     """Train the reader of each job with reader.tuned=true, and compare it with its base model.
 
     The training passages come from the retriever `training.retriever`, by default the one that labels questions, so that
@@ -52,47 +58,43 @@ def train_reader(configs: Sequence[DictConfig]) -> Summary:
     """
     rows: list[dict[str, Any]] = []
     folders = []
-    for cfg in configs:
-        project = Project(cfg)
-        if not _models.is_trained(cfg, cfg.reader):
-            rows.append({"reader": cfg.reader.name, "": "reader.tuned is false or training=none: nothing to train"})
+    for settings in jobs:
+        project = Project(settings)
+        if not is_trained(settings, settings.reader):
+            rows.append({"reader": settings.reader.name, "": "reader.tuned is false or training=none: nothing to train"})
             continue
-        for training in _models.list_trainings(cfg):
-            artifact = _models.resolve_trained_reader(project, cfg.reader, cfg.prompt, training)
+        for training in list_trainings(settings):
+            artifact = resolve_trained_reader(project, settings.reader, settings.prompt, training)
             artifact.folder.parent.mkdir(parents=True, exist_ok=True)
             folders.append(artifact.folder)
             if artifact.is_finished:
                 remove_leftovers(artifact.folder)
                 rows.append({"reader": artifact.folder, "": "finished already"})
             else:
-                _models.check_training_split(cfg, cfg.reader)
-                check_ahead([cfg])
+                check_training_split(settings, settings.reader)
+                check_ahead([settings])
                 print_equivalent(artifact)
                 rows += _train(project, artifact, training)
     return Summary("Reader on held-out questions, % [95 % interval]", rows, artifacts=folders)
 
 
-def _train(project: Project, artifact: Artifact, training: DictConfig) -> list[dict[str, Any]]:
+def _train(project: Project, artifact: Artifact, training: Training) -> list[dict[str, Any]]:
     """Train a reader and return its rows of the summary. Under torchrun only the first process evaluates and logs."""
-    cfg = project.cfg
-    base = str(cfg.reader.base)
+    settings = project.settings
+    base = str(settings.reader.base)
     check_model(base)
     if training.start is not None:
-        start = _models.resolve_trained_reader(project, cfg.reader, cfg.prompt, training.start)
-        base = _models.find_weights(start.require(), training.start)
-    prompt = open_prompt(project, cfg.prompt)
-    train = _train_on_rewards if "method" in training else _train_on_replies
+        start = resolve_trained_reader(project, settings.reader, settings.prompt, training.start)
+        base = find_weights(start.require(), training.start)
+    prompt = open_prompt(project, settings.prompt)
+    train = _train_on_rewards if training.method else _train_on_replies
     if os.environ.get("RANK", "0") != "0":
         train(project, training, prompt, base, artifact.folder, discard_metrics)
         return []
-    settings = {
-        name: OmegaConf.to_container(training[name], resolve=True)
-        for name in ("mix", "settings", "method")
-        if name in training
-    }
-    with track(project, "train_reader", artifact, {"training": settings}) as run:
+    logged = {name: training.plain[name] for name in ("mix", "settings", "method") if name in training.plain}
+    with track(project, "train_reader", artifact, {"training": logged}) as run:
         num_examples, report = train(project, training, prompt, base, artifact.folder, run.log_metrics)
-        rows = _evaluate(project, training, base, _models.find_weights(artifact.folder, training), prompt)
+        rows = _evaluate(project, training, base, find_weights(artifact.folder, training), prompt)
         run.log_metrics(
             {
                 f"{row['model']}_{name}": value.mean
@@ -107,17 +109,17 @@ def _train(project: Project, artifact: Artifact, training: DictConfig) -> list[d
 
 
 def _train_on_replies(
-    project: Project, training: DictConfig, prompt: Prompt, base: str, out: Path, log: Log
+    project: Project, training: Training, prompt: Prompt, base: str, out: Path, log: Log
 ) -> tuple[int, dict[str, Any]]:
     """Fine-tune on replies; return the number of examples and the report."""
     from winnow.training.sft import fine_tune
 
     ranked = _load_ranked_questions(project, training, training.split)
-    mix: Any = build(training.mix)
+    mix: Any = training.mix.build()
     if training.teacher is not None:
-        mix = replace(mix, replies=_ask_teacher(project, training, mix, ranked, prompt))
+        mix = replace(mix, replies=_ask_teacher(project, training, training.teacher, mix, ranked, prompt))
     examples = mix.build_examples(ranked, prompt, training.seed)
-    report = fine_tune(base, examples, build(training.settings), out, log, mix.new_tokens)
+    report = fine_tune(base, examples, training.settings.build(), out, log, mix.new_tokens)
     speed = format_training_speed(report.seconds, report.tokens_per_second, report.peak_memory)
     values = {f"train_{name}": float(value) for name, value in asdict(report).items()}
     number = _format_number(len(examples), "examples", list_citable(ranked) if mix.cites else None)
@@ -130,38 +132,43 @@ def _format_number(number: int, unit: str, citable: Sequence[Any] | None) -> str
 
 
 def _ask_teacher(
-    project: Project, training: DictConfig, mix: Any, ranked: Sequence[tuple[Question, Sequence[Context]]], prompt: Prompt
+    project: Project,
+    training: Training,
+    teacher: Teacher,
+    mix: Any,
+    ranked: Sequence[tuple[Question, Sequence[Context]]],
+    prompt: Prompt,
 ) -> dict[str, str]:
     """Return the teacher's reply to each question of a mix, by question id. Its calls are stored in the ledger."""
     questions = mix.select_questions(ranked, training.seed)
-    strategy = mix.build_strategy(prompt, build(training.teacher.decoding))
+    strategy = mix.build_strategy(prompt, teacher.decoding.build())
 
     def iter_jobs() -> Iterator[Job[Answer]]:
         return (Job(question.question_id, strategy.plan(question, contexts)) for question, contexts in questions)
 
-    specs = [resolve_reader_spec(project, training.teacher.reader, project.cfg.prompt)]
-    answers = collect_results(project.cfg, specs, iter_jobs, len(questions), "asking the teacher")
+    specs = [resolve_reader_spec(project, teacher.reader, project.settings.prompt)]
+    answers = collect_results(project.settings, specs, iter_jobs, len(questions), "asking the teacher")
     return {str(question_id): answer.reply for question_id, answer in answers.items()}
 
 
 def _train_on_rewards(
-    project: Project, training: DictConfig, prompt: Prompt, base: str, out: Path, log: Log
+    project: Project, training: Training, prompt: Prompt, base: str, out: Path, log: Log
 ) -> tuple[int, dict[str, Any]]:
     """Train by reinforcement learning; return the number of prompts and the report."""
     from winnow.training.loop import count_optimizer_steps, fit
     from winnow.training.rollouts import RewardedTask
     from winnow.training.trl_methods import TrlMethod
 
-    mix: Any = build(training.mix)
-    decoding = build(training.decoding)
-    metrics = [build(node) for node in training.metrics]
-    task = RewardedTask(mix.build_strategy(prompt, decoding), build(training.reward), metrics)
+    mix: Any = training.mix.build()
+    decoding = training.decoding.build()
+    metrics = [node.build() for node in training.metrics]
+    task = RewardedTask(mix.build_strategy(prompt, decoding), training.reward.build(), metrics)
     ranked, held_out = (
         _load_ranked_questions(project, training, split) for split in (training.split, training.evaluation.split)
     )
     train, dev = (_build_groups(questions, mix, training.seed, task) for questions in (ranked, held_out))
-    settings = build(training.settings)
-    method = build(training.method, base=base, task=task, decoding=decoding, device=str(training.settings.device))
+    settings = training.settings.build()
+    method = training.method.build(base=base, task=task, decoding=decoding, device=str(settings.device))
     if isinstance(method, TrlMethod):
         report = method.fit(train, settings, out, log)
     else:
@@ -185,29 +192,31 @@ def _build_groups(ranked: Sequence[tuple[Question, Sequence[Context]]], mix: Any
     ]
 
 
-def _load_ranked_questions(project: Project, training: DictConfig, split: str) -> list[tuple[Question, tuple[Context, ...]]]:
+def _load_ranked_questions(project: Project, training: Training, split: str) -> list[tuple[Question, tuple[Context, ...]]]:
     """Load the questions of a split, each with its contexts as ranked by the retriever of the training."""
     questions = read_questions(project.questions_file, [split])
     rankings = read_rankings(project.resolve_retrieval(training.retriever).require(), questions)
     return [(question, build_ranked_contexts(rankings, question)) for question in questions]
 
 
-def _evaluate(project: Project, training: DictConfig, base: str, trained: str, prompt: Prompt) -> list[dict[str, Any]]:
+def _evaluate(project: Project, training: Training, base: str, trained: str, prompt: Prompt) -> list[dict[str, Any]]:
     """Evaluate a reader before and after its training on held-out questions."""
     ranked = _load_ranked_questions(project, training, training.evaluation.split)
-    mix: Any = build(training.mix)
+    mix: Any = training.mix.build()
     evaluate = evaluate_citations if mix.cites else evaluate_answers
-    strategy, cases, compute_metrics = evaluate(ranked, mix, prompt, build(project.cfg.decoding), training.evaluation.limit)
+    strategy, cases, compute_metrics = evaluate(
+        ranked, mix, prompt, project.settings.decoding.build(), training.evaluation.limit
+    )
     rows = []
     for model, path in (("base", base), ("tuned", trained)):
 
         def open_all(path: str = path) -> Engines:
-            return build_engine_map(open_reader(project.cfg.reader, path, price=Price(), name=EVALUATED))
+            return build_engine_map(open_reader(project.settings.reader, path, price=Price(), name=EVALUATED))
 
         def iter_jobs() -> Iterator[Job[Answer]]:
             return (Job(n, strategy.plan(question, contexts)) for n, (question, contexts) in enumerate(cases))
 
-        with open_ledger(project.cfg) as ledger:
+        with open_ledger(project.settings) as ledger:
             outcomes = iter_outcomes(open_all, ledger, iter_jobs, len(cases), "evaluating the reader")
             by_number = {outcome.tag: outcome for outcome in outcomes}
         rows.append({"model": model, **compute_metrics([by_number[n] for n in range(len(cases))])})
@@ -219,11 +228,11 @@ def _resolve(project: Project) -> Iterator[Artifact]:
 
     If no role has one, they are those of the configured reader, which the settings could have.
     """
-    cfg = project.cfg
-    readers = [reader for reader in _models.list_readers(cfg) if _models.is_trained(cfg, reader) and not reader.get("joint")]
-    for reader in readers or ([cfg.reader] if cfg.training.mix is not None else []):
-        for training in reversed(_models.list_trainings(cfg)):
-            yield _models.resolve_trained_reader(project, reader, cfg.prompt, training)
+    settings = project.settings
+    readers = [reader for reader in list_readers(settings) if is_trained(settings, reader) and not reader.joint]
+    for reader in readers or ([settings.reader] if settings.training.mix is not None else []):
+        for training in reversed(list_trainings(settings)):
+            yield resolve_trained_reader(project, reader, settings.prompt, training)
 
 
 STAGE = Stage(

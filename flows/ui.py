@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from flows._conf import compose
-from flows._overrides import complete_overrides
-from flows._servers import is_port_free, run_server
-from flows._track import VIEW, resolve_uri
+from flows.settings.door import compose
+from flows.settings.overrides import complete_overrides
+from flows.stages.tracking import VIEW, resolve_uri
+from flows.tools.servers import is_port_free, run_server
 from winnow.errors import ConfigError, WinnowError
 from winnow.tracking import find_views
 

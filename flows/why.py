@@ -10,27 +10,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig
-
-from flows._artifacts import Artifact, Project
-from flows._cells import resolve_cell_artifact
-from flows._entry import make_main
-from flows._inputs import ArtifactIndex, list_roots
-from flows._stages import Stage, get_stage
-from flows._summary import Summary
+from flows.project.artifacts import Artifact, Project
+from flows.project.cells import resolve_cell_artifact
+from flows.project.inputs import ArtifactIndex, list_roots
+from flows.settings.typed import Settings
+from flows.stages.command import make_main
+from flows.stages.registry import Stage, get_stage
+from flows.tools.summary import Summary
 from winnow.artifacts.provenance import find_changed_modules, flatten, get_git_revision, get_installed_versions, read_manifest
 from winnow.artifacts.steps import count_models
 from winnow.errors import ConfigError, MissingArtifactError
 
 
-def why(configs: Sequence[DictConfig]) -> Summary:
+def why(jobs: Sequence[Settings]) -> Summary:
     """Print how each job's artifact and its inputs were made, and return a table of the differences from the settings."""
     rows: list[dict[str, Any]] = []
     titles = []
-    for cfg in configs:
-        project = Project(cfg)
-        folder = Path(cfg.artifact) if cfg.get("artifact") else resolve_cell_artifact(project).folder
-        for line in _iter_history(folder, ArtifactIndex(list_roots(cfg))):
+    for settings in jobs:
+        project = Project(settings)
+        folder = Path(settings.artifact) if settings.artifact else resolve_cell_artifact(project).folder
+        for line in _iter_history(folder, ArtifactIndex(list_roots(settings))):
             print(line)
         rows += _build_difference_rows(project, folder)
         titles.append(str(folder))

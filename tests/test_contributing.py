@@ -72,9 +72,9 @@ def test_the_metric(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_stage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """It writes its artifact once, under a key that its version and its inputs name, and says what it is."""
     import flows
-    from flows._artifacts import Project
-    from flows._conf import compose
     from flows.corpus import corpus
+    from flows.project.artifacts import Project
+    from flows.settings.door import compose
 
     module = _module("flows/lengths.py", monkeypatch)
     monkeypatch.setattr(flows, "lengths", module, raising=False)

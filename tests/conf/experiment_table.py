@@ -7,12 +7,10 @@ import csv
 import io
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
-
-from flows._conf import compose, list_options
-from flows._grid import expand_grid
+from flows.settings.composition import list_options
+from flows.settings.door import compose
+from winnow.artifacts.provenance import flatten
 
 TABLE = Path(__file__).parents[1] / "data" / "experiments.csv"
 SETTINGS = (
@@ -33,15 +31,15 @@ def iter_rows() -> Iterator[dict[str, str]]:
     """Yield a row for each distinct combination of the settings in the cells of each experiment."""
     for name in list_options("experiment"):
         known = set()
-        for cell in expand_grid([compose([f"experiment={name}"])]):
-            values = tuple(_read(cell, setting) for setting in SETTINGS)
+        for cell in compose([f"experiment={name}"]).cells:
+            found = flatten(cell.plain)
+            values = tuple(_format(found.get(setting, "")) for setting in SETTINGS)
             if values not in known:
                 known.add(values)
                 yield {"experiment": name, **dict(zip(SETTINGS, values, strict=True))}
 
 
-def _read(cell: DictConfig, setting: str) -> str:
-    value: Any = OmegaConf.select(cell, setting, default="")
+def _format(value: object) -> str:
     return "null" if value is None else str(value)
 
 

@@ -8,10 +8,10 @@ import io
 from collections.abc import Iterator
 from pathlib import Path
 
-from flows._artifacts import Project
-from flows._cells import build_labels
-from flows._conf import compose, list_options
-from flows._grid import expand_grid
+from flows.project.artifacts import Project
+from flows.project.cells import build_labels
+from flows.settings.composition import list_options
+from flows.settings.door import compose
 from winnow.reports.reported import find_value, load_paper_part
 
 TABLE = Path(__file__).parents[1] / "data" / "reported.csv"
@@ -39,7 +39,7 @@ def iter_rows() -> Iterator[tuple[str, ...]]:
             continue
         paper = cfg.report.paper
         part = load_paper_part(paper.name, paper.part, paper.dataset, paper.model)
-        for cell in expand_grid([cfg]):
+        for cell in cfg.cells:
             labels = build_labels(cell, Project(cell))
             where = (labels.strategy, labels.k, labels.gold, labels.samples, labels.rank_by, labels.weight_by)
             for metric in part.metrics:

@@ -1,15 +1,13 @@
 """Labels by which the cells of one report differ."""
 
 from dataclasses import replace
-from typing import Any, cast
 
 import pytest
-from omegaconf import OmegaConf
 
-from flows import _models
-from flows._artifacts import Project
-from flows._cells import _describe_settings, _name_prompts, build_labels
-from flows._conf import compose
+from flows.project.artifacts import Project
+from flows.project.cells import _describe_settings, _name_prompts, build_labels
+from flows.project.models import resolve_trained_reader
+from flows.settings.door import compose
 from tests.sweeps.test_spec import spec as make_spec
 from winnow.errors import ConfigError
 from winnow.sweeps.spec import CellSpec, list_varying_settings
@@ -17,8 +15,7 @@ from winnow.sweeps.spec import CellSpec, list_varying_settings
 
 def spec(*overrides: str) -> CellSpec:
     """A cell of which only labels, settings and configuration matter."""
-    config = cast("dict[str, Any]", OmegaConf.to_container(compose([*overrides]), resolve=True))
-    return replace(make_spec({"reader": "x"}), config=config)
+    return replace(make_spec({"reader": "x"}), config=compose([*overrides]).plain)
 
 
 def test_a_grid_of_prompts_has_short_labels() -> None:
@@ -71,4 +68,4 @@ def test_trainings_know_no_options_of_a_chat_template() -> None:
     """The reader would be trained on other prompts than it answers."""
     cfg = compose(["reader=smollm2_tuned", "+reader.engine.template_options.enable_thinking=false"])
     with pytest.raises(ConfigError, match=r"trainings do not know reader\.engine\.template_options"):
-        _models.resolve_trained_reader(Project(cfg), cfg.reader, cfg.prompt)
+        resolve_trained_reader(Project(cfg), cfg.reader, cfg.prompt)

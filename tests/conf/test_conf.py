@@ -1,18 +1,17 @@
 """Every YAML of conf/ composes, and what it describes can be built."""
 
+import copy
 import inspect
 from pathlib import Path
 
 import pytest
-from omegaconf import DictConfig, OmegaConf
 
-from flows._build import build
-from flows._conf import CONF, check_choices, compose, list_groups, list_keys, list_options
-from flows._grid import expand_grid
-from flows._identity import import_component_class
-from flows._overrides import complete_overrides, load_params
-from flows._schema import check_settings
 from flows.compose import compose_params, load_overrides
+from flows.settings.components import Component, import_component_class
+from flows.settings.composition import CONF, compose_config, list_groups, list_keys, list_options
+from flows.settings.door import compose, open_settings
+from flows.settings.overrides import complete_overrides, load_params
+from flows.settings.typed import Settings
 from winnow.errors import ConfigError
 
 EVERY = [(group, name) for group in list_groups() for name in list_options(group)]
@@ -24,22 +23,20 @@ def test_every_choice_composes_and_builds(group: str, name: str) -> None:
     """Each `_target_` of the choice is found and takes its settings."""
     if name in LAUNCHERS:
         pytest.importorskip(LAUNCHERS[name], reason="the extra `cluster` is not installed")
-    cfg = compose([f"{group}=[{name}]" if group in ("metric", "evaluator") else f"{group}={name}"])
-    check_choices(cfg)
-    check_settings(cfg)
-    for node in _targets(cfg[group] if group in cfg else cfg):
-        assert build(node, **_objects(cfg, str(node._target_))) is not None
+    settings = compose([f"{group}=[{name}]" if group in ("metric", "evaluator") else f"{group}={name}"])
+    for component in _list_components(settings.plain.get(group, settings.plain)):
+        assert component.build(**_objects(settings, component.target)) is not None
 
 
-def _objects(cfg: DictConfig, target: str) -> dict[str, object]:
+def _objects(settings: Settings, target: str) -> dict[str, object]:
     """What the flows hand to a class beside its settings."""
     name = target.rpartition(".")[2]
     if ".strategies." in target and "prompt" in inspect.signature(import_component_class(target)).parameters:
-        return {"prompt": build(cfg.prompt), "decoding": build(cfg.decoding)}
+        return {"prompt": settings.prompt.build(), "decoding": settings.decoding.build()}
     if ".readers." in target and {"path", "name"} <= inspect.signature(import_component_class(target)).parameters.keys():
         return {"path": "somewhere", "name": "x"}
     if ".estimators." in target:
-        return {"path": "somewhere"} if "base" in cfg.estimator else {}
+        return {"path": "somewhere"} if settings.estimator.base is not None else {}
     if name == "LocalSearch":
         return {"searcher": None, "passages": None, "identity": "x"}
     if name == "WebSearch":
@@ -54,13 +51,13 @@ def _objects(cfg: DictConfig, target: str) -> dict[str, object]:
     return learners.get(name, {})
 
 
-def _targets(node: object) -> list[DictConfig]:
-    """The outermost nodes with a `_target_`."""
-    if not isinstance(node, DictConfig):
+def _list_components(node: object) -> list[Component]:
+    """The outermost mappings with a `_target_`."""
+    if not isinstance(node, dict):
         return []
     if "_target_" in node:
-        return [node]
-    return [target for key in node if key != "hydra" for target in _targets(node[key])]
+        return [Component(node)]
+    return [component for inner in node.values() for component in _list_components(inner)]
 
 
 def test_there_are_enough_choices_and_each_says_how_it_is_used() -> None:
@@ -88,19 +85,19 @@ def test_params_yaml_holds_no_interpolation_and_no_machine() -> None:
 
 def test_the_quick_start_is_25_cells() -> None:
     """Four strategies by two k by three placements, and closed book once."""
-    cells = list(expand_grid([compose(["experiment=quick_start"])]))
+    cells = compose(["experiment=quick_start"]).cells
     assert len(cells) == 25
     assert [(c.k, c.placement.name) for c in cells if c.strategy.name == "closed_book"] == [(0, "none")]
 
 
 def test_settings_within_groups_are_axes_too() -> None:
     """Figure 5 is three strategies by five numbers of samples; the list can be changed on the command line."""
-    cells = list(expand_grid([compose(["experiment=post_fusion/figure5"])]))
+    cells = compose(["experiment=post_fusion/figure5"]).cells
     assert len(cells) == 15
-    assert [c.decoding.samples for c in cells[:5]] == [1, 5, 10, 30, 50]
+    assert [c.decoding["samples"] for c in cells[:5]] == [1, 5, 10, 30, 50]
     complete_overrides(words := ["experiment=post_fusion/figure5", "grid.decoding.samples=[1,3]", "decoding.temperature=0.5"])
-    assert {(c.decoding.samples, c.decoding.temperature) for c in expand_grid([compose(words)])} == {(1, 0.5), (3, 0.5)}
-    orders = [c.placement.rule.order for c in expand_grid([compose(["experiment=post_fusion/positions"])])]
+    assert {(c.decoding["samples"], c.decoding["temperature"]) for c in compose(words).cells} == {(1, 0.5), (3, 0.5)}
+    orders = [c.placement.rule["order"] for c in compose(["experiment=post_fusion/positions"]).cells]
     assert orders == ["shuffled", *range(1, 11)] * 2
 
 
@@ -128,7 +125,7 @@ def test_known_keys_pass() -> None:
         ["reader=openai", "reader.base=x", "reader.engine.budget.money=2", "reader@joint.teacher.reader=folder"]
     )
     complete_overrides(["experiment=null", "k=3"])
-    assert "corpus.parser.path" in list_keys(compose([]))
+    assert "corpus.parser.path" in list_keys(compose_config([]))
 
 
 def test_settings_at_their_defaults_need_no_plus() -> None:
@@ -139,19 +136,19 @@ def test_settings_at_their_defaults_need_no_plus() -> None:
     assert complete_overrides(["dataset=jsonl", "dataset.split.seed=1,2"])[1] == "++dataset.split.seed=1,2"
     assert complete_overrides(["dataset=jsonl", "++dataset.split.seed=1"])[1] == "++dataset.split.seed=1"
     words = complete_overrides(["reader.engine.template_options.enable_thinking=false"])
-    assert compose(words).reader.engine.template_options == {"enable_thinking": False}
+    assert compose(words).reader.engine["template_options"] == {"enable_thinking": False}
     with pytest.raises(ConfigError, match=r"no setting 'reader.engine.cache_gb.more'"):
         complete_overrides(["reader.engine.cache_gb.more=1"])
     words = complete_overrides(["experiment=re_rag/table6", "grid.prompt=[plain,post_fusion]", "grid.decoding.seed=[1,2]"])
     assert words == ["experiment=re_rag/table6", "++grid.prompt=[plain,post_fusion]", "++grid.decoding.seed=[1,2]"]
-    cells = list(expand_grid([compose(words)]))
-    assert len(cells) == 4 * len(list(expand_grid([compose(words[:1])])))
+    cells = compose(words).cells
+    assert len(cells) == 4 * len(compose(words[:1]).cells)
     shuffled = complete_overrides(["grid={dataset:{split:{shuffle:[true,false]}}}"])
-    assert [cell.dataset.split.shuffle for cell in expand_grid([compose(shuffled)])] == [True, False]
+    assert [cell.dataset.split["shuffle"] for cell in compose(shuffled).cells] == [True, False]
     words = complete_overrides(["encoder=minilm,bge", "encoder.model.query_prefix=x"])
     assert words[1] == "++encoder.model.query_prefix=x", "bge has the setting, minilm has not"
     for option in ("minilm", "bge"):
-        assert compose([f"encoder={option}", words[1]]).encoder.model.query_prefix == "x"
+        assert compose([f"encoder={option}", words[1]]).encoder.model["query_prefix"] == "x"
     for axis in ("seeds", "dry_run", "report.seed", "paths.data", "grid", "sweep.name"):
         with pytest.raises(ConfigError, match=f"The grid has no axis '{axis}'"):
             complete_overrides([f"grid.{axis}=[1,2]"])
@@ -196,7 +193,7 @@ def test_an_unknown_axis_is_refused_with_the_nearest_setting() -> None:
     """Not with the name that was typed."""
     for axis, nearest in (("strategies", "strategy"), ("temperature", "decoding.temperature"), ("placment", "placement")):
         with pytest.raises(ConfigError, match=f"there is no setting '{axis}'. Did you mean '{nearest}'"):
-            list(expand_grid([compose([f"grid={{{axis}:[1,2]}}"])]))
+            list(compose([f"grid={{{axis}:[1,2]}}"]).cells)
 
 
 def test_what_reaches_a_cell_passes() -> None:
@@ -204,9 +201,9 @@ def test_what_reaches_a_cell_passes() -> None:
     complete_overrides(["experiment=re_rag/table6", "~grid.k", "k=1"])
     complete_overrides(["experiment=re_rag/table6", "grid=null", "k=1", "strategy=post_fusion"])
     complete_overrides(["experiment=re_rag/table6", "~grid", "k=1"])
-    assert [cell.k for cell in expand_grid([compose(["experiment=re_rag/table6", "~grid", "k=1"])])] == [1]
+    assert [cell.k for cell in compose(["experiment=re_rag/table6", "~grid", "k=1"]).cells] == [1]
     emptied = ["experiment=post_fusion/positions", "~grid.placement.rule"]
-    assert len(list(expand_grid([compose(emptied)]))) == 2
+    assert len(compose(emptied).cells) == 2
     complete_overrides(["experiment=re_rag/table6", "grid.k=[1],[2]"])
     complete_overrides(["experiment=post_fusion/positions", "placement=gold_first"])
     complete_overrides(["+grid.reader=[smollm2]", "reader@joint.teacher.reader=folder"])
@@ -219,8 +216,8 @@ def test_words_after_a_params_file(tmp_path: Path) -> None:
     path.write_text(compose_params(["experiment=quick_start"]))
     assert load_params(path, ["depth=30"]).depth == 30
     assert load_params(path, ["k=3"], grid=False).k == 3
-    assert [cell.k for cell in expand_grid([load_params(path, ["k=3", "grid=null"])])] == [3]
-    cells = list(expand_grid([load_params(path, ["grid.strategy=[post_fusion]", "grid.k=[7]"])]))
+    assert [cell.k for cell in open_settings(load_params(path, ["k=3", "grid=null"])).cells] == [3]
+    cells = open_settings(load_params(path, ["grid.strategy=[post_fusion]", "grid.k=[7]"])).cells
     assert {(cell.strategy.name, cell.k) for cell in cells} == {("post_fusion", 7)}
     with pytest.raises(ConfigError, match=r"over k \(1, 5\)"):
         load_params(path, ["k=3"])
@@ -248,17 +245,17 @@ def test_overrides_file(tmp_path: Path) -> None:
 def test_bad_values_are_config_errors() -> None:
     """A dataclass's refusal reaches the user as it is; an unknown setting too."""
     with pytest.raises(ConfigError, match="0 <= b <= 1"):
-        build(OmegaConf.create({"_target_": "winnow.retrievers.bm25.BM25", "b": 3}))
+        Component({"_target_": "winnow.retrievers.bm25.BM25", "b": 3}).build()
     with pytest.raises(ConfigError, match="bee"):
-        build(OmegaConf.create({"_target_": "winnow.retrievers.bm25.BM25", "bee": 3}))
+        Component({"_target_": "winnow.retrievers.bm25.BM25", "bee": 3}).build()
     nested = {
         "_target_": "winnow.retrievers.dense.Dense",
         "encoder": {"_target_": "winnow.modeling.sentence_encoder.SentenceEncoder", "path": "x", "pooling": "max"},
     }
     with pytest.raises(ConfigError, match="mean, cls or last"):
-        build(OmegaConf.create(nested))
+        Component(nested).build()
     with pytest.raises(ConfigError, match=r"grid\.strategy: there is no conf/strategy/nope"):
-        list(expand_grid([compose(["+grid={strategy:[nope]}"])]))
+        list(compose(["+grid={strategy:[nope]}"]).cells)
 
 
 def test_roles_and_metrics_are_chosen_by_their_group() -> None:
@@ -266,6 +263,7 @@ def test_roles_and_metrics_are_chosen_by_their_group() -> None:
     words = ["reader@judge=openai", "judge.base=gpt-4o-mini", "metric=[em,judged]", "breakdown=gold_rank"]
     complete_overrides(words)
     cfg = compose(words)
+    assert cfg.judge is not None
     assert (cfg.judge.name, cfg.reader.name) == ("gpt-4o-mini", "smollm2_tuned")
     assert list(cfg.metric) == ["em", "judged"]
     with pytest.raises(ConfigError, match=r"metric=unknwn: there is no conf/metric/unknwn.yaml. Did you mean 'unk'"):
@@ -274,14 +272,14 @@ def test_roles_and_metrics_are_chosen_by_their_group() -> None:
 
 def test_a_component_that_lacks_a_key_is_named() -> None:
     """A reader without `tuned`; a metric without its package line, which leaves its keys where metrics belong."""
-    cfg = compose([])
-    del cfg.reader.tuned
+    plain = copy.deepcopy(compose([]).plain)
+    del plain["reader"]["tuned"]
     with pytest.raises(ConfigError, match=r"conf/reader/ \(.*\): the YAML lacks tuned\. Add it"):
-        check_choices(cfg)
-    cfg = compose([])
-    OmegaConf.update(cfg, "metric.title", "EM", force_add=True)
+        Settings.load(plain)
+    plain = copy.deepcopy(compose([]).plain)
+    plain["metric"]["title"] = "EM"
     with pytest.raises(ConfigError, match=r"'title' is not a metric\. .*`# @package metric.<name>`"):
-        check_choices(cfg)
+        Settings.load(plain)
 
 
 def test_a_setting_that_is_given_twice_has_one_sign() -> None:

@@ -4,19 +4,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from omegaconf import DictConfig
 
-from flows._conf import compose
-from flows._grid import expand_grid
-from flows._overrides import complete_overrides, load_params
-from flows._seeds import expand_seeds
 from flows.compose import compose_params
+from flows.settings.composition import list_options
+from flows.settings.door import compose, open_settings
+from flows.settings.overrides import complete_overrides, load_params
+from flows.settings.typed import Settings
 from winnow.errors import ConfigError
 
 
-def expand(words: Sequence[str]) -> list[DictConfig]:
+def expand(words: Sequence[str]) -> list[Settings]:
     """Return the cells of a command line."""
-    return list(expand_grid([compose(complete_overrides(words))]))
+    return compose(complete_overrides(words)).cells
 
 
 @pytest.mark.parametrize(
@@ -31,19 +30,19 @@ def test_settings_of_an_experiment_reach_its_cells(name: str, training: str, exa
     """RAGE's trainings at full size have the mixtures, splits and teacher that the experiments name."""
     cells = {cell.training.name: cell for cell in expand([f"experiment=rage/{name}"])}
     assert set(cells) == {"none", training}
-    assert cells["none"].training.mix is None
+    assert not cells["none"].training.mix
     trained = cells[training].training
-    assert (trained.mix.examples, trained.mix.max_words) == (examples, None)
+    assert (trained.mix["examples"], trained.mix["max_words"]) == (examples, None)
     assert (trained.evaluation.split, trained.evaluation.limit) == ("test", None)
     assert (trained.teacher.reader.base if trained.teacher else None) == teacher
-    assert (trained.settings.get("quantize") or cells[training].method.quantize) == "4bit"
+    assert (trained.settings.get("quantize") or cells[training].method["quantize"]) == "4bit"
 
 
 def test_overrides_of_one_option_hold_in_its_cells() -> None:
     """Such as a smaller training; the other option has no such setting."""
     cells = expand(["experiment=rage/published_sft", "training.settings.epochs=1", "training.mix.examples=20"])
-    assert {cell.training.settings.epochs for cell in cells if cell.training.name == "cite_synthetic"} == {1}
-    assert {cell.training.mix.examples for cell in cells if cell.training.name == "cite_synthetic"} == {20}
+    assert {cell.training.settings["epochs"] for cell in cells if cell.training.name == "cite_synthetic"} == {1}
+    assert {cell.training.mix["examples"] for cell in cells if cell.training.name == "cite_synthetic"} == {20}
 
 
 @pytest.mark.parametrize(
@@ -74,17 +73,52 @@ def test_settings_of_an_option_outside_the_grid_are_refused() -> None:
 def test_seeds_reach_the_options_of_a_grid() -> None:
     """Every option that is trained, by every seed."""
     cfg = compose(["grid={training:[none,sft,cite]}", "seeds=[1,2]"])
-    cells = list(expand_grid(expand_seeds([cfg])))
-    seeds = [(c.training.name, c.training.get("seed"), (c.training.get("settings") or {}).get("seed")) for c in cells]
+    seeds = [(cell.training.name, cell.training.seed, cell.training.settings.get("seed")) for cell in cfg.cells]
     expected = [(name, seed, seed) for seed in (1, 2) for name in ("sft", "cite")]
     assert [entry for entry in seeds if entry[0] != "none"] == expected
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *([f"experiment={name}"] for name in list_options("experiment")),
+        ["grid={retriever:[bm25,dense],encoder:[minilm,bge]}", "answerable=retriever"],
+        ["grid={reader:[openai],reader.base:[a,b]}"],
+        ["grid={k:[1,2],estimator:[t5,t5_regression]}", "strategy=crag", "evaluate_estimator.k=${k}"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_the_cells_of_a_composed_file_are_those_of_the_command(words: list[str], tmp_path: Path) -> None:
+    """Whatever refers to what the grid changes: an encoder, an estimator's scale, k."""
+    path = tmp_path / "params.yaml"
+    path.write_text(compose_params(words))
+    composed, loaded = (
+        [{name: value for name, value in cell.plain.items() if value is not None} for cell in job.cells]
+        for job in (compose(complete_overrides(words)), open_settings(load_params(path, [])))
+    )
+    assert composed == loaded
+
+
+def test_what_others_refer_to_cannot_be_changed_in_a_composed_file(tmp_path: Path) -> None:
+    """They would keep the former value."""
+    path = tmp_path / "params.yaml"
+    path.write_text(compose_params(["retriever=dense"]))
+    with pytest.raises(
+        ConfigError, match=r"encoder.model.path=x: other settings refer to encoder.model.path, and .*params.yaml"
+    ):
+        load_params(path, ["encoder.model.path=x"])
+    assert load_params(path, ["k=3"]).k == 3
+    path.write_text(compose_params(["retriever=bm25", "estimator=cross_encoder", "evaluate_estimator.k=${k}"]))
+    with pytest.raises(ConfigError, match="other settings refer to k,"):
+        load_params(path, ["k=3"])
 
 
 def test_a_composed_file_keeps_the_settings_of_its_grid(tmp_path: Path) -> None:
     """Its options have the settings of their experiment; others are unknown to it."""
     path = tmp_path / "params.yaml"
     path.write_text(compose_params(["experiment=rage/published_sft"]))
-    (cell,) = expand_grid([load_params(path, ["grid={training:[cite_synthetic],strategy:[cite]}"])])
+    (cell,) = open_settings(load_params(path, ["grid={training:[cite_synthetic],strategy:[cite]}"])).cells
+    assert cell.training.teacher is not None
     assert cell.training.teacher.reader.base == "gpt-3.5-turbo"
     with pytest.raises(
         ConfigError, match=r"grid.training=\['sft'\]: .* has the settings of \['none', 'cite_synthetic'\] alone"

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from flows._build import build
-from flows._conf import compose, list_options
+from flows.settings.composition import list_options
+from flows.settings.door import compose
 from winnow.records import (
     Answer,
     Context,
@@ -69,9 +69,9 @@ def test_labels_reach_no_request(name: str, tmp_path: Path) -> None:
     (tmp_path / "answers.jsonl").write_text('{"question_id": "q1", "answer": "x"}')
     path = [f"strategy.plan.path={tmp_path}/answers.jsonl"] if name == "stored" else []
     cfg = compose([f"strategy={name}", *path])
-    strategy = build(cfg.strategy.plan, prompt=build(cfg.prompt), decoding=replace(build(cfg.decoding), logprobs=True))
+    strategy = cfg.strategy.plan.build(prompt=cfg.prompt.build(), decoding=replace(cfg.decoding.build(), logprobs=True))
     question, contexts = labelled_question()
-    shown = [] if not cfg.strategy.get("uses_passages", True) else contexts
+    shown = [] if not cfg.strategy.uses_passages else contexts
     for log_odds in (9.0, 0.0, -9.0):
         requests = record_requests(strategy.plan(question, shown), log_odds)
         assert requests or name in ("cite_randomly", "stored")  # which ask no model

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from flows._build import build
-from flows._conf import compose
+from flows.settings.door import compose
 from winnow.records import Passage
 from winnow.testing import make_tiny_encoder, make_tiny_t5
 
@@ -27,7 +26,7 @@ def test_the_text_of_a_pair(name: str, text: str, tmp_path: Path) -> None:
     folder = make(tmp_path / "model", TEXTS)
     cfg = compose([f"estimator={name}"]).estimator
     assert cfg.trained is False
-    estimator = build(cfg.engine, path=str(folder), dtype="float32", device="cpu", runtime="torch")
+    estimator = cfg.engine.build(path=str(folder), dtype="float32", device="cpu", runtime="torch")
     row = estimator.tokens.encode("who wrote it?", PASSAGE)
     decoded = estimator.lm.tokenizer.decode(row, skip_special_tokens=True)
     assert decoded.replace(" ", "").lower() == text.replace(" ", "").lower()

@@ -18,11 +18,11 @@ from pathlib import Path
 
 _PRELOADED = (
     "bm25s",
-    "flows._cells",
-    "flows._engines",
-    "flows._entry",
-    "flows._metrics",
-    "flows._track",
+    "flows.project.cells",
+    "flows.project.engines",
+    "flows.stages.command",
+    "flows.project.metrics",
+    "flows.stages.tracking",
     "hydra.core.override_parser.overrides_parser",
     "jinja2",
     "matplotlib.pyplot",

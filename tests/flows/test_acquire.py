@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from flows._artifacts import Project
-from flows._conf import compose, list_options
-from flows._hub import use_recorded_commits
 from flows.acquire import acquire, iter_assets
+from flows.project.artifacts import Project
+from flows.settings.composition import list_options
+from flows.settings.door import compose, reopen
 from winnow.datasets.dpr_biencoder import DprBiencoder
 from winnow.errors import AssetError
 
@@ -60,22 +60,23 @@ def test_a_file_without_a_published_checksum_is_pinned_by_its_first_download(sit
     """hub.lock.json records it; keys contain it; another file under the address is refused from then on."""
     folder, address = site
     cfg = compose(words(address))
-    before = Project(use_recorded_commits(cfg)).questions.key
+    before = Project(reopen(cfg)).questions.key
     plan = acquire([compose([*words(address), "dry_run=true"])])
     assert [row["checksum"] for row in plan.rows] == ["of the first download", "its content"]
     assert "2.0 GB needed" in plan.note
     assert not Path("assets").exists()
     acquire([cfg])
-    assert [question.text for question in DprBiencoder(cfg.dataset.parser.path, gold=True)] == ["who wrote emma"]
+    assert [question.text for question in DprBiencoder(cfg.dataset.parser["path"], gold=True)] == ["who wrote emma"]
     ((recorded, sha256),) = json.loads(Path("hub.lock.json").read_text()).items()
-    assert recorded == cfg.dataset.asset.address
-    after = Project(use_recorded_commits(cfg)).questions.key
+    assert cfg.dataset.asset is not None
+    assert recorded == cfg.dataset.asset["address"]
+    after = Project(reopen(cfg)).questions.key
     assert before != after
-    assert acquire([cfg]).rows[0][""] == "present already"
+    assert acquire([reopen(cfg)]).rows[0][""] == "present already"
     (folder / "biencoder-nq-dev.json.gz").write_bytes(gzip.compress(b"[]"))
     shutil.rmtree("assets/dpr/biencoder-nq-dev")
     with pytest.raises(AssetError, match=f"expected {sha256}"):
-        acquire([cfg])
+        acquire([reopen(cfg)])
 
 
 def test_a_file_of_one_s_own_takes_the_place_of_the_download() -> None:

@@ -7,13 +7,13 @@ import pytest
 import yaml
 from conftest import ROOT
 
-from flows import _models
-from flows._artifacts import Artifact, Project
-from flows._cells import resolve_cell_artifact, resolve_closed_book_artifact
-from flows._conf import compose
-from flows._searched import list_indexed_retrievers, list_retrievers
-from flows._seeds import expand_seeds
-from flows._stages import list_stages
+from flows.project.artifacts import Artifact, Project
+from flows.project.cells import resolve_cell_artifact, resolve_closed_book_artifact
+from flows.project.models import resolve_joint_models, resolve_relevance, resolve_trained_reader
+from flows.project.searched import list_indexed_retrievers, list_retrievers
+from flows.settings.composition import compose_config
+from flows.settings.door import compose, open_seeds
+from flows.stages.registry import list_stages
 from winnow.errors import ConfigError
 
 Name = Callable[[Project], Artifact]
@@ -36,7 +36,7 @@ def retrieval(project: Project) -> Artifact:
 
 
 def trained_reader(project: Project) -> Artifact:
-    return _models.resolve_trained_reader(project, project.cfg.reader, project.cfg.prompt)
+    return resolve_trained_reader(project, project.settings.reader, project.settings.prompt)
 
 
 @pytest.mark.parametrize(
@@ -48,8 +48,8 @@ def trained_reader(project: Project) -> Artifact:
         (questions, "answerable.required=[]"),
         (retrieval, "depth=50"),
         (retrieval, "retriever.engine.k1=1.2"),
-        (_models.resolve_relevance, "encoder.asset.sha256=" + "0" * 64),
-        (_models.resolve_relevance, "encoder.model.pooling=cls"),
+        (resolve_relevance, "encoder.asset.sha256=" + "0" * 64),
+        (resolve_relevance, "encoder.model.pooling=cls"),
         (trained_reader, "training.settings.batch_size=8"),
         (trained_reader, "training.mix.unknown=5"),
         (trained_reader, "prompt.system=Hello"),
@@ -90,7 +90,7 @@ def test_a_key_holds_the_precision_that_auto_stands_for_on_this_machine(name: Na
         (trained_reader, "training.settings.save_steps=7"),
         (trained_reader, "training.evaluation.limit=3"),
         (trained_reader, "retriever=dense"),
-        (_models.resolve_relevance, "+encoder.model.batch_tokens=100"),
+        (resolve_relevance, "+encoder.model.batch_tokens=100"),
     ],
 )
 def test_what_only_changes_the_speed_or_something_else_does_not(name: Name, word: str) -> None:
@@ -101,8 +101,9 @@ def test_what_only_changes_the_speed_or_something_else_does_not(name: Name, word
 def test_settings_count_whatever_they_are_called() -> None:
     """Only the class that has a setting can exempt it: a strategy's `budget` or `size` is part of the key."""
     for name in ("budget", "size", "state", "capacity"):
-        one, other = (key(resolve_cell_artifact, f"+strategy.plan.{name}={value}") for value in (1, 50))
-        assert one != other
+        plan = {"_target_": "winnow.strategies.concatenation.Concatenation", name: 1}
+        identify = Project(compose([])).pinned.identify_settings
+        assert identify(plan) != identify({**plan, name: 50})
 
 
 def test_another_model_than_the_asset_is_another_key(tmp_path: Path) -> None:
@@ -152,9 +153,9 @@ def test_a_trained_estimator_is_its_teachers_and_serves_any_reader() -> None:
     """Another reader, prompt or decoding of the sweep, or another precision or runtime of scoring, trains nothing again."""
     words = ["estimator=cross_encoder"]
     scoring = ("estimator.engine.dtype=float32", "estimator.engine.runtime=torch")
-    trained = key(_models.resolve_joint_models, *words)
+    trained = key(resolve_joint_models, *words)
     for more in ("reader=openai", "prompt=t5", "decoding.max_new_tokens=4", *scoring):
-        assert key(_models.resolve_joint_models, *words, more) == trained
+        assert key(resolve_joint_models, *words, more) == trained
     for more in (
         "joint.teacher.decoding.max_new_tokens=4",
         "joint.teacher.prompt.system=Hello",
@@ -163,20 +164,17 @@ def test_a_trained_estimator_is_its_teachers_and_serves_any_reader() -> None:
         "estimator.engine.max_length=100",
         "training.mix.unknown=5",
     ):
-        assert key(_models.resolve_joint_models, *words, more) != trained
-    assert key(_models.resolve_relevance, *words) == key(_models.resolve_relevance, *words, "reader=openai")
-    by = {
-        name: key(_models.resolve_relevance, *words, f"estimator.engine.runtime={name}")
-        for name in ("auto", "torch", "openvino")
-    }
+        assert key(resolve_joint_models, *words, more) != trained
+    assert key(resolve_relevance, *words) == key(resolve_relevance, *words, "reader=openai")
+    by = {name: key(resolve_relevance, *words, f"estimator.engine.runtime={name}") for name in ("auto", "torch", "openvino")}
     assert by["auto"] == by["openvino"] != by["torch"]
 
 
 @pytest.mark.parametrize(
     ("name", "words", "message"),
     [
-        (_models.resolve_joint_models, [], "estimator=bi_encoder has nothing to train"),
-        (_models.resolve_relevance, ["estimator=cross_encoder", "joint=fid"], "joint=fid trains none"),
+        (resolve_joint_models, [], "estimator=bi_encoder has nothing to train"),
+        (resolve_relevance, ["estimator=cross_encoder", "joint=fid"], "joint=fid trains none"),
         (resolve_cell_artifact, ["estimator=t5", "reader=joint"], "joint=frozen makes none"),
         (resolve_cell_artifact, ["+strategy.engines=[reader,critic]"], "there is no role 'critic'"),
         (corpus, ["corpus.parser._target_=winnow.nowhere.Nothing"], "there is no such class"),
@@ -190,7 +188,7 @@ def test_settings_that_do_not_fit_are_refused(name: Name, words: list[str], mess
 
 def test_modules_that_the_architecture_keeps_small() -> None:
     """The files that decide what names a number stay readable at once."""
-    for name in ("flows/_artifacts.py", "flows/sweep.py", "flows/evaluate_estimator.py"):
+    for name in ("flows/project/artifacts.py", "flows/sweep.py", "flows/evaluate_estimator.py"):
         assert len((ROOT / name).read_text().splitlines()) < 170, name
 
 
@@ -208,9 +206,9 @@ def test_a_generator_may_come_from_another_training_than_the_estimator() -> None
     both = [*words, "joint@generator=rag", "generator.generator.path=c"]
 
     def generator(project: Project) -> Artifact:
-        return _models.resolve_joint_models(project, project.cfg.generator)
+        return resolve_joint_models(project, project.settings.generator)
 
-    assert key(generator, *both) == key(_models.resolve_joint_models, "joint=rag", "joint.generator.path=c")
+    assert key(generator, *both) == key(resolve_joint_models, "joint=rag", "joint.generator.path=c")
     assert key(generator, *both, "joint.settings.seed=7") == key(generator, *both)
     changed = {
         key(resolve_cell_artifact, *words),
@@ -225,14 +223,14 @@ def test_a_generator_may_come_from_another_training_than_the_estimator() -> None
 
 def test_seeds_are_the_seeds_of_every_training() -> None:
     """Each configuration has the keys of its seed given by hand; equal seeds and other values are refused."""
-    cfg = compose(["seeds=[1,2]", "joint@generator=rag"])
-    first, second = expand_seeds([cfg])
+    cfg = compose_config(["seeds=[1,2]", "joint@generator=rag"])
+    first, second = open_seeds(cfg)
     assert [one.seeds for one in (first, second)] == [[1], [2]]
     by_hand = compose(["training.seed=2", "training.settings.seed=2", "joint.settings.seed=2"])
     assert trained_reader(Project(second)).key == trained_reader(Project(by_hand)).key != trained_reader(Project(first)).key
-    assert second.generator.settings.seed == 2
-    assert expand_seeds([second]) == [second]
-    assert expand_seeds([compose([])])[0].training.seed == 13
+    assert second.generator is not None
+    assert second.generator.settings["seed"] == 2
+    assert [one.training.seed for one in open_seeds(compose_config([]))] == [13]
     for words, message in (
         ("[1,1]", "names a seed twice"),
         ("3", "expected a list"),
@@ -240,13 +238,13 @@ def test_seeds_are_the_seeds_of_every_training() -> None:
         ("[]", "or null"),
     ):
         with pytest.raises(ConfigError, match=message):
-            expand_seeds([compose([f"seeds={words}"])])
+            open_seeds(compose_config([f"seeds={words}"]))
 
 
 def test_the_rag_baseline_decodes_as_equation_2() -> None:
     """Every answer is scored under every context, with the softmax of the retriever's scores as weights."""
     cfg = compose(["experiment=re_rag/rag"])
-    assert (cfg.strategy.plan.scoring, cfg.weighting.by, cfg.rank_by, cfg.joint.name) == (
+    assert (cfg.strategy.plan["scoring"], cfg.weighting["by"], cfg.rank_by, cfg.joint.name) == (
         "exact",
         "retriever",
         "retriever",

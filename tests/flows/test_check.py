@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from conftest import Run
 
-from flows import _checks
+from flows.project.checks import check_memory
 from winnow.errors import ConfigError
 from winnow.modeling.weights import count_weight_bytes
 from winnow.readers.local import LocalReader
@@ -70,9 +70,9 @@ def test_weights_that_do_not_fit_into_memory_are_missed_first(monkeypatch: pytes
     size = count_weight_bytes(str(folders[0]))
     assert size > 0
     assert count_weight_bytes("owner/name") == 0
-    monkeypatch.setattr(_checks, "_iter_engines", lambda _: iter(engines))
+    monkeypatch.setattr("flows.project.checks._iter_engines", lambda _: iter(engines))
     monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=2 * size))
-    _checks.check_memory([])
+    check_memory([])
     monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=2 * size - 1))
     with pytest.raises(ConfigError, match=r"lm1 \(0.0 GiB\), .*lm2 .* do not fit"):
-        _checks.check_memory([])
+        check_memory([])

@@ -12,7 +12,8 @@ import pytest
 from conftest import overrides
 from kills import run_stage
 
-from flows._conf import compose, list_groups, list_options
+from flows.settings.composition import list_groups, list_options
+from flows.settings.door import compose
 from winnow.artifacts.provenance import flatten
 
 COUNT = int(os.environ.get("WINNOW_COMMAND_LINES", "20"))
@@ -55,7 +56,7 @@ def random_words(generator: random.Random, settings: list[str]) -> list[str]:
 def test_random_command_lines_end_in_no_traceback(world: Path, template: Path, tmp_path: Path) -> None:
     """Half of them have the small world's settings and artifacts, half start in an empty folder with the defaults."""
     generator = random.Random(19)
-    settings = [*flatten(compose([])), "question", "artifact", "kk", "seeds", "grid.k"]
+    settings = [*flatten(compose([]).plain), "question", "artifact", "kk", "seeds", "grid.k"]
     failures = []
     prepared = shutil.copytree(template, tmp_path / "prepared")
     empty = tmp_path / "empty"

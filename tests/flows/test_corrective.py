@@ -14,8 +14,8 @@ from conftest import TOWNS, Run
 from small_web import serve_web
 
 import winnow
-from flows._conf import compose
 from flows.evaluate_evaluator import _build_evaluator
+from flows.settings.door import compose
 from winnow.artifacts.provenance import read_manifest, write_manifest
 from winnow.artifacts.tables import read_predictions
 from winnow.metrics.ranking import has_answers

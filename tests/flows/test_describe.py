@@ -1,6 +1,6 @@
 """`--help group=choice`: the settings of a choice, from the annotations that keys and checks read."""
 
-from flows._describe import format_choices
+from flows.settings.description import format_choices
 from winnow.identity.markers import describe_parameters
 from winnow.retrievers.dense import Dense
 from winnow.strategies.vote import Vote

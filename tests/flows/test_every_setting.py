@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 from omegaconf import DictConfig, OmegaConf
 
-from flows import _models
-from flows._artifacts import Project
-from flows._cells import resolve_cell_artifact, resolve_closed_book_artifact
-from flows._conf import compose, list_groups, list_options
-from flows._hub import find_references
-from flows._identity import import_component_class
+from flows.project.artifacts import Project
+from flows.project.cells import resolve_cell_artifact, resolve_closed_book_artifact
+from flows.project.models import resolve_joint_models, resolve_relevance, resolve_trained_reader
+from flows.settings.commits import find_references
+from flows.settings.components import import_component_class
+from flows.settings.composition import Composed, compose_config, list_groups, list_options, resolve_settings
+from flows.settings.door import compose
+from flows.settings.typed import Settings
 from winnow.errors import WinnowError
 from winnow.identity.markers import get_speed_only_settings
 
@@ -68,9 +70,9 @@ STAGES: dict[str, Callable[[Project], Any]] = {
     "index": lambda p: p.resolve_index(),
     "questions": lambda p: p.questions,
     "retrieve": lambda p: p.rankings,
-    "score": _models.resolve_relevance,
-    "train_reader": lambda p: _models.resolve_trained_reader(p, p.cfg.reader, p.cfg.prompt),
-    "train_joint": _models.resolve_joint_models,
+    "score": resolve_relevance,
+    "train_reader": lambda p: resolve_trained_reader(p, p.settings.reader, p.settings.prompt),
+    "train_joint": resolve_joint_models,
     "closed_book": resolve_closed_book_artifact,
     "sweep": resolve_cell_artifact,
 }
@@ -98,10 +100,31 @@ BASES = {
 }
 
 
-def keys(cfg: DictConfig) -> dict[str, str]:
-    """The key of every stage; a stage that these settings do not have, or refuse, has the message instead."""
+@pytest.fixture(autouse=True)
+def _accept_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A changed value need not be one that its component takes, so that the key alone decides."""
+    monkeypatch.setattr("flows.settings.components.check_parameters", lambda *_: None)
+
+
+def names_of(plain: dict[str, Any]) -> set[str]:
+    """The names on the hub."""
+    return {str(reference.name) for reference in find_references(plain)}
+
+
+def keys(plain: dict[str, Any], names: set[str] | None = None) -> dict[str, str]:
+    """The key of every stage; a stage that these settings do not have, or refuse, has the message instead.
+
+    Args:
+        plain: Settings.
+        names: Names on the hub that have a commit; by default all.
+
+    """
+    pinned = copy.deepcopy(plain)
     try:
-        project = Project(cfg)
+        for reference in list(find_references(pinned)):
+            if names is None or str(reference.name) in names:
+                reference.node[reference.key] = f"{reference.name.name}@{'0' * 40}"
+        project = Project(Settings.load(pinned))
     except WinnowError as error:
         return dict.fromkeys(STAGES, f"refused: {error}")
     found = {}
@@ -157,7 +180,7 @@ def is_exempt(name: str, component: type | None) -> bool:
     return parts[-1] in get_speed_only_settings(component)
 
 
-def is_evaluation_of_replies(cfg: DictConfig, name: str) -> bool:
+def is_evaluation_of_replies(cfg: Composed, name: str) -> bool:
     """Whether a setting is of the evaluation of a training on replies, which is a table of the log and keeps no epoch."""
     training, _, rest = name.rpartition(".evaluation.")
     return bool(rest) and training in ("training", "training.start") and "method" not in OmegaConf.select(cfg, training)
@@ -165,11 +188,10 @@ def is_evaluation_of_replies(cfg: DictConfig, name: str) -> bool:
 
 def unnoticed(words: list[str], prefix: str = "") -> list[str]:
     """The settings that no key notices, and those that a stage notices but not every stage behind it."""
-    cfg = compose(words)
+    cfg = compose_config(words)
     OmegaConf.set_struct(cfg, False)
-    for reference in find_references(cfg):
-        reference.node[reference.key] = f"{reference.name.name}@{'0' * 40}"
-    before, faults = keys(cfg), []
+    plain = resolve_settings(cfg)
+    before, names, faults = keys(plain), names_of(plain), []
     absent = set() if cfg.rank_by == "estimator" else {("train_joint", "score"), ("score", "sweep")}
     for name, exempt in leaves(cfg):
         if exempt or not name.startswith(prefix) or is_evaluation_of_replies(cfg, name):
@@ -178,7 +200,7 @@ def unnoticed(words: list[str], prefix: str = "") -> list[str]:
         OmegaConf.update(
             other, name, changed(OmegaConf.to_container(OmegaConf.create({"v": OmegaConf.select(cfg, name)}))["v"])
         )
-        after = keys(other)
+        after = keys(resolve_settings(other), names)
         stages = [stage for stage in STAGES if after[stage] != before[stage]]
         if not stages:
             faults.append(name)
@@ -236,27 +258,20 @@ def test_every_setting_of_every_choice_is_part_of_a_key(group: str, choice: str)
 def test_the_scale_of_relevance_is_part_of_the_keys_of_what_uses_it() -> None:
     """Corrective retrieval and the training of its evaluator."""
     words = ["strategy=crag", "joint=crag_evaluator", "estimator=t5_regression", "retriever=dense", "rank_by=estimator"]
-    cfg = compose(words)
-    for reference in find_references(cfg):
-        reference.node[reference.key] = f"{reference.name.name}@{'0' * 40}"
-    before = keys(cfg)
-    cfg.estimator.relevance_scale = "tanh"
-    after = keys(cfg)
+    scaled = "estimator.relevance_scale=tanh"
+    before, after = (keys(compose([*words, *more]).plain) for more in ([], [scaled]))
     assert not any(key.startswith("refused") for key in (*before.values(), *after.values()))
     assert {stage for stage in STAGES if after[stage] != before[stage]} == {"train_joint", "score", "sweep"}
-    other = compose([word for word in words if word != "joint=crag_evaluator"] + ["rank_by=retriever"])
-    for reference in find_references(other):
-        reference.node[reference.key] = f"{reference.name.name}@{'0' * 40}"
-    before = keys(other)
-    other.estimator.relevance_scale = "tanh"
-    assert keys(other)["sweep"] != before["sweep"]
+    others = [word for word in words if word != "joint=crag_evaluator"] + ["rank_by=retriever"]
+    before, after = (keys(compose([*others, *more]).plain) for more in ([], [scaled]))
+    assert after["sweep"] != before["sweep"]
 
 
 def test_the_method_is_part_of_the_keys_of_trainings_on_rewards() -> None:
     """And of no other."""
     for training, is_part in (("cite_sft_rewarded", True), ("cite_rewarded", True), ("cite", False), ("sft", False)):
         words = [f"training={training}", "prompt=rage_short", "reader=smollm2_tuned"]
-        first, other = (keys(compose([*words, f"method={name}"])) for name in ("ppo", "grpo"))
-        clipped = keys(compose([*words, "method.clip=0.3"]))
+        first, other = (keys(compose([*words, f"method={name}"]).plain) for name in ("ppo", "grpo"))
+        clipped = keys(compose([*words, "method.clip=0.3"]).plain)
         assert [first[stage] != other[stage] for stage in ("train_reader", "sweep")] == [is_part] * 2
         assert [first[stage] != clipped[stage] for stage in ("train_reader", "sweep")] == [is_part] * 2

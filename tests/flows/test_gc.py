@@ -8,10 +8,10 @@ import pytest
 from conftest import Run, overrides
 
 from flows import gc as module
-from flows._artifacts import Project
-from flows._conf import compose
-from flows._engines import resolve_engine_spec
-from flows._summary import Summary
+from flows.project.artifacts import Project
+from flows.project.engines import resolve_engine_spec
+from flows.settings.door import compose
+from flows.tools.summary import Summary
 from winnow.ledger.sqlite import SqliteStore
 from winnow.records import Pages, Search
 from winnow.testing import make_tiny_encoder

@@ -11,11 +11,11 @@ import pytest
 from conftest import Run, texts
 from local_hub import serve_hub
 
-from flows._artifacts import Project
-from flows._cells import resolve_cell_artifact
-from flows._conf import compose
-from flows._hub import LOCK, use_recorded_commits
-from flows._models import resolve_reader_path
+from flows.project.artifacts import Project
+from flows.project.cells import resolve_cell_artifact
+from flows.project.models import resolve_reader_path
+from flows.settings.commits import LOCK
+from flows.settings.door import compose
 from winnow.errors import ConfigError
 from winnow.formats.hub import load_hub_rows
 from winnow.testing import make_tiny_causal_lm, make_tiny_encoder
@@ -47,7 +47,7 @@ def hub() -> Iterator[str]:
 
 
 def key(*words: str) -> str:
-    cfg = use_recorded_commits(compose(["sweep.closed_book_filter=false", "reader=folder", *words]))
+    cfg = compose(["sweep.closed_book_filter=false", "reader=folder", *words])
     return resolve_cell_artifact(Project(cfg)).key
 
 
@@ -67,7 +67,7 @@ def test_a_name_without_commit_is_refused_and_a_commit_is_part_of_the_key(
     written = [key(f"reader.base=owner/lm@{commit}") for commit in (FIRST, SECOND)]
     LOCK.write_text(json.dumps({"owner/lm": FIRST}))
     assert key("reader.base=owner/lm") == written[0] != written[1]
-    cfg = use_recorded_commits(compose(["reader=folder", "reader.base=owner/lm"]))
+    cfg = compose(["reader=folder", "reader.base=owner/lm"])
     assert resolve_reader_path(Project(cfg), cfg.reader, cfg.prompt) == f"owner/lm@{FIRST}"
 
 

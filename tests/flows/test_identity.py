@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from omegaconf import OmegaConf
 
-from flows._build import build
-from flows._engines import open_reader
-from flows._identity import PinnedAssets
-from flows._schema import check_component
+from flows.project.engines import open_reader
+from flows.settings.components import check_component
+from flows.settings.identity import PinnedAssets
+from flows.settings.sections import Reader
 from winnow.errors import ConfigError
 from winnow.identity.code import get_ledger_identity
 from winnow.records import Price
@@ -89,13 +88,12 @@ def test_files_count_by_content_and_modules_by_code(folder: Path) -> None:
     ids=["no marker", "misspelled declaration"],
 )
 def test_what_declares_nothing_is_refused_wherever_it_is_opened(folder: Path, source: str, message: str) -> None:
-    """By the check of settings, by the construction, and by the identity."""
+    """By the check of settings and by the identity."""
     name = f"my_wrong_{len(source)}"
     (folder / f"{name}.py").write_text(source)
-    node = OmegaConf.create({"_target_": f"{name}.Mine", "path": "x"})
+    node = {"_target_": f"{name}.Mine", "path": "x"}
     for refuse in (
         lambda: check_component("dataset.parser", node),
-        lambda: build(node),
         lambda: identify(f"{name}.Mine", path="x"),
     ):
         with pytest.raises(ConfigError, match=message):
@@ -142,7 +140,7 @@ def test_settings_of_a_reader_of_one_s_own_are_in_the_ledgers_identity(folder: P
     names = set()
     for suffix in ("a", "b"):
         engine = {"_target_": "my_reader.Mine", "suffix": suffix, "rules": str(folder / "rules")}
-        reader = OmegaConf.create({"name": "mine", "engine": engine})
+        reader = Reader.model_validate({"name": "mine", "tuned": False, "base": "", "engine": engine})
         names.add(get_ledger_identity(open_reader(reader, "", price=Price())))
     (folder / "rules").write_text("other")
     names.add(get_ledger_identity(open_reader(reader, "", price=Price())))

@@ -4,13 +4,12 @@ from pathlib import Path
 
 import pytest
 from conftest import Run
-from omegaconf import OmegaConf
 
-from flows._artifacts import Project
-from flows._build import build
-from flows._conf import compose
-from flows._engines import open_engines, open_reader, resolve_engine_spec
-from flows._entry import exit_on_errors
+from flows.project.artifacts import Project
+from flows.project.engines import open_engines, open_reader, resolve_engine_spec
+from flows.settings.components import Component, check_component
+from flows.settings.door import compose
+from flows.stages.command import exit_on_errors
 from winnow.artifacts.tables import read_questions
 from winnow.errors import ConfigError
 from winnow.readers.openai_chat import OpenAIReader
@@ -28,15 +27,14 @@ from winnow.records import Generate, Price
 )
 def test_settings_of_components_are_checked_by_their_annotations(settings: dict[str, object], message: str) -> None:
     """Before the class computes with them."""
-    node = OmegaConf.create({"_target_": "winnow.records.Decoding", **settings})
     with pytest.raises(ConfigError, match=message.replace(".", r"\.")):
-        build(node)
+        check_component("Decoding", {"_target_": "winnow.records.Decoding", **settings})
 
 
 def test_whole_numbers_serve_as_floats_and_null_where_it_is_allowed() -> None:
     """A check that is too strict would refuse good settings."""
-    assert build(OmegaConf.create({"_target_": "winnow.records.Decoding", "temperature": 1, "samples": 2})).temperature == 1
-    assert build(OmegaConf.create({"_target_": "winnow.readers.budget.Budget", "money": None, "tokens": 3})).tokens == 3
+    assert Component({"_target_": "winnow.records.Decoding", "temperature": 1, "samples": 2}).build().temperature == 1
+    assert Component({"_target_": "winnow.readers.budget.Budget", "money": None, "tokens": 3}).build().tokens == 3
 
 
 def test_a_multirun_reports_a_mistake_in_one_line(run: Run) -> None:
@@ -101,7 +99,7 @@ def test_readers_that_are_opened_apart_share_one_budget() -> None:
     assert isinstance(first, OpenAIReader)
     assert isinstance(second, OpenAIReader)
     assert first.spending is second.spending
-    cfg.reader.engine.budget.tokens = 6
+    cfg = compose(["reader=openai", "reader.base=m", "reader.engine.budget.tokens=6"])
     other = open_reader(cfg.reader, "m", price=Price(), check=False)
     assert isinstance(other, OpenAIReader)
     assert other.spending is not first.spending

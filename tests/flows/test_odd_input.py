@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from conftest import Run
 
-from flows._conf import compose
-from flows._identity import slugify
-from flows._overrides import complete_overrides, load_params
-from flows._schema import check_settings
-from flows._servers import is_port_free
 from flows.compose import compose_params
+from flows.settings.door import compose
+from flows.settings.identity import slugify
+from flows.settings.overrides import complete_overrides, load_params
+from flows.settings.typed import Settings
+from flows.tools.servers import is_port_free
 from winnow.errors import ConfigError
 from winnow.readers.child_processes import find_free_port
 
@@ -38,18 +38,16 @@ def test_a_path_with_odd_signs_is_refused_with_what_to_type(path: str) -> None:
     with pytest.raises(ConfigError, match="quote a value") as caught:
         complete_overrides([f"dataset.parser.path={path})"])
     example = str(caught.value).rpartition("for example ")[2].removesuffix(".").strip("'")
-    assert compose(complete_overrides([example])).dataset.parser.path == f"{path})"
+    assert compose(complete_overrides([example])).dataset.parser["path"] == f"{path})"
 
 
 @pytest.mark.parametrize("name", ["", "  ", "a/../b", "a//b", "x:y", "n" * 201, " a", "tab\there"])
 def test_names_that_some_tool_refuses_are_refused_first(name: str) -> None:
     """MLflow, Prefect, DVC and file systems have other rules each."""
-    cfg = compose([])
-    cfg.sweep.name = name
+    plain = compose([]).plain
     with pytest.raises(ConfigError, match=r"sweep\.name"):
-        check_settings(cfg)
-    cfg.sweep.name = "papers/\u00dcbung 1"
-    check_settings(cfg)
+        Settings.load({**plain, "sweep": {**plain["sweep"], "name": name}})
+    Settings.load({**plain, "sweep": {**plain["sweep"], "name": "papers/\u00dcbung 1"}})
 
 
 def test_long_names_fit_into_a_path() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from conftest import Run
 
-from flows._conf import compose
 from flows.pipeline import list_prepared_settings
+from flows.settings.door import compose
 
 
 def test_stages_run_for_the_values_of_a_grid_that_they_read() -> None:

@@ -15,7 +15,7 @@ from pages import copy_project, read_all, read_blocks, run_in_background, run_sc
 from prefect.settings import PREFECT_API_URL, temporary_settings
 from prefect.testing.utilities import prefect_test_harness
 
-from flows import _prefect
+from flows.tools.prefect import _check_server, run_in_blocks
 from winnow.artifacts.tables import read_predictions
 from winnow.errors import ConfigError, ServerUnavailableError
 from winnow.readers.child_processes import find_free_port
@@ -112,8 +112,8 @@ def test_a_failed_block_is_retried_alone(monkeypatch: pytest.MonkeyPatch) -> Non
     """Jobs with an outcome are not started again; an error of another kind ends the run at once."""
     from prefect import flow
 
-    monkeypatch.setattr(_prefect, "_BLOCK_SECONDS", 0.0)
-    monkeypatch.setattr(_prefect, "_RETRY_SECONDS", 0)
+    monkeypatch.setattr("flows.tools.prefect._BLOCK_SECONDS", 0.0)
+    monkeypatch.setattr("flows.tools.prefect._RETRY_SECONDS", 0)
     starts: list[list[int]] = []
 
     def start(finished: Container[Hashable]) -> Iterator[Outcome[int]]:
@@ -125,7 +125,7 @@ def test_a_failed_block_is_retried_alone(monkeypatch: pytest.MonkeyPatch) -> Non
             yield Outcome(tag, tag)
 
     def collect() -> list[object]:
-        return [outcome.tag for outcome in _prefect.run_in_blocks(start, 4, "sweeping")]
+        return [outcome.tag for outcome in run_in_blocks(start, 4, "sweeping")]
 
     with prefect_test_harness():
         monkeypatch.setenv("PREFECT_API_URL", str(PREFECT_API_URL.value()))
@@ -144,10 +144,10 @@ def test_a_server_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch) 
     url = f"http://127.0.0.1:{find_free_port()}/api"
     monkeypatch.setenv("PREFECT_API_URL", url)
     with temporary_settings({PREFECT_API_URL: url}), pytest.raises(ConfigError, match="Failed to reach API"):
-        _prefect._check_server()
+        _check_server()
     with prefect_test_harness():
         monkeypatch.setenv("PREFECT_API_URL", str(PREFECT_API_URL.value()))
-        _prefect._check_server()
+        _check_server()
         monkeypatch.setattr("prefect.client.orchestration.SyncPrefectClient.client_version", lambda _: "4.1.0")
         with pytest.raises(ConfigError, match="Major versions must match"):
-            _prefect._check_server()
+            _check_server()

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from conftest import Run
 
-from flows import _prompts
-from flows._artifacts import Project
-from flows._conf import compose
+from flows.project.artifacts import Project
+from flows.project.prompts import open_prompt
+from flows.settings.door import compose
 from winnow.testing import make_context, make_question
 
 
@@ -21,8 +21,8 @@ def test_demonstrations_are_drawn_from_the_training_split(
     monkeypatch.chdir(tmp_path)
     words = [*overrides(world), "prompt=re_rag", "prompt.shots.count=2"]
     project = Project(compose(words))
-    prompt = _prompts.open_prompt(project, project.cfg.prompt)
-    assert prompt == _prompts.open_prompt(project, project.cfg.prompt)
+    prompt = open_prompt(project, project.settings.prompt)
+    assert prompt == open_prompt(project, project.settings.prompt)
     (message,) = prompt.render(make_question("Who is the mayor of Utopia?"), [make_context(1, "Nobody governs.")])
     assert message.content.count("Example ") == 2
     assert message.content.index("Example 2") < message.content.index("Nobody governs.") < message.content.index("Utopia")

@@ -13,8 +13,8 @@ from conftest import ROOT, environment
 from mlflow import MlflowClient
 from pages import copy_project, read_all, read_blocks, run_script
 
-from flows._servers import run_server
 from flows.demo import prefect_server
+from flows.tools.servers import run_server
 from winnow.artifacts.tables import read_predictions
 from winnow.readers.child_processes import find_free_port
 from winnow.readers.local import LocalReader

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from flows._conf import compose
-from flows._reports import open_report_folder
+from flows.settings.door import compose
+from flows.stages.report_folder import open_report_folder
 
 
 def test_pages_of_another_sweep_are_moved_and_never_overwritten(

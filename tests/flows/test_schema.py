@@ -1,14 +1,16 @@
 """Every setting of the configuration has a type, a closed list of words or a range, and is refused beyond it."""
 
+import copy
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 import pytest
-from omegaconf import OmegaConf
 
-from flows._conf import _list_default_keys, compose, list_groups, list_options
-from flows._schema import SETTINGS, SUFFIXES, check_settings
+from flows.settings.composition import list_groups, list_options
+from flows.settings.door import compose
+from flows.settings.sections import Dataset, Estimator, Section
+from flows.settings.typed import Settings
 from winnow.artifacts.provenance import flatten
 from winnow.errors import ConfigError
 
@@ -54,19 +56,19 @@ ANY_VALUE = {
 def test_what_was_accepted_silently_is_refused(words: str, message: str) -> None:
     """With the setting, the value received and what is expected."""
     with pytest.raises(ConfigError, match=message.replace(".", r"\.")):
-        check_settings(compose(words.split()))
+        compose(words.split())
 
 
 @pytest.mark.parametrize("words", TYPICAL, ids=lambda words: words[0])
 def test_every_leaf_refuses_what_is_none_of_its_values(words: list[str]) -> None:
     """A mapping, NaN, and by its type: a word for a number, a number for a word, -1 for what counts, an unknown word."""
-    plain: Any = OmegaConf.to_container(compose(words), resolve=True)
+    plain = compose(words).plain
     accepted = [f"{key}={value!r}" for key, value in _wrong_values(plain) if not _is_refused(plain, key, value)]
     assert accepted == []
 
 
 def _wrong_values(plain: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    for key, value in flatten({name: node for name, node in plain.items() if name != "hydra"}).items():
+    for key, value in flatten(plain).items():
         if {key, key.partition(".")[0], key.rpartition(".")[2]} & set(ANY_VALUE):
             continue
         yield key, {"x": {"y": 1}}
@@ -80,49 +82,71 @@ def _wrong_values(plain: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _is_refused(plain: dict[str, Any], key: str, value: Any) -> bool:
-    group = key.partition(".")[0]
-    changed = OmegaConf.create({group: plain[group]})
-    OmegaConf.update(changed, key, value, merge=False)
+    changed = copy.deepcopy(plain)
+    *parents, name = key.split(".")
+    node = changed
+    for parent in parents:
+        node = node[parent]
+    node[name] = value
     try:
-        check_settings(changed)  # type: ignore[arg-type]
+        Settings.load(changed)
     except ConfigError:
         return True
     return False
 
 
-def test_every_setting_of_the_schema_exists_and_every_leaf_is_in_it() -> None:
-    """A renamed setting leaves no rule behind, and a new one needs a rule."""
-    ruled: set[str] = set()
-    unruled: set[str] = set()
-    for words in [*CHOICES, *TYPICAL]:
-        plain: Any = OmegaConf.to_container(compose(words), resolve=True)
-        for key in flatten({name: node for name, node in plain.items() if name not in ("grid", "hydra")}):
-            rule = next((name for name in SETTINGS if key == name or key.startswith(f"{name}.")), None)
-            rule = rule or next((name for name in SUFFIXES if key.endswith(f".{name}")), None)
-            ruled.update([rule] if rule else [])
-            if rule is None and key.rpartition(".")[2] not in ANY_VALUE and not _is_of_a_component(plain, key):
-                unruled.add(key)
-    assert unruled == set()
-    assert {*SETTINGS, *SUFFIXES} - ruled == set()
+def test_every_setting_of_a_section_is_used_by_some_choice() -> None:
+    """A renamed setting leaves none behind; an unknown one is refused wherever settings are loaded."""
+    used = {(Estimator, "asset"), (Dataset, "sources")}  # of users' own options
+    for words in [*CHOICES, *TYPICAL, ["reader@verifier=openai"]]:
+        _collect_used(compose(words), used)
+    known = {(section, name) for section in _list_sections(Settings) for name in section.model_fields}
+    assert known - used == set()
 
 
-def _is_of_a_component(plain: Any, key: str) -> bool:
-    node = plain
-    for part in key.split("."):
-        if isinstance(node, dict) and "_target_" in node:
-            return True
-        node = node[part]
-    return ".asset." in key  # a parameter of winnow.assets.Asset
+def _collect_used(section: Section, used: set[tuple[Any, str]]) -> None:
+    for name in section.model_fields_set:
+        used.add((type(section), name))
+        value = getattr(section, name)
+        for inner in value if isinstance(value, list) else value.values() if isinstance(value, dict) else [value]:
+            if isinstance(inner, Section):
+                _collect_used(inner, used)
 
 
-def test_the_keys_of_the_default_settings_are_those_that_hydra_composes() -> None:
-    """They are read from the file, without Hydra."""
-    assert set(_list_default_keys()) == {str(key) for key in compose([]) if key != "hydra"}
+def _list_sections(section: type[Section]) -> set[type[Section]]:
+    found = {section}
+    kinds = [field.annotation for field in section.model_fields.values()]
+    while kinds:
+        kind = kinds.pop()
+        kinds += get_args(kind)
+        if isinstance(kind, type) and issubclass(kind, Section) and kind not in found:
+            found.add(kind)
+            kinds += [field.annotation for field in kind.model_fields.values()]
+    return found
+
+
+def test_unknown_names_are_refused_with_the_nearest() -> None:
+    """In the YAML of a strategy, where a misspelt marker would have no effect; at the top; and inside a list."""
+    plain = compose([]).plain
+    wrong = {**plain, "strategy": {**plain["strategy"], "uses_passage": False}}
+    with pytest.raises(ConfigError, match=r"There is no setting 'strategy.uses_passage'. Did you mean 'uses_passages'"):
+        Settings.load(wrong)
+    with pytest.raises(ConfigError, match=r"There is no setting 'stratgy'. Did you mean 'strategy'"):
+        Settings.load({**plain, "stratgy": 1})
+    with pytest.raises(ConfigError, match=r"prices\.table: the entry 0 lacks 'output'\."):
+        Settings.load({**plain, "prices": {"table": [{"model": "x", "input": 1, "outptu": 2}]}})
+
+
+def test_settings_without_a_group_are_refused_with_what_to_do() -> None:
+    """All that are missing at once."""
+    plain = {name: value for name, value in compose([]).plain.items() if name not in ("corpus", "reader")}
+    with pytest.raises(ConfigError, match=r"The settings lack corpus, reader\. .*`--help` lists them"):
+        Settings.load(plain)
 
 
 def test_only_additional_parameters_of_slurm_are_a_mapping() -> None:
     """They go to sbatch as they are (an account, a constraint); the message names another parameter that is one."""
     words = ["+shards.slurm.slurm_partition=gpu", "+shards.slurm.slurm_additional_parameters={account: lab, nice: 5}"]
-    check_settings(compose(words))
+    compose(words)
     with pytest.raises(ConfigError, match=r"shards.slurm=.*: expected a text, number or list for timeout_min\."):
-        check_settings(compose(["+shards.slurm.timeout_min={y: 1}"]))
+        compose(["+shards.slurm.timeout_min={y: 1}"])

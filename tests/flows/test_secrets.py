@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from conftest import Run
 
-from flows._secrets import check_secrets
+from flows.settings.secrets import check_secrets
 from winnow.errors import ConfigError
 
 KEY = "sk-test-0123456789abcdefghij"

@@ -14,10 +14,10 @@ import pytest
 from conftest import Run, environment, overrides
 from test_joint import FROZEN
 
-from flows._artifacts import Project
-from flows._conf import compose
-from flows._engines import resolve_engine_spec, resolve_search_spec
-from flows._shards import divide_limits, find_finished, finish, is_finished
+from flows.project.artifacts import Project
+from flows.project.engines import resolve_engine_spec, resolve_search_spec
+from flows.project.shards import divide_limits, find_finished, finish, is_finished
+from flows.settings.door import compose
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.tables import read_predictions
 from winnow.ledger.sqlite import SqliteStore
@@ -221,11 +221,9 @@ def test_a_finished_shard_is_that_of_its_ledger(tmp_path: Path, monkeypatch: pyt
 
 def test_what_only_a_search_uses_names_labels_and_local_searches() -> None:
     """The index is shared, but the labels and the pages that it gives with another nprobe are others."""
-    configs = [compose(["retriever=dense_on_disk", f"retriever.engine.nprobe={nprobe}"]) for nprobe in (64, 1)]
-    for cfg in configs:
-        cfg.answerable.retriever = cfg.retriever.engine
-    one, other = map(Project, configs)
-    assert one.resolve_index(one.cfg.answerable.retriever).key == other.resolve_index(other.cfg.answerable.retriever).key
+    words = ["retriever=dense_on_disk", "answerable=retriever"]
+    one, other = (Project(compose([*words, f"retriever.engine.nprobe={nprobe}"])) for nprobe in (64, 1))
+    assert one.resolve_index().key == other.resolve_index(other.settings.answerable.retriever).key
     assert one.questions.key != other.questions.key
     words = ["search=local", "retriever=dense_on_disk"]
     engines = [resolve_search_spec(Project(compose([*words, f"retriever.engine.nprobe={nprobe}"]))).key for nprobe in (64, 1)]
@@ -238,13 +236,10 @@ def test_budgets_and_rates_are_divided() -> None:
     cfg = compose([*words, "reader.engine.pacing.requests_per_minute=10", "reader.engine.pacing.max_concurrency=2"])
     (part,) = divide_limits([cfg], Shard(1, 4))
     engine = part.reader.engine
-    assert (engine.budget.money, engine.budget.tokens) == (0.25, 250)
-    assert (engine.pacing.requests_per_minute, engine.pacing.tokens_per_minute, engine.pacing.max_concurrency) == (
-        2.5,
-        None,
-        1,
-    )
-    assert cfg.reader.engine.budget.money == 1
+    assert engine["budget"] == {"_target_": "winnow.readers.budget.Budget", "money": 0.25, "tokens": 250}
+    names = ("requests_per_minute", "tokens_per_minute", "max_concurrency")
+    assert [engine["pacing"][name] for name in names] == [2.5, None, 1]
+    assert cfg.reader.engine["budget"]["money"] == 1
     assert resolve_engine_spec(Project(cfg), "reader").key == resolve_engine_spec(Project(part), "reader").key
 
 

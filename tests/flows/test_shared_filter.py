@@ -7,14 +7,14 @@ import pyarrow.parquet as pq
 import pytest
 from conftest import Run, overrides
 
-from flows._artifacts import Project
-from flows._cells import resolve_closed_book_artifact
-from flows._checks import check_engines
-from flows._conf import compose
-from flows._models import resolve_generator_training, resolve_joint_models
-from flows._shards import divide_limits
-from flows._stages import get_stage
 from flows.gc import Use, _add_engines
+from flows.project.artifacts import Project
+from flows.project.cells import resolve_closed_book_artifact
+from flows.project.checks import check_engines
+from flows.project.models import resolve_generator_training, resolve_joint_models
+from flows.project.shards import divide_limits
+from flows.settings.door import compose
+from flows.stages.registry import get_stage
 from winnow.errors import ConfigError
 from winnow.sweeps.shards import Shard
 from winnow.testing.chat_server import ChatServer
@@ -96,8 +96,9 @@ def test_shards_divide_the_budget_and_the_rate_of_the_shared_reader() -> None:
     """As those of every other engine."""
     limits = ["closed_book.reader.engine.budget.money=8", "closed_book.reader.engine.pacing.requests_per_minute=400"]
     (cfg,) = divide_limits([compose([*SHARED, *limits])], Shard(1, 4))
+    assert cfg.closed_book.reader is not None
     engine = cfg.closed_book.reader.engine
-    assert (engine.budget.money, engine.pacing.requests_per_minute) == (2, 100)
+    assert (engine["budget"]["money"], engine["pacing"]["requests_per_minute"]) == (2, 100)
 
 
 def test_calls_of_the_shared_reader_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

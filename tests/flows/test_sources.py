@@ -8,11 +8,11 @@ from typing import ClassVar
 
 import pytest
 
-from flows._conf import compose
-from flows._engines import count_models_of
-from flows._inputs import ArtifactIndex
-from flows._metrics import _check_common_settings, _check_one_judge
+from flows.project.engines import count_models_of
+from flows.project.inputs import ArtifactIndex
+from flows.project.metrics import _check_common_settings, _check_one_judge
 from flows.report import _compute_headline_values
+from flows.settings.door import compose
 from winnow.artifacts.steps import count_models, write_models
 from winnow.errors import ConfigError
 from winnow.metrics.base import MeanMetric, Sample

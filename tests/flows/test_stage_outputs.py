@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from conftest import ROOT, Run
 
-from flows._stages import list_stages
+from flows.stages.registry import list_stages
 
 GOLDEN = ROOT / "tests" / "golden" / "stages.json"
 TOLERANCE = 0.02

@@ -8,20 +8,20 @@ import pyarrow.parquet as pq
 import pytest
 from conftest import Run
 from mlflow import MlflowClient
-from omegaconf import DictConfig
 
-from flows import _models
-from flows._artifacts import Artifact, Project
-from flows._cells import resolve_cell_artifact
-from flows._conf import compose
-from flows._engines import compute_estimator_identity
+from flows.project.artifacts import Artifact, Project
+from flows.project.cells import resolve_cell_artifact
+from flows.project.engines import compute_estimator_identity
+from flows.project.models import resolve_joint_models, resolve_relevance, resolve_trained_reader
+from flows.settings.door import compose
+from flows.settings.typed import Settings
 from winnow.artifacts.provenance import read_content_digest, write_manifest
 from winnow.assets import Asset, fetch_asset
 from winnow.errors import AssetError
 from winnow.modeling.loading import resolve_dtype
 
 
-def composed(*words: str) -> DictConfig:
+def composed(*words: str) -> Settings:
     return compose(["sweep.closed_book_filter=false", *words])
 
 
@@ -95,18 +95,18 @@ def test_a_model_trained_again_is_another_input(tmp_path: Path, monkeypatch: pyt
 
     def state() -> tuple[str, ...]:
         project = Project(composed(*words))
-        return _models.resolve_relevance(project).key, compute_estimator_identity(project), resolve_cell_artifact(project).key
+        return resolve_relevance(project).key, compute_estimator_identity(project), resolve_cell_artifact(project).key
 
-    finish(_models.resolve_joint_models(Project(composed(*words))), "one")
+    finish(resolve_joint_models(Project(composed(*words))), "one")
     first = state()
-    finish(_models.resolve_joint_models(Project(composed(*words))), "two")
+    finish(resolve_joint_models(Project(composed(*words))), "two")
     assert not set(first) & set(state())
-    finish(_models.resolve_joint_models(Project(composed(*words))), "one")
+    finish(resolve_joint_models(Project(composed(*words))), "one")
     assert state() == first
     project = Project(composed())
-    finish(_models.resolve_trained_reader(project, project.cfg.reader, project.cfg.prompt), "one")
+    finish(resolve_trained_reader(project, project.settings.reader, project.settings.prompt), "one")
     before = cell_key()
-    finish(_models.resolve_trained_reader(project, project.cfg.reader, project.cfg.prompt), "two")
+    finish(resolve_trained_reader(project, project.settings.reader, project.settings.prompt), "two")
     assert cell_key() != before
 
 

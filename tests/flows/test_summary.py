@@ -2,18 +2,18 @@
 
 import pytest
 
-from flows import _summary
+from flows.tools.summary import progress
 
 
 def test_progress_is_a_line_now_and_then(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """In a log, every half minute: what is done, of how much, after what time."""
     now = [100.0]
-    monkeypatch.setattr("flows._summary.time.monotonic", lambda: now[0])
-    with _summary.progress("scoring", 200) as advance:
+    monkeypatch.setattr("flows.tools.summary.time.monotonic", lambda: now[0])
+    with progress("scoring", 200) as advance:
         for _ in range(8):
             now[0] += 10
             advance(2, "3 of them from the ledger")
-    with _summary.progress("reading", None) as advance:
+    with progress("reading", None) as advance:
         now[0] += 31
         advance()
     assert capsys.readouterr().err.splitlines() == [

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-from flows._track import log_cell
+from flows.stages.tracking import log_cell
 from winnow.artifacts.provenance import write_manifest
 from winnow.metrics.base import MeanMetric, Sample
 from winnow.testing import make_cell_result

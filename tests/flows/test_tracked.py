@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flows._tracked import CALLS, TRACKED, restore_artifacts, track_artifacts
+from flows.tools.dvc import CALLS, TRACKED, restore_artifacts, track_artifacts
 from winnow.artifacts.provenance import describe_files, write_manifest
 from winnow.errors import ConfigError
 from winnow.ledger.sqlite import SqliteStore

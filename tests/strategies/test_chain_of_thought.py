@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 import pytest
-from omegaconf import OmegaConf
+import yaml
 
-from flows._build import build
-from flows._conf import CONF
+from flows.settings.components import Component
+from flows.settings.composition import CONF
 from winnow.errors import ConfigError
 from winnow.records import Decoding, Generate
 from winnow.strategies.chain_of_thought import ChainOfThought
@@ -19,8 +19,8 @@ CONTEXTS = [make_context(1, "one"), make_context(2, "two")]
 
 def strategy(name: str) -> ChainOfThought:
     """As its YAML describes it."""
-    node = OmegaConf.load(CONF / f"strategy/{name}.yaml")
-    strategy: ChainOfThought = build(node.plan, prompt=PROMPT, decoding=Decoding())
+    settings = yaml.safe_load((CONF / f"strategy/{name}.yaml").read_text())
+    strategy: ChainOfThought = Component(settings["plan"]).build(prompt=PROMPT, decoding=Decoding())
     return strategy
 
 

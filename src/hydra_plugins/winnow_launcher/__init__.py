@@ -28,7 +28,7 @@ class SharedDriverLauncher(Launcher):
         configure_log(self.config.hydra.hydra_logging, self.config.hydra.verbose)
         logging.getLogger(__name__).info("%d jobs share one driver", len(job_overrides))
         configs = [self._compose(list(overrides), initial_job_idx + offset) for offset, overrides in enumerate(job_overrides)]
-        self.task.add_all(configs)  # type: ignore[attr-defined]  # set in flows._entry
+        self.task.add_all(configs)  # type: ignore[attr-defined]  # set in flows.stages.command
         return [
             JobReturn(
                 overrides=list(overrides), cfg=cfg, hydra_cfg=cfg, working_dir=".", task_name="", status=JobStatus.COMPLETED

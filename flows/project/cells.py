@@ -1,0 +1,276 @@
+"""Resolves configurations into cell specifications, which `winnow` runs without reading a configuration.
+
+A cell is one setting of a sweep (a strategy, k and a placement of the contexts); its predictions are one artifact.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from flows.project.artifacts import Artifact, Project
+from flows.project.elsewhere import print_equivalent
+from flows.project.engines import resolve_engine_spec
+from flows.project.models import get_closed_book_reader, identify_reader_weights, is_trained, list_readers, resolve_relevance
+from flows.project.prompts import open_prompt
+from flows.settings.composition import list_options, load_option
+from flows.settings.door import list_cells
+from flows.settings.sections import Reader
+from flows.settings.typed import Settings
+from winnow.contexts.distractors import Distractors
+from winnow.errors import ConfigError, MissingArtifactError
+from winnow.protocols import Strategy
+from winnow.records import Decoding
+from winnow.sweeps.labels import SAMPLES, CellLabels
+from winnow.sweeps.spec import CellSpec, QuestionSelection, list_varying_settings
+
+
+def resolve_cells(jobs: Sequence[Settings]) -> list[CellSpec]:
+    """Resolve the distinct cells of all jobs. Their labels name the settings in which the cells differ."""
+    by_key: dict[str, list[CellSpec]] = {}
+    for settings in list_cells(jobs):
+        spec = resolve_cell(settings)
+        by_key.setdefault(spec.key, []).append(spec)
+    distinct = [
+        _remove_seed_label(specs[0]) if len({spec.labels.seed for spec in specs}) > 1 else specs[0]
+        for specs in by_key.values()
+    ]
+    distinct = _name_prompts(distinct)
+    return [
+        replace(spec, labels=replace(spec.labels, setting=", ".join(map("=".join, varying)), varying=tuple(varying)))
+        for spec, varying in zip(distinct, list_varying_settings(distinct), strict=True)
+    ]
+
+
+def _remove_seed_label(spec: CellSpec) -> CellSpec:
+    """Return a cell without the label of its training seed, for cells that use no trained model."""
+    return replace(spec, labels=replace(spec.labels, seed=""))
+
+
+def _name_prompts(specs: Sequence[CellSpec]) -> list[CellSpec]:
+    """Add the names of the prompts in conf/prompt to the settings of cells whose prompts differ.
+
+    A prompt has no name of its own, so that a cell would be described by all its templates. A prompt that is not an option
+    has no name; its cells are described by what differs.
+    """
+    prompts = {repr(spec.config["prompt"]) for spec in specs}
+    if len(prompts) < 2:
+        return list(specs)
+    names = {repr(load_option("prompt", name)): name for name in list_options("prompt")}
+    return [
+        replace(spec, settings={**spec.settings, "prompt": names.get(repr(spec.config["prompt"]), "own")}) for spec in specs
+    ]
+
+
+def resolve_cell(settings: Settings) -> CellSpec:
+    """Resolve the one cell that a configuration describes."""
+    _validate(settings)
+    project = Project(settings)
+    artifact = resolve_cell_artifact(project)
+    uses_relevance = needs_relevance(settings)
+    relevance = resolve_relevance(project).require() / "relevance.parquet" if uses_relevance else None
+    roles = settings.strategy.engines
+    return CellSpec(
+        key=artifact.key,
+        folder=artifact.folder,
+        labels=build_labels(settings, project),
+        settings=_describe_settings(settings),
+        questions=_select_questions(project),
+        retrieval=project.rankings.require(),
+        relevance=relevance,
+        distractors=settings.distractors.rule.build(),
+        placement=settings.placement.rule.build(),
+        weighting=settings.weighting.build(),
+        strategy=lambda: _build_strategy(project),
+        engines=tuple(resolve_engine_spec(project, role) for role in roles),
+        config=settings.plain,
+        identity=artifact.settings,
+    )
+
+
+def resolve_cell_artifact(project: Project) -> Artifact:
+    """Return the artifact with the predictions of one cell."""
+    settings = project.settings
+    relevance = resolve_relevance(project).identity if needs_relevance(settings) else None
+    roles = settings.strategy.engines
+    inputs = {
+        "questions": _identify_questions(project),
+        "rankings": project.rankings.identity,
+        "rank_by": settings.rank_by,
+        "relevance": relevance,
+        "weights": identify_reader_weights(project, settings.reader, settings.prompt),
+        "reader": settings.reader.engine,
+        "engines": {role: resolve_engine_spec(project, role).key for role in roles if role != "reader"},
+        **{name: getattr(settings, name) for name in ("strategy", "prompt", "decoding", "k", "placement", "weighting")},
+    }
+    if settings.k and not _keeps_contexts(settings):
+        inputs["distractors"] = settings.distractors
+    return project.resolve_artifact("sweep", "predictions", settings.strategy.name, inputs)
+
+
+def _keeps_contexts(settings: Settings) -> bool:
+    """Return whether the contexts are those of the rankings, without distractors in their place."""
+    return bool(settings.distractors.rule.build() == Distractors())
+
+
+def resolve_closed_book_artifact(project: Project) -> Artifact:
+    """Return the artifact with the answers of the reader without passages."""
+    settings = project.settings
+    reader = get_closed_book_reader(settings)
+    inputs = {
+        "questions": project.questions.identity,
+        "weights": identify_reader_weights(project, reader, settings.prompt),
+        "reader": reader.engine,
+        "prompt": settings.prompt,
+        "closed_book": {name: value for name, value in settings.closed_book.plain.items() if name != "reader"},
+    }
+    return project.resolve_artifact("closed_book", "closed_book", reader.name, inputs)
+
+
+def require_finished(specs: Sequence[CellSpec]) -> None:
+    """Raise MissingArtifactError if a cell is not finished."""
+    missing = [spec for spec in specs if not spec.is_finished]
+    if missing:
+        raise MissingArtifactError(
+            f"{len(missing)} of {len(specs)} cells are not finished, such as {missing[0].folder}. Run `python -m flows.sweep` "
+            "with the same settings first.",
+            "sweep",
+        )
+
+
+def needs_relevance(settings: Settings) -> bool:
+    """Return whether a cell ranks or weights its contexts by the scores of the estimator."""
+    return "estimator" in (settings.rank_by, settings.weighting.build().by)
+
+
+def list_trainings_of(readers: Iterable[Reader], settings: Settings) -> list[str]:
+    """Return the stages that train some of these readers."""
+    readers = list(readers)
+    is_tuned = any(is_trained(settings, reader) and not reader.joint for reader in readers)
+    is_joint = any(reader.joint for reader in readers)
+    return [name for name, is_needed in (("train_reader", is_tuned), ("train_joint", is_joint)) if is_needed]
+
+
+def list_stages_of_cell(settings: Settings) -> list[str]:
+    """Return the stages whose artifacts a cell reads itself."""
+    uses_estimator = needs_relevance(settings) or "estimator" in settings.strategy.engines
+    optional = {
+        "score": needs_relevance(settings),
+        "closed_book": bool(settings.sweep.closed_book_filter),
+        "train_joint": bool(uses_estimator and settings.estimator.trained),
+    }
+    trainings = list_trainings_of(list_readers(settings), settings)
+    return ["retrieve", *(name for name, is_needed in optional.items() if is_needed), *trainings]
+
+
+def is_filter_pending(settings: Settings) -> bool:
+    """Return whether this is a dry run that has to count every question, because the closed-book stage has not run yet."""
+    is_filtered_dry_run = settings.dry_run and settings.sweep.closed_book_filter
+    return bool(is_filtered_dry_run and not resolve_closed_book_artifact(Project(settings)).is_finished)
+
+
+def print_equivalent_cell(jobs: Sequence[Settings]) -> None:
+    """Check the first unfinished cell, and print a line if it exists already with another precision or runtime."""
+    cells = (resolve_cell_artifact(Project(settings)) for settings in list_cells(jobs))
+    for artifact in cells:
+        if not artifact.is_finished:
+            print_equivalent(artifact)
+            return
+
+
+def _validate(settings: Settings) -> None:
+    """Check the settings of a cell, and that k does not exceed the number of stored or scored contexts."""
+    settings.decoding.build()
+    weighted_by = settings.weighting.build().by
+    if not settings.k and settings.strategy.uses_passages:
+        raise ConfigError(
+            f"k=0: strategy={settings.strategy.name} shows passages. Set k to 1 or more, or take strategy=closed_book."
+        )
+    if settings.k > settings.depth:
+        raise ConfigError(
+            f"k={settings.k} is larger than the stored rankings (depth={settings.depth}). Lower k, or raise depth."
+        )
+    if weighted_by != "none" and not _keeps_contexts(settings):
+        raise ConfigError(
+            f"weighting.by={weighted_by} needs a score of every context, which distractors={settings.distractors.name} do "
+            "not have. Set weighting.by=none or distractors=retrieved."
+        )
+    if needs_relevance(settings) and settings.score.depth is not None and settings.k > settings.score.depth:
+        raise ConfigError(
+            f"k={settings.k} is larger than the number of contexts that the estimator scores per question "
+            f"(score.depth={settings.score.depth}). Lower k, or set "
+            "score.depth=null here and for `python -m flows.score`."
+        )
+
+
+def _identify_questions(project: Project) -> dict[str, Any]:
+    """Return the inputs of a cell's key that determine which questions it answers."""
+    settings = project.settings
+    selection = {"artifact": project.questions.identity, "split": settings.sweep.split, "limit": settings.sweep.limit}
+    return (
+        {**selection, "filter": resolve_closed_book_artifact(project).identity}
+        if settings.sweep.closed_book_filter
+        else selection
+    )
+
+
+def _select_questions(project: Project) -> QuestionSelection:
+    settings = project.settings
+    uses_filter = settings.sweep.closed_book_filter and not is_filter_pending(settings)
+    closed_book = resolve_closed_book_artifact(project).require() / "closed_book.parquet" if uses_filter else None
+    return QuestionSelection(project.questions_file, settings.sweep.split, settings.sweep.limit, closed_book)
+
+
+def _build_strategy(project: Project) -> Strategy:
+    settings = project.settings
+    strategy: Strategy = settings.strategy.plan.build(
+        prompt=open_prompt(project, settings.prompt), decoding=settings.decoding.build()
+    )
+    return strategy
+
+
+def build_labels(settings: Settings, project: Project) -> CellLabels:
+    """Return the labels of the one cell that a configuration describes."""
+    order, share = settings.placement.rule.get("order"), settings.placement.rule.get("share")
+    gold = f"{settings.placement.name}_{order}" if isinstance(order, int) else settings.placement.name
+    if order == "shuffled" and not gold.endswith("shuffled"):
+        gold = "shuffled" if settings.placement.rule.get("gold") == "insert" else f"{gold}_shuffled"
+    gold = gold if share is None else f"{gold}_{share:g}"
+    return CellLabels(
+        strategy=settings.strategy.name,
+        k=settings.k,
+        gold=gold,
+        samples=settings.decoding.build().samples,
+        rank_by=settings.rank_by,
+        weight_by=settings.weighting.build().by,
+        questions="/".join(map(str, (project.questions.folder.name, settings.sweep.split, *_name_selection(settings)))),
+        seed=", ".join(str(seed) for seed in settings.seeds or ()),
+    )
+
+
+def _name_selection(settings: Settings) -> tuple[str, str]:
+    """Return the limit on the questions and the filter by which they are selected."""
+    limit = "none" if settings.sweep.limit is None else str(settings.sweep.limit)
+    return limit, "closed book" if settings.sweep.closed_book_filter else "none"
+
+
+def _describe_settings(settings: Settings) -> dict[str, str]:
+    """Return the settings that the tables show as text if cells differ in them."""
+    decoding: Decoding = settings.decoding.build()
+    sampled = f"T={decoding.temperature}" if decoding.temperature > 0 else "greedy"
+    by = (settings.rank_by, settings.weighting.build().by)
+    ranking, weighting = (f"{one} {settings.estimator.name}" if one == "estimator" else one for one in by)
+    limit, question_filter = _name_selection(settings)
+    return {
+        "dataset": settings.dataset.name,
+        "split": settings.sweep.split,
+        "limit": limit,
+        "filter": question_filter,
+        "retriever": settings.retriever.name,
+        "distractors": settings.distractors.name,
+        "ranked by": ranking,
+        "weighted by": weighting,
+        "reader": settings.reader.name,
+        "training": settings.training.name if settings.reader.tuned else "none",
+        "decoding": sampled,
+        SAMPLES: str(decoding.samples),
+    }

@@ -1,0 +1,203 @@
+"""What later stages of an experiment will need, checked before a call is paid or a step is trained."""
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import psutil
+
+from flows.project.artifacts import Project
+from flows.project.cells import needs_relevance, resolve_closed_book_artifact
+from flows.project.engines import resolve_closed_book_spec, resolve_engine_spec
+from flows.project.metrics import build_breakdown, build_metrics, resolve_judge_specs
+from flows.project.models import is_trained, list_trainings
+from flows.settings.commits import PLACEHOLDER
+from flows.settings.components import iter_components
+from flows.settings.door import list_cells
+from flows.settings.typed import Settings
+from winnow.artifacts import contracts, parquet
+from winnow.artifacts.provenance import flatten
+from winnow.errors import ConfigError, MissingArtifactError, WinnowError
+from winnow.identity.markers import get_input_file_settings
+from winnow.modeling.loading import pick_device
+from winnow.modeling.weights import count_weight_bytes
+from winnow.protocols import Engine
+from winnow.readers.batching import LocalEngine
+from winnow.readers.openai_engine import OpenAIEngine
+from winnow.records import Role
+from winnow.reports.reported import load_paper_part
+from winnow.sweeps.spec import EngineSpec
+
+_MIN_FREE_BYTES = 2 * 2**30
+_NAMED = (
+    "reader.base", "closed_book.reader.base", "estimator.base", "judge.base", "rewriter.base", "verifier.base", "nli.base",
+    "encoder.model.path", "corpus.parser.path", "dataset.parser.path",
+)  # fmt: skip
+
+
+def check_ahead(jobs: Sequence[Settings]) -> None:
+    """Check the splits, metrics, tables and models that the stages up to the report will read.
+
+    What an earlier stage has yet to make is not checked; the stages after it check again.
+
+    Raises:
+        ConfigError: If something is missing. The message names the setting.
+
+    """
+    cells = list_cells(jobs)
+    for check in (check_splits, check_names, check_report, check_engines):
+        check(cells)
+
+
+def check_splits(cells: Sequence[Settings]) -> None:
+    """Check that the questions have every split that a later stage reads, if they were made already."""
+    splits: dict[Path, list[str]] = {}
+    for cell in cells:
+        project = Project(cell)
+        if not project.questions.is_finished:
+            continue
+        file = project.questions_file
+        if file not in splits:
+            column = parquet.read(file, contracts.QUESTIONS, columns=["split"])["split"]
+            splits[file] = sorted(column.unique().to_pylist())
+        for setting, split in _iter_splits(cell):
+            if split not in splits[file]:
+                raise ConfigError(
+                    f"{setting}={split}: the questions of dataset={cell.dataset.name} have the splits "
+                    f"{', '.join(splits[file])}. Choose one of these, or change dataset.split."
+                )
+
+
+def _iter_splits(settings: Settings) -> Iterator[tuple[str, str]]:
+    """Yield the settings that name a split which the stages of a cell read, with its name."""
+    yield "sweep.split", str(settings.sweep.split)
+    if settings.sweep.closed_book_filter:
+        yield "closed_book.split", str(settings.closed_book.split)
+    if needs_relevance(settings):
+        yield from (("score.splits", str(split)) for split in settings.score.splits)
+        if settings.estimator.trained:
+            yield from ((f"joint.data.{name}", str(getattr(settings.joint.data, name))) for name in ("split", "dev"))
+    if settings.strategy.uses_reader and is_trained(settings, settings.reader):
+        for training in list_trainings(settings):
+            yield "training.split", str(training.split)
+            yield "training.evaluation.split", str(training.evaluation.split)
+    if settings.prompt.get("shots"):
+        yield "prompt.shots.split", str(settings.prompt["shots"]["split"])
+
+
+def check_names(cells: Sequence[Settings]) -> None:
+    """Check that no model or data set has the name of the placeholder, for which no hub should be asked."""
+    for cell in cells:
+        values = flatten(cell.plain)
+        own = cell.reader.joint or not cell.strategy.uses_reader  # made by a training, or not used
+        for setting in _NAMED[1:] if own else _NAMED:
+            name = str(values.get(setting) or "")
+            if name.partition("@")[0] == PLACEHOLDER:
+                raise ConfigError(f"{setting}={name} stands for one of yours. Set it to a folder or a name on the hub.")
+
+
+def check_report(cells: Sequence[Settings]) -> None:
+    """Check that the metrics, the breakdown and the paper's table of the report can be built."""
+    for cell in cells:
+        build_metrics(cell)
+        build_breakdown(cell)
+        for name, node in iter_components(cell.plain["metric"], "metric"):
+            for setting in get_input_file_settings(node.component_class):
+                if node.get(setting) and not Path(node[setting]).exists():
+                    raise ConfigError(
+                        f"{name}.{setting}={node[setting]}: there is no such file, and the metric reads it after all "
+                        "answers were made. Provide it, or choose another metric."
+                    )
+        if paper := cell.report.paper:
+            load_paper_part(paper.name, paper.part, paper.dataset, paper.model)
+
+
+def check_engines(cells: Sequence[Settings]) -> None:
+    """Check that API keys and weights of all models are there, but for those that a training has yet to make."""
+    for engine in _iter_engines(cells):
+        engine.close()
+
+
+def _iter_engines(cells: Sequence[Settings]) -> Iterator[Engine]:
+    """Open each engine of the cells and of their judges, and check that it can be used. Weights are not loaded."""
+    opened = set[str]()
+    for cell in cells:
+        project = Project(cell)
+        makers: list[Callable[[], list[EngineSpec]]] = [partial(resolve_judge_specs, project, build_metrics(cell))]
+        makers += [partial(_resolve_role, project, role) for role in cell.strategy.engines]
+        if cell.sweep.closed_book_filter and not resolve_closed_book_artifact(project).is_finished:
+            makers.append(partial(_resolve_filter, project))
+        for make in makers:
+            with suppress(MissingArtifactError):  # a training has yet to make it
+                for spec in make():
+                    if spec.key not in opened:
+                        opened.add(spec.key)
+                        yield spec.open(True)
+
+
+def _resolve_filter(project: Project) -> list[EngineSpec]:
+    return [resolve_closed_book_spec(project)]
+
+
+def _resolve_role(project: Project, role: Role) -> list[EngineSpec]:
+    return [resolve_engine_spec(project, role)]
+
+
+def check_servers(cells: Sequence[Settings]) -> None:
+    """Check that every server replies. No model is called."""
+    for engine in _iter_engines(cells):
+        if isinstance(engine, OpenAIEngine):
+            engine.check_reachable()
+        engine.close()
+
+
+def check_memory(cells: Sequence[Settings]) -> None:
+    """Check that the weights of all local readers together fit into the memory that is left. GPUs have their own."""
+    needed: dict[str, int] = {}
+    for engine in _iter_engines(cells):
+        if isinstance(engine, LocalEngine) and pick_device(engine.device).type == "cpu":
+            needed[engine.path] = count_weight_bytes(engine.path)
+        engine.close()
+    available = psutil.virtual_memory().available
+    if sum(needed.values()) > available:
+        models = ", ".join(f"{path} ({size / 2**30:.1f} GiB)" for path, size in needed.items())
+        raise ConfigError(
+            f"The weights of {models} do not fit into the {available / 2**30:.1f} GiB of memory that are left. Choose smaller "
+            "models, or end other programs."
+        )
+
+
+def check_disk(cells: Sequence[Settings]) -> None:
+    """Check that the disks of data and models have 2 GiB left."""
+    for name in ("data", "models"):
+        folder = Path(getattr(cells[0].paths, name)).absolute()
+        existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
+        free = shutil.disk_usage(existing).free
+        if free < _MIN_FREE_BYTES:
+            raise ConfigError(f"paths.{name}={folder}: the disk has {free / 2**30:.1f} GiB left, and 2 are needed. Free some.")
+
+
+CHECKS: dict[str, Callable[[Sequence[Settings]], None]] = {
+    "splits of the questions": check_splits,
+    "names of models": check_names,
+    "metrics and tables": check_report,
+    "API keys and weights": check_engines,
+    "servers": check_servers,
+    "memory": check_memory,
+    "disk space": check_disk,
+}
+"""Checks of `flows.check`, over the cells of the grid, by name."""
+
+
+def run_checks(jobs: Sequence[Settings]) -> list[dict[str, str]]:
+    """Run every check and return a row for each, with what is wrong."""
+    rows, cells = [], list_cells(jobs)
+    for name, check in CHECKS.items():
+        try:
+            check(cells)
+            rows.append({"check": name, "result": "ok"})
+        except WinnowError as error:
+            rows.append({"check": name, "result": f"{type(error).__name__}: {error}"})
+    return rows

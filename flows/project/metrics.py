@@ -1,0 +1,197 @@
+"""Builds the metrics and the breakdown of a configuration, and computes the metrics of finished cells.
+
+A breakdown divides the questions into groups, for each of which the report shows the metrics.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from flows.project.artifacts import Project
+from flows.project.engines import count_models_of, iter_outcomes, open_engines, resolve_engine_spec
+from flows.project.ledger import open_ledger
+from flows.settings.composition import list_options
+from flows.settings.door import compose
+from flows.settings.typed import Settings
+from flows.tools.summary import progress
+from winnow.artifacts.provenance import compute_key, describe_code, read_content_digest, read_manifest
+from winnow.artifacts.steps import has_steps
+from winnow.errors import ConfigError, suggest_name
+from winnow.metrics.base import Input, JudgedMetric, Metric, Row, Sample, collect_inputs
+from winnow.metrics.breakdowns import Breakdown
+from winnow.metrics.intervals import UNDEFINED
+from winnow.records import Role
+from winnow.reports.cells import CellResult
+from winnow.reports.columns import CellColumns, collect_in_processes, has_many_predictions
+from winnow.sweeps.samples import SampleReader, build_judge_jobs, collect_judged_rows
+from winnow.sweeps.spec import CellSpec, EngineSpec
+
+
+def build_metrics(settings: Settings) -> list[Metric]:
+    """Build the metrics of the settings; the first one is the metric that the report compares."""
+    return [node.build() for node in settings.metric.values()]
+
+
+def build_breakdown(settings: Settings) -> Breakdown | None:
+    """Build the breakdown of the settings, or return None if there is none."""
+    breakdown: Breakdown | None = settings.breakdown.build() if settings.breakdown else None
+    return breakdown
+
+
+def build_named_metric(name: str) -> Metric:
+    """Build the metric conf/metric/<name>.yaml, which the settings need not list."""
+    if name not in list_options("metric"):
+        raise ConfigError(f"There is no conf/metric/{name}.yaml." + suggest_name(name, list_options("metric")))
+    metric: Metric = compose([f"metric=[{name}]"]).metric[name].build()
+    return metric
+
+
+def read_results(
+    jobs: Sequence[Settings], specs: Sequence[CellSpec], *, hidden: Iterable[str] = (), inputs: Iterable[Input] = ()
+) -> list[CellResult]:
+    """Read finished cells and compute their metrics. The calls of judged metrics are made now and stored in the ledger.
+
+    Each cell is judged by the models of its own settings.
+
+    Args:
+        jobs: Configurations of all jobs, whose metrics and breakdown are the same.
+        specs: Specifications of the cells, all of which must be finished.
+        hidden: Names of further metrics that plots or a paper's table need, but tables do not show.
+        inputs: Fields of the samples that are needed besides those that the metrics and the breakdown need.
+
+    Raises:
+        ConfigError: If the jobs differ in settings that are not part of a cell's key, such as the judge.
+
+    """
+    _check_common_settings(jobs)
+    settings = jobs[0]
+    metrics, breakdown = build_metrics(settings), build_breakdown(settings)
+    extra = [build_named_metric(name) for name in hidden if name not in {metric.name for metric in metrics}]
+    components = [*metrics, *extra, *([breakdown] if breakdown else [])]
+    columns: Mapping[str, CellColumns] = {}
+    if has_many_predictions(specs, [*metrics, *extra]):
+        with progress("computing metrics", len({spec.key for spec in specs})) as advance:
+            columns = collect_in_processes(specs, [*metrics, *extra], advance)
+    reader = SampleReader(collect_inputs(components) | set(inputs))
+    samples = {spec.key: reader.read(spec) for spec in specs}
+    judged, judges = _judge(settings, specs, metrics, samples)
+    code_versions = describe_code([read_manifest(spec.folder) for spec in specs])
+    is_mixed = len(set(code_versions)) > 1
+    return [
+        CellResult(
+            replace(spec.labels, code=code_version if is_mixed else ""),
+            samples[spec.key],
+            metrics,
+            judged.get(spec.key, {}),
+            extra,
+            breakdown.assign_groups(samples[spec.key]) if breakdown else (),
+            has_steps(spec.folder),
+            columns.get(spec.key),
+            judges.get(spec.key, {}),
+        )
+        for spec, code_version in zip(specs, code_versions, strict=True)
+    ]
+
+
+_COMMON = ("metric", "breakdown", "judge", "verifier", "nli", "prices")
+"""Settings that a report reads and that are not part of a cell's key, so that cells cannot differ in them."""
+
+
+def _check_common_settings(jobs: Sequence[Settings]) -> None:
+    """Raise ConfigError if jobs differ in settings of which a report has one value for all cells."""
+    for name in _COMMON if len(jobs) > 1 else ():
+        values = {str(settings.plain.get(name)) for settings in jobs}
+        if len(values) > 1:
+            raise ConfigError(
+                f"The jobs differ in {name}, of which a table has one for all cells. Run a command for each, with a "
+                "report.out of its own."
+            )
+
+
+def build_cell_rows(results: Sequence[CellResult]) -> list[dict[str, str]]:
+    """Build the table that a sweep or report prints, a row per cell: the first metric with its interval, others as means.
+
+    Only the first and the headline metrics are shown, and columns in which no cell has an entry are left out, so that a row
+    fits on one line.
+    """
+    rows = []
+    for result in results:
+        labels = result.labels
+        row = {"strategy": labels.strategy, "k": str(labels.k), "gold": labels.gold}
+        row |= {name: getattr(labels, name) for name in ("setting", "seed", "code")} | {"n": str(result.num_questions)}
+        for number, metric in enumerate(result.headlines):
+            format_value = result.format_metric if number == 0 else result.format_mean
+            row[metric.heading] = format_value(metric.name, 0)
+        rows.append(row)
+    names = dict.fromkeys(name for row in rows for name in row)
+    columns = [name for name in names if any(row.get(name, "") not in ("", UNDEFINED) for row in rows)]
+    return [{name: row.get(name, UNDEFINED) for name in columns} for row in rows]
+
+
+def compute_cells_digest(specs: Sequence[CellSpec], results: Sequence[CellResult]) -> str:
+    """Compute a digest of the cells of a report, their predictions and what was computed of them.
+
+    A page knows by it whether the report that links to it shows the same numbers.
+    """
+    cells = sorted([spec.folder.name, read_content_digest(spec.folder)] for spec in specs)
+    numbers = [[metric.name, result.compute_interval(metric.name, 0).mean] for result in results for metric in result.metrics]
+    return compute_key(cells, [list(result.groups) for result in results], numbers)
+
+
+ModelCounts = Mapping[tuple[Role, str], int]
+"""Number of replies by role and model."""
+Judged = Mapping[str, Mapping[str, Sequence[Row | None]]]
+"""Rows of judged metrics by the key of the cell and the name of the metric."""
+
+
+def resolve_judge_specs(project: Project, metrics: Sequence[Metric]) -> list[EngineSpec]:
+    """Resolve how to open the engine of each role that judged metrics ask."""
+    judged = [metric for metric in metrics if isinstance(metric, JudgedMetric)]
+    return [resolve_engine_spec(project, role) for role in dict.fromkeys(role for metric in judged for role in metric.roles)]
+
+
+def _judge(
+    settings: Settings, specs: Sequence[CellSpec], metrics: Sequence[Metric], samples: Mapping[str, Sequence[Sample]]
+) -> tuple[Judged, dict[str, ModelCounts]]:
+    """Run the calls of the judged metrics; return their rows, and the number of replies of each model, by cell."""
+    rows: dict[str, Mapping[str, Sequence[Row | None]]] = {}
+    counts: dict[str, ModelCounts] = {}
+    if not any(isinstance(metric, JudgedMetric) for metric in metrics):
+        return rows, counts
+    groups: dict[tuple[str, ...], tuple[list[EngineSpec], dict[str, Sequence[Sample]]]] = {}
+    for spec in specs:
+        engines = resolve_judge_specs(Project(Settings.load(dict(spec.config))), metrics)
+        groups.setdefault(tuple(engine.key for engine in engines), (engines, {}))[1][spec.key] = samples[spec.key]
+    for engines, judged in groups.values():
+        models: Counter[tuple[Role, str]] = Counter()
+        rows |= _judge_cells(settings, engines, metrics, judged, models)
+        _check_one_judge(settings, models)
+        counts |= dict.fromkeys(judged, models)
+    return rows, counts
+
+
+def _judge_cells(
+    settings: Settings,
+    engines: Sequence[EngineSpec],
+    metrics: Sequence[Metric],
+    samples: Mapping[str, Sequence[Sample]],
+    models: Counter[tuple[Role, str]],
+) -> Judged:
+    """Judge the cells that the same engines judge; return the rows by cell, and count the replies of each model."""
+    total = len(build_judge_jobs(metrics, samples))
+    with open_ledger(settings) as ledger:
+        outcomes = iter_outcomes(
+            lambda: open_engines(engines), ledger, lambda: build_judge_jobs(metrics, samples), total, "judging answers"
+        )
+        return collect_judged_rows(count_models_of(outcomes, models), samples)
+
+
+def _check_one_judge(settings: Settings, models: ModelCounts) -> None:
+    """Raise ConfigError if several models judged, in this run or an earlier one, and the judge's settings say "stop"."""
+    node = settings.judge
+    names = sorted(model for role, model in models if role == "judge")
+    if node and node.engine.get("model_change") == "stop" and len(names) > 1:
+        raise ConfigError(
+            f"Several models judged the answers: {', '.join(names)}. Pin a snapshot with judge.base, or accept them with "
+            "judge.engine.model_change=mark."
+        )

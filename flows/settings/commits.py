@@ -1,0 +1,172 @@
+"""Commits of names on the Hugging Face hub and checksums of files on the web, recorded in hub.lock.json.
+
+`flows.acquire` records them and every other stage uses them. A name without a commit does not identify its content, because
+its owner can push other weights at any time. The same holds for a file whose owner publishes no checksum.
+"""
+
+import copy
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from flows.settings.components import Component, import_component_class, iter_mappings
+from flows.settings.identity import PinnedAssets, iter_asset_nodes
+from flows.settings.sections import Reader
+from winnow.artifacts.files import atomic_write
+from winnow.assets import RECORDED
+from winnow.errors import AssetError
+from winnow.identity import hub, markers
+from winnow.identity.hub import HubName
+
+PLACEHOLDER = "owner/name"
+"""Name in conf/ that stands for one of the user's. No hub is asked for it."""
+_TIMEOUT = 5.0
+"""Seconds that a dry run waits for the hub."""
+LOCK = Path("hub.lock.json")
+"""JSON file that maps names on the hub to commits, and addresses of files to SHA-256 checksums."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A setting that names a repository on the hub.
+
+    Attributes:
+        node: Mapping that contains the setting.
+        key: Key of the setting in the mapping.
+        name: Name of the repository.
+        kind: "model" or "dataset".
+
+    """
+
+    node: dict[str, Any]
+    key: str
+    name: HubName
+    kind: str
+
+
+def use_recorded_commits(plain: dict[str, Any]) -> dict[str, Any]:
+    """Return plain settings with the recorded commits and checksums of the names and addresses in them.
+
+    Names without a recorded commit are not changed; computing the key of an artifact that uses one raises a ConfigError.
+    """
+    recorded = _read_lock()
+    if not recorded:
+        return plain
+    pinned = copy.deepcopy(plain)
+    for asset in iter_asset_nodes(pinned):
+        if asset.get("sha256") == RECORDED:
+            asset["sha256"] = recorded.get(str(asset["address"]), RECORDED)
+    for reference in list(find_references(pinned)):
+        if commit := recorded.get(str(reference.name)):
+            reference.node[reference.key] = str(HubName(reference.name.name, commit))
+    return pinned
+
+
+def record_checksum(address: str, sha256: str) -> None:
+    """Record the SHA-256 of the first file that was downloaded from an address."""
+    _record({address: sha256})
+
+
+def record_commits(plain: Mapping[str, Any]) -> dict[str, str]:
+    """Look up and record the current commits of the names in plain settings that have none.
+
+    Returns:
+        The commits that were not recorded before, by name.
+
+    Raises:
+        AssetError: If the hub cannot be reached or does not have the repository.
+
+    """
+    recorded = _read_lock()
+    names = {
+        str(reference.name): reference
+        for reference in find_references(plain)
+        if not reference.name.is_pinned and reference.name.name != PLACEHOLDER
+    }
+    added = {text: _look_up_commit(reference) for text, reference in names.items() if text not in recorded}
+    if added:
+        _record(added)
+    return added
+
+
+def _record(entries: dict[str, str]) -> None:
+    with atomic_write(LOCK, required_bytes=2**20) as partial:
+        partial.write_text(json.dumps(_read_lock() | entries, indent=1, sort_keys=True) + "\n")
+
+
+def _read_lock() -> dict[str, str]:
+    recorded: dict[str, str] = json.loads(LOCK.read_text()) if LOCK.is_file() else {}
+    return recorded
+
+
+def find_references(plain: Mapping[str, Any]) -> Iterator[Reference]:
+    """Yield the settings that name repositories on the hub, except paths inside downloaded assets."""
+    pinned = PinnedAssets.from_settings(plain)
+    for _, node in iter_mappings(plain):
+        for key, kind in find_naming_settings(node):
+            path = node.get(key)
+            if not isinstance(path, str) or pinned.covers(path):
+                continue
+            name = hub.parse_model_name(path) if kind == "model" else hub.parse_dataset_name(path)
+            if name is not None:
+                yield Reference(node, key, name, kind)
+
+
+def find_naming_settings(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the key of each setting that names a model or a data set, with the kind of repository."""
+    if "_target_" in node:
+        component = import_component_class(str(node["_target_"]))
+        yield from ((key, "model") for key in markers.get_model_path_settings(component))
+        yield from ((key, "dataset") for key in markers.get_dataset_name_settings(component))
+    elif "base" in node and "engine" in node and not _is_served(Component(node["engine"])):
+        yield "base", "model"
+
+
+def is_remote(reader: Reader) -> bool:
+    """Return whether `base` is the name of a reader's model on a server, instead of a model that the run loads or serves."""
+    return _is_served(reader.engine)
+
+
+def _is_served(engine: Component) -> bool:
+    return _waits_for_server(engine.component_class) and not engine.get("start")
+
+
+def _waits_for_server(engine: Any) -> bool:
+    """Return whether a class declares that it waits for a server, as every engine does; estimators are not engines."""
+    return hasattr(engine, "submit") and engine.remote is True
+
+
+@cache
+def look_up_files(name: HubName, kind: str) -> dict[str, int] | None:
+    """Ask the hub for the files of a repository with their sizes in bytes, or return None if it does not give them."""
+    try:
+        info = _look_up(name, kind, files_metadata=True, timeout=_TIMEOUT)
+    except Exception:
+        return None  # a dry run works without the hub, which a download then misses with an error
+    return {file.rfilename: file.size or 0 for file in info.siblings or ()}
+
+
+def _look_up(name: HubName, kind: str, **options: Any) -> Any:
+    """Ask the hub for what it says of a model or a data set."""
+    from huggingface_hub import HfApi
+
+    api = HfApi()
+    look_up = api.model_info if kind == "model" else api.dataset_info
+    return look_up(name.name, revision=name.revision or None, **options)
+
+
+def _look_up_commit(reference: Reference) -> str:
+    """Ask the hub for the current commit of a repository."""
+    name = reference.name
+    try:
+        commit = _look_up(name, reference.kind).sha
+    except Exception as error:
+        raise AssetError(
+            f"The hub does not give the commit of {name}: {error}. Check the name, or set it to {name.name}@<commit>."
+        ) from error
+    if commit is None:
+        raise AssetError(f"The hub returned no commit for {name}. Set the name to {name.name}@<commit>.")
+    return str(commit)

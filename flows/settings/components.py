@@ -1,0 +1,188 @@
+"""Components: classes that settings name by a `_target_`, with the check of their settings and their construction."""
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Annotated, Any, Self
+
+from hydra.utils import get_class
+from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError
+from pydantic.errors import PydanticUserError
+from pydantic_core import CoreSchema, core_schema
+
+from winnow.errors import ConfigError, WinnowError, suggest_name
+from winnow.identity.markers import read_annotations
+
+
+class Component(Mapping[str, Any]):
+    """Settings of a class, of which `build` makes an object: a read-only mapping with the class's name as `_target_`."""
+
+    __slots__ = ("plain",)
+
+    def __init__(self, plain: dict[str, Any]) -> None:
+        """Keep the plain settings."""
+        self.plain = plain
+
+    def __getitem__(self, name: str) -> Any:
+        return self.plain[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.plain)
+
+    def __len__(self) -> int:
+        return len(self.plain)
+
+    @property
+    def target(self) -> str:
+        """Return the dotted name of the class; raise ConfigError if the setting was null, which names none."""
+        if not self:
+            raise ConfigError("A class is needed where the setting is null. Choose an option that has one.")
+        return str(self.plain["_target_"])
+
+    @property
+    def component_class(self) -> type:
+        """Import and return the class; raise ConfigError if there is none."""
+        return import_component_class(self.target)
+
+    def build(self, **objects: Any) -> Any:
+        """Build the object.
+
+        Nested components are built first. Hydra's `instantiate` would read a text with "${" as a reference once more.
+
+        Args:
+            **objects: Further arguments of the class, passed unchanged.
+
+        Raises:
+            ConfigError: If the class rejects the settings.
+
+        """
+        settings = {name: _build(value) for name, value in self.plain.items() if name != "_target_"}
+        try:
+            return self.component_class(**(settings | objects))
+        except WinnowError:
+            raise
+        except TypeError as error:
+            raise ConfigError(f"{self.target} does not take these settings: {error}") from error
+        except (ValueError, OSError) as error:
+            raise ConfigError(f"{self.target}: {error}") from error
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(cls._parse)
+
+    @classmethod
+    def _parse(cls, value: Any) -> Self:
+        if isinstance(value, cls):
+            return value
+        if not isinstance(value, dict) or "_target_" not in value:
+            raise ValueError("the settings of a class, with its name as _target_")
+        return cls(value)
+
+
+MaybeComponent = Annotated[Component, BeforeValidator(lambda value: Component({}) if value is None else value)]
+"""A component, or null, which is an empty one."""
+NOTHING = Component({})
+
+
+def _build(value: Any) -> Any:
+    """Build the components in a setting, at any depth, and return it as plain lists and mappings."""
+    if isinstance(value, dict):
+        if "_target_" in value:
+            return Component(value).build()
+        return {name: _build(inner) for name, inner in value.items()}
+    return [_build(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def iter_mappings(node: Any, name: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield a mapping and every mapping inside it, with their dotted names, but for the options of a grid."""
+    if isinstance(node, dict):
+        yield name, node
+        for key, inner in node.items():
+            if name or key != "grid":
+                yield from iter_mappings(inner, f"{name}.{key}" if name else str(key))
+
+
+def iter_components(node: Any, name: str = "") -> Iterator[tuple[str, Component]]:
+    """Yield the dotted name and the settings of every component, at any depth."""
+    return ((key, Component(settings)) for key, settings in iter_mappings(node, name) if "_target_" in settings)
+
+
+def import_component_class(target: str) -> type:
+    """Import the class that a `_target_` names.
+
+    Raises:
+        ConfigError: If there is no such class.
+
+    """
+    try:
+        return get_class(target)
+    except Exception as error:
+        raise ConfigError(f"_target_={target!r}: there is no such class ({error}). Correct it in the YAML.") from error
+
+
+def check_component(key: str, node: Mapping[str, Any]) -> None:
+    """Check the settings of a component against the annotations of its class.
+
+    Args:
+        key: Dotted name of the component, for messages.
+        node: Settings of the component.
+
+    Raises:
+        ConfigError: If there is no such class or setting, or if a value has the wrong type or is out of range.
+
+    """
+    try:
+        component = get_class(str(node["_target_"]))
+    except Exception as error:
+        raise ConfigError(f"{key}._target_={node['_target_']!r}: there is no such class ({error}).") from error
+    check_parameters(key, node, component)
+
+
+def check_parameters(key: str, node: Mapping[str, Any], component: type) -> None:
+    """Check settings against the annotations of the class that they are parameters of."""
+    annotations = read_annotations(component)
+    for name, value in node.items():
+        if name == "_target_":
+            continue
+        if name not in annotations:
+            raise ConfigError(f"{key}.{name}: {component.__name__} has no such setting." + suggest_name(name, annotations))
+        if not _contains_component(value):
+            _check_value(f"{key}.{name}", value, annotations[name])
+
+
+def _contains_component(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return "_target_" in value or any(_contains_component(inner) for inner in value.values())
+    return isinstance(value, list) and any(_contains_component(inner) for inner in value)
+
+
+def _check_value(key: str, value: Any, annotation: Any) -> None:
+    """Raise a ConfigError if a value does not match its annotation; an annotation of None accepts any finite value."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ConfigError(f"{key}={value}: expected a finite number.")
+    if annotation is None:
+        return
+    try:
+        adapter = _build_adapter(annotation)
+    except PydanticUserError:
+        return  # the annotation is a class of Winnow, which checks its own values
+    try:
+        adapter.validate_python(value)
+    except ValidationError as error:
+        raise ConfigError(f"{key}={value!r}: expected {describe_expected(error.errors())}.") from None
+
+
+@cache
+def _build_adapter(annotation: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(annotation, config=ConfigDict(strict=True))
+
+
+def describe_expected(errors: Sequence[Any]) -> str:
+    """Describe the values that are allowed, by the errors of one value."""
+    listed = [str(part["ctx"]["expected"]) for part in errors if part["type"] == "literal_error"]
+    words = [word for text in listed for word in re.findall(r"'([^']*)'", text)]
+    if words:
+        return "one of " + ", ".join(words)
+    messages = [str(part["msg"]).removeprefix("Input should be ").removeprefix("Value error, ") for part in errors]
+    return "; or ".join(dict.fromkeys(messages))

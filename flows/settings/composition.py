@@ -1,0 +1,211 @@
+"""Composes the configuration in conf/, and lists its groups, their options and the keys of settings."""
+
+import copy
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import fields, is_dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, get_args, get_origin
+
+from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError
+
+from flows.settings.components import import_component_class
+from winnow.errors import ConfigError, suggest_name
+from winnow.identity.markers import read_annotations
+
+CONF = Path(__file__).resolve().parents[2] / "conf"
+Composed = DictConfig
+"""Settings as Hydra composes them, with references; `flows.settings.door` makes `Settings` of them."""
+
+
+def compose_config(overrides: Sequence[str], config: str = "config") -> DictConfig:
+    """Compose conf/ with Hydra overrides; works outside a Hydra run and within one.
+
+    The options that the grid names are filled in by `fill_grid`.
+
+    Args:
+        overrides: Overrides as on the command line.
+        config: File in conf/ to start from: "config" for all settings, or "<group>/<option>" for one option alone, which takes
+            a fifth of the time.
+
+    Raises:
+        ConfigError: If Hydra cannot compose the configuration with these overrides, or if a setting cannot hold in any cell.
+
+    """
+    return compose_with_choices(overrides, config)[0]
+
+
+def compose_with_choices(overrides: Sequence[str], config: str = "config") -> tuple[DictConfig, Mapping[str, str]]:
+    """Compose conf/ as `compose_config` does, and return the name of each group's chosen option too."""
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
+    from hydra.core.global_hydra import GlobalHydra
+    from hydra.errors import HydraException
+
+    try:
+        running = GlobalHydra.instance().is_initialized()
+        with nullcontext() if running else initialize_config_dir(str(CONF), version_base="1.3"):
+            cfg = hydra_compose(config, overrides=list(overrides), return_hydra_config=True)
+    except HydraException as error:
+        raise ConfigError(f"conf/ cannot be composed with {list(overrides)}: {error}") from error
+    choices = read_choices(cfg.hydra)
+    return fill_grid(remove_hydra(cfg), choices), choices
+
+
+def remove_hydra(cfg: DictConfig) -> DictConfig:
+    """Return a configuration without Hydra's own settings."""
+    plain: Any = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"])
+    return plain  # type: ignore[no-any-return]  # OmegaConf returns Any
+
+
+def read_choices(hydra: Any) -> dict[str, str]:
+    """Return the name of each group's chosen option from Hydra's own settings."""
+    return {str(group): str(option) for group, option in hydra.runtime.choices.items()}
+
+
+def fill_grid(cfg: DictConfig, choices: Mapping[str, str]) -> DictConfig:
+    """Replace the option names in `grid` by the settings of the options, as params.yaml stores them.
+
+    Settings that an experiment or an override gives to the chosen option of a group hold in every cell with that option. Cells
+    with another option of the group have the settings of conf/.
+
+    Args:
+        cfg: Composed configuration.
+        choices: Name of the chosen option of each group.
+
+    Raises:
+        ConfigError: If there is no such option, or if settings were given to an option that is not in the grid.
+
+    """
+    if not isinstance(cfg.get("grid"), DictConfig):
+        return cfg
+    filled = copy_unresolved(cfg)
+    for axis, names in cfg.grid.items():
+        if is_group(str(axis)) and isinstance(names, ListConfig):
+            filled.grid[axis] = _load_options(cfg, str(axis), [str(name) for name in names], choices.get(str(axis)))
+    return filled
+
+
+def _load_options(cfg: DictConfig, group: str, names: Sequence[str], chosen: str | None) -> dict[str, Any]:
+    """Return the settings of a group's options by their names; those of the chosen option are as composed."""
+    options = {name: load_option(group, name) for name in names}
+    node = cfg.get(group)
+    if not isinstance(node, DictConfig) or chosen not in list_options(group):
+        return options
+    composed = OmegaConf.to_container(node, resolve=False)
+    if chosen in options:
+        options[chosen] = composed
+    elif options and composed != load_option(group, chosen):
+        raise ConfigError(
+            f"grid.{group}={list(options)}: settings of {group}={chosen} were changed, but no cell has this option. "
+            f"Add {chosen} to the grid, or write these settings into a copy of conf/{group}/{names[0]}.yaml and name the copy "
+            "there."
+        )
+    return options
+
+
+@cache
+def load_option(group: str, name: str) -> Any:
+    """Compose one option of a group and return its settings as plain values, with unresolved interpolations."""
+    if name not in list_options(group):
+        raise ConfigError(f"grid.{group}: there is no conf/{group}/{name}.yaml." + suggest_name(name, list_options(group)))
+    return OmegaConf.to_container(compose_config([], f"{group}/{name}")[group], resolve=False)
+
+
+def resolve_settings(cfg: DictConfig) -> Any:
+    """Return all settings as plain values; raise ConfigError if one refers to another that does not exist, or has no value."""
+    try:
+        return OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
+    except OmegaConfBaseException as error:
+        message = str(error.msg or error).splitlines()[0]
+        raise ConfigError(f"{error.full_key or 'settings'}: {message}. Set a value, or correct the reference.") from error
+
+
+def format_yaml(plain: Mapping[str, Any]) -> str:
+    """Return plain settings as YAML, in which texts with "${" are references."""
+    return OmegaConf.to_yaml(OmegaConf.create(dict(plain)))
+
+
+def parse_yaml(text: str) -> Any:
+    """Return the plain values of a YAML file, with references as texts; raise ConfigError if it is not valid."""
+    try:
+        return OmegaConf.to_container(OmegaConf.create(text), resolve=False)
+    except (YAMLError, OmegaConfBaseException) as error:
+        raise ConfigError(" ".join(str(error).split())) from error
+
+
+def copy_unresolved(cfg: DictConfig) -> DictConfig:
+    """Return a copy of a configuration that can be modified; interpolations are not resolved."""
+    copied = copy.deepcopy(cfg)
+    OmegaConf.set_struct(copied, None)
+    OmegaConf.set_readonly(copied, None)
+    return copied
+
+
+def list_groups() -> list[str]:
+    """Return the names of the groups, which are the folders of conf/."""
+    return sorted(folder.name for folder in CONF.iterdir() if folder.is_dir())
+
+
+def list_options(group: str) -> list[str]:
+    """Return the names of the options of a group, which are its YAML files."""
+    return sorted(str(file.relative_to(CONF / group).with_suffix("")) for file in (CONF / group).rglob("*.yaml"))
+
+
+def is_group(key: str) -> bool:
+    """Return whether a key names a group, which is a folder of conf/."""
+    return (CONF / key).is_dir()
+
+
+def list_keys(cfg: Any, prefix: str = "") -> list[str]:
+    """Return every dotted key of a configuration, including the keys of mappings."""
+    if isinstance(cfg, ListConfig):
+        return [f"{prefix}.{n}" for n in range(len(cfg))]
+    if not isinstance(cfg, DictConfig):
+        return []
+    keys: list[str] = []
+    for name in cfg:
+        key = ".".join([prefix, str(name)] if prefix else [str(name)])
+        keys += [key, *list_keys(cfg._get_node(name), key)]
+    return keys
+
+
+def list_component_settings(cfg: DictConfig, key: str) -> list[str]:
+    """Return the dotted names of all settings of the component that has a setting, even those that are left at their defaults.
+
+    Args:
+        cfg: Composed configuration.
+        key: Dotted name of a setting, which may not exist.
+
+    """
+    parent, names = _find_component(cfg, key)
+    return [f"{parent}.{name}" for name in names]
+
+
+def is_component_setting(cfg: DictConfig, key: str) -> bool:
+    """Return whether a key names a setting of a component, or an entry of a mapping among them, even one without a value."""
+    parent, annotations = _find_component(cfg, key)
+    name, _, entry = key.removeprefix(f"{parent}.").partition(".")
+    if not entry:
+        return name in annotations
+    kinds = (annotations.get(name), *get_args(annotations.get(name)))
+    return any(get_origin(kind) in (dict, Mapping) for kind in kinds)
+
+
+def _find_component(cfg: DictConfig, key: str) -> tuple[str, dict[str, Any]]:
+    """Return the dotted name of the innermost component around a setting, and the annotations of its settings, or none."""
+    parent = key.rpartition(".")[0]
+    while parent:
+        node = OmegaConf.select(cfg, parent, default=None)
+        if isinstance(node, DictConfig) and "_target_" in node:
+            try:
+                component = import_component_class(str(node["_target_"]))
+                hidden = {field.name for field in fields(component) if not field.repr} if is_dataclass(component) else set()
+                return parent, {name: kind for name, kind in read_annotations(component).items() if name not in hidden}
+            except Exception:
+                break  # the check of settings reports a class that does not exist
+        parent = parent.rpartition(".")[0]
+    return "", {}

@@ -1,0 +1,74 @@
+"""The door between composed settings and the code that uses them: grids and seeds before it, typed settings behind it."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from flows.settings.commits import use_recorded_commits
+from flows.settings.composition import Composed, compose_config, resolve_settings
+from flows.settings.grid import expand_grid, expand_seeds
+from flows.settings.secrets import check_secrets
+from flows.settings.typed import Settings
+from winnow.artifacts.provenance import flatten
+
+
+def compose(overrides: Sequence[str] = ()) -> Settings:
+    """Compose conf/ with overrides in Hydra's syntax, and return the settings of the job.
+
+    Raises:
+        ConfigError: If Hydra cannot compose them, or if a setting is wrong.
+
+    """
+    return open_settings(compose_config(overrides), overrides)
+
+
+def open_settings(composed: Composed, words: Sequence[str] = ()) -> Settings:
+    """Return the settings of a job, with the recorded commits of what has none.
+
+    Args:
+        composed: Settings as Hydra composes them.
+        words: Words of the command line with which they were composed.
+
+    Raises:
+        ConfigError: If a setting is wrong, or contains a secret.
+
+    """
+    plain = resolve_settings(composed)
+    check_secrets((name, str(value)) for name, value in flatten(plain).items())
+
+    def list_own_cells() -> list[Settings]:
+        cells = (cell for one in expand_seeds(composed) for cell in expand_grid(one))
+        return [Settings.load(use_recorded_commits(cell), words=words) for cell in _drop_equal(cells)]
+
+    return Settings.load(use_recorded_commits(plain), words=words, list_cells=list_own_cells, source=composed)
+
+
+def reopen(job: Settings) -> Settings:
+    """Return the settings of a job with the commits that are recorded now."""
+    return open_settings(job.source, job.words)
+
+
+def open_seeds(composed: Composed, words: Sequence[str] = ()) -> list[Settings]:
+    """Return the settings of a job, once for each training seed."""
+    return [open_settings(one, words) for one in expand_seeds(composed)]
+
+
+def list_cells(jobs: Iterable[Settings]) -> list[Settings]:
+    """Return the settings of the distinct cells of all jobs."""
+    cells: dict[str, Settings] = {}
+    for cell in (cell for job in jobs for cell in job.cells):
+        cells.setdefault(_describe(cell.plain), cell)
+    return list(cells.values())
+
+
+def _drop_equal(cells: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    known = set[str]()
+    for cell in cells:
+        text = _describe(cell)
+        if text not in known:
+            known.add(text)
+            yield cell
+
+
+def _describe(plain: dict[str, Any]) -> str:
+    return json.dumps(plain, sort_keys=True, default=str)

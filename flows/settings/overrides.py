@@ -1,0 +1,346 @@
+"""Checks the overrides of a command line or of overrides.yaml, and completes them: every key must exist and have an effect."""
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError
+
+from flows.settings.composition import (
+    compose_config,
+    compose_with_choices,
+    is_component_setting,
+    is_group,
+    list_component_settings,
+    list_groups,
+    list_keys,
+    list_options,
+)
+from flows.settings.grid import collect_axes
+from flows.settings.references import overlap
+from winnow.errors import ConfigError, suggest_name
+from winnow.sweeps.spec import IGNORED_GROUPS
+
+if TYPE_CHECKING:
+    from hydra.core.override_parser.types import Override
+
+
+_HEADER_LINES = 5
+"""Lines of params.yaml among which its comments are."""
+_NO_AXES = ("dry_run", "question", "artifact", "pipeline", "power", "browse", "export", "export_maps", *IGNORED_GROUPS)
+"""Settings and groups that no cell of a grid reads."""
+_AXES_OF_SWEEPS = ("sweep.split", "sweep.limit", "sweep.closed_book_filter")
+"""Settings of `sweep` that cells read."""
+
+
+def complete_overrides(overrides: Sequence[str], *, grid: bool = True) -> list[str]:
+    """Return overrides as Hydra takes them, after checking that the key and the option of each exist.
+
+    Hydra wants a `+` before every key that the composed configuration lacks, or `++` if it may have it. This is added for
+    settings of components that the YAML leaves at their defaults (dataset.split.shuffle=true) and for new axes of the grid
+    (grid.k=[1,5]).
+
+    Args:
+        overrides: Overrides in Hydra's syntax.
+        grid: Whether to reject overrides of the grid's axes as well, because the values of the grid replace them.
+
+    Raises:
+        ConfigError: If a key or an option does not exist. The message suggests the nearest valid name.
+
+    """
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import OverrideParseException
+
+    overrides = [_quote_text(override) for override in overrides]
+    try:
+        parsed = OverridesParser.create().parse_overrides(overrides)
+    except OverrideParseException as error:
+        key, separator, value = str(error.override).partition("=")
+        example = "'" + f'{key}="{value}"' + "'" if separator else "k=5"
+        raise ConfigError(
+            f"{error.override!r} is not a valid override; write key=value, and quote a value with spaces, brackets or other "
+            f"signs, for example {example}."
+        ) from error
+    options = _collect_options(parsed)
+    new_keys = _find_new_keys(parsed)
+    completed = [
+        f"++{text.lstrip('+')}" if key.key_or_group in new_keys else text for key, text in zip(parsed, overrides, strict=True)
+    ]
+    if grid:
+        parsed = OverridesParser.create().parse_overrides(completed)
+        keys = list(_iter_changed_keys(parsed))
+        for composed_grid, choices in _iter_grids(options, parsed):
+            check_grid(keys, composed_grid, choices)
+    return completed
+
+
+_TEXTS = ("question", "artifact", "sweep.name", "report.out")
+"""Settings whose value is a text as it was typed: question=1_1 is not a number."""
+
+
+def _quote_text(override: str) -> str:
+    """Quote the value of an override whose setting is a text, so that it is taken as it was typed."""
+    key, separator, value = override.partition("=")
+    is_plain = value and value[0] not in "'\"" and value != "null" and "${" not in value and "," not in value
+    if key not in _TEXTS or not separator or not is_plain:
+        return override
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"{key}='{escaped}'"
+
+
+def check_grid(keys: Iterable[str], grid: DictConfig | None, choices: Mapping[str, str] | None = None) -> None:
+    """Check that no changed setting is an axis of the grid, whose values would replace it in every cell.
+
+    A setting within a group of the grid may be changed if the chosen option is in the grid and no other option there could
+    have the setting: it then holds in every cell that it concerns.
+
+    Args:
+        keys: Dotted keys of the changed settings.
+        grid: Grid with the settings of its options.
+        choices: Name of the chosen option of each group; None if they are not known.
+
+    Raises:
+        ConfigError: If a key is an axis of the grid, or belongs to other options of an axis.
+
+    """
+    if grid is None:
+        return
+    axes = collect_axes(grid)
+    for key in keys:
+        axis = next((axis for axis in axes if f"{key}.".startswith(f"{axis}.")), None)
+        if axis is None:
+            continue
+        if key != axis and is_group(axis):
+            chosen = (choices or {}).get(axis)
+            concerned = [name for name, option in grid[axis].items() if _could_have(option, key.removeprefix(f"{axis}."))]
+            if chosen in grid[axis] and set(concerned) <= {chosen}:
+                continue
+            raise ConfigError(
+                f"{key}: the grid is over {axis} ({', '.join(map(str, grid[axis]))}), and this override would hold for "
+                f"{'none of them' if chosen not in grid[axis] else f'{chosen} alone'}. Copy the YAML file in conf/{axis} to a "
+                f"new name, change the copy, and set 'grid.{axis}=[name]'."
+            )
+        values = ", ".join(map(str, OmegaConf.select(grid, axis)))
+        raise ConfigError(
+            f"{key}: the grid is over {axis} ({values}), so this override would have no effect. Remove it, or set "
+            f"'grid.{axis}=[...]' to your own values, or add grid=null to run the single cell of the other settings."
+        )
+
+
+def _could_have(option: DictConfig, key: str) -> bool:
+    """Return whether the settings of an option have a key, or a component that could take it as an argument."""
+    node: Any = option
+    for name in key.split("."):
+        if not isinstance(node, DictConfig):
+            return False
+        if name not in node:
+            return "_target_" in node
+        node = node.get(name)
+    return True
+
+
+COPIED = "# Copied to what refers to them: "
+"""Start of the line of params.yaml with the settings whose values were copied to the settings that refer to them."""
+
+
+def load_params(path: Path, overrides: Sequence[str], *, grid: bool = True) -> DictConfig:
+    """Load a composed file, as the DVC stages do, and apply `key=value` overrides of its keys.
+
+    Args:
+        path: File that `python -m flows.compose` wrote.
+        overrides: Overrides of single settings; groups cannot be changed any more.
+        grid: Whether to reject overrides of the grid's axes, because the values of the grid replace them.
+
+    """
+    if not path.is_file():
+        raise ConfigError(f"{path} does not exist. Run `python -m flows.compose` to create it from conf/.")
+    cfg = OmegaConf.load(path)
+    assert isinstance(cfg, DictConfig)
+    lines = path.read_text(encoding="utf-8").splitlines()[:_HEADER_LINES]
+    copied = [name for line in lines if line.startswith(COPIED) for name in line.removeprefix(COPIED).split()]
+    changed: list[str] = []
+    for override in overrides:
+        key, _, text = override.partition("=")
+        if is_group(key):
+            raise ConfigError(
+                f"{override}: {path} is composed already, so its options cannot change. Choose the option in overrides.yaml "
+                "and run `python -m flows.compose`, or run without --params."
+            )
+        if any(overlap(key, name) for name in copied):
+            raise ConfigError(
+                f"{override}: other settings refer to {key}, and {path} has copies of its value. Set it in overrides.yaml and "
+                "run `python -m flows.compose`, or run without --params."
+            )
+        if OmegaConf.select(cfg, key, default=OmegaConf) is OmegaConf and not _is_addable(cfg, key):
+            near = list_component_settings(cfg, key)
+            raise ConfigError(_describe_unknown_key(key, [*list_keys(cfg), *near]))
+        parsed = text if key in _TEXTS and not text.startswith(("'", '"', "null", "$")) else _parse_value(override, text)
+        value = _fill_names(cfg, key, parsed, path)
+        OmegaConf.update(cfg, key, value, merge=not (isinstance(value, list) or key.startswith("grid")))
+        changed += _list_leaf_keys(key, value)
+    if grid:
+        check_grid([key for key in changed if key.partition(".")[0] != "grid"], cfg.get("grid"))
+    return cfg
+
+
+def _fill_names(cfg: DictConfig, key: str, value: Any, path: Path) -> Any:
+    """Replace option names in an override of the grid by their settings in the grid of a composed file.
+
+    Raises:
+        ConfigError: If the file has no settings of an option.
+
+    """
+    if key == "grid" and isinstance(value, dict):
+        return {name: _fill_names(cfg, f"grid.{name}", inner, path) for name, inner in value.items()}
+    group = key.removeprefix("grid.")
+    if group == key or not is_group(group) or not isinstance(value, list):
+        return value
+    options = OmegaConf.select(cfg, key)
+    known = OmegaConf.to_container(options, resolve=False) if isinstance(options, DictConfig) else {}
+    assert isinstance(known, dict)
+    if unknown := [str(name) for name in value if name not in known]:
+        raise ConfigError(
+            f"{key}={unknown}: {path} is composed already and has the settings of {list(known)} alone. Choose the options in "
+            "overrides.yaml and run `python -m flows.compose`, or run without --params."
+        )
+    return {name: known[name] for name in value}
+
+
+def _parse_value(override: str, text: str) -> Any:
+    """Parse the value of an override of a composed file as YAML, in which `${name}` refers to another setting."""
+    try:
+        return OmegaConf.to_container(OmegaConf.create(f"value: {text}"), resolve=False)["value"]  # type: ignore[call-overload, index]
+    except (YAMLError, OmegaConfBaseException) as error:
+        reason = " ".join(str(error).split())
+        raise ConfigError(
+            f"{override!r} is not key=value with a value in YAML ({reason}). Quote texts, as in name='a: b'."
+        ) from error
+
+
+def _find_new_keys(parsed: Sequence["Override"]) -> set[str]:
+    """Return the keys that the composed configuration lacks but may have; raise a ConfigError for any other key it lacks."""
+    choices = [choice for override in parsed if (choice := _select_first_option(override))]
+    keys = {
+        override.key_or_group: override.is_delete()
+        for override in parsed
+        if not (override.is_add() or override.is_force_add())
+        and not (override.key_or_group.startswith("hydra") or is_group(override.key_or_group))
+    }
+    if not keys:
+        return set()
+    cfg = compose_config(choices)
+    known = set(list_keys(cfg))
+    new_keys = keys.keys() - known
+    if any(override.is_sweep_override() and is_group(override.key_or_group) for override in parsed):
+        new_keys |= {key for key in keys if not keys[key] and is_component_setting(cfg, key)}  # another option may lack it
+    for key in sorted(new_keys - known):
+        if keys[key] or not _is_addable(cfg, key):
+            near = list_component_settings(cfg, key)
+            raise ConfigError(_describe_unknown_key(key, known | {*list_groups(), *near}))
+    return new_keys
+
+
+def _is_addable(cfg: DictConfig, key: str) -> bool:
+    """Return whether a key that a configuration lacks is a setting of a component, or an axis of the grid over a setting."""
+    axis = key.removeprefix("grid.")
+    if axis == key:
+        return is_component_setting(cfg, key)
+    if axis.partition(".")[0] in _NO_AXES and axis not in _AXES_OF_SWEEPS:
+        return False
+    return is_group(axis) or is_component_setting(cfg, axis) or OmegaConf.select(cfg, axis, default=OmegaConf) is not OmegaConf
+
+
+def _select_first_option(override: "Override") -> str:
+    """Return an override that chooses an option, with the first value of a multirun, or "" for other overrides."""
+    if not is_group(override.key_or_group) or override.is_delete() or not _option_names(override):
+        return ""
+    return _split_sweep(override)[0]
+
+
+def _collect_options(parsed: Iterable["Override"]) -> dict[str, list[str]]:
+    """Return the chosen options of each group; a multirun may choose several.
+
+    Raises:
+        ConfigError: If there is no such option.
+
+    """
+    options: dict[str, list[str]] = {}
+    for override in parsed:
+        group = override.key_or_group
+        if not is_group(group) or override.is_delete():
+            continue
+        known, names = list_options(group), [str(name) for name in _option_names(override)]
+        for name in names:
+            if name not in known:
+                raise ConfigError(f"{group}={name}: there is no conf/{group}/{name}.yaml." + suggest_name(name, known))
+        if override.package is None:
+            options[group] = names
+    return options
+
+
+def _option_names(override: "Override") -> list[Any]:
+    """Return the option names of an override, with lists of names flattened."""
+    names: list[Any] = []
+    for value in _parse_values(override):
+        names += value if isinstance(value, list) else [value]
+    return [name for name in names if name is not None]
+
+
+def _iter_changed_keys(parsed: Iterable["Override"]) -> Iterator[str]:
+    """Yield the keys and groups that overrides change, except those of the grid. A mapping yields each of its keys."""
+    for override in parsed:
+        key = override.key_or_group
+        if override.package is None and not override.is_delete() and key.partition(".")[0] != "grid":
+            yield from dict.fromkeys(leaf for value in _parse_values(override) for leaf in _list_leaf_keys(key, value))
+
+
+def _list_leaf_keys(key: str, value: Any) -> list[str]:
+    """Return the dotted keys of the values inside a mapping, or the key itself for any other value."""
+    if not isinstance(value, Mapping | DictConfig) or not value:
+        return [key]
+    leaves: list[str] = []
+    for name, inner in value.items():
+        leaves += _list_leaf_keys(f"{key}.{getattr(name, 'text', name)}", inner)
+    return leaves
+
+
+def _iter_grids(
+    chosen: Mapping[str, Sequence[str]], parsed: Iterable["Override"]
+) -> Iterator[tuple[DictConfig | None, Mapping[str, str]]]:
+    """Yield the grid and the chosen options of every combination of the chosen experiments and the overrides of the grid."""
+    choices = [_split_sweep(override) for override in parsed if override.key_or_group.partition(".")[0] == "grid"]
+    experiments = [f"experiment={name}" for name in chosen.get("experiment", ())]
+    if experiments:
+        choices.insert(0, experiments)
+    if choices:
+        for combination in itertools.product(*choices):
+            cfg, options = compose_with_choices(combination)
+            yield cfg.get("grid"), options
+
+
+def _split_sweep(override: "Override") -> list[str]:
+    """Return one override per value of a multirun's override, or the override itself if it has one value."""
+    if not override.is_sweep_override():
+        return [str(override.input_line)]
+    return [f"{override.get_key_element()}={value}" for value in override.sweep_string_iterator()]
+
+
+def _parse_values(override: "Override") -> Sequence[Any]:
+    """Return the values of an override; a multirun's has several."""
+    value: Any = override.value()
+    return list(value.list) if hasattr(value, "list") else [value]
+
+
+def _describe_unknown_key(key: str, known: Iterable[str]) -> str:
+    """Return the message for a key that does not exist, with the nearest of the known keys."""
+    if key.startswith("grid."):
+        axis = key.removeprefix("grid.")
+        return f"The grid has no axis {axis!r}, and there is no such setting." + suggest_name(axis, known)
+    return (
+        f"There is no setting {key!r}."
+        + suggest_name(key, known)
+        + " `--help` lists the groups, and the files in conf/ show every key."
+    )

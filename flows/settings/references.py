@@ -1,0 +1,81 @@
+"""References between settings, which a composed file resolves, but for those to what the grid changes."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from omegaconf import DictConfig, ListConfig
+
+from flows.settings.composition import is_group, list_options, resolve_settings
+from flows.settings.grid import collect_axes
+
+_REFERENCE = re.compile(r"\$\{(?:oc\.select:)?\s*(\.*)([\w.]+)")
+"""A reference to another setting, with the dots of a relative one."""
+
+
+def resolve_beside_grid(cfg: DictConfig) -> tuple[dict[str, Any], list[str]]:
+    """Resolve the references that are the same in every cell, and keep those to what the grid changes.
+
+    An encoder that is an axis, for example, is what a retriever's reference to the encoder means in each cell.
+
+    Returns:
+        The plain settings, and the dotted names of those whose values were copied to what refers to them.
+
+    """
+    axes = list(collect_axes(cfg.get("grid")))
+    references = dict(_iter_references(cfg))
+    changing = set(axes)
+    while True:
+        new = {
+            _name_in_cell(path)
+            for path, text in references.items()
+            if any(overlap(target, one) for target in _list_targets(path, text) for one in changing)
+        } - changing
+        if not new:
+            break
+        changing |= new
+    plain: dict[str, Any] = resolve_settings(cfg)
+    copied = set[str]()
+    for path, text in references.items():
+        if _name_in_cell(path) not in changing - set(axes):
+            copied.update(_list_targets(path, text))
+            continue
+        *parents, name = path
+        node: Any = plain
+        for parent in parents:
+            node = node[parent]
+        node[name] = text
+    return plain, sorted(target for target in copied if target.partition(".")[0] in plain)
+
+
+def _iter_references(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], str]]:
+    """Yield the path and the text of each setting that is a reference."""
+    if node._is_interpolation():
+        yield path, str(node._value())
+    elif isinstance(node, DictConfig) and not node._is_none():
+        for name in node:
+            yield from _iter_references(node._get_node(name), (*path, str(name)))
+    elif isinstance(node, ListConfig) and not node._is_none():
+        for number in range(len(node)):
+            yield from _iter_references(node._get_node(number), (*path, number))
+
+
+def _list_targets(path: tuple[Any, ...], text: str) -> list[str]:
+    """Return the dotted names of the settings to which a reference refers, as they are in a cell."""
+    found = []
+    for dots, name in _REFERENCE.findall(text):
+        around = path[: len(path) - len(dots)] if dots else ()
+        found.append(_name_in_cell((*around, *name.split("."))))
+    return found
+
+
+def _name_in_cell(path: tuple[Any, ...]) -> str:
+    """Return the dotted name that a setting has in a cell, where an option of the grid is the group itself."""
+    if path[0] == "grid" and len(path) > 2 and is_group(str(path[1])) and path[2] in list_options(str(path[1])):
+        path = (path[1], *path[3:])
+    return ".".join(map(str, path))
+
+
+def overlap(one: str, other: str) -> bool:
+    """Return whether one of two dotted names is the other, or a setting within it."""
+    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")

@@ -1,0 +1,137 @@
+"""The stages of an experiment: what each reads, makes and accepts, described once, in the module of the stage.
+
+From these descriptions come the order of `flows.pipeline`, the numbers of code in the keys of artifacts, what `flows.why`,
+`winnow gc` and `flows.shards` know of stages, the choices of `pipeline.goal` and `shards.stage`, and the stages of dvc.yaml.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from graphlib import TopologicalSorter
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from winnow.errors import ConfigError, suggest_name
+
+if TYPE_CHECKING:
+    from flows.project.artifacts import Artifact, Project
+    from flows.settings.typed import Settings
+    from flows.tools.summary import Summary
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A command of `flows`. One that makes artifacts has a version and `resolve`.
+
+    Attributes:
+        run: Function that runs the stage for the settings of all jobs of a command: one job, or those of a multirun. Its
+            name is that of the stage and of its module.
+        version: Number of the code in the keys of its artifacts, which is raised when they change; 0 if it makes none.
+        resolve: Function that yields the artifacts of one cell, the one that the settings name first.
+        makes: Function that returns the one of them that `run` makes; by default the first.
+        reads: Names of the stages whose artifacts it may read.
+        needs: Function that returns those of `reads` whose artifacts it reads for the settings of one cell; by default all.
+        settings: Groups and settings that it reads itself, for DVC; those of `reads` are added.
+        shards: What its shards write: "parts" of the artifact, or "calls"; "" if it has no shards.
+        grid: Whether it expands `grid` into cells. Overrides of settings that are axes of the grid are then rejected.
+        dry_run: Whether it supports dry_run=true; other stages reject it.
+        seeds: "each" if it uses trained models and runs once per training seed; "one" if it shows a single training and
+            rejects several seeds.
+        retries: Number of retries under Prefect.
+
+    """
+
+    run: Callable[[Sequence[Settings]], Summary]
+    version: int = 0
+    resolve: Callable[[Project], Iterable[Artifact]] = lambda _: ()
+    makes: Callable[[Project], Artifact] | None = None
+    reads: tuple[str, ...] = ()
+    needs: Callable[[Settings], Iterable[str]] | None = None
+    settings: tuple[str, ...] = ()
+    shards: Literal["", "parts", "calls"] = ""
+    grid: bool = False
+    dry_run: bool = False
+    seeds: Literal["ignored", "each", "one"] = "ignored"
+    retries: int = 0
+
+    @property
+    def name(self) -> str:
+        """Return the name of the stage, as in `python -m flows.<name>`."""
+        return self.run.__name__
+
+    @property
+    def description(self) -> str:
+        """Return the documentation of the stage's module, of which the first line is its summary."""
+        return (import_module(self.run.__module__).__doc__ or "").strip()
+
+    def resolve_made(self, project: Project) -> Artifact:
+        """Return the artifact that the stage makes for the settings of one cell."""
+        return next(iter(self.resolve(project))) if self.makes is None else self.makes(project)
+
+    def list_needs(self, cell: Settings) -> set[str]:
+        """Return the names of the stages whose artifacts it reads for the settings of one cell."""
+        needed = set(self.reads if self.needs is None else self.needs(cell))
+        assert needed <= set(self.reads), f"{self.name} needs {needed}, which are not among its `reads`."
+        return needed
+
+
+@cache
+def list_stages() -> tuple[Stage, ...]:
+    """Return all stages, each after those that it reads."""
+    files = sorted(Path(__file__).parents[1].glob("[a-z]*.py"))
+    names = [file.stem for file in files if "\nSTAGE = Stage(" in file.read_text()]  # the others are slow to import
+    stages: dict[str, Stage] = {name: import_module(f"flows.{name}").STAGE for name in names}
+    order = TopologicalSorter({name: stage.reads for name, stage in stages.items()}).static_order()
+    return tuple(stages[name] for name in order)
+
+
+def get_stage(name: str) -> Stage:
+    """Return a stage by its name; raise ConfigError if there is none."""
+    stages = {stage.name: stage for stage in list_stages()}
+    if name not in stages:
+        raise ConfigError(f"There is no stage {name!r}." + suggest_name(name, list(stages)))
+    return stages[name]
+
+
+def choose_stage(setting: str, name: str, condition: Callable[[Stage], bool]) -> Stage:
+    """Return the stage that a setting names; raise ConfigError unless it is one that fulfils a condition."""
+    stages = {stage.name: stage for stage in list_stages() if condition(stage)}
+    if name not in stages:
+        raise ConfigError(f"{setting}={name!r}: expected one of {', '.join(stages)}.")
+    return stages[name]
+
+
+def list_ancestors(name: str) -> list[Stage]:
+    """Return the stages that a stage reads, directly or through others, each after those that it reads itself."""
+    wanted = _follow(name, lambda stage: stage.reads)
+    return [stage for stage in list_stages() if stage.name in wanted]
+
+
+def list_needed(name: str, cell: Settings) -> set[str]:
+    """Return the names of the stages that a stage needs for the settings of one cell, directly or through others."""
+    return _follow(name, lambda stage: stage.list_needs(cell))
+
+
+def _follow(name: str, list_names: Callable[[Stage], Iterable[str]]) -> set[str]:
+    """Return the names of the stages to which a function leads from a stage, directly or through others."""
+    reached, pending = set[str](), [name]
+    while pending:
+        new = set(list_names(get_stage(pending.pop()))) - reached
+        reached |= new
+        pending += new
+    return reached
+
+
+def iter_artifacts(project: Project) -> Iterator[Artifact]:
+    """Yield the artifacts that the stages make for these settings, also those that a sweep does not read."""
+    needed = {"sweep", *list_needed("sweep", project.settings)}
+    for stage in list_stages():
+        if stage.name in needed:
+            yield from stage.resolve(project)
+        else:
+            with suppress(ConfigError):  # settings of what is not needed may not fit together
+                yield from stage.resolve(project)

@@ -1,0 +1,105 @@
+"""The shard of a stage: the calls of a part of the questions, without the artifacts that these calls are for."""
+
+import collections
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from flows.project.artifacts import Artifact
+from flows.project.cells import resolve_cells
+from flows.project.engines import describe_usage, iter_outcomes, open_engines
+from flows.project.ledger import open_ledger
+from flows.project.shards import compute_digest, divide_limits, find_finished, finish, get_folder, hold, is_finished
+from flows.settings.door import list_cells
+from flows.settings.typed import Settings
+from flows.tools.summary import Summary
+from winnow.driver import RunStats
+from winnow.ledger.stores import is_server, open_store
+from winnow.ledger.tools import merge_ledger
+from winnow.sweeps.run import LoadedCell, group_by_engines, iter_jobs, load_cells
+from winnow.sweeps.shards import Shard
+from winnow.sweeps.spec import CellSpec
+
+
+def run_shard(settings: Settings, shard: Shard, stage: str, keys: Sequence[str], make_calls: Callable[[], str]) -> Summary:
+    """Make the calls of a shard, unless it is finished.
+
+    Args:
+        settings: Settings of the first job.
+        shard: The shard.
+        stage: Name of the stage.
+        keys: Keys of the artifacts for which the calls are made.
+        make_calls: Function that makes the calls, and returns a note on them.
+
+    """
+    digest = compute_digest(keys)
+    title = f"Shard {shard.number} of {shard.count} of {stage}"
+    with hold(settings, shard, stage):
+        if is_finished(settings, shard, stage, digest):
+            return Summary(title, note="The shard was finished already; no call was made.")
+        note = make_calls()
+        with open_ledger(settings):  # a shard without a call has a ledger too
+            finish(settings, shard, stage, digest)
+    return Summary(title, note=note)
+
+
+def run_sweep_shard(jobs: Sequence[Settings], shard: Shard) -> Summary:
+    """Make the calls of the shard's questions, and write neither predictions nor MLflow runs."""
+    cells_of_jobs = divide_limits(list_cells(jobs), shard)
+    cells = [
+        replace(cell, questions=[question for question in cell.questions if shard.contains(question.question_id)])
+        for cell in load_cells(resolve_cells(cells_of_jobs))
+    ]
+
+    def make_calls() -> str:
+        notes = [_make_calls(jobs[0], group) for group in group_by_engines(cells)]
+        return "\n".join([f"{sum(len(cell.questions) for cell in cells)} answers.", *notes])
+
+    return run_shard(jobs[0], shard, "sweep", [cell.spec.key for cell in cells], make_calls)
+
+
+def use_finished_shards(settings: Settings, stage: str, artifacts: Sequence[Artifact | CellSpec]) -> None:
+    """Merge the calls of shards that were run for these artifacts, so that only missing ones are made; name missing shards.
+
+    Args:
+        settings: Settings.
+        stage: Name of the stage.
+        artifacts: Artifacts of the stage. If all are finished, nothing is merged.
+
+    """
+    if all(artifact.is_finished for artifact in artifacts) or is_server(str(settings.paths.ledger)):
+        return
+    finished = find_finished(settings, stage, compute_digest([artifact.key for artifact in artifacts]))
+    if not finished:
+        return
+    merge_shards(settings, finished)
+    counts = collections.Counter(shard.count for shard in finished)
+    if any(number == count for count, number in counts.items()):
+        return
+    count = counts.most_common(1)[0][0]
+    missing = [f"{number}/{count}" for number in range(1, count + 1) if Shard(number, count) not in finished]
+    print(
+        f"These shards were not finished: {', '.join(missing)}. Their calls are made here; to run them elsewhere, stop, and "
+        f"run `python -m flows.{stage} ... shard={missing[0]}` there."
+    )
+
+
+def merge_shards(settings: Settings, shards: Sequence[Shard]) -> int:
+    """Add the calls of the shards' ledgers to the ledger of the settings, and return the number of added calls."""
+    added = 0
+    with open_store(str(settings.paths.ledger)) as ledger:
+        for shard in shards:
+            merge = merge_ledger(ledger, shard.find_ledger(get_folder(settings)))
+            added += merge.added
+            if merge.conflicts:
+                print(merge.describe())
+    return added
+
+
+def _make_calls(settings: Settings, cells: Sequence[LoadedCell]) -> str:
+    """Run the plans of cells with the same engines for their calls alone, and return a summary of these."""
+    specs, stats = cells[0].spec.engines, RunStats()
+    total = sum(len(cell.questions) for cell in cells)
+    with open_ledger(settings, retry_empty=settings.sweep.retry_empty) as ledger:
+        outcomes = iter_outcomes(lambda: open_engines(specs), ledger, lambda: iter_jobs(cells), total, "sweeping", stats)
+        collections.deque(outcomes, maxlen=0)
+    return describe_usage(stats, {spec.role: spec.price for spec in specs})

@@ -1,0 +1,168 @@
+"""Logs stages and cells to MLflow, with the tags, parameters and data set that every run has."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from flows.project.artifacts import Artifact, Project
+from winnow.artifacts.provenance import compute_key, get_git_revision, read_content_digest, read_manifest
+from winnow.reports.cells import CellResult
+from winnow.sweeps.run import LoadedCell
+from winnow.sweeps.spec import CellSpec
+from winnow.tracking import DatasetRef, Run, Tracker
+
+_MOST_ANSWERS = 1000
+"""Number of answers of a cell in MLflow's table; all are in predictions.parquet."""
+VIEW = "cells"
+"""Name of the saved view of an experiment, which MLflow's page shows with `viewStateShareKey=cells`."""
+
+
+def resolve_uri(uri: str) -> str:
+    """Return the address of an MLflow store with an absolute path."""
+    scheme, separator, path = uri.partition("sqlite:///")
+    return f"sqlite:///{Path(path).resolve()}" if separator and not scheme and not path.startswith("/") else uri
+
+
+def open_tracker(tracking: Mapping[str, Any]) -> Tracker:
+    """Open the MLflow store and the experiment of the settings `tracking`."""
+    return Tracker(resolve_uri(str(tracking["uri"])), str(tracking["experiment"]), Path(tracking["artifacts"]))
+
+
+def open_trackers(specs: Iterable[CellSpec]) -> dict[str, Tracker]:
+    """Open the experiment of each sweep to which the cells belong, once each, by its name."""
+    settings: dict[str, Mapping[str, Any]] = {}
+    for spec in specs:
+        settings.setdefault(str(spec.config["tracking"]["experiment"]), spec.config["tracking"])
+    return {experiment: open_tracker(tracking) for experiment, tracking in settings.items()}
+
+
+def save_view(tracker: Tracker, results: Sequence[CellResult]) -> None:
+    """Save the view of an experiment that shows its cells: their first metric and %Unk, strategy, k and gold."""
+    names = [metric.name for metric in results[0].metrics]
+    columns = [name for name in names if name in (names[0], "unk")]
+    tracker.save_view(VIEW, metrics=columns, params=["strategy", "k", "gold"], search="tags.stage = 'sweep'")
+
+
+@contextmanager
+def track(project: Project, stage: str, artifact: Artifact, params: Mapping[str, Any]) -> Iterator[Run]:
+    """Open an MLflow run for a stage; it ends as FINISHED, or as FAILED if the block raises."""
+    run = open_tracker(project.settings.plain["tracking"]).start_run(
+        artifact.folder.name,
+        params={**_build_common_params(project.settings.plain), **params},
+        tags=_build_tags(stage, artifact.key, str(project.settings.sweep.name)),
+        data=[_describe_dataset(str(project.settings.dataset.name), project.questions.folder)],
+    )
+    try:
+        yield run
+    except BaseException:
+        run.end("FAILED")
+        raise
+    run.end()
+
+
+def log_cells(cells: Sequence[LoadedCell], results: Sequence[CellResult]) -> None:
+    """Log finished cells, each to the experiment of its sweep, with a view that shows them."""
+    trackers = open_trackers(cell.spec for cell in cells)
+    for tracker in trackers.values():
+        save_view(tracker, results)
+    for cell, result in zip(cells, results, strict=True):
+        log_cell(trackers[str(cell.spec.config["tracking"]["experiment"])], cell, result)
+
+
+def log_cell(runs: Tracker, cell: LoadedCell, result: CellResult) -> None:
+    """Log a finished cell. An existing run is updated if a value or the predictions have changed since.
+
+    Args:
+        runs: Store of the runs.
+        cell: The cell with its questions.
+        result: Metrics of the cell. A digest of their values is a tag of the run, by which a change is recognized, whether a
+            setting, a price, the judge or the code of a metric changed.
+
+    """
+    values = _compute_metrics(cell, result)
+    metrics = compute_key(values)
+    spec, labels = cell.spec, cell.spec.labels
+    tags = _build_tags("sweep", spec.key, str(spec.config["sweep"]["name"]))
+    known = runs.find_run(config_hash=spec.key, sweep=tags["sweep"])
+    manifest, predictions = read_manifest(spec.folder), read_content_digest(spec.folder)
+    if known is not None and (known.get_tag("metrics"), known.get_tag("predictions")) == (metrics, predictions):
+        return
+    run = known
+    if run is None:
+        title = f"{labels.strategy} k={labels.k} {labels.gold} {labels.setting}".strip()
+        names = {"strategy": labels.strategy, "k": labels.k, "gold": labels.gold}
+        settings = {"rank_by": labels.rank_by, "weight_by": labels.weight_by, "decoding": spec.config["decoding"]}
+        params = {**_build_common_params(spec.config), **names, **settings}
+        data = _describe_dataset(str(spec.config["dataset"]["name"]), spec.questions.path.parent)
+        run = runs.start_run(title, params=params, tags=tags, data=[data], started=manifest.get("started"))
+        run.log_text(yaml.safe_dump(json.loads(json.dumps(spec.config)), sort_keys=False), "config.yaml")
+    if run.get_tag("predictions") != predictions:
+        run.log_file(spec.predictions)
+    run.log_table(*_build_answers_table(result), "answers.json")
+    run.log_metrics(values)
+    run.set_tag("metrics", metrics)
+    run.set_tag("predictions", predictions)
+    for name, text in _build_source_tags("sweep", str(manifest["git"])).items():
+        run.set_tag(name, text)
+    run.end(ended=manifest.get("finished"))
+
+
+def _build_answers_table(result: CellResult) -> tuple[list[str], list[list[Any]]]:
+    """Return the columns and rows of a table of the first answers of a cell, with the questions in words."""
+    metric = result.metrics[0]
+    values = result.get_values(metric.name)
+    rows: list[list[Any]] = [
+        [
+            sample.question.question_id,
+            sample.question.text,
+            "; ".join(sample.question.answers),
+            sample.prediction.answer,
+            sample.prediction.reply,
+            values.get(sample.question.question_id),
+        ]
+        for sample in result.samples[:_MOST_ANSWERS]
+    ]
+    return ["question_id", "question", "accepted", "answer", "reply", metric.name], rows
+
+
+def _compute_metrics(cell: LoadedCell, result: CellResult) -> dict[str, float]:
+    """Return the means, interval bounds and numbers of questions of the metrics, and the counts of a cell.
+
+    The mean of a metric that is undefined is NaN, so that it takes the place of a former value.
+    """
+    intervals = {metric.name: result.compute_interval(metric.name, 0) for metric in result.metrics}
+    return {
+        **{name: interval.mean for name, interval in intervals.items()},
+        **{f"{name}_{part}": getattr(interval, part) for name, interval in intervals.items() for part in ("low", "high", "n")},
+        "questions": float(result.num_questions),
+        "num_short_rankings": float(cell.num_short_rankings),
+        "truncated_passages": float(sum(result.columns.truncated)),
+    }
+
+
+def _build_common_params(settings: Mapping[str, Any]) -> dict[str, str]:
+    groups = ("dataset", "corpus", "retriever", "reader", "estimator")
+    return {group: str(settings[group]["name"]) for group in groups}
+
+
+def _build_tags(stage: str, key: str, sweep: str) -> dict[str, str]:
+    return {"stage": stage, "config_hash": key, "sweep": sweep, **_build_source_tags(stage, get_git_revision())}
+
+
+def _build_source_tags(stage: str, revision: str) -> dict[str, str]:
+    """Return the tags that MLflow's page shows as the source of a run; "git" also says whether files were changed."""
+    source = {"mlflow.source.name": f"python -m flows.{stage}", "mlflow.source.type": "LOCAL"}
+    return {"git": revision, "mlflow.source.git.commit": revision.partition("+")[0], **source}
+
+
+def _describe_dataset(name: str, questions: Path) -> DatasetRef:
+    """Return the reference of a questions artifact, whose folder name ends with its key."""
+    return DatasetRef(name, questions.name.rpartition("-")[2], str(questions))
+
+
+def discard_metrics(metrics: Mapping[str, float], step: int) -> None:
+    """Log nothing; used for trainings without an MLflow run, such as those of all processes but the first."""

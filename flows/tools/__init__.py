@@ -1,0 +1,1 @@
+"""Other programs: Prefect, DVC, servers, and the terminal."""
