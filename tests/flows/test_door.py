@@ -85,11 +85,11 @@ def test_a_text_with_a_dollar_is_a_text_behind_the_door() -> None:
 
 
 def test_the_jobs_of_a_multirun_are_those_of_single_runs() -> None:
-    """Files that are read once for all jobs do not carry what one job changed into the next."""
+    """What one job changes, an option or a value, does not reach another."""
     from flows.stages.command import _compose_jobs
 
     axes = [["reader=openai", "reader=folder"], ["reader@judge=openai", "reader@judge=vllm"], ["encoder=e5", "encoder=minilm"]]
+    axes += [["k=1", "k=5"], ["sweep.limit=3", "sweep.limit=null"]]
     words = [f"{axis[0].partition('=')[0]}={','.join(word.partition('=')[2] for word in axis)}" for axis in axes]
     jobs = _compose_jobs(["-m", *words, "retriever=dense"], lambda _: None)
-    single = [compose_config([*choice, "retriever=dense"]) for choice in itertools.product(*axes)]
-    assert jobs == single
+    assert jobs == [compose_config([*choice, "retriever=dense"]) for choice in itertools.product(*axes)]

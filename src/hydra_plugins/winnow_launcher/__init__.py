@@ -6,9 +6,7 @@ Hydra discovers them in the namespace package `hydra_plugins`, and conf/runner/s
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from hydra._internal.config_repository import CachingConfigRepository
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper, BasicSweeperConf
 from hydra.core.config_store import ConfigStore
 from hydra.core.utils import JobReturn, JobStatus, configure_log, setup_globals
@@ -17,21 +15,12 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, open_dict
 
 
-class _SharedRepository(CachingConfigRepository):
-    """The files of conf/, of which each is read once for all jobs. Hydra copies the repository for every job."""
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> "_SharedRepository":
-        return self
-
-
 class SharedDriverLauncher(Launcher):
     """Launcher that composes every job, Hydra's own settings included, and passes all to the task's `add_all`."""
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Store the context, the task and the configuration that Hydra provides."""
         self.context, self.task, self.config = hydra_context, task_function, config
-        loader = hydra_context.config_loader
-        loader.repository = _SharedRepository(loader.repository)  # type: ignore[attr-defined]  # of Hydra's own loader
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
         """Compose all jobs and pass them on in one call, so that they succeed or fail together."""
