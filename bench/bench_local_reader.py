@@ -13,15 +13,14 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import torch
-import yaml
 
 from bench._measure import scale
-from flows.settings.components import Component
+from bench.bench_driver import PROMPT
 from winnow.modeling.chat import render_chat
 from winnow.modeling.loading import LanguageModel, resolve_dtype
 from winnow.readers.local import LocalReader
 from winnow.records import Decoding, Generate, Generation
-from winnow.strategies.prompt import Prompt, build_request
+from winnow.strategies.prompt import build_request
 from winnow.testing import make_context, make_question
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -51,12 +50,11 @@ def build_requests(ks: Sequence[int], num_prompts: int, *, is_sweep: bool = Fals
     ranked: dict[str, list[str]] = {}
     for row in pq.read_table(folder / "contexts.parquet").to_pylist():
         ranked.setdefault(row["question_id"], []).append(texts[row["passage_id"]])
-    prompt: Prompt = Component(yaml.safe_load((ROOT / "conf/prompt/post_fusion.yaml").read_text())).build()
     chosen = random.Random(13).sample(sorted(ranked), num_prompts // len(ks) if is_sweep else num_prompts)
     cases = itertools.product(chosen, ks) if is_sweep else zip(chosen, itertools.cycle(ks), strict=False)
     return [
         build_request(
-            prompt,
+            PROMPT,
             make_question(question_texts[question_id]),
             [make_context(rank, text) for rank, text in enumerate(ranked[question_id][:k], 1)],
             DECODING,

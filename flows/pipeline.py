@@ -8,16 +8,16 @@ python -m flows.pipeline corpus=plain_text corpus.parser.path=texts dataset=json
 python -m flows.pipeline pipeline.goal=retrieve retriever=dense
 """
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from flows.acquire import acquire
 from flows.project.artifacts import Project
 from flows.project.checks import check_ahead
 from flows.project.models import check_training_split
-from flows.settings.door import reopen
+from flows.settings.door import drop_equal, reopen
 from flows.settings.typed import Settings
 from flows.stages.command import make_main
 from flows.stages.registry import Stage, choose_stage, get_stage, list_ancestors, list_needed
@@ -62,15 +62,12 @@ def list_prepared_settings(jobs: Sequence[Settings], is_needed: Callable[[Settin
         is_needed: Function that selects cells by all their settings.
 
     """
-    distinct: dict[str, Settings] = {}
+    pairs: list[tuple[Settings, dict[str, Any]]] = []
     for job in jobs:
         for cell in filter(is_needed, job.cells):
             names = _READ_BY_THE_SWEEP + (() if cell.strategy.uses_reader else ("training",))  # which the grid sets to "none"
-            own = {name: job.plain[name] for name in names if name in job.plain}
-            text = json.dumps({**cell.plain, **own}, sort_keys=True, default=str)
-            if text not in distinct:
-                distinct[text] = cell.replace(**own)
-    return list(distinct.values())
+            pairs.append((cell, {name: job.plain[name] for name in names if name in job.plain}))
+    return [cell.replace(**own) for cell, own in drop_equal(pairs, lambda pair: {**pair[0].plain, **pair[1]})]
 
 
 def _run_missing(goal: str, jobs: Sequence[Settings], stages_run: list[str]) -> None:

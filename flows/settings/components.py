@@ -108,8 +108,12 @@ def iter_components(node: Any, name: str = "") -> Iterator[tuple[str, Component]
     return ((key, Component(settings)) for key, settings in iter_mappings(node, name) if "_target_" in settings)
 
 
-def import_component_class(target: str) -> type:
+def import_component_class(target: str, setting: str = "_target_") -> type:
     """Import the class that a `_target_` names.
+
+    Args:
+        target: Dotted name of the class.
+        setting: Dotted name of the setting, for the message.
 
     Raises:
         ConfigError: If there is no such class.
@@ -118,7 +122,7 @@ def import_component_class(target: str) -> type:
     try:
         return get_class(target)
     except Exception as error:
-        raise ConfigError(f"_target_={target!r}: there is no such class ({error}). Correct it in the YAML.") from error
+        raise ConfigError(f"{setting}={target!r}: there is no such class ({error}). Correct it in the YAML.") from error
 
 
 def check_component(key: str, node: Mapping[str, Any]) -> None:
@@ -132,11 +136,7 @@ def check_component(key: str, node: Mapping[str, Any]) -> None:
         ConfigError: If there is no such class or setting, or if a value has the wrong type or is out of range.
 
     """
-    try:
-        component = get_class(str(node["_target_"]))
-    except Exception as error:
-        raise ConfigError(f"{key}._target_={node['_target_']!r}: there is no such class ({error}).") from error
-    check_parameters(key, node, component)
+    check_parameters(key, node, import_component_class(str(node["_target_"]), f"{key}._target_"))
 
 
 def check_parameters(key: str, node: Mapping[str, Any], component: type) -> None:

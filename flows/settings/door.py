@@ -1,8 +1,8 @@
 """The door between composed settings and the code that uses them: grids and seeds before it, typed settings behind it."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from flows.settings.commits import use_recorded_commits
 from flows.settings.composition import Composed, compose_config, resolve_settings
@@ -10,6 +10,8 @@ from flows.settings.grid import expand_grid, expand_seeds
 from flows.settings.secrets import check_secrets
 from flows.settings.typed import Settings
 from winnow.artifacts.provenance import flatten
+
+T = TypeVar("T")
 
 
 def compose(overrides: Sequence[str] = ()) -> Settings:
@@ -38,7 +40,7 @@ def open_settings(composed: Composed, words: Sequence[str] = ()) -> Settings:
 
     def list_own_cells() -> list[Settings]:
         cells = (cell for one in expand_seeds(composed) for cell in expand_grid(one))
-        return [Settings.load(use_recorded_commits(cell), words=words) for cell in _drop_equal(cells)]
+        return [Settings.load(use_recorded_commits(cell), words=words) for cell in drop_equal(cells, dict)]
 
     return Settings.load(use_recorded_commits(plain), words=words, list_cells=list_own_cells, source=composed)
 
@@ -55,20 +57,14 @@ def open_seeds(composed: Composed, words: Sequence[str] = ()) -> list[Settings]:
 
 def list_cells(jobs: Iterable[Settings]) -> list[Settings]:
     """Return the settings of the distinct cells of all jobs."""
-    cells: dict[str, Settings] = {}
-    for cell in (cell for job in jobs for cell in job.cells):
-        cells.setdefault(_describe(cell.plain), cell)
-    return list(cells.values())
+    return list(drop_equal((cell for job in jobs for cell in job.cells), lambda cell: cell.plain))
 
 
-def _drop_equal(cells: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def drop_equal(items: Iterable[T], read_plain: Callable[[T], dict[str, Any]]) -> Iterator[T]:
+    """Yield the first of all items whose plain settings are equal."""
     known = set[str]()
-    for cell in cells:
-        text = _describe(cell)
+    for item in items:
+        text = json.dumps(read_plain(item), sort_keys=True, default=str)
         if text not in known:
             known.add(text)
-            yield cell
-
-
-def _describe(plain: dict[str, Any]) -> str:
-    return json.dumps(plain, sort_keys=True, default=str)
+            yield item

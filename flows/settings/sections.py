@@ -9,11 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from annotated_types import Ge, Gt
 from pydantic import AfterValidator, BaseModel, ConfigDict, PrivateAttr, model_validator
 
-from flows.settings.components import (
-    NOTHING,
-    Component,
-    MaybeComponent,
-)
+from flows.settings.components import NOTHING, Component, MaybeComponent
 
 Count = Annotated[int, Ge(1)]
 CountOrNull = Count | None
@@ -80,14 +76,10 @@ class Corpus(Section):
     sources: dict[str, Source] = {}
 
 
-class Dataset(Section):
-    """Questions, how they are read, and how they are split."""
+class Dataset(Corpus):
+    """Questions, which are read as a corpus is, and how they are split."""
 
-    name: str
-    parser: Component
     split: Component
-    asset: _Asset | None = None
-    sources: dict[str, Source] = {}
 
 
 class Encoder(Section):
