@@ -18,6 +18,7 @@ from flows.project.artifacts import Project
 from flows.project.engines import resolve_engine_spec, resolve_search_spec
 from flows.project.shards import divide_limits, find_finished, finish, is_finished
 from flows.settings.door import compose
+from flows.stages.shard_calls import run_sweep_shard
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.tables import read_predictions
 from winnow.ledger.sqlite import SqliteStore
@@ -247,3 +248,16 @@ def test_shards_refuse_what_makes_no_sense(prepared: Run) -> None:
     """A shard that is none, and a shard of all shards."""
     assert "received '5/4'" in prepared("sweep", *WORDS, "shard=5/4", check=False).stderr
     assert "Remove it, and set shards.count" in prepared("shards", *WORDS, "shard=1/4", check=False).stderr
+
+
+def test_the_limits_of_readers_in_a_grid_are_divided_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a sweep's shard resolves its cells."""
+    limits: list[object] = []
+    monkeypatch.setattr(
+        "flows.stages.shard_calls.resolve_cells",
+        lambda cells: limits.extend(cell.reader.engine["budget"]["money"] for cell in cells) or [],
+    )
+    monkeypatch.setattr("flows.stages.shard_calls.run_shard", lambda *_: None)
+    words = ["reader=openai", "reader.base=m", "reader.engine.budget.money=8"]
+    run_sweep_shard([compose([*words, "grid={reader:[openai,openai_batch],k:[1]}"])], Shard(1, 4))
+    assert limits == [2.0, None]
