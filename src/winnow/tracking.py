@@ -5,14 +5,11 @@ from __future__ import annotations
 import fcntl
 import json
 import logging
-import sqlite3
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 from winnow.artifacts.files import atomic_write
 from winnow.artifacts.parquet import batched
@@ -27,9 +24,7 @@ _log = logging.getLogger(__name__)
 _VIEW_TAG = "mlflow.sharedViewState."
 """Start of the name of the tags in which MLflow's page stores shared views as JSON."""
 _FOLDER_TAG = "winnow.folder"
-"""Tag of an experiment with the folder of the store, by which a moved store is recognised."""
-_SETTLING_SECONDS = 20.0
-"""Time without changes after which an unusable store is treated as abandoned, instead of as being created."""
+"""Tag of an experiment with the folder of its store, by which an experiment of a moved store is recognized."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +59,23 @@ class Tracker:
 
         self.uri = uri
         self.client = open_store(uri)
+        store, location = _get_store_path(uri), artifacts.resolve().as_uri()
+        folder = str(store.resolve().parent) if store else ""
         known = self.client.get_experiment_by_name(experiment)
         if known is not None:
-            self.experiment_id: str = known.experiment_id
             if known.lifecycle_stage == "deleted":
-                self.client.restore_experiment(self.experiment_id)
-            return
-        store = _get_store_path(uri)
-        tags = {_FOLDER_TAG: str(store.resolve().parent)} if store else {}
+                self.client.restore_experiment(known.experiment_id)
+            former = known.tags.get(_FOLDER_TAG, folder)
+            if former == folder or known.artifact_location == location:
+                self.experiment_id: str = known.experiment_id
+                return
+            # The store was moved or copied, and MLflow keeps the files of an experiment at an absolute address.
+            name = f"{experiment} ({known.experiment_id} of {former})"
+            _log.warning("%s was moved from %s: its experiment %r is now named %r.", store, former, experiment, name)
+            self.client.rename_experiment(known.experiment_id, name)
+        tags = {_FOLDER_TAG: folder} if folder else {}
         try:
-            self.experiment_id = self.client.create_experiment(
-                experiment, artifact_location=artifacts.resolve().as_uri(), tags=tags
-            )
+            self.experiment_id = self.client.create_experiment(experiment, artifact_location=location, tags=tags)
         except MlflowException:  # another process has just created it
             known = self.client.get_experiment_by_name(experiment)
             if known is None:
@@ -153,26 +153,28 @@ def find_views(uri: str, name: str) -> dict[str, str]:
 
 
 def open_store(uri: str) -> MlflowClient:
-    """Open an MLflow store. A store in a file is created if needed, and is adapted if its project was moved or copied.
+    """Open an MLflow store. A store in a file is created if needed.
 
     Raises:
-        ConfigError: If the store was written by another version of MLflow, or is damaged.
+        ConfigError: If the store was written by another version of MLflow, or cannot be used.
 
     """
     from mlflow import MlflowClient
     from mlflow.exceptions import MlflowException
+    from sqlalchemy.exc import SQLAlchemyError
 
     store = _get_store_path(uri)
     if store:
         _create_store(store)
-        _adapt_to_folder(store)
     try:
         client = MlflowClient(uri)
         client.search_experiments(max_results=1)
-    except MlflowException as error:
+    except (MlflowException, SQLAlchemyError) as error:
         if "out-of-date" not in str(error):
+            problem = str(error).partition("\n")[0].rstrip(".")
             raise ConfigError(
-                f"The MLflow store {uri} cannot be used: {error} Correct tracking.uri, or start its server."
+                f"The MLflow store {uri} cannot be used: {problem}. Correct tracking.uri, start its server, or move the file "
+                "away: the runs of finished cells are then logged again from their artifacts."
             ) from error
         raise ConfigError(
             f"The MLflow store {uri} was written by another version of MLflow. Copy it, and run `mlflow db upgrade {uri}`; a "
@@ -187,48 +189,10 @@ def _get_store_path(uri: str) -> Path | None:
     return Path(path) if path and not scheme else None
 
 
-def _adapt_to_folder(path: Path) -> None:
-    """Correct the folders of attached files in a store that was moved or copied to another folder with its files.
-
-    MLflow stores them as absolute addresses. Without a correction, a copied project would write into the original one. A store
-    that was moved alone keeps its addresses.
-    """
-    present = str(path.resolve().parent)
-    with closing(sqlite3.connect(path, timeout=60)) as db, db:
-        own = Path(present).as_uri() + "/"
-        untagged = db.execute(
-            "SELECT ?1, ?2, experiment_id FROM experiments WHERE substr(artifact_location, 1, length(?3)) = ?3 AND "
-            "experiment_id NOT IN (SELECT experiment_id FROM experiment_tags WHERE key = ?1)",
-            (_FOLDER_TAG, present, own),
-        ).fetchall()
-        if untagged:  # a store without new experiments is only read, so that commands do not wait for one another
-            db.executemany("INSERT OR IGNORE INTO experiment_tags (key, value, experiment_id) VALUES (?, ?, ?)", untagged)
-        tagged = db.execute("SELECT DISTINCT value FROM experiment_tags WHERE key = ? AND value != ?", (_FOLDER_TAG, present))
-        for (former,) in tagged.fetchall():
-            old, new = (Path(folder).as_uri() + "/" for folder in (former, present))
-            locations = db.execute(
-                "SELECT DISTINCT artifact_location FROM experiments WHERE substr(artifact_location, 1, ?) = ?", (len(old), old)
-            )
-            names = [unquote(location.removeprefix(old)) for (location,) in locations]
-            if any((Path(former) / name).is_dir() and not (Path(present) / name).is_dir() for name in names):
-                continue
-            for table, column in (("experiments", "artifact_location"), ("runs", "artifact_uri")):
-                db.execute(
-                    f"UPDATE {table} SET {column} = ?2 || substr({column}, ?3) WHERE substr({column}, 1, ?3 - 1) = ?1",  # noqa: S608 (constants)
-                    (old, new, len(old) + 1),
-                )
-            db.execute("UPDATE experiment_tags SET value = ? WHERE key = ? AND value = ?", (present, _FOLDER_TAG, former))
-
-
 def _create_store(path: Path) -> None:
-    """Create an SQLite store unless it exists. A store whose creation was interrupted is renamed, and a new one is created.
+    """Create an SQLite store unless it exists, under a lock and another name.
 
-    MLflow cannot open a store whose creation was interrupted. A store is therefore created under another name and renamed.
-    MLflow cannot create a store in two processes at once either. It is therefore created under a lock.
-
-    Raises:
-        ConfigError: If the store contains runs but is damaged.
-
+    MLflow cannot create a store in two processes at once, and cannot open one whose creation was interrupted.
     """
     from mlflow import MlflowClient
 
@@ -236,58 +200,10 @@ def _create_store(path: Path) -> None:
     with path.with_name(f"{path.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if path.exists():
-            while not (is_usable := _is_usable(path)) and time.time() - path.stat().st_mtime < _SETTLING_SECONDS:
-                time.sleep(1)  # another program may be creating it, such as `mlflow server`
-            if is_usable:
-                return
-            broken = path.with_name(f"{path.name}.broken-{time.time_ns()}")
-            path.rename(broken)
-            _log.warning(
-                "The MLflow store %s was created incompletely. It is kept as %s, and a new store is created.", path, broken
-            )
+            return
         logging.getLogger("mlflow.store.db.utils").setLevel(logging.WARNING)  # it announces each table that it creates
         with atomic_write(path) as partial:
             MlflowClient(f"sqlite:///{partial.resolve()}").search_experiments()
-
-
-def _is_usable(path: Path) -> bool:
-    """Return whether the tables of a store are complete; False means that it contains no runs and can be replaced.
-
-    Raises:
-        ConfigError: If the store is damaged and may contain runs, or if the file is another database.
-
-    """
-    try:
-        with closing(sqlite3.connect(path, timeout=60)) as db:
-            tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-            if not tables:
-                return False
-            if not tables & {"alembic_version", "experiments"}:
-                raise ConfigError(f"{path} is another database, not a store of MLflow. Name another file in tracking.uri.")
-            if not {"alembic_version", "experiments", "runs"} <= tables:
-                has_runs = "runs" in tables and db.execute("SELECT COUNT(*) FROM runs").fetchone()[0] > 0
-                if not has_runs:
-                    return False
-                raise ConfigError(_describe_unusable_store(path, "tables are missing"))
-            has_default_experiment = db.execute("SELECT COUNT(*) FROM experiments").fetchone()[0] > 0
-            has_version = db.execute("SELECT COUNT(*) FROM alembic_version").fetchone()[0] > 0
-            is_sound = db.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok"
-            if is_sound and has_version and has_default_experiment:
-                return True
-            if not db.execute("SELECT COUNT(*) FROM runs").fetchone()[0]:
-                return False
-            problem = "it is damaged"
-    except sqlite3.DatabaseError as error:
-        problem = str(error)
-    raise ConfigError(_describe_unusable_store(path, problem))
-
-
-def _describe_unusable_store(path: Path, problem: str) -> str:
-    """Build the error message for a store that cannot be used and may contain runs."""
-    return (
-        f"The MLflow store {path} cannot be used: {problem}. Move it away, and run the command again. The runs of finished "
-        "cells are then logged again from their artifacts."
-    )
 
 
 class Run:
