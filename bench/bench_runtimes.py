@@ -1,7 +1,7 @@
 """Compare the runtimes of the local reader, which take turns: PyTorch, OpenVINO GenAI, and OpenVINO GenAI without Winnow.
 
 python -m bench.bench_runtimes                   # after `make demo`: SmolLM2 on passages of the quick start
-python -m bench.bench_runtimes 100 likelihoods   # fewer prompts; also single, several, sweep, float32, prefill, neighbour
+python -m bench.bench_runtimes 100 likelihoods   # fewer prompts; also single, several, sweep, float32, prefill, neighbor
 
 Half of the requests are served by each runtime before the second half is. The limit of the processor is the speed of a reader
 that reads no token twice, and whose matrix products are all as fast as a large one; attention is not counted.
@@ -219,23 +219,23 @@ def measure_likelihoods(num_prompts: int, dtype: str) -> None:
             f"{rate / slow_rate:.2f} x, median difference {np.median(differences):.1e} nats, largest {max(differences):.1e}",
             flush=True,
         )
-        num_logits = sum(len(reader.tokenise_target(request)) for request in likelihoods)
+        num_logits = sum(len(reader.tokenize_target(request)) for request in likelihoods)
         print_limit(label, compute_limit(reader, likelihoods, num_logits, dtype), slow_rate)
 
 
-def measure_neighbour(num_prompts: int, dtype: str) -> None:
+def measure_neighbor(num_prompts: int, dtype: str) -> None:
     """Measure how much speed is left beside a process that multiplies matrices on all cores."""
     functions = [serve_with_driver(open_reader(runtime, dtype)) for runtime in ("torch", "openvino")]
     count = min(60, num_prompts)
     warm_up, requests = build_with_warm_up([1], 2 * count)
     for function in functions:
         function(warm_up)
-    neighbour = multiprocessing.get_context("spawn").Process(target=multiply_matrices, daemon=True)
+    neighbor = multiprocessing.get_context("spawn").Process(target=multiply_matrices, daemon=True)
     alone = take_turns(requests[:count], functions)
-    neighbour.start()
+    neighbor.start()
     time.sleep(5)
     shared = take_turns(requests[count:], functions)  # other prompts, because OpenVINO keeps those that it has read
-    neighbour.kill()
+    neighbor.kill()
     shares = [
         f"{name} {100 * beside / before:.0f} %"
         for name, (_, before), (_, beside) in zip(("PyTorch", "OpenVINO"), alone, shared, strict=True)
@@ -256,7 +256,7 @@ def main() -> None:
         "float32": partial(measure_float32, num_prompts),
         "likelihoods": partial(measure_likelihoods, num_prompts, dtype),
         "prefill": partial(measure_prefill, num_prompts // 2, dtype),
-        "neighbour": partial(measure_neighbour, num_prompts, dtype),
+        "neighbor": partial(measure_neighbor, num_prompts, dtype),
     }
     for part in [word for word in words if word in parts] or parts:
         parts[part]()

@@ -58,7 +58,7 @@ def acquire(jobs: Sequence[Settings], groups: Collection[str] = ()) -> Summary:
 
 
 def _dry_run(assets: Sequence[Asset], cells: Sequence[Settings]) -> Summary:
-    """Summarise what the cells read: which assets would be downloaded, what the hub has, and what has no address."""
+    """Summarize what the cells read: which assets would be downloaded, what the hub has, and what has no address."""
     missing = [asset for asset in assets if not is_present(asset)]
     rows = [
         {

@@ -32,7 +32,7 @@ _QUICK_START = (
 """The stages of dvc.yaml that are written."""
 _BEGIN, _END = "  # Written by `python -m flows.compose` from the modules in flows/.\n", "  # Written by hand.\n"
 _DIGEST = "# Digest: "
-"""Start of the line with the digest of the settings, by which an edited file is recognised."""
+"""Start of the line with the digest of the settings, by which an edited file is recognized."""
 
 
 def compose_params(overrides: Sequence[str]) -> str:

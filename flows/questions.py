@@ -48,8 +48,8 @@ def _write_questions(project: Project) -> None:
     selection: Iterable[Question] = (replace(question, answerable=None) for question in settings.split.build().assign(parsed))
     if project.needs_labels:
         required = project.settings.answerable.required
-        labelled = _label_answerable(project, list(selection))
-        selection = (question for question in labelled if question.answerable or question.split not in required)
+        labeled = _label_answerable(project, list(selection))
+        selection = (question for question in labeled if question.answerable or question.split not in required)
     artifact.finish(parquet.write(artifact.folder / "questions.parquet", contracts.QUESTIONS, build_question_rows(selection)))
 
 
@@ -80,13 +80,13 @@ def _build_rows(path: Path, reported: Mapping[str, int]) -> list[dict[str, objec
     table = parquet.read(path, contracts.QUESTIONS, columns=["split", "answerable"]).to_pylist()
     total = Counter(row["split"] for row in table)
     answerable = Counter(row["split"] for row in table if row["answerable"])
-    unlabelled = {row["split"] for row in table if row["answerable"] is None}
+    unlabeled = {row["split"] for row in table if row["answerable"] is None}
     rows: list[dict[str, object]] = [
         {
             "questions": path.parent,
             "split": split,
             "number": total[split],
-            "answerable": UNDEFINED if split in unlabelled else answerable[split],
+            "answerable": UNDEFINED if split in unlabeled else answerable[split],
         }
         for split in total
     ]

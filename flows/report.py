@@ -269,9 +269,9 @@ def _describe_seeds(settings: Settings, specs: Sequence[CellSpec]) -> str:
     """Return the seeds of the splits, of trainings that the cells use, and of the bootstrap."""
     cells = _select_distinct(specs, ("dataset", "reader", "training", "estimator", "joint", "rank_by", "weighting"))
     seeds = [f"split {_join(str(cell.dataset.split.get('seed', 'none')) for cell in cells)}"]
-    labelled = list(dict.fromkeys(spec.labels.seed for spec in specs if spec.labels.seed))
-    if labelled:
-        seeds.append(f"training {', '.join(labelled)}")
+    labeled = list(dict.fromkeys(spec.labels.seed for spec in specs if spec.labels.seed))
+    if labeled:
+        seeds.append(f"training {', '.join(labeled)}")
     else:
         readers = _join(str(cell.training.seed) for cell in cells if is_trained(cell, cell.reader))
         estimators = _join(

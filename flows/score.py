@@ -71,7 +71,7 @@ def score(jobs: Sequence[Settings]) -> Summary:
         if len(comparison) > 2:
             notes.append(
                 f"{artifact.folder.name}: answerable questions have their answer in the first {settings.answerable.depth} "
-                "passages of answerable.retriever, which favours that retriever's own ranking there."
+                "passages of answerable.retriever, which favors that retriever's own ranking there."
             )
     title = "Top-k accuracy (questions whose first k hold an answer) before and after reranking, % [95 % interval]"
     return Summary(title, rows, "\n".join(notes), folders)

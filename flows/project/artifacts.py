@@ -1,6 +1,6 @@
 """Artifacts of a configuration, each stored in a folder that is named by the hash of its settings and inputs.
 
-Artifacts of different settings exist side by side. A finished artifact is recognised by its key without reading it, and
+Artifacts of different settings exist side by side. A finished artifact is recognized by its key without reading it, and
 only artifacts that depend on a changed setting get a new key. A `Project` is created once per configuration.
 """
 

@@ -55,7 +55,7 @@ def record_requests(plan: Plan[Answer], log_odds: float) -> list[Request]:
         return served
 
 
-def labelled_question() -> tuple[Question, list[Context]]:
+def labeled_question() -> tuple[Question, list[Context]]:
     """A question and contexts whose labels hold the secret: answers, target, metadata and gold passages."""
     meta = json.dumps({"key": SECRET, "label": SECRET, "choices": {"A": SECRET}})
     labels = {"answers": (SECRET,), "target": SECRET, "meta": meta, "gold_passage_ids": (SECRET,)}
@@ -70,7 +70,7 @@ def test_labels_reach_no_request(name: str, tmp_path: Path) -> None:
     path = [f"strategy.plan.path={tmp_path}/answers.jsonl"] if name == "stored" else []
     cfg = compose([f"strategy={name}", *path])
     strategy = cfg.strategy.plan.build(prompt=cfg.prompt.build(), decoding=replace(cfg.decoding.build(), logprobs=True))
-    question, contexts = labelled_question()
+    question, contexts = labeled_question()
     shown = [] if not cfg.strategy.uses_passages else contexts
     for log_odds in (9.0, 0.0, -9.0):
         requests = record_requests(strategy.plan(question, shown), log_odds)

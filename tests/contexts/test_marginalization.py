@@ -1,4 +1,4 @@
-"""Answer marginalisation, by hand."""
+"""Answer marginalization, by hand."""
 
 import math
 
@@ -22,6 +22,6 @@ def test_softmax_without_overflow() -> None:
 
 
 def test_distinct_answers_keep_their_first_writing() -> None:
-    """By normalised form, in order."""
+    """By normalized form, in order."""
     assert marginal.collect_spellings(["The Rome", "rome", "Paris"]) == {"rome": "The Rome", "paris": "Paris"}
     assert marginal.select_most_probable_answer(["Paris", "Rome", "rome"], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]) == "Rome"

@@ -1,4 +1,4 @@
-"""BEIR queries with relevance judgements."""
+"""BEIR queries with relevance judgments."""
 
 from pathlib import Path
 

@@ -269,7 +269,7 @@ def test_mixtures_of_the_same_maps_share_an_index() -> None:
 
     index, rankings = keys()
     for word in (
-        "retriever.engine.relevant=2", "retriever.engine.seed=1", "retriever.engine.maps.neighbours=5",
+        "retriever.engine.relevant=2", "retriever.engine.seed=1", "retriever.engine.maps.neighbors=5",
         "retriever.engine.maps.exclude_answers=none",
     ):  # fmt: skip
         assert keys(word)[0] == index

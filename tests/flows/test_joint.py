@@ -62,7 +62,7 @@ def test_an_estimator_from_a_frozen_reader_is_plugged_in_and_evaluated(prepared:
 
 @pytest.mark.slow
 def test_the_proof_runs_from_nothing(run: Run, tmp_path: Path) -> None:
-    """A smaller world through every stage: facts, retrieval as given, joint training, scores, marginalised answers."""
+    """A smaller world through every stage: facts, retrieval as given, joint training, scores, marginalized answers."""
     words = [
         "experiment=re_rag/from_scratch", "facts.world.train=30", "facts.world.dev=4", "facts.world.test=6", "facts.clozes=64",
         "+facts.world.first_names=8", "+facts.world.last_names=8", "facts.world.values=4", "facts.world.contexts=4",

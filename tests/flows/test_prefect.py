@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_the_commands_of_the_page(world: Path, template: Path, tmp_path: Path) -> None:
-    """Runs have names and tags that one recognises, and a worker runs a sweep with settings of the command line."""
+    """Runs have names and tags that one recognizes, and a worker runs a sweep with settings of the command line."""
     folder = tmp_path / "project"
     folder.mkdir()
     copy_project(folder)

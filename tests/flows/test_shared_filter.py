@@ -73,9 +73,9 @@ def test_the_labelling_retriever_is_part_of_the_key_only_of_labels() -> None:
     assert len(keys) == 1
     words = ["dataset.split.all=''", "+dataset.split.test=1", "dataset=nq_open", "dataset.parser.path=x.jsonl"]
     options = ("bm25", "tantivy", "none", "retriever")
-    labelled = {name: Project(compose([*words, f"answerable={name}", "retriever=tantivy"])).questions.key for name in options}
-    assert len(set(labelled.values())) == 3
-    assert labelled["tantivy"] == labelled["retriever"]
+    labeled = {name: Project(compose([*words, f"answerable={name}", "retriever=tantivy"])).questions.key for name in options}
+    assert len(set(labeled.values())) == 3
+    assert labeled["tantivy"] == labeled["retriever"]
     stage = get_stage("questions")
     assert stage.list_needs(compose([*words, "answerable=none"])) == {"acquire"}
     assert stage.list_needs(compose(words)) == {"acquire", "index"}

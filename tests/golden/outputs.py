@@ -132,7 +132,7 @@ from winnow.retrievers.bm25 import BM25
 from winnow.retrievers.dense import Dense
 from winnow.retrievers.dense_on_disk import DenseOnDisk
 from winnow.retrievers.hybrid import Hybrid
-from winnow.retrievers.mixture import Mixture, NeighbourMaps
+from winnow.retrievers.mixture import Mixture, NeighborMaps
 from winnow.retrievers.provided import Provided
 from winnow.retrievers.splade import Splade
 from winnow.retrievers.tantivy import Tantivy
@@ -167,7 +167,7 @@ from winnow.training.re_rag import ReRag
 
 def mixture(folder: Path, **counts: int) -> Mixture:
     """A mixture of the corpus of the goldens."""
-    maps = NeighbourMaps(Dense(encoder(folder)), neighbours=1, irrelevant=1)
+    maps = NeighborMaps(Dense(encoder(folder)), neighbors=1, irrelevant=1)
     return replace(Mixture(maps, relevant=1, irrelevant=1, seemingly_relevant=1), **counts)
 
 
@@ -224,7 +224,7 @@ GOLDENS = [
     Golden(Splade, lambda folder: search(Splade(splade(folder), block_size=4), folder), 1e-2),
     Golden(Tantivy, lambda folder: search(Tantivy(), folder), 1e-3),
     Golden(Hybrid, lambda folder: search(Hybrid({"a": BM25(), "b": BM25(b=0.1)}), folder), 1e-3),
-    Golden(NeighbourMaps, lambda folder: search(mixture(folder), folder), 1e-2),
+    Golden(NeighborMaps, lambda folder: search(mixture(folder), folder), 1e-2),
     Golden(Mixture, lambda folder: search(mixture(folder, relevant=2, irrelevant=0), folder), 1e-2),
     Golden(Provided, provided),
     Golden(TrecRun, trec_run),

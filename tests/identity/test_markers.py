@@ -37,7 +37,7 @@ IGNORED = {
     "LocalSearch": "capacity",
     "LoopSettings": "chunk_tokens gradient_caching gradient_checkpointing max_loss device save_steps logging_steps",
     "Mixture": "relevant irrelevant seemingly_relevant seed",
-    "NeighbourMaps": "neighbours irrelevant depth exclude_answers seed",
+    "NeighborMaps": "neighbors irrelevant depth exclude_answers seed",
     "OpenAIBatchReader": "state poll_seconds capacity patience",
     "OpenAIEngine": "base_url api_key_variable served_model model_change budget",
     "OpenAIReader": "samples_per_call pacing dialect",

@@ -1,4 +1,4 @@
-"""A damaged ledger file is recognised, recovered to what can be read, and said to be."""
+"""A damaged ledger file is recognized, recovered to what can be read, and said to be."""
 
 import os
 from pathlib import Path

@@ -5,16 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from winnow.errors import ConfigError, InputError
-from winnow.metrics.answer import accuracy, exact_match, f1, has_exact_match, normalise
+from winnow.metrics.answer import accuracy, exact_match, f1, has_exact_match, normalize
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [("The Beatles!", "beatles"), ("An  apple a day", "apple day"), ("U.S.A.", "usa"), ("", ""), ("the", "")],
 )
-def test_normalise_follows_squad(text: str, expected: str) -> None:
+def test_normalize_follows_squad(text: str, expected: str) -> None:
     """Lower case, no ASCII punctuation, no articles, single blanks."""
-    assert normalise(text) == expected
+    assert normalize(text) == expected
 
 
 def test_exact_match_takes_the_best_answer() -> None:
@@ -41,7 +41,7 @@ def test_flashrag_f1_is_zero_on_yes_against_no() -> None:
 
 
 def test_empty_texts_follow_their_source() -> None:
-    """The word "the" is empty after normalisation: F1 0 against itself in SQuAD 1.1, FiD and FlashRAG, 1 in SQuAD 2.0."""
+    """The word "the" is empty after normalization: F1 0 against itself in SQuAD 1.1, FiD and FlashRAG, 1 in SQuAD 2.0."""
     for dialect in ("squad", "fid", "flashrag", "crag"):
         assert f1("the", ["The"], dialect=dialect) == 0.0
         assert f1("", ["x"], dialect=dialect) == 0.0
@@ -85,7 +85,7 @@ def test_em_implies_f1_and_accuracy(prediction: str, answers: list[str]) -> None
     values = exact_match(prediction, answers), f1(prediction, answers), accuracy(prediction, answers)
     assert all(0 <= value <= 1 for value in values)
     if values[0]:
-        assert values[1:] == (float(bool(normalise(prediction))), 1.0)
+        assert values[1:] == (float(bool(normalize(prediction))), 1.0)
 
 
 def test_the_order_of_letters_and_tokens() -> None:

@@ -1,4 +1,4 @@
-"""Choices that a reply names: see tests/metrics/test_claims.py for the labelled replies."""
+"""Choices that a reply names: see tests/metrics/test_claims.py for the labeled replies."""
 
 import pytest
 

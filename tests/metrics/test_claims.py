@@ -1,6 +1,6 @@
 """Verdicts that people read in replies of language models, and whether the rules read the same.
 
-tests/data/verdicts.jsonl has replies in the manner of ten model families, labelled by authors who did not know
+tests/data/verdicts.jsonl has replies in the manner of ten model families, labeled by authors who did not know
 the rules. The rules were written against the split "development"; "held_out" is by another author, and was opened once.
 """
 
@@ -14,13 +14,13 @@ from winnow.metrics.choices import parse_choice
 from winnow.metrics.claims import parse_claim
 from winnow.metrics.intervals import compute_mean_interval
 
-LABELLED: list[dict[str, Any]] = [
+LABELED: list[dict[str, Any]] = [
     json.loads(line) for line in (Path(__file__).parents[1] / "data/verdicts.jsonl").read_text().splitlines()
 ]
 
 
 def parse(row: dict[str, Any]) -> bool | str | None:
-    """What the rules read in a labelled reply."""
+    """What the rules read in a labeled reply."""
     return parse_claim(row["reply"]) if row["kind"] == "claim" else parse_choice(row["reply"], row["choices"])
 
 
@@ -33,9 +33,9 @@ def parse(row: dict[str, Any]) -> bool | str | None:
         ("held_out", "choice", 99, 0.98),
     ],
 )
-def test_labelled_replies_are_read_as_people_read_them(split: str, kind: str, count: int, least: float) -> None:
+def test_labeled_replies_are_read_as_people_read_them(split: str, kind: str, count: int, least: float) -> None:
     """The held-out shares are those of docs/rules.md: 98.2 % together."""
-    rows = [row for row in LABELLED if (row["split"], row["kind"]) == (split, kind)]
+    rows = [row for row in LABELED if (row["split"], row["kind"]) == (split, kind)]
     right = [float(parse(row) == row["label"]) for row in rows]
     share = compute_mean_interval(right)
     print(f"{split}, {kind}: {share.format_percent()} of {len(rows)} replies are read rightly")

@@ -160,9 +160,9 @@ def test_few_other_values_are_no_certainty(values: list[float], share: float) ->
     """A fraction has at least the interval of a share of its size; that of many different values is the bootstrap's."""
     interval = compute_mean_interval(values)
     z, n = 1.959964, len(values)
-    centre, half = share + z**2 / (2 * n), z * (share * (1 - share) / n + z**2 / (4 * n**2)) ** 0.5
-    assert interval.low <= (centre - half) / (1 + z**2 / n) + 1e-6
-    assert interval.high >= (centre + half) / (1 + z**2 / n) - 1e-6
+    center, half = share + z**2 / (2 * n), z * (share * (1 - share) / n + z**2 / (4 * n**2)) ** 0.5
+    assert interval.low <= (center - half) / (1 + z**2 / n) + 1e-6
+    assert interval.high >= (center + half) / (1 + z**2 / n) - 1e-6
     spread = np.linspace(0.4, 0.6, 60)
     assert compute_mean_interval(spread).high < 0.6
     assert compute_mean_interval(values, is_share=False).high <= max(values)

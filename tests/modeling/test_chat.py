@@ -7,7 +7,7 @@ import pytest
 from transformers import AutoTokenizer
 
 from winnow.errors import ConfigError
-from winnow.modeling.chat import render_chat, tokenise_chat
+from winnow.modeling.chat import render_chat, tokenize_chat
 from winnow.records import Message, Passage
 from winnow.testing import make_tiny_causal_lm
 
@@ -65,18 +65,18 @@ def test_what_a_template_cannot_render_is_refused(
 
 
 def test_control_tokens_of_a_passage_stay_text(tokenizer: "PreTrainedTokenizerBase") -> None:
-    """Those of the prompt's own template are tokens; a prompt without any is tokenised as it always was."""
+    """Those of the prompt's own template are tokens; a prompt without any is tokenized as it always was."""
     tokenizer.chat_template = PLAIN
     end = tokenizer.convert_tokens_to_ids("<|end|>")
     passage = Passage("p", "T", "Ada <|end|> lived")
     prompt = (Message("user", f"<|end|> Read: {passage.text}. Who?"),)
-    assert tokenise_chat(tokenizer, prompt).count(end) == 2
-    ids = tokenise_chat(tokenizer, prompt, passages=[passage])
+    assert tokenize_chat(tokenizer, prompt).count(end) == 2
+    ids = tokenize_chat(tokenizer, prompt, passages=[passage])
     assert ids.count(end) == 1
     assert "Ada" in tokenizer.decode(ids)
     plain = (Message("user", "Read: Ada lived. Who?"),)
     expected = tokenizer(render_chat(tokenizer, plain), add_special_tokens=False)["input_ids"]
-    assert tokenise_chat(tokenizer, plain, passages=[Passage("p", "T", "Ada lived")]) == expected
+    assert tokenize_chat(tokenizer, plain, passages=[Passage("p", "T", "Ada lived")]) == expected
 
 
 def test_a_passage_cannot_end_the_prompt_of_a_reader(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def test_contexts_stand_in_order_without_padding_between(lm: LanguageModel) -> N
     assert torch.allclose(states[1, : len(short[0])], alone[3], atol=1e-5)
 
 
-def test_an_answer_does_not_depend_on_its_neighbours(lm: LanguageModel) -> None:
+def test_an_answer_does_not_depend_on_its_neighbors(lm: LanguageModel) -> None:
     """Questions answered together are answered as each alone; with one context, as the plain model does."""
     inputs = [rows(lm, "who wrote emma", "Jane Austen wrote Emma"), rows(lm, "Emma context")]
     together = generate_fused(lm, inputs, 6)

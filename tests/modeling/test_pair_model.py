@@ -17,7 +17,7 @@ PASSAGE = Passage("a", "Emma", "Jane Austen wrote Emma")
 
 
 def test_a_t5_reads_the_pair_and_the_end(tmp_path: Path) -> None:
-    """The tokens of FiD's form, question and passage tokenised apart, then the end token; loaded once, on first use."""
+    """The tokens of FiD's form, question and passage tokenized apart, then the end token; loaded once, on first use."""
     model = Seq2SeqGenerator(str(make_tiny_t5(tmp_path / "t5", TEXTS)), max_answer=8)
     assert model.truncated == 0
     tokenizer = model.lm.tokenizer

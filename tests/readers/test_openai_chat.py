@@ -298,7 +298,7 @@ def failing(requests: Generate) -> Plan[Answer]:
     return Answer(result.reason if isinstance(result, Failed) else result.text, unknown=False)
 
 
-def test_answers_are_marginalised_by_the_log_probabilities_that_an_api_reports(tmp_path: Path) -> None:
+def test_answers_are_marginalized_by_the_log_probabilities_that_an_api_reports(tmp_path: Path) -> None:
     """Two contexts, one token of log-probability -0.5 each: the weights 0.7 and 0.3 decide, and no likelihood is requested."""
     contexts = [
         replace(make_context(n, text), log_weight=math.log(w)) for n, (text, w) in enumerate([("a", 0.3), ("b", 0.7)], 1)

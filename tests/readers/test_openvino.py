@@ -17,7 +17,7 @@ from winnow.modeling import openvino_export
 from winnow.modeling.architectures import TESTED, explain_unsupported
 from winnow.modeling.loading import LanguageModel, load_causal_lm
 from winnow.readers import openvino
-from winnow.readers.batching import TokenisedRequest
+from winnow.readers.batching import TokenizedRequest
 from winnow.readers.local import LocalReader
 from winnow.readers.openvino import ContinuousBatch
 from winnow.records import Decoding, Generate, Generation, Likelihood, Message, Request, Result, Score
@@ -161,7 +161,7 @@ def test_a_reply_cut_by_a_full_cache_is_an_error(folder: Path, converted: Path) 
     assert reader._batch is not None
     read = reader._batch._read
 
-    def ignore(item: TokenisedRequest, handle: object) -> object:
+    def ignore(item: TokenizedRequest, handle: object) -> object:
         return read(item, SimpleNamespace(get_status=lambda: None) if item.request == cut else handle)
 
     reader._batch._read = ignore  # type: ignore[method-assign]

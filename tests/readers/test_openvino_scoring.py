@@ -12,7 +12,7 @@ pytest.importorskip("openvino", reason="the extra cpu is not installed")
 
 from winnow.errors import ModelError
 from winnow.modeling.openvino_export import MODEL_FILE, convert_causal_lm
-from winnow.readers.batching import TokenisedRequest
+from winnow.readers.batching import TokenizedRequest
 from winnow.readers.local import LocalReader
 from winnow.readers.openvino_scoring import ContinuationScorer, select_positions
 from winnow.readers.prefix_blocks import BlockPool
@@ -142,7 +142,7 @@ def test_a_prompt_without_a_token_is_refused(folder: Path, converted: Path) -> N
     scorer = ContinuationScorer(convert_causal_lm(str(folder), converted), "float32", 1, 100)
     likelihood = Likelihood((Message("user", ""),), "fox")
     with pytest.raises(ModelError, match="a prompt has no token"):
-        scorer.add(TokenisedRequest(likelihood, [], [7]))
+        scorer.add(TokenizedRequest(likelihood, [], [7]))
 
 
 def test_closing_drops_unfinished_likelihoods(folder: Path, converted: Path) -> None:

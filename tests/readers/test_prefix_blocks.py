@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from winnow.readers import openvino_scoring, prefix_blocks
-from winnow.readers.batching import TokenisedRequest
+from winnow.readers.batching import TokenizedRequest
 from winnow.readers.openvino import ContinuousBatch
 from winnow.readers.openvino_scoring import ContinuationScorer
 from winnow.readers.prefix_blocks import BlockPool, BlockRecord, has_nested, list_blocks
@@ -26,7 +26,7 @@ class RecordedBatch(ContinuousBatch):
         self.steps: list[list[int]] = []
         return SimpleNamespace(step=lambda: None)
 
-    def _start(self, item: TokenisedRequest) -> object:
+    def _start(self, item: TokenizedRequest) -> object:
         self._counter += 1
         self.steps[-1].append(item.ids[-1])
         return item
@@ -52,7 +52,7 @@ def read_all(
 ) -> list[list[int]]:
     batch = RecordedBatch(Path(), None, "float32", 1, max_rows, max_tokens, 10_000)  # type: ignore[arg-type]
     for ids in prompts:
-        batch.add(TokenisedRequest(Generate((), Decoding()), ids))
+        batch.add(TokenizedRequest(Generate((), Decoding()), ids))
     return batch.read_all(num_steps)
 
 
@@ -87,7 +87,7 @@ def test_prompts_of_which_one_begins_with_the_other_do_not_run_together() -> Non
     st.lists(st.lists(st.integers(0, 1), min_size=1, max_size=5).map(tuple), max_size=8),
     st.lists(st.integers(0, 1), max_size=6),
 )
-def test_nested_prompts_are_found_between_their_neighbours(prompts: list[tuple[int, ...]], ids: list[int]) -> None:
+def test_nested_prompts_are_found_between_their_neighbors(prompts: list[tuple[int, ...]], ids: list[int]) -> None:
     """As by a comparison with every one."""
     running: list[tuple[int, ...]] = []
     for prompt in (*prompts, tuple(ids)):
@@ -146,7 +146,7 @@ def score_all(scorer: RecordedScorer, pairs: Sequence[tuple[Sequence[int], Seque
     """Score prompts with continuations, and return how many tokens each request of each step read."""
     request = Likelihood((), "")
     for ids, target in pairs:
-        scorer.add(TokenisedRequest(request, ids, target))
+        scorer.add(TokenizedRequest(request, ids, target))
     num_results = 0
     while results := scorer.collect():
         num_results += len(results)

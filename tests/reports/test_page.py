@@ -26,7 +26,7 @@ CELLS = [make_cell_result("closed_book", 0, "none", [0, 0, 0, 1])] + [
 ]
 
 
-def _labelled(cell: CellResult, **labels: str) -> CellResult:
+def _labeled(cell: CellResult, **labels: str) -> CellResult:
     return replace(cell, labels=replace(cell.labels, **labels))
 
 
@@ -74,7 +74,7 @@ def test_pairs_match_by_question_not_by_row() -> None:
 def test_settings_of_one_strategy_are_compared_too() -> None:
     """Both settings of a strategy, and both strategies of a setting; what differs in two ways is no pair."""
     cells = [
-        _labelled(make_cell_result(strategy, 5, "gold_first", ems), setting=setting)
+        _labeled(make_cell_result(strategy, 5, "gold_first", ems), setting=setting)
         for strategy, ems in (("a", [0, 0, 1]), ("b", [1, 1, 1]))
         for setting in ("ranked by=retriever", "ranked by=estimator")
     ]
@@ -86,7 +86,7 @@ def test_settings_of_one_strategy_are_compared_too() -> None:
     assert [row[3].split()[0] for row in table.rows] == ["+66.7", "+66.7"]
     assert "a (ranked by=estimator) = a (ranked by=retriever)" in table.caption
     assert "b (ranked by=estimator) = b (ranked by=retriever)" in table.caption
-    assert build_comparison_tables([cells[0], _labelled(cells[1], questions="another split")], 0) == []
+    assert build_comparison_tables([cells[0], _labeled(cells[1], questions="another split")], 0) == []
     other = [replace(one, question=replace(one.question, question_id=f"other {n}")) for n, one in enumerate(cells[1].samples)]
     assert build_comparison_tables([cells[0], replace(cells[1], samples=other)], 0) == []
 
@@ -139,7 +139,7 @@ def test_closed_book_questions_have_the_gold_passages_of_their_selection() -> No
             replace(sample, prediction=replace(sample.prediction, provenance="distant" if n in gold else "none"))
             for n, sample in enumerate(cell.samples)
         ]
-        return _labelled(replace(cell, samples=samples), questions=questions)
+        return _labeled(replace(cell, samples=samples), questions=questions)
 
     cells = [
         build("closed_book", 0, set(), "nq"),

@@ -19,7 +19,7 @@ def cell_result(strategy: str, k: int, gold: str, ems: Sequence[float]) -> CellR
     return replace(plain_cell(strategy, k, gold, ems), hidden=[F1("f1", "F1")])
 
 
-def _labelled(cell: CellResult, questions: str) -> CellResult:
+def _labeled(cell: CellResult, questions: str) -> CellResult:
     return replace(cell, labels=replace(cell.labels, questions=questions))
 
 
@@ -80,7 +80,7 @@ def test_differences_are_paired_and_say_what_was_not_run() -> None:
     assert contrasts.rows[0][3].startswith("+33.3 [-")
     assert contrasts.rows[0][4:9] == ["1.000", "1.000", "3", "+1.5", "11,628"]
     assert contrasts.rows[1][3] == "not run"
-    mixed = [_labelled(cells[0], "dev"), *(_labelled(cell, "test") for cell in cells)]
+    mixed = [_labeled(cells[0], "dev"), *(_labeled(cell, "test") for cell in cells)]
     _, contrasts = compare_with_paper(load_paper_part("post_fusion", "figure4", "", ""), mixed, 0, None)[0]
     assert contrasts.rows[0][3].startswith("+33.3 [")
     _, contrasts = compare_with_paper(load_paper_part("post_fusion", "figure4", "", ""), [mixed[0], mixed[2]], 0, None)[0]

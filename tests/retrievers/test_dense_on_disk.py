@@ -24,14 +24,14 @@ QUESTIONS = [make_question(str(number), question_id=str(number)) for number in r
 
 
 class RandomVectors(SentenceEncoder):
-    """Vectors around 30 centres, by the number that a text is; a question lies near the passage of its number."""
+    """Vectors around 30 centers, by the number that a text is; a question lies near the passage of its number."""
 
     def __init__(self, seed: int = 0) -> None:
         """Draw the vectors."""
         super().__init__("unused")
         random = np.random.default_rng(seed)
-        centres = random.normal(size=(30, DIMENSIONS))
-        vectors = centres[random.integers(0, 30, 3001)] + 0.8 * random.normal(size=(3001, DIMENSIONS))
+        centers = random.normal(size=(30, DIMENSIONS))
+        vectors = centers[random.integers(0, 30, 3001)] + 0.8 * random.normal(size=(3001, DIMENSIONS))
         self.vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
 
     def encode_passages(self, passages: Sequence[Passage], advance: object = None) -> NDArray[np.float32]:

@@ -11,7 +11,7 @@ from winnow.formats.rage import RelevanceMap, write_rage_files
 from winnow.metrics.ranking import has_answer
 from winnow.records import Hit, Passage, Question
 from winnow.retrievers.bm25 import BM25
-from winnow.retrievers.mixture import Mixture, NeighbourMaps, PublishedMaps
+from winnow.retrievers.mixture import Mixture, NeighborMaps, PublishedMaps
 
 TOWNS = [Passage(f"t{n}", "", f"The town number {n} lies on a river.") for n in range(8)]
 HOLDERS = [Passage(f"h{n}", "", f"The town of Emma lies on a river, says book {n}.") for n in range(3)]
@@ -39,7 +39,7 @@ def kinds(question: Question, hits: list[Hit]) -> dict[str, list[str]]:
 
 def test_distant_labels(tmp_path: Path) -> None:
     """Passages with the answer are relevant, and no other one has it, not even a random one far from the question."""
-    maps = NeighbourMaps(BM25(), neighbours=4, irrelevant=20)
+    maps = NeighborMaps(BM25(), neighbors=4, irrelevant=20)
     (hits,) = search(Mixture(maps, relevant=2, irrelevant=20, seemingly_relevant=4), tmp_path, QUESTION)
     found = kinds(QUESTION, hits)
     assert len(found["relevant"]) == 2
@@ -53,7 +53,7 @@ def test_distant_labels(tmp_path: Path) -> None:
 
 def test_annotated_passages(tmp_path: Path) -> None:
     """Annotated passages alone are relevant, found or not; another one with an answer may seem so, unless excluded."""
-    maps = NeighbourMaps(BM25(), neighbours=10, irrelevant=5)
+    maps = NeighborMaps(BM25(), neighbors=10, irrelevant=5)
     (hits,) = search(Mixture(maps, relevant=3, irrelevant=3, seemingly_relevant=10), tmp_path, ANNOTATED)
     found = kinds(ANNOTATED, hits)
     assert sorted(found["relevant"]) == ["o3", "t1"]
@@ -65,7 +65,7 @@ def test_annotated_passages(tmp_path: Path) -> None:
 
 def test_the_mixture_depends_on_seed_and_question_only(tmp_path: Path) -> None:
     """Equal whether questions are searched alone or together; another seed gives another order; fewer relevant are drawn."""
-    maps = NeighbourMaps(BM25(), neighbours=6, irrelevant=10)
+    maps = NeighborMaps(BM25(), neighbors=6, irrelevant=10)
     mixture = Mixture(maps, relevant=1, irrelevant=3, seemingly_relevant=3)
     together = search(mixture, tmp_path, QUESTION, ANNOTATED)
     assert together == [*search(mixture, tmp_path, QUESTION), *search(mixture, tmp_path, ANNOTATED)]
@@ -77,7 +77,7 @@ def test_the_mixture_depends_on_seed_and_question_only(tmp_path: Path) -> None:
 
 def test_a_question_without_relevant_passages_keeps_the_others(tmp_path: Path) -> None:
     """Its recall is undefined, and metrics leave it out."""
-    maps = NeighbourMaps(BM25(), neighbours=4, irrelevant=4)
+    maps = NeighborMaps(BM25(), neighbors=4, irrelevant=4)
     nowhere = replace(QUESTION, answers=("Nowhere",))
     (hits,) = search(Mixture(maps, relevant=2, irrelevant=1, seemingly_relevant=1), tmp_path, nowhere)
     assert {name: len(found) for name, found in kinds(nowhere, hits).items()} == {
@@ -89,7 +89,7 @@ def test_a_question_without_relevant_passages_keeps_the_others(tmp_path: Path) -
 
 def test_too_few_documents_and_settings_that_cut(tmp_path: Path) -> None:
     """A mixture has what its maps have; a depth below the mixture and counts that make no sense are refused."""
-    maps = NeighbourMaps(BM25(), neighbours=4, irrelevant=4)
+    maps = NeighborMaps(BM25(), neighbors=4, irrelevant=4)
     (hits,) = search(Mixture(maps, seemingly_relevant=5, irrelevant=7), tmp_path, QUESTION)
     found = kinds(QUESTION, hits)
     assert {name: len(ids) for name, ids in found.items()} == {"relevant": 3, "irrelevant": 4, "seemingly": 4}
@@ -98,9 +98,9 @@ def test_too_few_documents_and_settings_that_cut(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="not all of them 0"):
         Mixture(maps, 0, 0, 0)
     with pytest.raises(ConfigError, match="depth must be above"):
-        NeighbourMaps(BM25(), neighbours=10, depth=10)
+        NeighborMaps(BM25(), neighbors=10, depth=10)
     with pytest.raises(ConfigError, match="exclude_answers"):
-        NeighbourMaps(BM25(), exclude_answers="some")  # type: ignore[arg-type]
+        NeighborMaps(BM25(), exclude_answers="some")  # type: ignore[arg-type]
 
 
 def test_published_maps(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_large_corpus_is_not_read_for_a_draw(tmp_path: Path) -> None:
     def passages() -> Iterator[Passage]:
         yield from (Passage(f"x{n}", "", f"word{n % 50} river") for n in range(25_000))
 
-    mixture = Mixture(NeighbourMaps(BM25(), neighbours=1, irrelevant=10), relevant=0, irrelevant=10, seemingly_relevant=0)
+    mixture = Mixture(NeighborMaps(BM25(), neighbors=1, irrelevant=10), relevant=0, irrelevant=10, seemingly_relevant=0)
     mixture.build(passages, tmp_path)
     questions = [Question(f"q{n}", "river", ("none",)) for n in range(30)]
     numbers = [int(hit.passage_id[1:]) for hits in mixture.open(tmp_path).search(questions, 100) for hit in hits]

@@ -1,4 +1,4 @@
-"""Marginalisation with likelihoods by hand."""
+"""Marginalization with likelihoods by hand."""
 
 import math
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Refusals, against 647 labelled replies (tests/data/replies.jsonl) and every real answer of public data.
+"""Refusals, against 647 labeled replies (tests/data/replies.jsonl) and every real answer of public data.
 
 The rules were written against the split "development"; "held_out" was written by somebody else and not read for them.
 """
@@ -18,19 +18,19 @@ SHARED = Path(__file__).parents[3] / "shared" / "data"
 
 
 def replies(split: str, *, refusals: bool) -> list[str]:
-    """The labelled replies of a split."""
+    """The labeled replies of a split."""
     rows = [json.loads(line) for line in DATA.read_text(encoding="utf-8").strip().split("\n")]
     return [row["reply"] for row in rows if row["split"] == split and row["is_refusal"] == refusals]
 
 
-def test_at_least_98_percent_of_refusals_are_recognised() -> None:
+def test_at_least_98_percent_of_refusals_are_recognized() -> None:
     """As the driver reads them: the answer is extracted first. Of the held-out ones alone it is at least 97 %."""
     missed = {}
     for split, count in (("development", 242), ("held_out", 113)):
-        labelled = replies(split, refusals=True)
-        missed[split] = sum(not is_unknown(extract_answer(reply)) for reply in labelled)
-        print(f"{split}: {len(labelled) - missed[split]} of {len(labelled)} refusals are recognised")
-        assert len(labelled) == count
+        labeled = replies(split, refusals=True)
+        missed[split] = sum(not is_unknown(extract_answer(reply)) for reply in labeled)
+        print(f"{split}: {len(labeled) - missed[split]} of {len(labeled)} refusals are recognized")
+        assert len(labeled) == count
     assert sum(missed.values()) <= 0.02 * (242 + 113)
     assert missed["held_out"] <= 0.03 * 113
 
@@ -38,10 +38,10 @@ def test_at_least_98_percent_of_refusals_are_recognised() -> None:
 @pytest.mark.parametrize(("split", "count"), [("development", 199), ("held_out", 93)])
 def test_hedged_answers_and_titles_are_seldom_taken_for_refusals(split: str, count: int) -> None:
     """Answers chosen because they hold the words of refusals; at most 1 in 25."""
-    labelled = replies(split, refusals=False)
-    taken = [reply for reply in labelled if is_unknown(extract_answer(reply))]
-    print(f"{split}: {len(taken)} of {len(labelled)} hard answers are taken for refusals")
-    assert len(labelled) == count
+    labeled = replies(split, refusals=False)
+    taken = [reply for reply in labeled if is_unknown(extract_answer(reply))]
+    print(f"{split}: {len(taken)} of {len(labeled)} hard answers are taken for refusals")
+    assert len(labeled) == count
     assert len(taken) <= 0.04 * count, taken
 
 

@@ -28,7 +28,7 @@ def winner(answers: list[str], vote: Vote | None = None) -> str:
     )
 
 
-def test_answers_group_by_normalised_form() -> None:
+def test_answers_group_by_normalized_form() -> None:
     """'The Beatles' and 'beatles' are one candidate, shown as first written; unknown does not vote."""
     assert winner(["Queen", "The Beatles", "beatles", "unknown", "unknown", "unknown"]) == "The Beatles"
 

@@ -135,7 +135,7 @@ def test_an_estimate_that_depends_on_replies_says_that_there_may_be_more(tmp_pat
         assert (estimate.requests, estimate.missing, estimate.is_open) == ((12, 12), (0, 0), False)
 
 
-def test_answers_marginalised_by_their_own_tokens_are_estimated_too(tmp_path: Path) -> None:
+def test_answers_marginalized_by_their_own_tokens_are_estimated_too(tmp_path: Path) -> None:
     """The stand-in for a reply has the log-probabilities that the plan needs."""
     plan = Marginal(PROMPT, Decoding(), scoring="generated")
     with SqliteStore(tmp_path / "l.sqlite") as ledger:

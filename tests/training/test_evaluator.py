@@ -1,4 +1,4 @@
-"""CRAG's evaluator: the labelled pairs on which it is trained, its loss, and what it learns."""
+"""CRAG's evaluator: the labeled pairs on which it is trained, its loss, and what it learns."""
 
 from __future__ import annotations
 

@@ -53,9 +53,9 @@ def test_nothing_to_learn_from_is_refused() -> None:
 def test_retrieved_pairs_read_no_label() -> None:
     """What was retrieved is shown as it stands, with the first answer as the reply; flags of has_answer change nothing."""
     mix = Mix(answered=0, unknown=0, crowded=0, retrieved=6, depth=2)
-    unlabelled = [(q, [replace(c, has_answer=False) for c in contexts]) for q, contexts in RANKED]
+    unlabeled = [(q, [replace(c, has_answer=False) for c in contexts]) for q, contexts in RANKED]
     examples = build_examples(RANKED, mix, render, seed=1)
-    assert examples == build_examples(unlabelled, mix, render, seed=1)
+    assert examples == build_examples(unlabeled, mix, render, seed=1)
     assert len(examples) == 6
     for example in examples:
         number, kind = example.example_id.split("/")

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from winnow.errors import ConfigError
-from winnow.training.losses import check_objective, estimation_loss, generation_loss, joint_loss, normalise_scores, token_loss
+from winnow.training.losses import check_objective, estimation_loss, generation_loss, joint_loss, normalize_scores, token_loss
 
 HALF = math.log(0.5)
 ALL = torch.ones(1, 2, dtype=torch.bool)
@@ -16,7 +16,7 @@ def test_weights_are_the_softmax_of_log_odds() -> None:
     """Odds of 3 and 1 weigh 3/4 and 1/4 (eqs. 4 and 5); a padded context weighs nothing."""
     log_odds = torch.tensor([[math.log(3.0), 0.0, 9.0]])
     mask = torch.tensor([[True, True, False]])
-    weights = normalise_scores(log_odds, mask)
+    weights = normalize_scores(log_odds, mask)
     assert weights[0, :2].exp().tolist() == pytest.approx([0.75, 0.25])
     assert weights[0, 2] == 0
 
@@ -33,7 +33,7 @@ def test_the_printed_objective_pulls_towards_uniform_and_the_marginal_one_toward
     for objective, expected in (("paper", 0.0), ("marginal", -0.3)):
         log_odds = torch.zeros(1, 2, requires_grad=True)
         answer = torch.tensor([[math.log(0.8), math.log(0.2)]])
-        generation_loss(normalise_scores(log_odds, ALL), answer, ALL, objective).sum().backward()  # type: ignore[arg-type]
+        generation_loss(normalize_scores(log_odds, ALL), answer, ALL, objective).sum().backward()  # type: ignore[arg-type]
         assert log_odds.grad is not None
         assert log_odds.grad[0].tolist() == pytest.approx([expected, -expected])
 
@@ -41,7 +41,7 @@ def test_the_printed_objective_pulls_towards_uniform_and_the_marginal_one_toward
 def test_estimation_loss_is_the_divergence_and_its_target_has_no_gradient() -> None:
     """KL((1/2, 1/2) || (4/5, 1/5)) = 1/2 log(25/16) (eqs. 8 to 10)."""
     answer = torch.tensor([[math.log(0.4), math.log(0.1)]], requires_grad=True)
-    loss = estimation_loss(normalise_scores(torch.zeros(1, 2, requires_grad=True), ALL), answer, ALL)
+    loss = estimation_loss(normalize_scores(torch.zeros(1, 2, requires_grad=True), ALL), answer, ALL)
     assert loss.tolist() == pytest.approx([0.5 * math.log(25 / 16)])
     loss.sum().backward()
     assert answer.grad is None
@@ -75,7 +75,7 @@ def test_gradients_agree_with_finite_differences(objective: str) -> None:
         free,
     )
     assert torch.autograd.gradcheck(
-        lambda c: generation_loss(normalise_scores(log_odds.detach(), mask), c, mask, objective),  # type: ignore[arg-type]
+        lambda c: generation_loss(normalize_scores(log_odds.detach(), mask), c, mask, objective),  # type: ignore[arg-type]
         (-answer).detach().requires_grad_(),
     )
 

@@ -1,4 +1,4 @@
-"""Selection of labelled pairs for a relevance evaluator."""
+"""Selection of labeled pairs for a relevance evaluator."""
 
 import pytest
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def test_it_learns_what_a_frozen_generator_knows(small: SmallWorld, tmp_path: Path) -> None:
-    """Likelihoods that favour the answer-bearing context: the estimator alone is trained and comes to rank it first."""
+    """Likelihoods that favor the answer-bearing context: the estimator alone is trained and comes to rank it first."""
     groups = [replace(g, answer_log_probs=tuple(0.0 if c.has_answer else -8.0 for c in g.contexts)) for g in small.train]
     method = ReRag(T5Estimator(small.base, dtype="float32", device="cpu"), objective="marginal")
     settings = replace(SETTINGS, epochs=30, accumulation=1, batch_questions=12, learning_rate=3e-3)

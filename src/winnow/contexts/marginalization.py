@@ -6,7 +6,7 @@ P(y) = sum over contexts of weight(context) * P_G(y | question, context), where 
 import math
 from collections.abc import Mapping, Sequence
 
-from winnow.metrics.answer import normalise
+from winnow.metrics.answer import normalize
 
 
 def log_softmax(values: Sequence[float]) -> list[float]:
@@ -22,15 +22,15 @@ def logsumexp(values: Sequence[float]) -> float:
 
 
 def collect_spellings(answers: Sequence[str]) -> dict[str, str]:
-    """Map the normalised form of each distinct answer to its first spelling in the given answers."""
+    """Map the normalized form of each distinct answer to its first spelling in the given answers."""
     spellings: dict[str, str] = {}
     for answer in answers:
-        spellings.setdefault(normalise(answer), answer)
+        spellings.setdefault(normalize(answer), answer)
     return spellings
 
 
 def marginalize(answers: Sequence[str], log_p: Sequence[float], log_weights: Sequence[float]) -> dict[str, float]:
-    """Compute log P of each distinct answer, keyed by its normalised form. The sum is over the contexts that produced it.
+    """Compute log P of each distinct answer, keyed by its normalized form. The sum is over the contexts that produced it.
 
     Args:
         answers: Answer from each context.
@@ -40,7 +40,7 @@ def marginalize(answers: Sequence[str], log_p: Sequence[float], log_weights: Seq
     """
     terms: dict[str, list[float]] = {}
     for answer, answer_log_p, log_weight in zip(answers, log_p, log_weights, strict=True):
-        terms.setdefault(normalise(answer), []).append(answer_log_p + log_weight)
+        terms.setdefault(normalize(answer), []).append(answer_log_p + log_weight)
     return {key: logsumexp(values) for key, values in terms.items()}
 
 

@@ -135,7 +135,7 @@ class PairEstimator(PairModel):
         return scores[[row_of_pair[pair] for pair in pairs]] if pairs else scores
 
     def estimate(self, rows: Sequence[Sequence[int]], starts: Sequence[int]) -> PairScores:
-        """Score a batch of tokenised pairs with PyTorch, with gradients if they are enabled.
+        """Score a batch of tokenized pairs with PyTorch, with gradients if they are enabled.
 
         Args:
             rows: Token ids of each pair.

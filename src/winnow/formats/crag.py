@@ -47,7 +47,7 @@ def read_crag_rows(path: str | Path, questions: str | Path = "") -> Iterator[Cra
     return _read_knowledge(Path(path), Path(questions)) if questions else _split_equal_questions(Path(path))
 
 
-def normalise_question(text: str) -> str:
+def normalize_question(text: str) -> str:
     """Return the first line of a question with single spaces and in lower case, by which rows are joined."""
     return " ".join(text.strip().partition("\n")[0].lower().split())
 
@@ -85,7 +85,7 @@ def _read_pairs(path: Path) -> Iterator[CragRow]:
             raise InputError.from_line(path, line_number, received=line, expected='"question [SEP] title // text"')
         title, body = (title.strip(), body.strip()) if title_end else ("", context.strip())
         body = _LABEL.sub("", body)
-        if passages and normalise_question(text) != normalise_question(question):
+        if passages and normalize_question(text) != normalize_question(question):
             yield CragRow(question, tuple(passages))
             passages = []
         question = text.strip()

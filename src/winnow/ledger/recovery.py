@@ -102,7 +102,7 @@ def _has_known_tables(db: sqlite3.Connection) -> bool:
 
 
 def _read_definitions(db: sqlite3.Connection) -> dict[str, str]:
-    """Return the SQL definitions of the tables by name, with normalised white space."""
+    """Return the SQL definitions of the tables by name, with normalized white space."""
     return {name: " ".join(str(sql).split()) for name, sql in db.execute("SELECT name, sql FROM sqlite_master")}
 
 

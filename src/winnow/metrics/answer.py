@@ -3,13 +3,13 @@
 A dialect is the set of rules of one implementation:
 
 - `squad`: The evaluation of SQuAD 1.1. The F1 of an empty prediction or answer is 0.
-- `squad_v2`: The evaluation of SQuAD 2.0. Answers that are empty after normalisation are ignored, unless all of them are
+- `squad_v2`: The evaluation of SQuAD 2.0. Answers that are empty after normalization are ignored, unless all of them are
   empty. The F1 of two empty texts is 1.
 - `fid`: The evaluation of FiD. It differs from `squad` in the word boundaries of the `regex` library, where a combining mark
   belongs to the word. An "a" that is followed by a combining accent is therefore not treated as an article.
 - `flashrag`: The evaluation of FlashRAG. It differs from `squad` in that the F1 is 0 if prediction and answer differ and
   either of them is yes, no or noanswer.
-- `crag`: The evaluation of CRAG. A prediction is correct if it contains an answer verbatim, without normalisation. The F1 is
+- `crag`: The evaluation of CRAG. A prediction is correct if it contains an answer verbatim, without normalization. The F1 is
   that of `squad`.
 """
 
@@ -36,18 +36,18 @@ _YES_NO_ANSWERS = frozenset({"yes", "no", "noanswer"})
 
 
 @lru_cache(maxsize=100_000)
-def normalise(text: str, dialect: Dialect = "squad") -> str:
+def normalize(text: str, dialect: Dialect = "squad") -> str:
     """Convert a text to lower case and remove ASCII punctuation, articles and extra white space, as SQuAD does."""
     articles = _FID_ARTICLES if dialect == "fid" else _ARTICLES
     return " ".join(articles.sub(" ", text.lower().translate(_DROP_PUNCTUATION)).split())
 
 
 def exact_match(prediction: str, answers: Sequence[str], dialect: Dialect = "squad") -> float:
-    """Return 1.0 if the normalised prediction equals a normalised answer, else 0.0. For `crag`, return `accuracy` instead."""
+    """Return 1.0 if the normalized prediction equals a normalized answer, else 0.0. For `crag`, return `accuracy` instead."""
     _validate(answers, dialect)
     if dialect == "crag":
         return accuracy(prediction, answers, dialect)
-    return float(normalise(prediction, dialect) in _normalise_answers(tuple(answers), dialect))
+    return float(normalize(prediction, dialect) in _normalize_answers(tuple(answers), dialect))
 
 
 def has_exact_match(predictions: Iterable[str], answers: Sequence[str], dialect: Dialect = "squad") -> bool:
@@ -55,41 +55,41 @@ def has_exact_match(predictions: Iterable[str], answers: Sequence[str], dialect:
     _validate(answers, dialect)
     if dialect == "crag":
         return any(accuracy(prediction, answers, dialect) for prediction in predictions)
-    normalised_answers = _normalise_answers(tuple(answers), dialect)
-    return any(normalise(prediction, dialect) in normalised_answers for prediction in predictions)
+    normalized_answers = _normalize_answers(tuple(answers), dialect)
+    return any(normalize(prediction, dialect) in normalized_answers for prediction in predictions)
 
 
 def f1(prediction: str, answers: Sequence[str], dialect: Dialect = "squad") -> float:
     """Compute the token F1 (0 to 1) of the prediction against each answer, and return the highest."""
     _validate(answers, dialect)
-    normalised_prediction = normalise(prediction, dialect)
-    return max(_token_f1(normalised_prediction, answer, dialect) for answer in _normalise_answers(tuple(answers), dialect))
+    normalized_prediction = normalize(prediction, dialect)
+    return max(_token_f1(normalized_prediction, answer, dialect) for answer in _normalize_answers(tuple(answers), dialect))
 
 
 def accuracy(prediction: str, answers: Sequence[str], dialect: Dialect = "squad") -> float:
     """Return 1.0 if the prediction contains an answer as a substring, else 0.0 (also called cover exact match).
 
-    Prediction and answers are normalised first, except for `crag`. As in FlashRAG, an answer that is empty after
-    normalisation always matches, and the answer "10" matches the prediction "2010".
+    Prediction and answers are normalized first, except for `crag`. As in FlashRAG, an answer that is empty after
+    normalization always matches, and the answer "10" matches the prediction "2010".
     """
     _validate(answers, dialect)
     if dialect == "crag":
         return float(any(answer in prediction for answer in answers))
-    normalised_prediction = normalise(prediction, dialect)
-    return float(any(answer in normalised_prediction for answer in _normalise_answers(tuple(answers), dialect)))
+    normalized_prediction = normalize(prediction, dialect)
+    return float(any(answer in normalized_prediction for answer in _normalize_answers(tuple(answers), dialect)))
 
 
 @lru_cache(maxsize=100_000)
-def _normalise_answers(answers: tuple[str, ...], dialect: Dialect) -> tuple[str, ...]:
-    """Normalise the answers. For `squad_v2`, drop empty ones, but return one empty answer if all of them are empty."""
-    normalised = tuple(normalise(answer, dialect) for answer in answers)
+def _normalize_answers(answers: tuple[str, ...], dialect: Dialect) -> tuple[str, ...]:
+    """Normalize the answers. For `squad_v2`, drop empty ones, but return one empty answer if all of them are empty."""
+    normalized = tuple(normalize(answer, dialect) for answer in answers)
     if dialect != "squad_v2":
-        return normalised
-    return tuple(answer for answer in normalised if answer) or ("",)
+        return normalized
+    return tuple(answer for answer in normalized if answer) or ("",)
 
 
 def _token_f1(prediction: str, answer: str, dialect: Dialect) -> float:
-    """Compute the F1 of the tokens that two normalised texts have in common."""
+    """Compute the F1 of the tokens that two normalized texts have in common."""
     if dialect == "flashrag" and prediction != answer and (prediction in _YES_NO_ANSWERS or answer in _YES_NO_ANSWERS):
         return 0.0
     if not prediction or not answer:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
 from winnow.errors import ConfigError
-from winnow.metrics.answer import exact_match, normalise
+from winnow.metrics.answer import exact_match, normalize
 from winnow.metrics.base import Input, MeanMetric, Sample
 from winnow.metrics.ranking import has_answers
 from winnow.records import Context
@@ -51,7 +51,7 @@ class AnswerSource(MeanMetric):
         answer = sample.prediction.answer
         if sample.shown is None or not sample.shown.contexts:
             return None
-        if sample.prediction.unknown or not any(map(str.isalnum, normalise(answer))):
+        if sample.prediction.unknown or not any(map(str.isalnum, normalize(answer))):
             return None
         if self.outcome != "any":
             is_right = exact_match(answer, sample.question.answers) == 1.0

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 
 from winnow.final_text import extract_final_text
-from winnow.metrics.answer import normalise
+from winnow.metrics.answer import normalize
 from winnow.metrics.claims import CONCESSION, cut_middle
 
 _MOST_WORDS = 4
@@ -136,7 +136,7 @@ def _remove_options(text: str, choices: Mapping[str, str]) -> str:
     lines = [
         match
         for match in _OPTION_LINE.finditer(text)
-        if f"{normalise(match[2])} ".startswith(f"{normalise(choices.get(match[1], ''))} ")
+        if f"{normalize(match[2])} ".startswith(f"{normalize(choices.get(match[1], ''))} ")
     ]
     if len({match[1] for match in lines}) < len(choices):
         return text
@@ -150,7 +150,7 @@ def _find_letter(text: str, plain: str, choices: Mapping[str, str]) -> str | Non
     if match:
         return match[1].upper()
     own_text = re.match(rf"[\W_]*\(?({_LETTERS})[).:]+(.*)", plain, re.IGNORECASE)
-    if own_text and (own := normalise(choices.get(own_text[1].upper(), ""))) and normalise(own_text[2]) == own:
+    if own_text and (own := normalize(choices.get(own_text[1].upper(), ""))) and normalize(own_text[2]) == own:
         plain = plain[: own_text.start(2)] + " " + plain[own_text.start(2) :]
     final = _ANSWER_LETTER.findall(_REJECTED_LETTER.sub(" ", plain))
     if final:
@@ -183,11 +183,11 @@ def _find_leading_letter(text: str, plain: str, choices: Mapping[str, str]) -> s
             match = None
     if match and not _SEVERAL.match(plain[match.start(1) :]):
         letter, rest = match[1].upper(), plain[match.end() :].strip()
-        own = normalise(rest.split("\n")[0])
-        others = [other for other, choice in choices.items() if other != letter and own and own == normalise(choice)]
+        own = normalize(rest.split("\n")[0])
+        others = [other for other, choice in choices.items() if other != letter and own and own == normalize(choice)]
         is_abbreviation = re.match(rf"{_LETTERS}\.\w\.", plain[match.start(1) :], re.IGNORECASE) is not None
-        if others and own != normalise(choices.get(letter, "")):
-            return others[0] if own in map(normalise, ("yes", "no")) or letter not in choices else "?"
+        if others and own != normalize(choices.get(letter, "")):
+            return others[0] if own in map(normalize, ("yes", "no")) or letter not in choices else "?"
         if not is_abbreviation and not re.match(rf"{_LETTERS} is (?:wrong|incorrect|not)", plain):
             return letter
     return None
@@ -196,8 +196,8 @@ def _find_leading_letter(text: str, plain: str, choices: Mapping[str, str]) -> s
 def _find_text(plain: str, choices: Mapping[str, str]) -> str | None:
     """Return the letter of the only choice whose text is in a reply, or in its first or last words or conclusion."""
     found = _match_texts(plain, choices)
-    sentences = [sentence for sentence in re.split(r"(?<=[.!?])\s+|\n+", plain.strip()) if normalise(sentence)]
-    whole = [letter for letter, choice in choices.items() if sentences and normalise(choice) == normalise(sentences[0])]
+    sentences = [sentence for sentence in re.split(r"(?<=[.!?])\s+|\n+", plain.strip()) if normalize(sentence)]
+    whole = [letter for letter, choice in choices.items() if sentences and normalize(choice) == normalize(sentences[0])]
     if len(found) > 1:
         found = whole or _match_texts(CONCESSION.sub(" ", plain.lower()), choices) or found
     if len(found) > 1:
@@ -213,26 +213,26 @@ def _find_text(plain: str, choices: Mapping[str, str]) -> str | None:
         alone = [hit[0] for clause in re.split(r"[.;]\s", plain) if len(hit := _match_texts(clause, choices)) == 1]
         tails += [alone] if len(set(alone)) == 1 and len(alone) == 1 else []
         found = next((tail for tail in tails if len(tail) == 1), found)
-    if not found and len(plain.split()) <= _MOST_WORDS and (own := normalise(plain)):
-        found = [letter for letter, choice in choices.items() if f" {own} " in f" {normalise(choice)} "]
+    if not found and len(plain.split()) <= _MOST_WORDS and (own := normalize(plain)):
+        found = [letter for letter, choice in choices.items() if f" {own} " in f" {normalize(choice)} "]
     if not found and len(found := _match_words(plain, choices)) > 1:
         found = _match_words(_BACKGROUND.sub(" ", plain), choices)
     return found[0] if len(found) == 1 else None
 
 
 def _remove_rejected(plain: str, choices: Mapping[str, str], rejection: str = _REJECTION) -> str:
-    """Remove the texts of choices behind "not", "rather than" and the like from a normalised reply."""
-    text = " , ".join(map(normalise, re.split(r"[,;:.]\s", plain)))
-    texts = "|".join(re.escape(own) for choice in choices.values() if (own := normalise(choice)))
+    """Remove the texts of choices behind "not", "rather than" and the like from a normalized reply."""
+    text = " , ".join(map(normalize, re.split(r"[,;:.]\s", plain)))
+    texts = "|".join(re.escape(own) for choice in choices.values() if (own := normalize(choice)))
     others = rf"(?:(?: ,)? (?:or|and|nor) (?:{texts})\b| , (?:{texts})(?= ,| or\b| and\b))*"
     return re.sub(rf"\b(?:{rejection})(?: (?!only)\w+)?? (?:{texts})\b{others}", " ", text)
 
 
 def _match_words(text: str, choices: Mapping[str, str]) -> list[str]:
     """Return the letters of the choices of which a text has all words that no other choice has, inflected or not."""
-    words = {letter: set(normalise(choice).split()) for letter, choice in choices.items()}
+    words = {letter: set(normalize(choice).split()) for letter, choice in choices.items()}
     own = {letter: mine - set().union(*(words[o] for o in words if o != letter)) for letter, mine in words.items()}
-    present = set(normalise(text).split())
+    present = set(normalize(text).split())
     found = [letter for letter, mine in own.items() if mine and mine <= present]
     return found or [
         letter for letter, mine in own.items() if mine and all(any(_is_inflected(w, o) for o in present) for w in mine)
@@ -247,8 +247,8 @@ def _is_inflected(word: str, other: str) -> bool:
 
 def _match_texts(text: str, choices: Mapping[str, str]) -> list[str]:
     """Return the letters of the choices whose texts are in a text, without those within the text of another one."""
-    normalized = f" {normalise(text)} "
-    matches = {letter: own for letter, choice in choices.items() if (own := normalise(choice)) and f" {own} " in normalized}
+    normalized = f" {normalize(text)} "
+    matches = {letter: own for letter, choice in choices.items() if (own := normalize(choice)) and f" {own} " in normalized}
     return [
         letter
         for letter, own in matches.items()

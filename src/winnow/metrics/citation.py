@@ -2,7 +2,7 @@
 
 Three dialects differ in what counts as a citation, and in repeated citations and numbers without a document:
 
-| | recognised | a number without a document | a repeated citation |
+| | recognized | a number without a document | a repeated citation |
 |---|---|---|---|
 | rage | [3] | is ignored | counts once |
 | paper | [3] | is wrong | counts each time in the precision |
@@ -268,8 +268,8 @@ class WrongCitations(RatioMetric):
     """Share of the distinct cited *shown* documents that are of one wrong kind, in mixtures (`winnow.retrievers.mixture`).
 
     Args:
-        kind: "irrelevant" for documents that were drawn at random, "seemingly_relevant" for near neighbours of the question.
-        dialect: "rage", "paper" or "strict", of which "strict" recognises more citations.
+        kind: "irrelevant" for documents that were drawn at random, "seemingly_relevant" for near neighbors of the question.
+        dialect: "rage", "paper" or "strict", of which "strict" recognizes more citations.
 
     """
 

@@ -132,12 +132,12 @@ _WEAK = (
     r"misleading|deceptive|(?:misrepresent|misstate|overstate|exaggerate|confuse|conflate|distort|"
     r"mischaracteri[sz]e)[sd]?"
 )
-_JUDGEMENT = re.compile(
+_JUDGMENT = re.compile(
     rf"\b(?:(?P<phrase>{_PHRASE})|(?P<negator>{_NEGATOR})|(?P<positive>{_POSITIVE})|(?P<negative>{_NEGATIVE})|"
     rf"(?P<weak>{_WEAK}))\b"
 )
 _REACH = 60
-"""Number of characters up to which a negation applies to a judgement that follows it in the same clause."""
+"""Number of characters up to which a negation applies to a judgment that follows it in the same clause."""
 _SUBJECT = re.compile(
     rf"^ *(?:is|was|has|does|must|can)\b|\b(?:{_NOUN}|it|(?:this|that|these)(?: (?:one|claim|is|was|isn't|would|has|"
     rf"appears|"
@@ -244,7 +244,7 @@ def _rank_verdicts(reply: str) -> list[tuple[int, bool | None]]:
     sentences = [sentence for sentence in sentences if not _LABEL.fullmatch(sentence) or _MARK.match(sentence)]
     ranked: list[tuple[int, bool | None]] = []
     label, is_first = "", True
-    conceded = [verdict for match in CONCESSION.finditer(reply.lower()) for *_, verdict in _iter_judgements(match[0])]
+    conceded = [verdict for match in CONCESSION.finditer(reply.lower()) for *_, verdict in _iter_judgments(match[0])]
     denied = set(conceded) == {False}
     for sentence in sentences:
         if _LABEL.fullmatch(sentence):
@@ -272,13 +272,13 @@ def _rank_sentence(sentence: str, *, is_first: bool) -> Iterator[tuple[int, bool
         is_bare = len(_FILLER.sub("", _MIXED.sub("", sentence))) < 5
         yield marked if mark or is_bare else _EXPLICIT, None
         return
-    judgements = list(_iter_judgements(sentence))
+    judgments = list(_iter_judgments(sentence))
     if answer := _NO.match(rest) or _YES.match(rest):
         is_alone = not rest[answer.end() :].strip(" .!")
-        if (is_first or is_alone or mark) and not (is_alone and judgements):
+        if (is_first or is_alone or mark) and not (is_alone and judgments):
             yield marked if mark else _LEADING, _NO.match(rest) is None
-    is_bare = not _FILLER.sub("", _JUDGEMENT.sub("", sentence))
-    for before, match, verdict in judgements:
+    is_bare = not _FILLER.sub("", _JUDGMENT.sub("", sentence))
+    for before, match, verdict in judgments:
         if match["weak"] or _REASON.match(before):
             yield _ANYWHERE, verdict
         elif is_bare or mark or _MARK.match(before):
@@ -302,11 +302,11 @@ def _prepare(reply: str) -> str:
     return _CONTENT.sub(lambda match: f"{match[1] or match[2]} ", text)
 
 
-def _iter_judgements(sentence: str) -> Iterator[tuple[str, re.Match[str], bool]]:
-    """Yield the clause before each judgement of a sentence, the judgement, and its verdict with the negations before it."""
+def _iter_judgments(sentence: str) -> Iterator[tuple[str, re.Match[str], bool]]:
+    """Yield the clause before each judgment of a sentence, the judgment, and its verdict with the negations before it."""
     for clause in _CLAUSE_END.split(sentence):
         negations: list[int] = []
-        for match in _JUDGEMENT.finditer(clause):
+        for match in _JUDGMENT.finditer(clause):
             if match["negator"]:
                 if match["negator"] == "nor" and negations:
                     continue

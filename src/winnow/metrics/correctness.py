@@ -37,7 +37,7 @@ class _Correctness(MeanMetric):
 
 @dataclass(frozen=True)
 class ExactMatch(_Correctness):
-    """Whether the normalised answer equals a normalised accepted answer."""
+    """Whether the normalized answer equals a normalized accepted answer."""
 
     revision: ClassVar[int] = 1
 

@@ -186,11 +186,11 @@ def _compute_wilson_bounds(share: float, num_trials: int) -> tuple[float, float]
     """Compute Wilson's score interval of a share. SciPy's function only accepts whole numbers of successes."""
     squared = NORMAL_QUANTILE**2
     scale = 1 + squared / num_trials
-    centre = (share + squared / (2 * num_trials)) / scale
+    center = (share + squared / (2 * num_trials)) / scale
     variance = share * (1 - share) / num_trials + squared / (4 * num_trials**2)
     half_width = NORMAL_QUANTILE / scale * math.sqrt(variance)
     # Rounding errors could leave a share of 0 or 1 outside of the interval.
-    low, high = min(share, centre - half_width), max(share, centre + half_width)
+    low, high = min(share, center - half_width), max(share, center + half_width)
     return max(0.0, float(low)), min(1.0, float(high))
 
 

@@ -18,10 +18,10 @@ _KELVIN = "\u212a"
 
 @lru_cache(maxsize=200_000)
 def _build_token_string(text: str) -> str:
-    """Tokenise a text, and join and enclose the tokens by a separator that no token contains.
+    """Tokenize a text, and join and enclose the tokens by a separator that no token contains.
 
-    A search for contiguous tokens is then a plain substring search, which is fast. ASCII text needs no Unicode normalisation.
-    As in DPR, the tokens are lower-cased after tokenising, because lower-casing may change what counts as one token.
+    A search for contiguous tokens is then a plain substring search, which is fast. ASCII text needs no Unicode normalization.
+    As in DPR, the tokens are lower-cased after tokenizing, because lower-casing may change what counts as one token.
     """
     if not text.isascii():
         text = unicodedata.normalize("NFD", text)
@@ -46,7 +46,7 @@ class _PreparedAnswer:
     literal: str
 
     def occurs_in(self, text: str) -> bool:
-        """Return whether a text contains the answer. The text is only tokenised if a substring search cannot decide."""
+        """Return whether a text contains the answer. The text is only tokenized if a substring search cannot decide."""
         lowered = text.lower()
         for word in self.ascii_words:
             if word not in lowered:
@@ -56,7 +56,7 @@ class _PreparedAnswer:
             end = start + len(self.literal)
             previous, following = lowered[start - 1 : start] or " ", lowered[end : end + 1] or " "
             if not (previous.isascii() and following.isascii()):
-                # Unicode normalisation may turn a neighbouring character into a combining mark of the word.
+                # Unicode normalization may turn a neighboring character into a combining mark of the word.
                 return self.token_string in _build_token_string(text)
             if not previous.isalnum() and not following.isalnum():
                 return True
@@ -77,7 +77,7 @@ def _prepare_answer(answer: str) -> _PreparedAnswer:
 def has_answer(text: str | None, answers: Sequence[str]) -> bool:
     """Return whether the text of a passage contains any of the answers.
 
-    As in DPR and FiD, text and answers are normalised to NFD, split into Unicode word tokens and lower-cased, and the tokens
+    As in DPR and FiD, text and answers are normalized to NFD, split into Unicode word tokens and lower-cased, and the tokens
     of an answer must occur contiguously. An answer without any token matches every text. A missing text contains no answer.
     """
     return has_answers([text], answers)[0]

@@ -1,4 +1,4 @@
-"""Metrics of retrieval evaluators: accuracy and AUROC on labelled pairs, and the search for the thresholds of CRAG's actions.
+"""Metrics of retrieval evaluators: accuracy and AUROC on labeled pairs, and the search for the thresholds of CRAG's actions.
 
 A pair is a question with one of its contexts. A pair is relevant if the context is a gold passage or contains an answer.
 """
@@ -40,8 +40,8 @@ class ThresholdSearch:
 def search_action_thresholds(best_scores: Floats, answerable: Labels, alpha: float = 1.0) -> ThresholdSearch:
     """Search for the two thresholds of CRAG's actions on questions with known answers.
 
-    The upper threshold maximises S = (TP + TN) / n_total - alpha FP / n_neg (slides, page "Action Trigger"), where a question
-    is positive if one of its contexts is relevant. The slides do not say how the lower threshold is chosen. Here it maximises
+    The upper threshold maximizes S = (TP + TN) / n_total - alpha FP / n_neg (slides, page "Action Trigger"), where a question
+    is positive if one of its contexts is relevant. The slides do not say how the lower threshold is chosen. Here it maximizes
     the mirrored score (TP + TN) / n_total - alpha FN / n_pos, because its costly error is to discard relevant contexts. As FP
     falls with the threshold and FN rises, it does not exceed the upper one. The candidates lie halfway between successive
     scores. Of equally good candidates, the one in the middle is chosen.

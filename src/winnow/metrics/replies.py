@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from annotated_types import Ge
 
-from winnow.metrics.answer import UNKNOWN, normalise
+from winnow.metrics.answer import UNKNOWN, normalize
 from winnow.metrics.base import MeanMetric, RatioMetric, Sample
 from winnow.records import RoleUsage
 
@@ -63,7 +63,7 @@ class EmptyReplies(_ShareOfReplies):
 class LongAnswers(RatioMetric):
     """Share of answers, including candidates, that have more than `words` words.
 
-    Many long answers indicate explanations, or refusals that no rule recognises and that therefore count as answers in a vote.
+    Many long answers indicate explanations, or refusals that no rule recognizes and that therefore count as answers in a vote.
 
     Args:
         words: Maximum number of words of an answer that is not long.
@@ -84,7 +84,7 @@ class LongAnswers(RatioMetric):
 
 @dataclass(frozen=True)
 class Refusals(MeanMetric):
-    """Share of questions whose final reply is recognised as "unknown" although it expresses this in other words."""
+    """Share of questions whose final reply is recognized as "unknown" although it expresses this in other words."""
 
     revision: ClassVar[int] = 1
 
@@ -92,5 +92,5 @@ class Refusals(MeanMetric):
         """Return 1.0 if the final answer is unknown but no line of the reply consists of "unknown", else 0.0."""
         prediction = sample.prediction
         answers = [_ANSWER_PREFIX.sub("", line) for line in prediction.reply.splitlines()]
-        lines = {normalise(answer) for answer in answers} - {""}
+        lines = {normalize(answer) for answer in answers} - {""}
         return float(prediction.unknown and bool(lines) and UNKNOWN not in lines)

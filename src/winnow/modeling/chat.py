@@ -179,7 +179,7 @@ def _describe_refusal(tokenizer: PreTrainedTokenizerBase, messages: Sequence[Mes
     return f"The chat template of {tokenizer.name_or_path} refuses messages of the roles {roles} ({reason}). {mend}"
 
 
-def tokenise_chat(
+def tokenize_chat(
     tokenizer: PreTrainedTokenizerBase,
     messages: Sequence[Message],
     options: Mapping[str, Any] = _NO_OPTIONS,

@@ -3,7 +3,7 @@
 The first decoder token attends only to itself and to the encoder's output. Multiplying its query by the key matrix once
 replaces the keys of all encoder positions (q·(Kh) = (Kᵀq)·h). The value matrix is applied once, to the weighted mean of the
 encoder's vectors. The result is the same up to rounding. With the six decoder layers of T5-small, this saves a sixth of the
-multiplications of a score. transformers' decoder does not offer this optimisation.
+multiplications of a score. transformers' decoder does not offer this optimization.
 
 The suffix of a tensor's name gives its dimensions: B rows, T encoder positions, D model width.
 """

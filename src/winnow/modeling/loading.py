@@ -29,7 +29,7 @@ RUNTIMES = ("auto", "torch", "openvino")
 POOLER_WEIGHTS = ("pooler.",)
 """Prefixes of weights that an encoder may lack. The output of a pooler is not read if its weights are missing."""
 _CLASSIFIER_WEIGHTS = ("classifier.", "pre_classifier.", "score.", "pooler.", "classification_head.")
-"""Prefixes of the weights of a new classifier, which are initialised at random before training."""
+"""Prefixes of the weights of a new classifier, which are initialized at random before training."""
 
 
 @dataclass(frozen=True)
@@ -259,7 +259,7 @@ def load_encoder(path: str, dtype: str, device: str, *, classes: int = 0) -> Lan
     """Load an encoder such as BERT from a safetensors folder or the hub.
 
     If `classes` is not 0, the model has a classifier. The classifier is loaded if the model contains one. Otherwise it has
-    `classes` outputs, and its weights are initialised with torch's random state.
+    `classes` outputs, and its weights are initialized with torch's random state.
     """
     from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, AutoTokenizer
 

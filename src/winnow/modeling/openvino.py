@@ -99,7 +99,7 @@ class CompiledFunction:
     Args:
         model: Model whose current weights the function uses. The weights must be float32; OpenVINO converts them to `dtype`.
         function: Function of tensors that returns a tensor. The model is set to evaluation mode before tracing.
-        example: Inputs for tracing. Their rows must have two different lengths, so that the mask is not optimised away.
+        example: Inputs for tracing. Their rows must have two different lengths, so that the mask is not optimized away.
         other: Inputs of another batch size and length. The trace and the function must agree on them, because some models
             (Longformer, LongT5) branch on the size of their input.
         dtype: Precision of the matrix products: float32 or bfloat16.

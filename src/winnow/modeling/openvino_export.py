@@ -161,7 +161,7 @@ def build_graph(lm: LanguageModel) -> openvino.Model:
     graph.reshape({port.any_name: shapes[port.any_name in names] for port in graph.inputs})
     _add_beam_indices(graph, names)
     apply_make_stateful_transformation(graph, {name: name.replace("past", "present") for name in names})
-    _initialise_states(graph)
+    _initialize_states(graph)
     graph.validate_nodes_and_infer_types()
     return graph
 
@@ -254,7 +254,7 @@ def _add_beam_indices(graph: openvino.Model, names: Sequence[str]) -> None:
     graph.validate_nodes_and_infer_types()
 
 
-def _initialise_states(graph: openvino.Model) -> None:
+def _initialize_states(graph: openvino.Model) -> None:
     """Give every state an empty initial value with one row for each row of the input."""
     import numpy as np
     from openvino import opset13 as ops
@@ -300,7 +300,7 @@ def _compress_weights(graph: openvino.Model) -> openvino.Model:
 
 
 def _convert_tokenizer(lm: LanguageModel) -> Any:
-    """Convert the tokenizer to a pair of graphs. GenAI needs them to load a model; Winnow tokenises with transformers."""
+    """Convert the tokenizer to a pair of graphs. GenAI needs them to load a model; Winnow tokenizes with transformers."""
     import openvino_tokenizers
 
     return openvino_tokenizers.convert_tokenizer(lm.tokenizer, with_detokenizer=True)

@@ -53,7 +53,7 @@ class PairTokenizer:
     """A tokenizer of question-passage pairs. The tokens of a pair are head, question, middle, passage and tail.
 
     If the template has the passage first, passage and question change places. A passage that is too long is truncated, and the
-    pair is counted once. Each question and each passage is tokenised only once. They are tokenised separately, because
+    pair is counted once. Each question and each passage is tokenized only once. They are tokenized separately, because
     tokenizers split at the white space between them anyway.
 
     Args:
@@ -63,7 +63,7 @@ class PairTokenizer:
         head: Token ids before the question.
         middle: Token ids between question and passage.
         tail: Token ids after the passage.
-        prepend_space: Whether to tokenise passages with a space before them. Byte-level tokenizers require it, because they
+        prepend_space: Whether to tokenize passages with a space before them. Byte-level tokenizers require it, because they
             distinguish "word" from " word".
         max_texts: Number of questions, and of passages, whose tokens are kept, besides those that were prepared last.
 
@@ -87,7 +87,7 @@ class PairTokenizer:
         return len(self._truncated_pairs)
 
     def prepare(self, pairs: Sequence[tuple[str, Passage]]) -> None:
-        """Tokenise the questions and passages of these pairs that are new, in two calls of the tokenizer.
+        """Tokenize the questions and passages of these pairs that are new, in two calls of the tokenizer.
 
         The tokens of texts that were not used for the longest time are forgotten if there are too many.
         """
@@ -98,13 +98,13 @@ class PairTokenizer:
         space = " " if self.prepend_space else ""
         passage_texts = [space + self.template.passage.format(title=passage.title, text=passage.text) for passage in passages]
         question_texts = [self.template.question.format(question=question) for question in questions]
-        self._questions.update(zip(questions, self._tokenise(question_texts), strict=True))
-        self._passages.update(zip(passages, self._tokenise(passage_texts), strict=True))
+        self._questions.update(zip(questions, self._tokenize(question_texts), strict=True))
+        self._passages.update(zip(passages, self._tokenize(passage_texts), strict=True))
         _forget_oldest(self._questions, used_questions, self.max_texts)
         _forget_oldest(self._passages, used_passages, self.max_texts)
 
     def encode(self, question: str, passage: Passage) -> list[int]:
-        """Tokenise a pair. The passage is truncated so that the pair has at most `max_length` tokens."""
+        """Tokenize a pair. The passage is truncated so that the pair has at most `max_length` tokens."""
         if question not in self._questions or passage not in self._passages:
             self.prepare([(question, passage)])
         question_ids, passage_ids = self._questions[question], self._passages[passage]
@@ -122,7 +122,7 @@ class PairTokenizer:
         return [*self.head, *first, *self.middle, *second, *self.tail]
 
     def get_second_start(self, question: str, passage: Passage) -> int:
-        """Return the position of the first token of the second text of a pair, which must be tokenised already.
+        """Return the position of the first token of the second text of a pair, which must be tokenized already.
 
         The second text is the passage or, if the template has the passage first, the question.
         """
@@ -135,7 +135,7 @@ class PairTokenizer:
         """Return how many tokens the question leaves for the passage."""
         return self.max_length - len(self.head) - len(self.middle) - len(self.tail) - len(question_ids)
 
-    def _tokenise(self, texts: Sequence[str]) -> list[list[int]]:
+    def _tokenize(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the token ids of each text, without special tokens."""
         if not texts:
             return []

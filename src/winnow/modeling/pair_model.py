@@ -82,7 +82,7 @@ class PairModel(ABC):
 def build_seq2seq_tokenizer(model: PairModel) -> PairTokenizer:
     """Create a tokenizer of pairs for an encoder-decoder such as T5. It appends the template's suffix and the end token."""
     tokenizer = model.lm.tokenizer
-    tail = [*_tokenise_suffix(model), int(tokenizer.eos_token_id)]
+    tail = [*_tokenize_suffix(model), int(tokenizer.eos_token_id)]
     return PairTokenizer(tokenizer, model.template, model.max_length, tail=tail)
 
 
@@ -91,11 +91,11 @@ def build_causal_tokenizer(model: PairModel) -> PairTokenizer:
     tokenizer = model.lm.tokenizer
     start = [] if tokenizer.bos_token_id is None else [int(tokenizer.bos_token_id)]
     return PairTokenizer(
-        tokenizer, model.template, model.max_length, head=start, tail=_tokenise_suffix(model), prepend_space=True
+        tokenizer, model.template, model.max_length, head=start, tail=_tokenize_suffix(model), prepend_space=True
     )
 
 
-def _tokenise_suffix(model: PairModel) -> list[int]:
+def _tokenize_suffix(model: PairModel) -> list[int]:
     """Return the token ids of the template's suffix."""
     if not model.template.suffix:
         return []

@@ -28,7 +28,7 @@ class SentenceEncoder(TextEncoder):
     Args:
         pooling: "mean" for the mean of all tokens, "cls" for the first token, or "last" for the last one, as decoders such as
             Qwen3-Embedding need. DPR models use their own pooling instead.
-        normalise: Whether to scale vectors to unit length, so that inner products are cosine similarities.
+        normalize: Whether to scale vectors to unit length, so that inner products are cosine similarities.
 
     The other arguments are those of `TextEncoder`.
 
@@ -37,7 +37,7 @@ class SentenceEncoder(TextEncoder):
     revision: ClassVar[int] = 1
 
     pooling: Pooling = "mean"
-    normalise: bool = True
+    normalize: bool = True
 
     def __post_init__(self) -> None:
         """Raise ConfigError if `pooling` is unknown, and for a wrong `passage_template`."""
@@ -76,7 +76,7 @@ class SentenceEncoder(TextEncoder):
             hidden = hidden.float()
             weights = mask.unsqueeze(-1).float()
             pooled = (hidden * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1e-9)
-        return torch.nn.functional.normalize(pooled, dim=-1) if self.normalise else pooled
+        return torch.nn.functional.normalize(pooled, dim=-1) if self.normalize else pooled
 
     def _load_model(self, source: str, architecture: str, options: Mapping[str, Any]) -> Any:
         """Load the model; with pooling "cls", its last layer computes the first token alone."""

@@ -1,4 +1,4 @@
-"""What encoders of texts share: templates, tokenisation, batches of similar length, and loading."""
+"""What encoders of texts share: templates, tokenization, batches of similar length, and loading."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def _check_index(index: Path) -> None:
 def load_pretrained(model_class: Any, source: str, *, may_lack: Sequence[str] = (), **options: Any) -> Any:
     """Load a model with transformers, and check that its weights are complete.
 
-    Without the check, transformers initialises missing weights at random and only warns.
+    Without the check, transformers initializes missing weights at random and only warns.
 
     Args:
         model_class: Class of the model, such as `AutoModel`.

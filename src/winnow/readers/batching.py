@@ -29,8 +29,8 @@ _TOKENS_PER_MESSAGE = 64
 
 
 @dataclass(frozen=True, slots=True)
-class TokenisedRequest:
-    """A tokenised request.
+class TokenizedRequest:
+    """A tokenized request.
 
     Attributes:
         request: Original request.
@@ -51,7 +51,7 @@ class TokenisedRequest:
 
 @dataclass
 class LocalEngine(ABC):
-    """Base class of engines that run a model on this machine. Subclasses load the model, tokenise, generate and score.
+    """Base class of engines that run a model on this machine. Subclasses load the model, tokenize, generate and score.
 
     Args:
         path: Safetensors folder, hub name or (causal models only) GGUF file.
@@ -90,7 +90,7 @@ class LocalEngine(ABC):
     deterministic: bool = False
     _lm: LanguageModel | None = field(default=None, repr=False)
     _identity: str = field(default="", repr=False)
-    _pending: dict[Hashable, list[TokenisedRequest]] = field(default_factory=dict, repr=False)
+    _pending: dict[Hashable, list[TokenizedRequest]] = field(default_factory=dict, repr=False)
     """Queued requests, sorted by length, in one list for each group that can share a batch."""
 
     def __post_init__(self) -> None:
@@ -178,7 +178,7 @@ class LocalEngine(ABC):
         self._pending.clear()
 
     def fits(self, request: Request) -> bool:
-        """Return whether prompt and reply fit into the context length. Short prompts are accepted without tokenising them."""
+        """Return whether prompt and reply fit into the context length. Short prompts are accepted without tokenizing them."""
         text_request = require_text_request(request)
         messages = text_request.messages
         if isinstance(text_request, Generate):
@@ -198,7 +198,7 @@ class LocalEngine(ABC):
         return len(self.encode(require_text_request(request)).ids)
 
     def submit(self, requests: Sequence[Request]) -> None:
-        """Tokenise and queue requests. Requests that can share a batch form a group, which is sorted by length."""
+        """Tokenize and queue requests. Requests that can share a batch form a group, which is sorted by length."""
         for request in requests:
             text_request = require_text_request(request)
             item = self.encode(text_request)
@@ -218,14 +218,14 @@ class LocalEngine(ABC):
             del self._pending[batch_key]
         is_generation = isinstance(batch[0].request, Generate)
 
-        def compute(part: Sequence[TokenisedRequest]) -> Sequence[Result]:
+        def compute(part: Sequence[TokenizedRequest]) -> Sequence[Result]:
             return self.generate(part) if is_generation else self.score(part)
 
         parts = self._budget.run(compute, batch, lambda item: item.length)
         return [(item.request, result) for part, results in parts for item, result in zip(part, results, strict=True)]
 
-    def tokenise_target(self, request: Likelihood) -> list[int]:
-        """Tokenise the continuation of a request. Append the end token if the request includes it."""
+    def tokenize_target(self, request: Likelihood) -> list[int]:
+        """Tokenize the continuation of a request. Append the end token if the request includes it."""
         tokenizer = self.lm.tokenizer
         ids: list[int] = tokenizer(request.continuation, add_special_tokens=False)["input_ids"]
         return [*ids, tokenizer.eos_token_id] if request.include_eos else ids
@@ -235,15 +235,15 @@ class LocalEngine(ABC):
         """Load the model and its tokenizer."""
 
     @abstractmethod
-    def encode(self, request: Generate | Likelihood) -> TokenisedRequest:
-        """Tokenise the prompt of a request and, for a Likelihood, its continuation."""
+    def encode(self, request: Generate | Likelihood) -> TokenizedRequest:
+        """Tokenize the prompt of a request and, for a Likelihood, its continuation."""
 
     @abstractmethod
-    def generate(self, batch: Sequence[TokenisedRequest]) -> list[Generation]:
+    def generate(self, batch: Sequence[TokenizedRequest]) -> list[Generation]:
         """Generate a reply to each item. All requests have the same max_new_tokens, logprobs and token_logprobs."""
 
     @abstractmethod
-    def score(self, batch: Sequence[TokenisedRequest]) -> list[Score]:
+    def score(self, batch: Sequence[TokenizedRequest]) -> list[Score]:
         """Compute log P(continuation | prompt) for each item, in nats."""
 
 

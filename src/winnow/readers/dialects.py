@@ -84,17 +84,17 @@ class Vllm(Dialect):
 
     async def render(self, send: SendRequest, model: str, messages: Sequence[Message]) -> str | None:
         """Return the text of the tokens that the server makes of messages."""
-        ids = await self._tokenise(send, model, messages)
+        ids = await self._tokenize(send, model, messages)
         return str((await send("/detokenize", {"model": model, "tokens": ids}))["prompt"])
 
     async def score(
         self, send: SendRequest, model: str, request: Likelihood, end_token: str, check_model: Callable[[str], None]
     ) -> Score:
         """Compute the likelihood of a continuation, whose tokens follow those of the prompt as in a local reader."""
-        ids = await self._tokenise(send, model, request.messages)
-        target = await self._tokenise_text(send, model, request.continuation)
+        ids = await self._tokenize(send, model, request.messages)
+        target = await self._tokenize_text(send, model, request.continuation)
         if request.include_eos:
-            end = await self._tokenise_text(send, model, end_token)
+            end = await self._tokenize_text(send, model, end_token)
             if len(end) != 1:
                 raise ReaderError(f"reader.engine.end_token={end_token!r} is {len(end)} tokens of {model}, not one.")
             target += end
@@ -115,12 +115,12 @@ class Vllm(Dialect):
             )
         return Score(math.fsum(logprobs), Usage(len(ids) + len(target)), name)
 
-    async def _tokenise_text(self, send: SendRequest, model: str, text: str) -> list[int]:
+    async def _tokenize_text(self, send: SendRequest, model: str, text: str) -> list[int]:
         """Return the tokens of a text without the chat template; special tokens in it are one token each."""
         body = {"model": model, "prompt": text, "add_special_tokens": False}
         return [int(token) for token in (await send("/tokenize", body))["tokens"]]
 
-    async def _tokenise(self, send: SendRequest, model: str, messages: Sequence[Message]) -> list[int]:
+    async def _tokenize(self, send: SendRequest, model: str, messages: Sequence[Message]) -> list[int]:
         """Return the tokens of messages with the chat template, up to where the reply begins."""
         fields = self.continuation if is_begun(messages) else {"add_generation_prompt": True}
         body = {"model": model, "messages": encode_messages(messages), **fields}

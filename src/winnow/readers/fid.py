@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from winnow.errors import ConfigError
-from winnow.readers.batching import TokenisedRequest
+from winnow.readers.batching import TokenizedRequest
 from winnow.readers.seq2seq import Seq2SeqReader
 from winnow.records import FusedGenerate, Generate, Generation, Likelihood, Request, Score, Usage
 
@@ -31,8 +31,8 @@ class FidReader(Seq2SeqReader):
             return "reader=fid does not report the log-probabilities of tokens. Use a causal or seq2seq reader."
         return None
 
-    def encode(self, request: Generate | Likelihood) -> TokenisedRequest:
-        """Tokenise all messages into one row, which gives the length of the request. `generate` tokenises them separately.
+    def encode(self, request: Generate | Likelihood) -> TokenizedRequest:
+        """Tokenize all messages into one row, which gives the length of the request. `generate` tokenizes them separately.
 
         Raises:
             ConfigError: If the request is a Likelihood, or needs sampling or log-probabilities.
@@ -43,28 +43,28 @@ class FidReader(Seq2SeqReader):
         reason = self.explain_refusal(request)
         if reason is not None:
             raise ConfigError(reason)
-        return TokenisedRequest(request, [token_id for row in self._tokenise_messages(request) for token_id in row])
+        return TokenizedRequest(request, [token_id for row in self._tokenize_messages(request) for token_id in row])
 
-    def generate(self, batch: Sequence[TokenisedRequest]) -> list[Generation]:
+    def generate(self, batch: Sequence[TokenizedRequest]) -> list[Generation]:
         """Generate a reply to each request of a batch."""
         from winnow.modeling.fid import generate_fused
 
         requests = [item.request for item in batch if isinstance(item.request, Generate)]
-        message_rows = [self._tokenise_messages(request) for request in requests]
+        message_rows = [self._tokenize_messages(request) for request in requests]
         texts = generate_fused(self.lm, message_rows, requests[0].decoding.max_new_tokens)
         return [
             Generation(text, usage=Usage(item.length, len(self.lm.tokenizer(text)["input_ids"])))
             for item, text in zip(batch, texts, strict=True)
         ]
 
-    def score(self, batch: Sequence[TokenisedRequest]) -> list[Score]:
+    def score(self, batch: Sequence[TokenizedRequest]) -> list[Score]:
         """Raise ConfigError, because this reader does not compute likelihoods."""
         raise ConfigError(
             f"reader=fid does not compute likelihoods; received {len(batch)} Likelihood requests. Use a causal or seq2seq "
             "reader."
         )
 
-    def _tokenise_messages(self, request: Generate) -> list[list[int]]:
+    def _tokenize_messages(self, request: Generate) -> list[list[int]]:
         """Return one row of token ids per message."""
         texts = [message.content for message in request.messages]
         rows: list[list[int]] = self.lm.tokenizer(texts, truncation=False)["input_ids"]

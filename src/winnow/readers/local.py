@@ -20,7 +20,7 @@ from winnow.errors import ConfigError
 from winnow.final_text import find_open_reasoning
 from winnow.identity.markers import SpeedOnly
 from winnow.modeling.architectures import explain_unsupported
-from winnow.modeling.chat import render_chat, tokenise_chat
+from winnow.modeling.chat import render_chat, tokenize_chat
 from winnow.modeling.loading import (
     LanguageModel,
     load_causal_lm,
@@ -28,7 +28,7 @@ from winnow.modeling.loading import (
     resolve_dtype,
     resolve_runtime,
 )
-from winnow.readers.batching import LocalEngine, TokenisedRequest, require_text_request
+from winnow.readers.batching import LocalEngine, TokenizedRequest, require_text_request
 from winnow.records import Generate, Generation, Likelihood, Message, Request, Result, Score, Usage
 
 if TYPE_CHECKING:
@@ -227,13 +227,13 @@ class LocalReader(LocalEngine):
 
         return convert_causal_lm(self.path, Path(self.converted), self.weights)
 
-    def encode(self, request: Generate | Likelihood) -> TokenisedRequest:
-        """Render the messages with the model's chat template, and tokenise the resulting text."""
+    def encode(self, request: Generate | Likelihood) -> TokenizedRequest:
+        """Render the messages with the model's chat template, and tokenize the resulting text."""
         tokenizer = self.lm.tokenizer
-        ids = tokenise_chat(tokenizer, request.messages, self.template_options, request.passages)
-        return TokenisedRequest(request, ids, self.tokenise_target(request) if isinstance(request, Likelihood) else ())
+        ids = tokenize_chat(tokenizer, request.messages, self.template_options, request.passages)
+        return TokenizedRequest(request, ids, self.tokenize_target(request) if isinstance(request, Likelihood) else ())
 
-    def generate(self, batch: Sequence[TokenisedRequest]) -> list[Generation]:
+    def generate(self, batch: Sequence[TokenizedRequest]) -> list[Generation]:
         """Generate a reply to each request of a batch."""
         from winnow.readers.generation import generate
         from winnow.readers.prefix import collate
@@ -241,7 +241,7 @@ class LocalReader(LocalEngine):
         requests = [item.request for item in batch if isinstance(item.request, Generate)]
         return generate(self.lm, requests, collate(self.lm, [item.ids for item in batch]))
 
-    def score(self, batch: Sequence[TokenisedRequest]) -> list[Score]:
+    def score(self, batch: Sequence[TokenizedRequest]) -> list[Score]:
         """Score the continuations in one forward pass, which computes logits only for the tokens of the continuations."""
         import torch
 

@@ -21,7 +21,7 @@ import numpy as np
 from winnow.errors import ModelError
 from winnow.keys import derive_seed
 from winnow.modeling.openvino import PRECISION_HINTS, build_properties, check_precision, disable_telemetry
-from winnow.readers.batching import TokenisedRequest
+from winnow.readers.batching import TokenizedRequest
 from winnow.readers.prefix_blocks import BlockRecord, has_nested, list_blocks
 from winnow.records import Generate, Generation, Request, Result, Usage
 
@@ -51,9 +51,9 @@ class ContinuousBatch:
     max_rows: int
     max_tokens: int
     token_limit: int
-    _waiting: deque[tuple[TokenisedRequest, list[int]]] = field(default_factory=deque, repr=False)
+    _waiting: deque[tuple[TokenizedRequest, list[int]]] = field(default_factory=deque, repr=False)
     """Requests that do not run yet, with the blocks of their prompts."""
-    _running: dict[int, tuple[TokenisedRequest, Any]] = field(default_factory=dict, repr=False)
+    _running: dict[int, tuple[TokenizedRequest, Any]] = field(default_factory=dict, repr=False)
     """Handles of the running requests in the pipeline, by their numbers."""
     _record: BlockRecord = field(default_factory=BlockRecord, repr=False)
     _prompts: list[tuple[int, ...]] = field(default_factory=list, repr=False)
@@ -66,7 +66,7 @@ class ContinuousBatch:
         """Load the model."""
         self._pipeline = self._load()
 
-    def add(self, item: TokenisedRequest) -> None:
+    def add(self, item: TokenizedRequest) -> None:
         """Add a request, which joins the running ones before the next step that has room for its prompt."""
         self._waiting.append((item, list_blocks(item.ids)))
 
@@ -111,7 +111,7 @@ class ContinuousBatch:
         They wait for what the step reads and they can reuse, and for running prompts that begin with them or they with these.
         """
         self._record.start_step()
-        num_tokens, postponed = 0, list[tuple[TokenisedRequest, list[int]]]()
+        num_tokens, postponed = 0, list[tuple[TokenizedRequest, list[int]]]()
         while self._waiting and len(self._running) < self.max_rows:
             item, blocks = self._waiting[0]
             new_tokens = self._record.count_new_tokens(blocks, len(item.ids))
@@ -151,7 +151,7 @@ class ContinuousBatch:
                 "reader.engine.runtime=torch, or remove the folder to convert the model again if its files are damaged."
             ) from error
 
-    def _start(self, item: TokenisedRequest) -> Any:
+    def _start(self, item: TokenizedRequest) -> Any:
         """Add a request to the pipeline and return its handle."""
         import openvino
 
@@ -173,7 +173,7 @@ class ContinuousBatch:
             config.rng_seed = derive_seed(request) & 0xFFFFFFFF
         return config
 
-    def _build_result(self, item: TokenisedRequest, handle: Any) -> Result:
+    def _build_result(self, item: TokenizedRequest, handle: Any) -> Result:
         """Convert the output of a finished request."""
         output = self._read(item, handle)
         assert isinstance(item.request, Generate)
@@ -187,7 +187,7 @@ class ContinuousBatch:
             logprobs=tuple(output.generated_log_probs) if item.request.decoding.logprobs else None,
         )
 
-    def _read(self, item: TokenisedRequest, handle: Any) -> Any:
+    def _read(self, item: TokenizedRequest, handle: Any) -> Any:
         """Return the output of a finished request; raise ModelError if it is missing or was cut by a full cache."""
         import openvino_genai
 

@@ -21,7 +21,7 @@ import torch
 from winnow.errors import ModelError
 from winnow.modeling.openvino import PRECISION_HINTS, build_properties, check_precision, disable_telemetry
 from winnow.modeling.openvino_export import MODEL_FILE
-from winnow.readers.batching import TokenisedRequest
+from winnow.readers.batching import TokenizedRequest
 from winnow.readers.prefix_blocks import BlockKey, BlockPool
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _POSITIONS = "positions"
 class _Row:
     """A request of a step: its tokens that are read, and the blocks before and behind the first of them."""
 
-    item: TokenisedRequest
+    item: TokenizedRequest
     tokens: Sequence[int]
     known: Sequence[int]
     new: Sequence[int]
@@ -69,8 +69,8 @@ class ContinuationScorer:
         import openvino
 
         self.folder, self.cache_gb, self.max_tokens = folder, cache_gb, max_tokens
-        self._waiting: deque[TokenisedRequest] = deque()
-        self._empty: list[TokenisedRequest] = []
+        self._waiting: deque[TokenizedRequest] = deque()
+        self._empty: list[TokenizedRequest] = []
         """Requests whose continuation has no token."""
         properties = build_properties(dtype) | {"KV_CACHE_PRECISION": PRECISION_HINTS[dtype]}
         try:
@@ -101,7 +101,7 @@ class ContinuationScorer:
         self._names = {port.any_name for port in inputs if port not in caches}
         return BlockPool(num_blocks, shapes[0][1])
 
-    def add(self, item: TokenisedRequest) -> None:
+    def add(self, item: TokenizedRequest) -> None:
         """Add a request.
 
         Raises:
@@ -112,7 +112,7 @@ class ContinuationScorer:
             raise ModelError(f"{self.folder}: a prompt has no token, after which a continuation could follow.")
         (self._waiting if item.target else self._empty).append(item)
 
-    def collect(self) -> list[tuple[TokenisedRequest, float]]:
+    def collect(self) -> list[tuple[TokenizedRequest, float]]:
         """Read as many of the requests as one step may, and return each with the log-likelihood of its continuation in nats.
 
         Raises:
@@ -140,7 +140,7 @@ class ContinuationScorer:
 
     def _choose(self) -> list[_Row]:
         """Choose the requests of the next step, except those that can use a block that the step computes."""
-        rows, postponed = list[_Row](), list[TokenisedRequest]()
+        rows, postponed = list[_Row](), list[TokenizedRequest]()
         computed, used, num_tokens, num_logits = set[BlockKey](), set[int](), 0, 0
         while self._waiting:
             item = self._waiting[0]

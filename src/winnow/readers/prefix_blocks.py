@@ -79,8 +79,8 @@ def has_nested(prompts: Sequence[tuple[int, ...]], prompt: tuple[int, ...]) -> b
 
     """
     position = bisect_left(prompts, prompt)
-    neighbours = prompts[max(0, position - 1) : position + 1]
-    return any(neighbour[: len(prompt)] == prompt[: len(neighbour)] for neighbour in neighbours)
+    neighbors = prompts[max(0, position - 1) : position + 1]
+    return any(neighbor[: len(prompt)] == prompt[: len(neighbor)] for neighbor in neighbors)
 
 
 class BlockPool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from winnow.modeling.loading import LanguageModel, load_seq2seq
-from winnow.readers.batching import LocalEngine, TokenisedRequest
+from winnow.readers.batching import LocalEngine, TokenizedRequest
 from winnow.records import Generate, Generation, Likelihood, Score, Usage
 
 
@@ -21,21 +21,21 @@ class Seq2SeqReader(LocalEngine):
         """Load the model and its tokenizer."""
         return load_seq2seq(self.path, self.dtype, self.device, self.quantize)
 
-    def encode(self, request: Generate | Likelihood) -> TokenisedRequest:
-        """Join the messages to plain text, because these models have no chat template, and tokenise the text."""
+    def encode(self, request: Generate | Likelihood) -> TokenizedRequest:
+        """Join the messages to plain text, because these models have no chat template, and tokenize the text."""
         tokenizer = self.lm.tokenizer
         prompt = "\n\n".join(message.content for message in request.messages)
         ids = tokenizer(prompt, truncation=False)["input_ids"]
-        return TokenisedRequest(request, ids, self.tokenise_target(request) if isinstance(request, Likelihood) else ())
+        return TokenizedRequest(request, ids, self.tokenize_target(request) if isinstance(request, Likelihood) else ())
 
-    def generate(self, batch: Sequence[TokenisedRequest]) -> list[Generation]:
+    def generate(self, batch: Sequence[TokenizedRequest]) -> list[Generation]:
         """Generate a reply to each request of a batch."""
         from winnow.readers.generation import generate
 
         requests = [item.request for item in batch if isinstance(item.request, Generate)]
         return generate(self.lm, requests, self._pad_prompts(batch))
 
-    def score(self, batch: Sequence[TokenisedRequest]) -> list[Score]:
+    def score(self, batch: Sequence[TokenizedRequest]) -> list[Score]:
         """Score the continuations in one pass of the encoder and one of the decoder over all target positions."""
         import torch
 
@@ -54,7 +54,7 @@ class Seq2SeqReader(LocalEngine):
         logprobs = sum_target_logprobs(output.logits, [item.target for item in batch], align_right=False)
         return [Score(logprob, Usage(item.length)) for logprob, item in zip(logprobs, batch, strict=True)]
 
-    def _pad_prompts(self, batch: Sequence[TokenisedRequest]) -> Any:
+    def _pad_prompts(self, batch: Sequence[TokenizedRequest]) -> Any:
         """Pad the prompts of a batch on the right, and return them as inputs of the encoder."""
         rows = [list(item.ids) for item in batch]
         return self.lm.tokenizer.pad({"input_ids": rows}, padding_side="right", return_tensors="pt").to(self.lm.device)

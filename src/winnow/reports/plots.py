@@ -20,7 +20,7 @@ _PLACEMENTS = (
 Points = list[tuple[float, Interval]]
 """Points of a line: position on the x axis, and value with its 95 % interval."""
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Colours that readers with any kind of colour vision tell apart (Okabe and Ito 2008)."""
+"""Colors that readers with any kind of color vision tell apart (Okabe and Ito 2008)."""
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _MOST_TICK_CHARACTERS = 50
 """Number of characters in all labels of an x axis above which they are turned."""

@@ -39,7 +39,7 @@ class BM25:
 
     Args:
         k1: Saturation of the term frequency. A larger value increases the effect of repeated terms.
-        b: Strength of the length normalisation, from 0 to 1.
+        b: Strength of the length normalization, from 0 to 1.
         language: Language of the stop words and the stemmer. In chinese, japanese, thai, lao, khmer and burmese, which put no
             spaces between words, each character is a token, beside the words of other scripts.
 
@@ -68,7 +68,7 @@ class BM25:
         tokens = _TokenNumbers()
         for block in batched(passages(), _BLOCK):
             passage_ids += [passage.passage_id for passage in block]
-            tokens.add(self._tokenise([f"{passage.title} {passage.text}" for passage in block]))
+            tokens.add(self._tokenize([f"{passage.title} {passage.text}" for passage in block]))
         index = bm25s.BM25(k1=self.k1, b=self.b)
         index.index(bm25s.tokenization.Tokenized(tokens, tokens.vocabulary), show_progress=False)
         folder.mkdir(parents=True, exist_ok=True)
@@ -81,7 +81,7 @@ class BM25:
         passage_ids = json.loads((folder / "passage_ids.json").read_text())
         return _BM25Searcher(self, index, passage_ids)
 
-    def _tokenise(self, texts: list[str]) -> Any:
+    def _tokenize(self, texts: list[str]) -> Any:
         """Split texts into stemmed tokens without stop words, in the representation of bm25s."""
         if self.language in LANGUAGES:
             return _import_bm25s().tokenize(texts, token_pattern=_CHARACTERS_OR_WORDS, stopwords=[], show_progress=False)
@@ -101,7 +101,7 @@ class _BM25Searcher:
 
     def search(self, questions: Sequence[Question], depth: int) -> list[list[Hit]]:
         """Return up to `depth` passages per question, best first. Passages without any term of the question are excluded."""
-        tokens = self.retriever._tokenise([question.text for question in questions])
+        tokens = self.retriever._tokenize([question.text for question in questions])
         words = {number: word for word, number in tokens.vocab.items()}
 
         def search_one(numbers: Sequence[int]) -> list[Hit]:

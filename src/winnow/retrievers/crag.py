@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from winnow.errors import InputError
-from winnow.formats.crag import CragRow, normalise_question, read_crag_rows
+from winnow.formats.crag import CragRow, normalize_question, read_crag_rows
 from winnow.identity.markers import InputFile
 from winnow.protocols import PassageSource, Searcher
 from winnow.records import Hit, Passage, Question
@@ -38,7 +38,7 @@ class CragContexts:
         """Read the contexts of the file."""
         rows: dict[str, list[CragRow]] = {}
         for row in read_crag_rows(self.path, self.questions):
-            rows.setdefault(normalise_question(row.question), []).append(row)
+            rows.setdefault(normalize_question(row.question), []).append(row)
         return _CragSearcher(self.path, rows, self.missing)
 
 
@@ -52,7 +52,7 @@ class _CragSearcher:
 
     def search(self, questions: Sequence[Question], depth: int) -> list[list[Hit]]:
         """Return the first `depth` contexts of each question; raise InputError if some have none and that is not allowed."""
-        missing = [question for question in questions if normalise_question(question.text) not in self.rows]
+        missing = [question for question in questions if normalize_question(question.text) not in self.rows]
         if missing and self.missing == "refuse":
             raise InputError(
                 f"{self.path} has no row for {len(missing)} of {len(questions)} questions, such as "
@@ -64,7 +64,7 @@ class _CragSearcher:
 
     def _find(self, question: Question) -> Sequence[Passage]:
         """Return the contexts of a question; raise InputError if there are several rows with other contexts."""
-        rows = self.rows.get(normalise_question(question.text), [])
+        rows = self.rows.get(normalize_question(question.text), [])
         texts = {tuple(passage.text for passage in row.passages) for row in rows}
         if len(texts) > 1:
             raise InputError(

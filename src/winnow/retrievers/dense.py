@@ -29,7 +29,7 @@ class Dense:
     """A retriever that ranks passages by the inner product of question and passage vectors.
 
     Args:
-        encoder: Encoder of questions and passages. With normalise=True, the inner product is the cosine similarity.
+        encoder: Encoder of questions and passages. With normalize=True, the inner product is the cosine similarity.
         index_factory: FAISS index factory string, such as "Flat", "HNSW32" or "IVF4096,PQ64".
         nprobe: Number of inverted lists to visit per query (IVF only).
         ef_search: Number of candidates that a search keeps (HNSW only).

@@ -34,7 +34,7 @@ class DenseOnDisk:
     however large the corpus is. The inner products of the hits are those of the 16-bit vectors.
 
     Args:
-        encoder: Encoder of questions and passages. With normalise=True, the inner product is the cosine similarity.
+        encoder: Encoder of questions and passages. With normalize=True, the inner product is the cosine similarity.
         lists: Number of inverted lists. By default four times the square root of the number of passages, but not more than one
             for 39 passages of the training sample, as FAISS recommends.
         codes: FAISS's name of the codes: "RaBitQ" (1 bit per dimension), "RaBitQ2", "RaBitQ4" or "SQ8" (8 bits).

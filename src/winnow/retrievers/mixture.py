@@ -61,17 +61,17 @@ class MapSource(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class NeighbourMaps:
-    """Maps by an encoder: a question's nearest neighbours that are not relevant are seemingly relevant.
+class NeighborMaps:
+    """Maps by an encoder: a question's nearest neighbors that are not relevant are seemingly relevant.
 
     Relevant are the annotated gold passages or, without any, the retrieved passages with an answer (distant labels). For
     vectors of unit length, the order by inner product is that of RAGE's L2 distance.
 
     Args:
-        retriever: Retriever of the neighbours.
-        neighbours: Number of seemingly relevant passages (RAGE: 10).
+        retriever: Retriever of the neighbors.
+        neighbors: Number of seemingly relevant passages (RAGE: 10).
         irrelevant: Number of irrelevant passages, which are drawn at random from the rest of the corpus.
-        depth: Number of retrieved passages among which distant labels and neighbours are found.
+        depth: Number of retrieved passages among which distant labels and neighbors are found.
         exclude_answers: Questions whose passages with an answer count as neither irrelevant nor seemingly relevant: "distant"
             (those without annotated passages), "all", or "none".
         seed: Seed of the random draws, which also depend on the question.
@@ -81,7 +81,7 @@ class NeighbourMaps:
     revision: ClassVar[int] = 1
 
     retriever: Retriever
-    neighbours: Annotated[int, SearchOnly] = 10
+    neighbors: Annotated[int, SearchOnly] = 10
     irrelevant: Annotated[int, SearchOnly] = 10
     depth: Annotated[int, SearchOnly] = 100
     exclude_answers: Annotated[Exclusion, SearchOnly] = "distant"
@@ -89,10 +89,10 @@ class NeighbourMaps:
 
     def __post_init__(self) -> None:
         """Validate the settings."""
-        if min(self.neighbours, self.irrelevant) < 0 or self.depth <= self.neighbours:
+        if min(self.neighbors, self.irrelevant) < 0 or self.depth <= self.neighbors:
             raise ConfigError(
-                "The numbers of neighbours and irrelevant passages of a map must be at least 0, and its depth must be above "
-                f"the number of neighbours; received {self.neighbours}, {self.irrelevant} and {self.depth}."
+                "The numbers of neighbors and irrelevant passages of a map must be at least 0, and its depth must be above "
+                f"the number of neighbors; received {self.neighbors}, {self.irrelevant} and {self.depth}."
             )
         if self.exclude_answers not in get_args(Exclusion):
             raise ConfigError(f"exclude_answers must be none, distant or all; received {self.exclude_answers!r}.")
@@ -103,7 +103,7 @@ class NeighbourMaps:
 
         from winnow.artifacts.parquet import batched
 
-        self.retriever.build(passages, folder / "neighbours")
+        self.retriever.build(passages, folder / "neighbors")
         schema = pa.schema([("passage_id", pa.string()), ("text", pa.string())])
         with atomic_write(folder / "passages.arrow") as partial, pa.ipc.new_file(partial, schema) as writer:
             for batch in batched(passages(), _BATCH):
@@ -115,14 +115,14 @@ class NeighbourMaps:
         import pyarrow as pa
 
         table = pa.ipc.open_file(pa.memory_map(str(folder / "passages.arrow"))).read_all()
-        return _NeighbourReader(self, self.retriever.open(folder / "neighbours"), table)
+        return _NeighborReader(self, self.retriever.open(folder / "neighbors"), table)
 
 
 @dataclass(frozen=True, slots=True)
-class _NeighbourReader:
-    """The open index of neighbours, with the ids and texts of all passages."""
+class _NeighborReader:
+    """The open index of neighbors, with the ids and texts of all passages."""
 
-    settings: NeighbourMaps
+    settings: NeighborMaps
     searcher: Searcher
     passages: pa.Table
 
@@ -148,7 +148,7 @@ class _NeighbourReader:
             settings.exclude_answers == "distant" and not question.gold_passage_ids
         )
         excluded = {*relevant, *(holders if excludes else ())}
-        nearest = [hit.passage_id for hit in hits if hit.passage_id not in excluded][: settings.neighbours]
+        nearest = [hit.passage_id for hit in hits if hit.passage_id not in excluded][: settings.neighbors]
         irrelevant = self._draw_irrelevant(question, {*excluded, *nearest}, excludes=excludes)
         scores = {hit.passage_id: hit.score for hit in hits if hit.score is not None}
         return Maps(RelevanceMap(tuple(relevant), irrelevant, tuple(nearest)), scores)
@@ -214,7 +214,7 @@ class Mixture:
     """A retriever whose ranking of a question is a shuffled mixture of the documents of its maps.
 
     Irrelevant documents have no score, and seemingly relevant ones have one. Readers are not told; metrics are. A question has
-    fewer documents of a kind if its map has fewer, as if a common word is its answer, so that every neighbour holds it.
+    fewer documents of a kind if its map has fewer, as if a common word is its answer, so that every neighbor holds it.
 
     Args:
         maps: Source of the maps.

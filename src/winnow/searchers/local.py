@@ -57,7 +57,7 @@ class LocalSearch:
         return True
 
     def count_tokens(self, request: Request) -> int:
-        """Return the length of the query in characters, because queries are not tokenised here."""
+        """Return the length of the query in characters, because queries are not tokenized here."""
         return len(_require_search(request).query)
 
     def submit(self, requests: Sequence[Request]) -> None:

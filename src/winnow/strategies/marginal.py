@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 from winnow.contexts import marginalization
 from winnow.errors import ConfigError, ReaderError
 from winnow.final_text import extract_final_text
-from winnow.metrics.answer import UNKNOWN, normalise
+from winnow.metrics.answer import UNKNOWN, normalize
 from winnow.records import Answer, Context, Decoding, Generation, Plan, Question
 from winnow.strategies.prompt import Prompt, build_likelihood, build_request
 from winnow.strategies.replies import extract_answer, is_unknown
@@ -60,7 +60,7 @@ class Marginal:
         if not spellings:
             reply, used = (extract_final_text(replies[0].text), (contexts[0].passage,)) if replies else ("", ())
             return Answer(UNKNOWN, unknown=True, candidates=candidates, used=used, reply=reply)
-        keys = [None if answer is None else normalise(answer) for answer in eligible_answers]
+        keys = [None if answer is None else normalize(answer) for answer in eligible_answers]
         pairs = self.list_pairs(spellings, keys)
         if self.scoring == "generated":
             log_likelihoods = [sum_log_probabilities(replies[index]) for _, index in pairs]
@@ -80,11 +80,11 @@ class Marginal:
         return Answer(spellings[best], spellings[best] == UNKNOWN, candidates, used, reply, trace)
 
     def list_pairs(self, answers: Iterable[str], own_answers: Sequence[str | None]) -> list[tuple[str, int]]:
-        """Return the pairs of a normalised answer and the index of a context under which its likelihood is obtained.
+        """Return the pairs of a normalized answer and the index of a context under which its likelihood is obtained.
 
         Args:
-            answers: Distinct normalised answers.
-            own_answers: Normalised answer that each context produced, or None.
+            answers: Distinct normalized answers.
+            own_answers: Normalized answer that each context produced, or None.
 
         """
         return [

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from winnow.metrics.answer import UNKNOWN, normalise
+from winnow.metrics.answer import UNKNOWN, normalize
 from winnow.records import Answer, Context, Decoding, Plan, Question
 from winnow.strategies.prompt import Prompt, build_request
 from winnow.strategies.replies import is_unknown
@@ -50,7 +50,7 @@ class PFConcat:
             return Answer(UNKNOWN, unknown=True, used=used, reply=reply, trace=(answered, "kept: 0"))
         distinct_candidates: dict[str, str] = {}
         for candidate in candidates:
-            distinct_candidates.setdefault(normalise(candidate), candidate)
+            distinct_candidates.setdefault(normalize(candidate), candidate)
         final_request = build_request(self.prompt, question, kept_contexts, self.decoding, tuple(distinct_candidates.values()))
         (final_replies,) = yield from request_replies([final_request])
         answer = self.vote.choose(question, final_replies)

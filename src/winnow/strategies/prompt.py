@@ -11,7 +11,7 @@ from winnow.records import Context, Decoding, Generate, Likelihood, Message, Pas
 from winnow.strategies.demonstrations import Demonstration, Shots
 
 _TITLE = re.compile(r"(?:^|(?<=[\]}.:] )|(?<=>))(?<!\w: )\{title\}[\s|:;,.–—-]*(?=\{)")
-"""An unlabelled title in a template, with the separator before the next field, which has no words or brackets."""
+"""An unlabeled title in a template, with the separator before the next field, which has no words or brackets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class Prompt:
 
 @lru_cache(maxsize=100)
 def _remove_title(template: str) -> str:
-    """Remove an unlabelled title from the template of a passage."""
+    """Remove an unlabeled title from the template of a passage."""
     return _TITLE.sub("", template)
 
 

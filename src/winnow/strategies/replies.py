@@ -8,7 +8,7 @@ import re
 from functools import lru_cache
 
 from winnow.final_text import extract_final_text
-from winnow.metrics.answer import UNKNOWN, normalise
+from winnow.metrics.answer import UNKNOWN, normalize
 
 _UNKNOWN_WITH_COMMENT = re.compile(
     r"^\W*(unknown\s*[.,;:!?()\[\]-]|unknown (based|given|from|according|in the)\b|n/a\W*$)", re.IGNORECASE
@@ -126,7 +126,7 @@ def _remove_marks(line: str) -> str:
 @lru_cache(maxsize=10_000)
 def is_unknown(answer: str) -> bool:
     """Return whether an answer is empty or means that the answer is not known."""
-    if not answer.strip() or normalise(answer) == UNKNOWN or _UNKNOWN_WITH_COMMENT.match(answer):
+    if not answer.strip() or normalize(answer) == UNKNOWN or _UNKNOWN_WITH_COMMENT.match(answer):
         return True
     from winnow.strategies.foreign_refusals import is_foreign_refusal
     from winnow.strategies.refusals import is_refusal  # the patterns take 10 ms to compile

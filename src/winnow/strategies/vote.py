@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from winnow.errors import ConfigError
-from winnow.metrics.answer import UNKNOWN, normalise
+from winnow.metrics.answer import UNKNOWN, normalize
 from winnow.metrics.distraction import ANSWERED
 from winnow.records import Answer, Context, Question
 from winnow.strategies.replies import is_unknown
@@ -55,7 +55,7 @@ def _sum_in_logs(log_weights: Sequence[float]) -> float:
 class Vote:
     """A majority vote over answers.
 
-    Answers that are equal after normalisation share their votes. The winner is spelled as in the answer from the best-ranked
+    Answers that are equal after normalization share their votes. The winner is spelled as in the answer from the best-ranked
     passage.
 
     Args:
@@ -97,7 +97,7 @@ class Vote:
                 unknown = is_unknown(answer)
                 if unknown and not self.unknown_votes:
                     continue
-                key = UNKNOWN if unknown else normalise(answer)
+                key = UNKNOWN if unknown else normalize(answer)
                 votes.setdefault(key, []).append(log_weights[index])
                 first_votes.setdefault(key, (UNKNOWN if unknown else answer, index, sample))
         candidates = tuple([answer for replies in prompt_replies for answer in replies.answers if not is_unknown(answer)])

@@ -61,7 +61,7 @@ def list_pairs(groups: Sequence[Group]) -> Iterator[tuple[Group, int]]:
 
 
 def encode_pairs(estimator: PairEstimator, groups: Sequence[Group]) -> tuple[list[list[int]], list[int]]:
-    """Tokenise the pairs of all questions, in the order of `list_pairs`, for the training of an estimator.
+    """Tokenize the pairs of all questions, in the order of `list_pairs`, for the training of an estimator.
 
     Returns:
         Token ids of each pair, and the position of its first passage token.

@@ -123,12 +123,12 @@ def build_examples(
     sample = rng.sample(candidates, min(mix.retrieved, len(candidates)))
     examples = [_build_retrieved_example(question, contexts, render) for question, contexts in sample]
     if mix.answered or mix.unknown or mix.crowded:
-        examples += _build_labelled_examples(questions, mix, render, rng)
+        examples += _build_labeled_examples(questions, mix, render, rng)
     rng.shuffle(examples)
     return examples
 
 
-def _build_labelled_examples(
+def _build_labeled_examples(
     questions: Sequence[tuple[Question, Sequence[Context]]], mix: Mix, render: Render, rng: random.Random
 ) -> list[Example]:
     """Build the answered, unknown and crowded examples. "Unknown" examples start with questions not used as "answered"."""

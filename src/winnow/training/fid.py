@@ -78,7 +78,7 @@ class Fid(Method[Sequence[Group]]):
         return metrics
 
     def _encode_contexts(self, group: Group, num_contexts: int) -> list[list[int]]:
-        """Tokenise the question with each of its first `num_contexts` contexts."""
+        """Tokenize the question with each of its first `num_contexts` contexts."""
         contexts = group.contexts[:num_contexts]
         return [self.generator.tokens.encode(group.question.text, context.passage) for context in contexts]
 

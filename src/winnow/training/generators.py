@@ -42,7 +42,7 @@ class Generator(PairModel):
         return len(self._truncated_answers)
 
     def encode_answer(self, answer: str) -> list[int]:
-        """Tokenise an answer and append the end token. Longer answers are truncated to `max_answer` tokens in all."""
+        """Tokenize an answer and append the end token. Longer answers are truncated to `max_answer` tokens in all."""
         tokenizer = self.lm.tokenizer
         ids: list[int] = tokenizer(self.get_answer_prefix() + answer, add_special_tokens=False)["input_ids"]
         if len(ids) >= self.max_answer:
@@ -50,7 +50,7 @@ class Generator(PairModel):
         return [*ids[: self.max_answer - 1], int(tokenizer.eos_token_id)]
 
     def get_answer_prefix(self) -> str:
-        """Return the text between the prompt and the answer, which is tokenised with the answer."""
+        """Return the text between the prompt and the answer, which is tokenized with the answer."""
         return ""
 
     @abstractmethod

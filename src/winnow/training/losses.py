@@ -47,8 +47,8 @@ class JointLoss:
     token: torch.Tensor
 
 
-def normalise_scores(scores_QC: torch.Tensor, mask_QC: torch.Tensor) -> torch.Tensor:
-    """Normalise scores to log-probabilities over the contexts of each question.
+def normalize_scores(scores_QC: torch.Tensor, mask_QC: torch.Tensor) -> torch.Tensor:
+    """Normalize scores to log-probabilities over the contexts of each question.
 
     This computes eq. 1 from a retriever's scores, and eqs. 4 and 5 from an estimator's log-odds.
     """
@@ -74,9 +74,9 @@ def generation_loss(
 def estimation_loss(log_weights_QC: torch.Tensor, log_answer_QC: torch.Tensor, mask_QC: torch.Tensor) -> torch.Tensor:
     """Compute the loss L_re = KL(P_RE || Q_G) of each question, (Q,) (eqs. 8 to 10).
 
-    The target Q_G is P_G normalised over the contexts of the question. No gradient flows into it.
+    The target Q_G is P_G normalized over the contexts of the question. No gradient flows into it.
     """
-    log_target = normalise_scores(log_answer_QC.detach(), mask_QC)
+    log_target = normalize_scores(log_answer_QC.detach(), mask_QC)
     divergence = log_weights_QC.exp() * (log_weights_QC - log_target)
     return divergence.masked_fill(~mask_QC, 0.0).sum(dim=-1)
 
@@ -108,7 +108,7 @@ def joint_loss(
         alpha_tok: Weight of L_tok.
 
     """
-    log_probs = normalise_scores(log_odds_QC, mask_QC)
+    log_probs = normalize_scores(log_odds_QC, mask_QC)
     generation = generation_loss(log_probs, log_answer_QC, mask_QC, objective).mean()
     estimation = estimation_loss(log_probs, log_answer_QC, mask_QC).mean()
     token = token_loss(other_QC, mask_QC).mean()

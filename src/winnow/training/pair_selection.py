@@ -1,4 +1,4 @@
-"""Selection of labelled pairs of questions and passages, on which a relevance evaluator is trained."""
+"""Selection of labeled pairs of questions and passages, on which a relevance evaluator is trained."""
 
 import random
 from collections.abc import Sequence

@@ -19,7 +19,7 @@ from winnow.modeling.pair_model import PairModel
 from winnow.training.chunks import Chunk, list_pairs, pad_by_question
 from winnow.training.generators import Generator
 from winnow.training.groups import Group
-from winnow.training.losses import Objective, check_objective, generation_loss, normalise_scores
+from winnow.training.losses import Objective, check_objective, generation_loss, normalize_scores
 from winnow.training.method import Method
 from winnow.training.re_rag import generate_replies
 
@@ -82,7 +82,7 @@ class Rag(Method[Sequence[Group]]):
         answer_log_probs, mask = pad_by_question(batch, values[:, 0], 0.0)
         scaled_scores = [self.scale * context.get_retriever_score() for group in batch for context in group.contexts]
         scores, _ = pad_by_question(batch, torch.tensor(scaled_scores, device=values.device), 0.0)
-        context_log_weights = normalise_scores(scores, mask)
+        context_log_weights = normalize_scores(scores, mask)
         return {"loss": generation_loss(context_log_weights, answer_log_probs, mask, self.objective).mean()}
 
     def evaluate(self, groups: Sequence[Group]) -> list[dict[str, float]]:

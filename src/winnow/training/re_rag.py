@@ -105,7 +105,7 @@ class ReRag(Method[Sequence[Group]]):
     def _encode_generator_inputs(
         self, batch: Sequence[Group], seed: int, epoch: int
     ) -> tuple[list[list[int]], list[list[int]]]:
-        """Tokenise the generator's input and target for each pair; return two empty lists if the generator is frozen."""
+        """Tokenize the generator's input and target for each pair; return two empty lists if the generator is frozen."""
         if self.generator is None:
             return [], []
         pairs = [(group.question.text, group.contexts[position].passage) for group, position in list_pairs(batch)]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from winnow.contexts.shown import build_shown
 from winnow.errors import ConfigError, WinnowError
 from winnow.metrics.base import MeanMetric, Sample
-from winnow.modeling.chat import tokenise_chat
+from winnow.modeling.chat import tokenize_chat
 from winnow.modeling.loading import LanguageModel
 from winnow.modeling.pair_inputs import pad_rows
 from winnow.protocols import Strategy
@@ -100,8 +100,8 @@ def _start(plan: Plan[Answer]) -> tuple[Plan[Answer], Generate]:
 
 
 def encode_prompts(lm: LanguageModel, prompts: Sequence[Sequence[Message]]) -> list[list[int]]:
-    """Tokenise chat prompts as a reader does."""
-    return [tokenise_chat(lm.tokenizer, prompt) for prompt in prompts]
+    """Tokenize chat prompts as a reader does."""
+    return [tokenize_chat(lm.tokenizer, prompt) for prompt in prompts]
 
 
 def generate_replies(

@@ -100,7 +100,7 @@ class LoopSettings:
         device: "auto", "cpu" or "cuda".
         save_steps: Number of optimizer steps between checkpoints.
         logging_steps: Number of optimizer steps between log entries.
-        seed: Seed of shuffling, dropout and newly initialised weights.
+        seed: Seed of shuffling, dropout and newly initialized weights.
 
     """
 

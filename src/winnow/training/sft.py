@@ -23,7 +23,7 @@ from transformers.trainer_utils import get_last_checkpoint
 
 from winnow.artifacts.files import check_free_space
 from winnow.errors import ConfigError, WinnowError
-from winnow.modeling.chat import tokenise_chat
+from winnow.modeling.chat import tokenize_chat
 from winnow.modeling.loading import LanguageModel, load_causal_lm, pick_device, resolve_dtype
 from winnow.training.adapters import add_adapters, save_merged
 from winnow.training.attention import without_cudnn_attention
@@ -138,28 +138,28 @@ def fine_tune(
 
 
 def encode_example(example: Example, tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
-    """Tokenise an example.
+    """Tokenize an example.
 
     Returns:
         The token ids of prompt and reply as "input_ids", the number of tokens in the reply, including the end token, as
         "reply", and the id of the example as "example_id".
 
     """
-    prompt_ids = tokenise_chat(tokenizer, example.messages)
+    prompt_ids = tokenize_chat(tokenizer, example.messages)
     reply_ids = tokenizer(example.completion, add_special_tokens=False)["input_ids"]
     input_ids = [*prompt_ids, *reply_ids, tokenizer.eos_token_id]
     return {"input_ids": input_ids, "reply": len(reply_ids) + 1, "example_id": example.example_id}
 
 
 class LeftPaddingCollator:
-    """A collator that pads tokenised examples on the left. Labels are -100 everywhere but in the replies."""
+    """A collator that pads tokenized examples on the left. Labels are -100 everywhere but in the replies."""
 
     def __init__(self, pad_token_id: int) -> None:
         """Store the id of the padding token."""
         self.pad_token_id = pad_token_id
 
     def __call__(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
-        """Collate the tokenised examples of a batch into tensors (batch, width)."""
+        """Collate the tokenized examples of a batch into tensors (batch, width)."""
         longest = max(len(row["input_ids"]) for row in rows)
         width = -(-longest // _WIDTH_MULTIPLE) * _WIDTH_MULTIPLE  # rounded up
         ids = torch.full((len(rows), width), self.pad_token_id)

@@ -107,7 +107,7 @@ def test_a_case_has_contexts_prompt_and_reply(tmp_path: Path) -> None:
     assert name == "user"
     assert _decode(texts, numbers) == f"[1] Title 1: {LONG}\n[2] Title 2: short\nQ Who wrote Emma?"
     assert (_decode(texts, call["reply"]), call["tokens"]) == ("Jane Austen", [12, 3])
-    assert case.normalised == "jane austen"
+    assert case.normalized == "jane austen"
 
 
 def test_a_replay_that_gives_another_answer_is_not_shown(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from winnow.contexts.marginalization import logsumexp
-from winnow.metrics.answer import normalise
+from winnow.metrics.answer import normalize
 from winnow.records import Context, Decoding, Generation, Likelihood, Plan, Score
 from winnow.reports.browser.tallies import Ballot, Tally, build_tally
 from winnow.strategies.concatenation import Concatenation
@@ -28,7 +28,7 @@ CONTEXTS = [
 
 
 def _play(plan: Plan[object]) -> tuple[list[list[Call]], object]:
-    """Run a plan: the reply depends on the passage, and the likelihood on the passage and the normalised answer."""
+    """Run a plan: the reply depends on the passage, and the likelihood on the passage and the normalized answer."""
     rounds: list[list[Call]] = []
     results = None
     while True:
@@ -40,7 +40,7 @@ def _play(plan: Plan[object]) -> tuple[list[list[Call]], object]:
         for request in requests:
             word = request.messages[-1].content.split()[0]  # type: ignore[union-attr]
             if isinstance(request, Likelihood):
-                results.append(Score(-1.0 - (len(word) * len(normalise(request.continuation))) % 7 / 3))
+                results.append(Score(-1.0 - (len(word) * len(normalize(request.continuation))) % 7 / 3))
             else:
                 results.append(Generation(REPLIES[word], logprobs=(-0.1 * len(word), -0.5)))
         rounds.append([Call(b"", request, result) for request, result in zip(requests, results, strict=True)])

@@ -93,7 +93,7 @@ def test_reflection_tokens_survive_and_all_their_probabilities_are_returned(read
 
 
 def test_the_right_segment_wins_and_is_replayed(reader: LocalReader, tmp_path: Path) -> None:
-    """The model decides to retrieve; its own judgement of the passages finds the answer; the ledger has all of it."""
+    """The model decides to retrieve; its own judgment of the passages finds the answer; the ledger has all of it."""
     answers = []
     for _ in range(2):
         with SqliteStore(tmp_path / "ledger.sqlite") as ledger:

@@ -10,7 +10,7 @@ from typing import Any
 
 from winnow.artifacts.steps import QuestionSteps
 from winnow.errors import LedgerError
-from winnow.metrics.answer import normalise
+from winnow.metrics.answer import normalize
 from winnow.protocols import CallStore
 from winnow.records import (
     Context,
@@ -94,7 +94,7 @@ class Case:
         rounds: Calls of each round, as mappings (see `_encode_call`).
         tally: What each passage contributed, if the strategy prompts with each alone.
         trace: Record of what the strategy did.
-        normalised: Answer after normalisation.
+        normalized: Answer after normalization.
         note: What the page has to say about the replay, such as that calls are missing; "" if nothing.
 
     """
@@ -103,7 +103,7 @@ class Case:
     rounds: Sequence[Sequence[Mapping[str, Any]]]
     tally: Tally | None
     trace: Sequence[str]
-    normalised: str
+    normalized: str
     note: str = ""
 
 
@@ -133,21 +133,21 @@ def build_case(
     recorded = _encode_steps(steps, texts)
     contexts = cell.place(question).contexts
     encoded = [_encode_context(context, texts) for context in contexts]
-    normalised = normalise(prediction.answer)
+    normalized = normalize(prediction.answer)
     try:
         replayed = replay_plan(cell.strategy.plan(question, contexts), identities, ledger)
     except LedgerError as error:
-        return Case(encoded, recorded, None, prediction.trace, normalised, f"The calls cannot be shown. {error}")
+        return Case(encoded, recorded, None, prediction.trace, normalized, f"The calls cannot be shown. {error}")
     if not is_same_answer(replayed.result, prediction):
         note = (
             "The calls cannot be shown: with them, the strategy now answers "
             f"{replayed.result.text!r}. Its code has changed since this answer was stored; run `python -m flows.sweep` again."
         )
-        return Case(encoded, recorded, None, prediction.trace, normalised, note)
+        return Case(encoded, recorded, None, prediction.trace, normalized, note)
     passages = [context.passage for context in contexts]
     rounds = [[_encode_call(call, passages, texts) for call in calls] for calls in replayed.rounds]
     tally = build_tally(cell.strategy, contexts, replayed.rounds)
-    return Case(encoded, rounds, tally, prediction.trace, normalised)
+    return Case(encoded, rounds, tally, prediction.trace, normalized)
 
 
 def _encode_steps(steps: QuestionSteps | None, texts: Texts) -> list[list[dict[str, Any]]]:

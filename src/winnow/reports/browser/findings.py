@@ -69,7 +69,7 @@ def _describe_best(cells: Sequence[CellResult], best: Best, names: Sequence[str]
         yield Finding(
             f"It is significantly above {len(compared) - len(close)} of the {len(compared)} other cells ({test}), but not "
             f"significantly above {_join([names[index] for index in close])}; and it was selected as the highest, which "
-            "favours it.",
+            "favors it.",
             (best.index, close[0]),
             len(close) < len(compared),
         )

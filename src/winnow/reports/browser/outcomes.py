@@ -50,7 +50,7 @@ OUTCOMES = (
     Outcome("closed_book_unknown", "unknown, no passages", 'Without passages, the answer was "unknown".'),
     Outcome("closed_book_wrong", "wrong, no passages", "Without passages, another answer was given."),
     Outcome("no_answers", "no accepted answer", "The data set has no accepted answer for this question."),
-    Outcome("right", "right", "The answer equals an accepted one after normalisation."),
+    Outcome("right", "right", "The answer equals an accepted one after normalization."),
 )
 """All outcomes, in the order in which a question passes them."""
 

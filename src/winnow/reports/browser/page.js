@@ -175,7 +175,7 @@ function showMatrix(state) {
     controlsOfMatrix(metric),
     h("h2", {}, `${metric.title} by strategy, k and placement`),
     table(["strategy", ...columns.map((column) => `k=${column.k}, ${column.gold}`)], rows, { class: "heat" }),
-    muted(`Each square opens its questions; small numbers are 95 % intervals. Colours go from ${formatValue(metric, scale[0])} (weakest) to ${formatValue(metric, scale[1])} (strongest).`), showPositions(metric),
+    muted(`Each square opens its questions; small numbers are 95 % intervals. Colors go from ${formatValue(metric, scale[0])} (weakest) to ${formatValue(metric, scale[1])} (strongest).`), showPositions(metric),
   ];
 }
 
@@ -322,7 +322,7 @@ function showQuestions(state) {
 function showQuestion(state, cell) {
   const question = data.questions.findIndex((entry) => entry[0] === state.id);
   if (question < 0) return h("p", { class: "note" }, `There is no question with the id ${state.id}.`);
-  const [id, text, accepted, normalised] = data.questions[question];
+  const [id, text, accepted, normalized] = data.questions[question];
   const other = findCell(state.b);
   if (other && !state.group) state.group = findGroup(cell, other, question);
   const rows = state.b ? listPairs(cell, other, state) : listRows(cell, state);
@@ -332,7 +332,7 @@ function showQuestion(state, cell) {
   return [
     h("div", { class: "pager" }, h("a", { id: "back", href: link({ id: "", off: "", ...(other ? { view: "compare" } : {}) }, state) }, "↑ all questions"),
       pager("← previous (k)", step(-1), "previous"), pager("next (j) →", step(1), "next"), at >= 0 && muted(`${at + 1} of ${rows.length}`)),
-    h("h2", {}, text), h("p", {}, "Accepted: ", accepted.join("; ") || "none", " ", muted(`normalised: ${normalised.join("; ")} · ${id}`)),
+    h("h2", {}, text), h("p", {}, "Accepted: ", accepted.join("; ") || "none", " ", muted(`normalized: ${normalized.join("; ")} · ${id}`)),
     h("div", { class: other ? "columns" : "" }, showCase(state, cell, question, null), other && showCase(state, other, question, cell)),
     h("h3", {}, "Every cell's answer"),
     table(["cell", "answer", "outcome", ...data.metrics.slice(0, 3).map((m) => numberHeading(m.title)), ""], cells.flatMap((entry) => {
@@ -352,7 +352,7 @@ function showCase(state, cell, question, reference) {
   const answer = data.answers[cell.answers[index]];
   const entry = (data.cases[cells.indexOf(cell)] || {})[question];
   const head = [h("h3", {}, cell.name), h("p", {}, "Answer: ", h("b", {}, answer || "(empty)"), outcomeTag(cell.outcomes[index]), h("br"),
-    muted(outcome.meaning + (entry ? ` Normalised: “${entry.normalised}”.` : "")))];
+    muted(outcome.meaning + (entry ? ` Normalized: “${entry.normalized}”.` : "")))];
   const values = data.metrics.map((m) => `${m.title} ${formatValue(m, cell.values[m.name][index])}`).join(" · ");
   if (!entry) return h("section", {}, head, muted(values), h("p", { class: "note" }, "The page holds no prompts of this question."));
   const answers = data.questions[question][2];

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from winnow.metrics.answer import exact_match, normalise
+from winnow.metrics.answer import exact_match, normalize
 from winnow.reports.browser.cases import Case, Texts
 from winnow.reports.browser.findings import build_findings
 from winnow.reports.browser.outcomes import OUTCOMES, classify_all
@@ -83,7 +83,7 @@ class BrowserPage:
                     q.question_id,
                     q.text,
                     list(q.answers),
-                    [normalise(answer) for answer in q.answers],
+                    [normalize(answer) for answer in q.answers],
                     int(bool(q.gold_passage_ids)),
                 ]
                 for q in questions.values()

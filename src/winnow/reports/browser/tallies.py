@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from winnow.contexts.marginalization import collect_spellings, log_softmax
-from winnow.metrics.answer import UNKNOWN, normalise
+from winnow.metrics.answer import UNKNOWN, normalize
 from winnow.protocols import Strategy
 from winnow.records import Context, Generation, Score
 from winnow.strategies.marginal import Marginal, sum_log_probabilities
@@ -25,7 +25,7 @@ class Ballot:
 
     Attributes:
         context: Index of the passage in the prompt order of the contexts.
-        key: Normalised answer.
+        key: Normalized answer.
         text: Answer as it is spelled.
         amount: Weight of the vote, or log of the weighted probability of the answer under this passage.
         source: Whether the passage's own reply is this answer. Only such answers are candidates.
@@ -85,7 +85,7 @@ def _tally_votes(strategy: PostFusion, contexts: Sequence[Context], calls: Seque
             if unknown and not strategy.vote.unknown_votes:
                 continue
             text = UNKNOWN if unknown else answer
-            ballots.append(Ballot(index, UNKNOWN if unknown else normalise(answer), text, weights[index]))
+            ballots.append(Ballot(index, UNKNOWN if unknown else normalize(answer), text, weights[index]))
     return Tally("votes", strategy.vote.ties == "random", ballots)
 
 
@@ -93,7 +93,7 @@ def _tally_probabilities(strategy: Marginal, contexts: Sequence[Context], rounds
     """Build one ballot for each pair of an answer and a context whose likelihood was computed."""
     replies = [_get_reply(call) for call in rounds[0]]
     own = [strategy.resolve_unknown(extract_answer(reply.text)) for reply in replies]
-    keys = [None if answer is None else normalise(answer) for answer in own]
+    keys = [None if answer is None else normalize(answer) for answer in own]
     spellings = collect_spellings([answer for answer in own if answer is not None])
     pairs = strategy.list_pairs(spellings, keys)
     if strategy.scoring == "generated":

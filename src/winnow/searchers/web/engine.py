@@ -143,7 +143,7 @@ class WebSearch:
         return True
 
     def count_tokens(self, request: Request) -> int:
-        """Return the length of the query in characters, because queries are not tokenised here."""
+        """Return the length of the query in characters, because queries are not tokenized here."""
         assert isinstance(request, Search)
         return len(request.query)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from winnow.errors import ConfigError
-from winnow.metrics.answer import normalise
+from winnow.metrics.answer import normalize
 from winnow.records import Answer, Context, Decoding, Generation, Plan, Question
 from winnow.strategies.corrective.crag import CorrectiveRetrieval
 from winnow.strategies.prompt import Prompt
@@ -61,7 +61,7 @@ class SelfRag:
         segments = yield [build_segment_request(self.prompt, question, self.decoding, passage=passage) for passage in passages]
         answers, scores = [read_answer(segment) for segment in segments], [self.score.compute(s) for s in segments]
         totals: dict[object, float] = {}
-        keys = [_normalise_answer(answer) if self.choose == "sum" else index for index, answer in enumerate(answers)]
+        keys = [_normalize_answer(answer) if self.choose == "sum" else index for index, answer in enumerate(answers)]
         for key, score in zip(keys, scores, strict=True):
             totals[key] = totals.get(key, 0.0) + score
         winner = max(totals, key=lambda key: totals[key])
@@ -71,9 +71,9 @@ class SelfRag:
         return Answer(answer, is_unknown(answer), tuple(answers), (passages[best],), segments[best].text, trace)
 
 
-def _normalise_answer(answer: str) -> str:
+def _normalize_answer(answer: str) -> str:
     """Return an answer without case, articles and punctuation. An article stays if it is the answer, such as option "A"."""
-    return normalise(answer) or answer.lower().strip(f"{string.punctuation} ")
+    return normalize(answer) or answer.lower().strip(f"{string.punctuation} ")
 
 
 def read_answer(segment: Generation) -> str:
