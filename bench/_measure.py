@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from winnow.driver import Driver, Job
+from winnow.driver.run import Driver, Job
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import Engine, build_engine_map
 from winnow.records import Plan, Request, Result

@@ -16,7 +16,7 @@ from pathlib import Path
 from openai import AsyncOpenAI
 
 from bench._measure import scale
-from winnow.driver import Driver, Job
+from winnow.driver.run import Driver, Job
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
 from winnow.readers.openai_chat import OpenAIReader

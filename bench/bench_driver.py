@@ -20,7 +20,7 @@ from bench._measure import read_peak_gigabytes, scale
 from flows.settings.components import Component
 from winnow.contexts.placed import PlacedContexts
 from winnow.contexts.placement import Placement
-from winnow.driver import Driver, Job
+from winnow.driver.run import Driver, Job
 from winnow.ledger.sqlite import SqliteStore
 from winnow.metrics.base import Sample, compute_rows
 from winnow.protocols import Strategy, build_engine_map

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import spearmanr
 
 from bench._measure import measure_matmul_rate, scale, take_turns
-from winnow.driver import Driver, Job
+from winnow.driver.run import Driver, Job
 from winnow.estimators.cross_encoder import CrossEncoder
 from winnow.estimators.engine import EstimatorEngine
 from winnow.estimators.t5 import T5Estimator

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import regex
 
 from bench._measure import scale
-from winnow.metrics.ranking import has_answers
+from winnow.text.containment import has_answers
 
 QUESTIONS, CONTEXTS = scale(3610, 2), 100
 _TOKEN = regex.compile(r"([\p{L}\p{N}\p{M}]+)|([^\p{Z}\p{C}])", flags=regex.IGNORECASE + regex.UNICODE + regex.MULTILINE)

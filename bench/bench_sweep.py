@@ -25,7 +25,7 @@ from winnow.artifacts.tables import build_passage_rows, build_prediction_row, bu
 from winnow.contexts.distractors import Distractors
 from winnow.contexts.placement import Placement
 from winnow.contexts.weighting import ContextWeighting
-from winnow.driver import Driver
+from winnow.driver.run import Driver
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
 from winnow.records import Answer, Decoding, Passage, Prediction, Question, RoleUsage

@@ -26,7 +26,7 @@ from flows.tools.summary import Summary
 from winnow.artifacts import contracts, parquet
 from winnow.artifacts.steps import write_models
 from winnow.artifacts.tables import read_questions
-from winnow.driver import Job
+from winnow.driver.run import Job
 from winnow.metrics.answer import exact_match, f1
 from winnow.records import Answer, Question, Role
 from winnow.strategies.closed_book import ClosedBook

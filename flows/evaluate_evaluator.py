@@ -23,7 +23,7 @@ from winnow.artifacts.provenance import get_git_revision
 from winnow.artifacts.rankings import read_rankings
 from winnow.artifacts.tables import read_questions
 from winnow.contexts.build import build_ranked_contexts
-from winnow.driver import Job
+from winnow.driver.run import Job
 from winnow.errors import ConfigError
 from winnow.reports.evaluator import EvaluatedContexts, build_evaluator_report, find_thresholds
 from winnow.strategies.corrective.evaluators import EstimatedRelevance, Evaluation

@@ -22,9 +22,9 @@ from winnow.artifacts import contracts, parquet
 from winnow.artifacts.tables import build_question_rows, read_passages
 from winnow.errors import InputError
 from winnow.metrics.intervals import UNDEFINED
-from winnow.metrics.ranking import has_answers
 from winnow.records import Question
 from winnow.reports.reported import load_reported_question_counts
+from winnow.text.containment import has_answers
 
 
 def questions(jobs: Sequence[Settings]) -> Summary:

@@ -27,7 +27,7 @@ from winnow.artifacts import contracts, parquet
 from winnow.artifacts.rankings import read_rankings
 from winnow.artifacts.tables import build_relevance_rows, read_questions
 from winnow.contexts.build import build_ranked_contexts
-from winnow.driver import Job
+from winnow.driver.run import Job
 from winnow.estimators.engine import EstimatorEngine
 from winnow.metrics.comparisons import adjust_p_values, compare, format_p
 from winnow.metrics.intervals import compute_mean_interval

@@ -33,7 +33,7 @@ from flows.tools.summary import Summary
 from winnow.artifacts.provenance import MANIFEST, write_manifest
 from winnow.artifacts.steps import count_models, has_steps
 from winnow.artifacts.tables import read_predictions
-from winnow.driver import RunStats
+from winnow.driver.run import RunStats
 from winnow.errors import ConfigError
 from winnow.records import Answer
 from winnow.reports.cells import CellResult

@@ -34,7 +34,7 @@ from winnow.artifacts.files import remove_leftovers
 from winnow.artifacts.rankings import read_rankings
 from winnow.artifacts.tables import read_questions
 from winnow.contexts.build import build_ranked_contexts
-from winnow.driver import Job
+from winnow.driver.run import Job
 from winnow.errors import ConfigError
 from winnow.strategies.teaching import Teacher
 from winnow.sweeps.shards import Shard

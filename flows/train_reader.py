@@ -37,7 +37,7 @@ from winnow.artifacts.files import remove_leftovers
 from winnow.artifacts.rankings import read_rankings
 from winnow.artifacts.tables import read_questions
 from winnow.contexts.build import build_ranked_contexts
-from winnow.driver import Job
+from winnow.driver.run import Job
 from winnow.metrics.intervals import Interval
 from winnow.modeling.loading import check_model
 from winnow.protocols import Engines, build_engine_map

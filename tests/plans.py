@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from winnow.driver import Driver, Job
+from winnow.driver.run import Driver, Job
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
 from winnow.records import Answer, Decoding, Generate, Message, Plan, Request, T

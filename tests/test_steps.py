@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.plans import PROMPT, ask, run
-from winnow.driver import Job
+from winnow.driver.run import Job
 from winnow.records import (
     Answer,
     Decoding,

@@ -29,7 +29,7 @@ from flows.tools.prefect import run_in_blocks
 from flows.tools.summary import progress
 from winnow.artifacts.provenance import compute_key
 from winnow.artifacts.tables import read_passages
-from winnow.driver import MAX_ACTIVE, Driver, Job, RunStats
+from winnow.driver.run import MAX_ACTIVE, Driver, Job, RunStats
 from winnow.errors import ConfigError
 from winnow.identity.code import declare_settings, get_ledger_identity, is_in_winnow
 from winnow.modeling.loading import compute_weights_digest

@@ -12,7 +12,7 @@ from flows.project.shards import compute_digest, divide_limits, find_finished, f
 from flows.settings.door import list_cells
 from flows.settings.typed import Settings
 from flows.tools.summary import Summary
-from winnow.driver import RunStats
+from winnow.driver.run import RunStats
 from winnow.ledger.stores import is_server, open_store
 from winnow.ledger.tools import merge_ledger
 from winnow.sweeps.run import LoadedCell, group_by_engines, iter_jobs, load_cells

@@ -10,7 +10,6 @@ from typing import Generic
 
 from msgspec import Struct
 
-from winnow.final_text import has_control_tokens
 from winnow.records import (
     Answer,
     Estimate,
@@ -28,6 +27,7 @@ from winnow.records import (
     Search,
     T,
 )
+from winnow.text.final import has_control_tokens
 
 READER: Role = "reader"
 """Role whose prompts count as what was shown. Other roles (judge, rewriter, estimator) do not write the answer."""

@@ -228,13 +228,13 @@ def test_changed_modules_behind_an_artifact_are_named(tmp_path: Path, monkeypatc
         write_manifest(artifact, key="k", settings={"stage": "sweep", "config": {"list": [{"plan": target}]}}, rows=0)
     (file,) = (tmp_path / "data/code").iterdir()  # one for both
     recorded = json.loads(file.read_text())
-    assert {"winnow.strategies.vote", "winnow.driver", "winnow.sweeps.run", "flows.sweep"} <= recorded.keys()
+    assert {"winnow.strategies.vote", "winnow.driver.run", "winnow.sweeps.run", "flows.sweep"} <= recorded.keys()
     assert find_changed_modules(folder, get_git_revision()) == []
     for revision in ("another", "unknown"):
         assert find_changed_modules(folder, revision) == []
-        edited = {**recorded, "winnow.driver": "000000", "winnow.new": "111111"}
+        edited = {**recorded, "winnow.driver.run": "000000", "winnow.new": "111111"}
         with monkeypatch.context() as patch:
             patch.setattr(provenance, "compute_module_digests", lambda _, edited=edited: edited)
-            assert find_changed_modules(folder, revision) == ["winnow.driver", "winnow.new"]
+            assert find_changed_modules(folder, revision) == ["winnow.driver.run", "winnow.new"]
     file.unlink()
     assert find_changed_modules(folder, "another") == []

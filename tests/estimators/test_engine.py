@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from winnow.driver import Driver, Job
+from winnow.driver.run import Driver, Job
 from winnow.errors import CallRefusedError, ConfigError, ModelError, NoScoreError
 from winnow.estimators.engine import EstimatorEngine
 from winnow.ledger.sqlite import SqliteStore

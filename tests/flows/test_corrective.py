@@ -18,8 +18,8 @@ from flows.evaluate_evaluator import _build_evaluator
 from flows.settings.door import compose
 from winnow.artifacts.provenance import read_manifest, write_manifest
 from winnow.artifacts.tables import read_predictions
-from winnow.metrics.ranking import has_answers
 from winnow.searchers.web.identity import get_current_month
+from winnow.text.containment import has_answers
 
 CORRECTION = "strategy.plan.correction"
 WORDS = (

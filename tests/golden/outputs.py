@@ -97,7 +97,6 @@ from winnow.estimators.bi_encoder import BiEncoder
 from winnow.estimators.causal import CausalEstimator
 from winnow.estimators.cross_encoder import CrossEncoder
 from winnow.estimators.t5 import T5Estimator
-from winnow.metrics.answer import Dialect
 from winnow.metrics.breakdowns import (
     AnswerType,
     GoldRank,
@@ -155,6 +154,7 @@ from winnow.strategies.post_fusion import PostFusion
 from winnow.strategies.prompt import Prompt
 from winnow.strategies.self_rag.long_form import SelfRagLong
 from winnow.strategies.self_rag.short_form import SelfRag
+from winnow.text.normalization import Dialect
 from winnow.training.citing import CitationMix, CitationPrompts, SyntheticCitations
 from winnow.training.evaluator import RelevanceRegression
 from winnow.training.examples import Mix

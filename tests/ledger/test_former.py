@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from winnow.driver import Driver, Job
+from winnow.driver.run import Driver, Job
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
 from winnow.readers.openai_chat import OpenAIReader

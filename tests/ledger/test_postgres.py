@@ -235,7 +235,7 @@ def test_calls_are_copied_between_stores(url: str, tmp_path: Path, capsys: pytes
 
 SWEEP = """
 import sys
-from winnow.driver import Driver, Job
+from winnow.driver.run import Driver, Job
 from winnow.ledger.stores import open_store
 from winnow.protocols import build_engine_map
 from winnow.readers.openai_chat import OpenAIReader

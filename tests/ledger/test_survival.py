@@ -18,7 +18,7 @@ IN_FLIGHT = 4 * 8
 """Calls that the reader may hold at a time: its capacity, four times its concurrency."""
 SWEEP = """
 import sys
-from winnow.driver import Driver, Job
+from winnow.driver.run import Driver, Job
 from winnow.protocols import build_engine_map
 from winnow.ledger.sqlite import SqliteStore
 from winnow.readers.openai_chat import OpenAIReader

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from winnow.errors import ConfigError, InputError
-from winnow.metrics.answer import accuracy, exact_match, f1, has_exact_match, normalize
+from winnow.metrics.answer import accuracy, exact_match, f1, has_exact_match
+from winnow.text.normalization import normalize
 
 
 @pytest.mark.parametrize(

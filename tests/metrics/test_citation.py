@@ -17,12 +17,12 @@ from winnow.metrics.citation import (
     ReplyWords,
     UncitedSentences,
     WrongCitations,
-    find_citations,
     mark_relevant,
     score_citations,
 )
 from winnow.records import Context, Passage, Prediction, Question
 from winnow.testing import make_context, make_question
+from winnow.text.citations import find_citations
 
 DIALECTS: tuple[Dialect, ...] = ("rage", "paper", "strict")
 

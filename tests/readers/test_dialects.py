@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from winnow.driver import Driver, Job
+from winnow.driver.run import Driver, Job
 from winnow.errors import ConfigError, ReaderError
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from winnow.driver import Driver, Job
+from winnow.driver.run import Driver, Job
 from winnow.errors import BudgetError, ConfigError, ReaderError
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map

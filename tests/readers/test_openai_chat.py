@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from winnow.driver import Driver, Job
+from winnow.driver.run import Driver, Job
 from winnow.errors import BudgetError, ConfigError, ReaderError
 from winnow.keys import compute_request_key
 from winnow.ledger.sqlite import SqliteStore

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from server_faults import FAULTS, ODD_FIELDS, Fault
 
-from winnow.driver import Driver, Job
+from winnow.driver.run import Driver, Job
 from winnow.errors import WinnowError
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map

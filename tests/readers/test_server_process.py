@@ -15,7 +15,7 @@ import pytest
 from transformers import AutoTokenizer
 
 from winnow.artifacts.owners import read_start_time
-from winnow.driver import Driver, Job
+from winnow.driver.run import Driver, Job
 from winnow.errors import ConfigError, ServerUnavailableError
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map

@@ -10,7 +10,7 @@ from winnow.artifacts.steps import QuestionSteps
 from winnow.contexts.distractors import Distractors
 from winnow.contexts.placement import Placement
 from winnow.contexts.weighting import ContextWeighting
-from winnow.driver import Driver
+from winnow.driver.run import Driver
 from winnow.identity.code import get_ledger_identity
 from winnow.ledger.sqlite import SqliteStore
 from winnow.metrics.base import Sample

@@ -8,10 +8,10 @@ import pytest
 
 from winnow.errors import ConfigError, InputError
 from winnow.formats.rage import RelevanceMap, write_rage_files
-from winnow.metrics.ranking import has_answer
 from winnow.records import Hit, Passage, Question
 from winnow.retrievers.bm25 import BM25
 from winnow.retrievers.mixture import Mixture, NeighborMaps, PublishedMaps
+from winnow.text.containment import has_answer
 
 TOWNS = [Passage(f"t{n}", "", f"The town number {n} lies on a river.") for n in range(8)]
 HOLDERS = [Passage(f"h{n}", "", f"The town of Emma lies on a river, says book {n}.") for n in range(3)]

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from winnow.final_text import extract_final_text, has_control_tokens
 from winnow.metrics.intervals import compute_mean_interval
 from winnow.strategies.replies import extract_answer
+from winnow.text.final import extract_final_text, has_control_tokens
 
 ROWS = [json.loads(line) for line in (Path(__file__).parents[1] / "data/wrapped.jsonl").read_text().splitlines()]
 

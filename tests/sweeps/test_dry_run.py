@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from winnow.driver import Driver, Job
+from winnow.driver.run import Driver, Job
 from winnow.errors import ConfigError
 from winnow.identity.code import get_ledger_identity
 from winnow.keys import compute_request_key

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from winnow.driver import Driver, Job
+from winnow.driver.run import Driver, Job
 from winnow.errors import LedgerError
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map

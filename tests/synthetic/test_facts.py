@@ -3,8 +3,8 @@
 import pytest
 
 from winnow.errors import ConfigError
-from winnow.metrics.ranking import has_answer
 from winnow.synthetic.facts import Facts, FactsSettings
+from winnow.text.containment import has_answer
 
 SMALL = FactsSettings(train=40, dev=10, test=20, contexts=6, values=5, first_names=8, last_names=8, seed=1)
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 from winnow.artifacts import contracts, parquet
 from winnow.errors import ArtifactError
 from winnow.metrics.calibration import compute_probability
-from winnow.metrics.ranking import has_answers
 from winnow.records import Context, Hit, Passage, Prediction, Question, RoleUsage
+from winnow.text.containment import has_answers
 
 
 def build_passage_rows(passages: Iterable[Passage]) -> Iterator[dict[str, Any]]:

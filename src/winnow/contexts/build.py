@@ -5,8 +5,8 @@ from typing import Literal
 
 from winnow.artifacts.rankings import RankedHit, Rankings
 from winnow.contexts.gold import mark_gold
-from winnow.metrics.ranking import has_answers
 from winnow.records import Context, Passage, Question
+from winnow.text.containment import has_answers
 
 RankBy = Literal["retriever", "estimator"]
 _KEPT_QUESTIONS = 256

@@ -13,9 +13,9 @@ from annotated_types import Ge
 
 from winnow.contexts.gold import is_relevant
 from winnow.errors import ConfigError, InputError
-from winnow.metrics.ranking import has_answer
-from winnow.metrics.words import cut_words
 from winnow.records import Context, Passage, Question
+from winnow.text.containment import has_answer
+from winnow.text.words import cut_words
 
 Kind = Literal["retrieved", "hard", "easy", "random"]
 

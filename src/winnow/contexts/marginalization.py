@@ -6,7 +6,7 @@ P(y) = sum over contexts of weight(context) * P_G(y | question, context), where 
 import math
 from collections.abc import Mapping, Sequence
 
-from winnow.metrics.answer import normalize
+from winnow.text.normalization import normalize
 
 
 def log_softmax(values: Sequence[float]) -> list[float]:

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from winnow.metrics.base import Shown
-from winnow.metrics.ranking import has_answers
 from winnow.records import Context, Passage, Question
 from winnow.steps import Step
+from winnow.text.containment import has_answers
 
 
 def build_shown(question: Question, steps: Sequence[Step], used: Sequence[Passage], known: Iterable[Context]) -> Shown | None:

@@ -13,33 +13,16 @@ A dialect is the set of rules of one implementation:
   that of `squad`.
 """
 
-import re
-import string
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Literal, get_args
-
-import regex
+from typing import get_args
 
 from winnow.errors import ConfigError, InputError
+from winnow.text.normalization import Dialect, normalize
 
-UNKNOWN = "unknown"
-"""Answer that prompts ask the model to give when it does not know."""
-
-Dialect = Literal["squad", "squad_v2", "fid", "flashrag", "crag"]
 _DIALECTS = frozenset(get_args(Dialect))
-_ARTICLES = re.compile(r"\b(a|an|the)\b")
-_FID_ARTICLES = regex.compile(r"\b(a|an|the)\b")
-_DROP_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _YES_NO_ANSWERS = frozenset({"yes", "no", "noanswer"})
-
-
-@lru_cache(maxsize=100_000)
-def normalize(text: str, dialect: Dialect = "squad") -> str:
-    """Convert a text to lower case and remove ASCII punctuation, articles and extra white space, as SQuAD does."""
-    articles = _FID_ARTICLES if dialect == "fid" else _ARTICLES
-    return " ".join(articles.sub(" ", text.lower().translate(_DROP_PUNCTUATION)).split())
 
 
 def exact_match(prediction: str, answers: Sequence[str], dialect: Dialect = "squad") -> float:

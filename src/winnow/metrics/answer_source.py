@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
 from winnow.errors import ConfigError
-from winnow.metrics.answer import exact_match, normalize
+from winnow.metrics.answer import exact_match
 from winnow.metrics.base import Input, MeanMetric, Sample
-from winnow.metrics.ranking import has_answers
 from winnow.records import Context
+from winnow.text.containment import has_answers
+from winnow.text.normalization import normalize
 
 Source = Literal["gold", "other", "none"]
 Outcome = Literal["any", "right", "wrong"]

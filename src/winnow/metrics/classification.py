@@ -1,7 +1,7 @@
 """Accuracy of questions with a fixed set of answers: multiple choice (ARC) and true or false (PubHealth).
 
 Each metric has two dialects. "crag" is the rule of CRAG's code, which looks for the raw label anywhere in the reply: "A" is in
-"All", and "true" in "untrue". "fixed" reads the reply as a person would (`winnow.metrics.claims` and `choices`); a reply that
+"All", and "true" in "untrue". "fixed" reads the reply as a person would (`winnow.text.claims` and `choices`); a reply that
 gives no single answer is wrong.
 """
 
@@ -11,8 +11,8 @@ from typing import ClassVar, Literal, get_args
 
 from winnow.errors import ConfigError
 from winnow.metrics.base import MeanMetric, Sample
-from winnow.metrics.choices import parse_choice
-from winnow.metrics.claims import parse_claim
+from winnow.text.choices import parse_choice
+from winnow.text.claims import parse_claim
 
 ClassificationDialect = Literal["fixed", "crag"]
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar, get_args
 
 from winnow.errors import ConfigError
-from winnow.metrics.answer import Dialect, accuracy, exact_match, f1
+from winnow.metrics.answer import accuracy, exact_match, f1
 from winnow.metrics.base import MeanMetric, Sample
+from winnow.text.normalization import Dialect
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from winnow.metrics.base import Input, RatioMetric, Sample
-from winnow.metrics.ranking import has_answer
+from winnow.text.containment import has_answer
 
 ANSWERED = "answered: "
 """Label of the trace entry with the positions of the contexts that drew an answer when they were read alone, or "none"."""

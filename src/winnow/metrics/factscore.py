@@ -10,11 +10,11 @@ from typing import Annotated, ClassVar, Literal, get_args
 from annotated_types import Ge
 
 from winnow.errors import ConfigError, check_fields
-from winnow.final_text import extract_final_text
 from winnow.identity.markers import InputFile
 from winnow.metrics.articles import load_articles
 from winnow.metrics.base import Input, JudgedMetric, Sample
 from winnow.records import Decoding, Generate, Message, Passage, Plan, Prediction
+from winnow.text.final import extract_final_text
 
 Measure = Literal["score", "facts"]
 _SENTENCE_END = re.compile(r"(?<=[.!?])(?<!\b[A-Z]\.)(?<!\bDr\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bSt\.)\s+(?=[\"'(\[]?[A-Z0-9])")

@@ -6,9 +6,9 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge
 
 from winnow.errors import check_fields
-from winnow.final_text import extract_final_text
 from winnow.metrics.base import JudgedMetric, Sample
 from winnow.records import Decoding, Generate, Message, Plan
+from winnow.text.final import extract_final_text
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from msgspec import structs
 
 from winnow.errors import ConfigError
-from winnow.final_text import find_open_reasoning
 from winnow.identity.markers import SpeedOnly
 from winnow.modeling.architectures import explain_unsupported
 from winnow.modeling.chat import render_chat, tokenize_chat
@@ -30,6 +29,7 @@ from winnow.modeling.loading import (
 )
 from winnow.readers.batching import LocalEngine, TokenizedRequest, require_text_request
 from winnow.records import Generate, Generation, Likelihood, Message, Request, Result, Score, Usage
+from winnow.text.final import find_open_reasoning
 
 if TYPE_CHECKING:
     from winnow.readers.openvino import ContinuousBatch

@@ -18,9 +18,9 @@ from winnow.artifacts.files import atomic_write
 from winnow.errors import ConfigError, InputError
 from winnow.formats.rage import RelevanceMap, read_maps
 from winnow.identity.markers import InputFile, SearchOnly
-from winnow.metrics.ranking import has_answer
 from winnow.protocols import PassageSource, Retriever, Searcher
 from winnow.records import Hit, Question
+from winnow.text.containment import has_answer
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,13 +8,13 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge
 
 from winnow.errors import ConfigError
-from winnow.metrics.citation import BRACKETED_NUMBER, remove_citations
-from winnow.metrics.words import cut_words
 from winnow.records import Answer, Context, Decoding, Passage, Plan, Question
 from winnow.strategies.prompt import Prompt, build_request
 from winnow.strategies.replies import extract_answer, is_unknown
 from winnow.strategies.sampling import request_replies
 from winnow.strategies.vote import Vote
+from winnow.text.citations import BRACKETED_NUMBER, remove_citations
+from winnow.text.words import cut_words
 
 
 def _parenthesise_numbers(text: str) -> str:

@@ -8,8 +8,8 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge
 
 from winnow.errors import ConfigError
-from winnow.metrics.ranking import find_shortest_answer
 from winnow.records import Context, Passage, Question
+from winnow.text.containment import find_shortest_answer
 
 _CANDIDATES_PER_DEMONSTRATION = 32
 

@@ -6,11 +6,11 @@ from typing import ClassVar, Literal
 
 from winnow.contexts import marginalization
 from winnow.errors import ConfigError, ReaderError
-from winnow.final_text import extract_final_text
-from winnow.metrics.answer import UNKNOWN, normalize
 from winnow.records import Answer, Context, Decoding, Generation, Plan, Question
 from winnow.strategies.prompt import Prompt, build_likelihood, build_request
 from winnow.strategies.replies import extract_answer, is_unknown
+from winnow.text.final import extract_final_text
+from winnow.text.normalization import UNKNOWN, normalize
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from winnow.metrics.answer import UNKNOWN, normalize
 from winnow.records import Answer, Context, Decoding, Plan, Question
 from winnow.strategies.prompt import Prompt, build_request
 from winnow.strategies.replies import is_unknown
 from winnow.strategies.sampling import request_replies
 from winnow.strategies.vote import Vote, describe_answered
+from winnow.text.normalization import UNKNOWN, normalize
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ import json
 import re
 from functools import lru_cache
 
-from winnow.final_text import extract_final_text
-from winnow.metrics.answer import UNKNOWN, normalize
+from winnow.text.final import extract_final_text
+from winnow.text.normalization import UNKNOWN, normalize
 
 _UNKNOWN_WITH_COMMENT = re.compile(
     r"^\W*(unknown\s*[.,;:!?()\[\]-]|unknown (based|given|from|according|in the)\b|n/a\W*$)", re.IGNORECASE

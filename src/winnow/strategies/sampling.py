@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct, structs
 
-from winnow.final_text import extract_final_text
 from winnow.records import Generate, Generation, Passage, Plan
 from winnow.strategies.replies import extract_answer
+from winnow.text.final import extract_final_text
 
 
 class PromptReplies(Struct, frozen=True):

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Annotated
 
 from winnow.errors import InputError
-from winnow.final_text import extract_final_text
 from winnow.formats.fields import require_text
 from winnow.formats.text import read_columns
 from winnow.identity.markers import InputFile
 from winnow.records import Answer, Context, Decoding, Plan, Question
 from winnow.strategies.prompt import Prompt
 from winnow.strategies.replies import is_unknown
+from winnow.text.final import extract_final_text
 
 
 @dataclass(frozen=True)

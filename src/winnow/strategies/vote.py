@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from winnow.errors import ConfigError
-from winnow.metrics.answer import UNKNOWN, normalize
 from winnow.metrics.distraction import ANSWERED
 from winnow.records import Answer, Context, Question
 from winnow.strategies.replies import is_unknown
 from winnow.strategies.sampling import PromptReplies
+from winnow.text.normalization import UNKNOWN, normalize
 
 _LAST_RANK = 1_000_000
 """Rank that an inserted passage, which was not retrieved, has in the vote."""

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from winnow.calls import describe_missing_engine
-from winnow.driver import Job
+from winnow.driver.calls import describe_missing_engine
+from winnow.driver.run import Job
 from winnow.errors import ConfigError
 from winnow.identity.code import get_ledger_identity
 from winnow.keys import compute_request_key

@@ -16,7 +16,7 @@ from winnow.artifacts.rankings import Rankings, read_rankings
 from winnow.artifacts.steps import StepsWriter
 from winnow.artifacts.tables import build_prediction_row
 from winnow.contexts.placed import PlacedContexts
-from winnow.driver import Job
+from winnow.driver.run import Job
 from winnow.errors import ArtifactError, ConfigError
 from winnow.identity.code import is_in_winnow
 from winnow.protocols import Strategy

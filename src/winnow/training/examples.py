@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from winnow.errors import ConfigError
-from winnow.metrics.answer import UNKNOWN
-from winnow.metrics.ranking import find_shortest_answer
 from winnow.records import Context, Message, Question
 from winnow.strategies.prompt import Prompt
 from winnow.targets import select_targets, select_writable_answers
+from winnow.text.containment import find_shortest_answer
+from winnow.text.normalization import UNKNOWN
 
 _UNKNOWN_RANKS = 5
 """Number of best-ranked contexts without the answer from which the passage of a negative example is drawn."""

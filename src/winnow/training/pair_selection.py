@@ -9,8 +9,8 @@ from annotated_types import Ge
 
 from winnow.contexts.gold import is_relevant
 from winnow.errors import ConfigError
-from winnow.metrics.ranking import has_answers
 from winnow.records import Context, Question
+from winnow.text.containment import has_answers
 from winnow.training.groups import Group
 
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from winnow.errors import ConfigError
-from winnow.metrics.answer import UNKNOWN
 from winnow.records import Context, Decoding, Question
 from winnow.strategies.prompt import Prompt
 from winnow.strategies.self_rag.reflection import RETRIEVE, TOKENS
 from winnow.strategies.self_rag.segments import build_segment_request
+from winnow.text.normalization import UNKNOWN
 from winnow.training.examples import Example, draw_negative, find_answer_context, select_contrasted, select_reply
 
 

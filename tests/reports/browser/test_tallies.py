@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from winnow.contexts.marginalization import logsumexp
-from winnow.metrics.answer import normalize
 from winnow.records import Context, Decoding, Generation, Likelihood, Plan, Score
 from winnow.reports.browser.tallies import Ballot, Tally, build_tally
 from winnow.strategies.concatenation import Concatenation
@@ -18,6 +17,7 @@ from winnow.strategies.prompt import Prompt
 from winnow.strategies.vote import Vote
 from winnow.sweeps.replay import Call
 from winnow.testing import make_context, make_question
+from winnow.text.normalization import normalize
 
 PROMPT = Prompt("{contexts} {question}", "{question}", "{contexts} {candidates} {question}", "{text}")
 REPLIES = {"one": "Austen", "two": "unknown", "three": "Bronte", "four": "austen.", "five": "Bronte", "six": "Eliot"}

@@ -9,7 +9,7 @@ import pytest
 import tenacity.nap
 from small_web import Reply, SmallWeb
 
-from winnow.driver import Driver, Job
+from winnow.driver.run import Driver, Job
 from winnow.errors import ConfigError, ReaderError, ServerUnavailableError
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map

@@ -10,7 +10,6 @@ from typing import Any
 
 from winnow.artifacts.steps import QuestionSteps
 from winnow.errors import LedgerError
-from winnow.metrics.answer import normalize
 from winnow.protocols import CallStore
 from winnow.records import (
     Context,
@@ -30,6 +29,7 @@ from winnow.records import (
 from winnow.reports.browser.tallies import Tally, build_tally
 from winnow.sweeps.replay import Call, is_same_answer, replay_plan
 from winnow.sweeps.run import LoadedCell
+from winnow.text.normalization import normalize
 
 _SHORTEST_SHARED = 30
 """Length in characters of the shortest passage that prompts refer to by number."""

@@ -11,11 +11,12 @@ from typing import Any
 
 import orjson
 
-from winnow.metrics.answer import exact_match, normalize
+from winnow.metrics.answer import exact_match
 from winnow.reports.browser.cases import Case, Texts
 from winnow.reports.browser.findings import build_findings
 from winnow.reports.browser.outcomes import OUTCOMES, classify_all
 from winnow.reports.cells import CellResult, name_cells
+from winnow.text.normalization import normalize
 
 _DIGITS = 6
 

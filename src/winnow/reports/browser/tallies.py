@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from winnow.contexts.marginalization import collect_spellings, log_softmax
-from winnow.metrics.answer import UNKNOWN, normalize
 from winnow.protocols import Strategy
 from winnow.records import Context, Generation, Score
 from winnow.strategies.marginal import Marginal, sum_log_probabilities
@@ -17,6 +16,7 @@ from winnow.strategies.post_fusion import PostFusion
 from winnow.strategies.replies import extract_answer, is_unknown
 from winnow.strategies.vote import compute_weights, order_by_rank
 from winnow.sweeps.replay import Call
+from winnow.text.normalization import UNKNOWN, normalize
 
 
 @dataclass(frozen=True, slots=True)

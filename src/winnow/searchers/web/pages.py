@@ -11,10 +11,10 @@ from typing import Annotated, ClassVar
 
 from winnow.errors import ConfigError
 from winnow.identity.markers import SpeedOnly
-from winnow.metrics.words import cut_words
 from winnow.records import Passage, Snapshot
 from winnow.searchers.web.apis import SearchResult
 from winnow.searchers.web.downloads import Download, Downloader, UnreadableError
+from winnow.text.words import cut_words
 
 _META_CHARSET = re.compile(rb"""<meta[^>]+charset\s*=\s*["']?\s*([\w-]+)""", re.IGNORECASE)
 _META_BYTES = 4096

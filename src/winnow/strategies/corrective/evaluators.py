@@ -8,9 +8,9 @@ from typing import Annotated, ClassVar, Protocol
 from annotated_types import Ge
 
 from winnow.errors import check_fields
-from winnow.final_text import extract_final_text
 from winnow.records import Decoding, Estimate, Failed, Generate, Message, Passage, Plan, Question
 from winnow.strategies.corrective.actions import Scale, check_scale, compute_relevance_score
+from winnow.text.final import extract_final_text
 
 _VERDICT = re.compile(r"\b(yes|no)\b", re.IGNORECASE)
 

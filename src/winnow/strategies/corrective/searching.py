@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from winnow.errors import ConfigError
-from winnow.final_text import extract_final_text
 from winnow.records import Decoding, Failed, Generate, Message, Passage, Plan, Question, Search
 from winnow.strategies.corrective.evaluators import Evaluator
 from winnow.strategies.corrective.refinement import Knowledge, Refinement
+from winnow.text.final import extract_final_text
 
 _MAX_QUERY_WORDS = 30
 """A rewritten question with more words is prose instead of keywords, and the question is searched for instead."""

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from winnow.errors import ConfigError
-from winnow.metrics.answer import normalize
 from winnow.records import Answer, Context, Decoding, Generation, Plan, Question
 from winnow.strategies.corrective.crag import CorrectiveRetrieval
 from winnow.strategies.prompt import Prompt
 from winnow.strategies.replies import extract_answer, is_unknown
 from winnow.strategies.self_rag.reflection import SegmentScore, remove_reflection_tokens
 from winnow.strategies.self_rag.segments import Retrieval, build_segment_request, build_unaided_request, choose_passages
+from winnow.text.normalization import normalize
 
 Choose = Literal["best", "sum"]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from winnow.metrics.choices import parse_choice
+from winnow.text.choices import parse_choice
 
 CHOICES = {"A": "density", "B": "longer years", "C": "years", "D": "All of the above"}
 

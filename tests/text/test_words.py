@@ -1,6 +1,6 @@
 """Texts of a number of words."""
 
-from winnow.metrics.words import cut_words
+from winnow.text.words import cut_words
 
 
 def test_texts_are_cut_to_words() -> None:

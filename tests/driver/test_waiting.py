@@ -9,7 +9,7 @@ from typing import ClassVar
 import pytest
 
 from tests.plans import PROMPT, ask, run
-from winnow.driver import Driver, Job
+from winnow.driver.run import Driver, Job
 from winnow.errors import ConfigError, ReaderError
 from winnow.identity.code import get_ledger_identity
 from winnow.keys import compute_request_key
@@ -147,7 +147,7 @@ class Silent(ScriptedReader):
 
 def test_a_silent_server_is_drained_for_a_limited_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After another engine failed, paid calls are waited for, but not for ever."""
-    monkeypatch.setattr("winnow.driver._DRAIN_SECONDS", 0.2)
+    monkeypatch.setattr("winnow.driver.run._DRAIN_SECONDS", 0.2)
     silent = Silent(identity="judge")
     engines = build_engine_map(Failing(), "reader") | build_engine_map(silent, "judge")
     with SqliteStore(tmp_path / "l.sqlite") as ledger, pytest.raises(ReaderError, match="quota"):
@@ -223,7 +223,7 @@ def test_results_that_cannot_be_stored_are_not_confirmed(tmp_path: Path, monkeyp
 
 def test_a_server_that_hangs_does_not_keep_the_results_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After an error both are asked in turn."""
-    monkeypatch.setattr("winnow.driver._DRAIN_SECONDS", 0.5)
+    monkeypatch.setattr("winnow.driver.run._DRAIN_SECONDS", 0.5)
     silent, judge = Silent(identity="reader"), Later(identity="judge")
 
     def plan() -> Plan[Answer]:
@@ -298,7 +298,7 @@ def test_the_driver_sleeps_while_only_other_processes_work(tmp_path: Path, monke
             pauses.append(seconds)
             other.release([key])
 
-        monkeypatch.setattr("winnow.driver.time.sleep", sleep)
+        monkeypatch.setattr("winnow.driver.run.time.sleep", sleep)
         (outcome,) = Driver(build_engine_map(ScriptedReader()), ledger).run([Job(1, ask(["a"]))])
     assert outcome.result.text == "unknown"
     assert pauses == [0.2]

@@ -6,9 +6,9 @@ The rules were written against the development part of tests/data/verdicts.jsonl
 import re
 from collections.abc import Mapping
 
-from winnow.final_text import extract_final_text
-from winnow.metrics.answer import normalize
-from winnow.metrics.claims import CONCESSION, cut_middle
+from winnow.text.claims import CONCESSION, cut_middle
+from winnow.text.final import extract_final_text
+from winnow.text.normalization import normalize
 
 _MOST_WORDS = 4
 """Number of words up to which a reply may be a part of the text of a choice."""

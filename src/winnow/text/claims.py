@@ -6,7 +6,7 @@ The rules were written against the development part of tests/data/verdicts.jsonl
 import re
 from collections.abc import Iterator
 
-from winnow.final_text import extract_final_text
+from winnow.text.final import extract_final_text
 
 _MARKUP = re.compile(
     r"```(?:json)?|\\(?:boxed|text|textbf|mathrm|mathbf)\b|</?\w+>|[*_`#${}\\✅❌✔✓]|^\s*(?:[-•>]|\d+\.)\s", re.MULTILINE

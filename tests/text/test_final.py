@@ -2,7 +2,7 @@
 
 import pytest
 
-from winnow.final_text import extract_final_text, find_open_reasoning
+from winnow.text.final import extract_final_text, find_open_reasoning
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from winnow.metrics.ranking import find_shortest_answer, has_answer, has_answers
+from winnow.text.containment import find_shortest_answer, has_answer, has_answers
 
 _REFERENCE = regex.compile(r"([\p{L}\p{N}\p{M}]+)|([^\p{Z}\p{C}])", flags=regex.IGNORECASE + regex.UNICODE + regex.MULTILINE)
 

@@ -10,8 +10,8 @@ import pytest
 from msgspec import structs
 
 from tests.plans import PROMPT, ask, run
-from winnow.calls import add_origin
-from winnow.driver import Driver, Job
+from winnow.driver.calls import add_origin
+from winnow.driver.run import Driver, Job
 from winnow.errors import CallRefusedError, ConfigError, ReaderError
 from winnow.identity.code import get_ledger_identity
 from winnow.keys import compute_request_key

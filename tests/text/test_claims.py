@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from winnow.metrics.choices import parse_choice
-from winnow.metrics.claims import parse_claim
 from winnow.metrics.intervals import compute_mean_interval
+from winnow.text.choices import parse_choice
+from winnow.text.claims import parse_claim
 
 LABELED: list[dict[str, Any]] = [
     json.loads(line) for line in (Path(__file__).parents[1] / "data/verdicts.jsonl").read_text().splitlines()

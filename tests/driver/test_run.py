@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.plans import PROMPT, ask, run
-from winnow.driver import Driver, Job
+from winnow.driver.run import Driver, Job
 from winnow.errors import ConfigError, PromptTooLongError
 from winnow.keys import compute_request_key
 from winnow.ledger.sqlite import SqliteStore

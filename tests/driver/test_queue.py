@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from winnow.calls import Call, CallState, EngineQueue
+from winnow.driver.calls import Call, CallState, EngineQueue
 from winnow.records import Decoding, Estimate, Generate, Likelihood, Message, Request
 from winnow.testing import ScriptedReader
 

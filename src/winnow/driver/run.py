@@ -17,7 +17,7 @@ from typing import Any, Generic
 
 from msgspec import structs
 
-from winnow.calls import ActivePlan, Call, CallState, EngineQueue, Waiter, add_origin, describe_missing_engine
+from winnow.driver.calls import ActivePlan, Call, CallState, EngineQueue, Waiter, add_origin, describe_missing_engine
 from winnow.errors import CallRefusedError, ConfigError, PromptTooLongError
 from winnow.identity.code import get_ledger_identity
 from winnow.keys import compute_request_key

@@ -1,0 +1,1 @@
+"""The driver: it runs plans, and has each distinct model call made once."""

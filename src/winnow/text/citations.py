@@ -1,0 +1,70 @@
+"""Citations in replies, which cite numbered documents as [n] (dialects: see `winnow.metrics.citation`)."""
+
+import re
+import unicodedata
+from typing import Literal, get_args
+
+from winnow.errors import ConfigError
+
+Dialect = Literal["rage", "paper", "strict"]
+_CITATION = re.compile(r"\[(\d+)\]")
+_NUMBER = r"\d+(?: ?[-\u2010-\u2015] ?\d+)?"
+_DOCUMENT = r"(?:(?:doc|document|documents|docs)\.? ?)?"
+_STRICT_CITATION = re.compile(rf"\[ ?({_DOCUMENT}{_NUMBER}(?: ?(?:[,;]|and) ?{_DOCUMENT}{_NUMBER})*) ?\]", re.IGNORECASE)
+_RANGE = re.compile(r"(\d+)(?: ?[-\u2010-\u2015] ?(\d+))?")
+_BRACKETS = str.maketrans("\u3010\u3011\u3014\u3015", "[][]")
+BRACKETED_NUMBER = re.compile(
+    "[\\[\uff3b\u3010\u3014]\\s*((?:documents?|docs?)?\\.?\\s*\\d+(?:\\s*[-\u2010-\u2015,;]\\s*\\d+)*)\\s*[\\]\uff3d\u3011\u3015]",
+    re.IGNORECASE,
+)
+"""A number in brackets, or several: a citation or, in the text of a passage, what could be mistaken for one."""
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?!\[)|(?<=[\]])\s+(?=[A-Z])|\n+")
+_NO_DOCUMENT = 10**9
+"""Number of documents that no prompt has; larger numbers are cited as this one."""
+
+
+def find_citations(reply: str, num_documents: int, dialect: Dialect = "rage") -> list[int]:
+    """Return the numbers that a reply cites, in order, each as often as it is cited.
+
+    Args:
+        reply: Reply that cites documents as [n], where n starts at 1.
+        num_documents: Number of documents. A range such as [2-9] that goes beyond it cites its documents and one number
+            without a document.
+        dialect: Dialect, which determines what counts as a citation.
+
+    """
+    if dialect not in get_args(Dialect):
+        raise ConfigError(f"dialect must be one of {', '.join(get_args(Dialect))}; received {dialect!r}.")
+    if dialect != "strict":
+        return [_parse_number(digits) for digits in _CITATION.findall(reply)]
+    text = re.sub(r"\s+", " ", unicodedata.normalize("NFKC", reply).translate(_BRACKETS))
+    cited: list[int] = []
+    for citation in _STRICT_CITATION.findall(text):
+        for first_digits, last_digits in _RANGE.findall(citation):
+            first = _parse_number(first_digits)
+            last = _parse_number(last_digits) if last_digits else first
+            if first > last:
+                cited += [first, last]
+            else:
+                cited += range(first, min(last, num_documents) + 1)
+                cited += [last] if last > num_documents else []
+    return cited
+
+
+def remove_citations(reply: str) -> str:
+    """Return a reply without its citations [n], and without the spaces before them."""
+    return re.sub(r"\s*" + BRACKETED_NUMBER.pattern, "", reply, flags=re.IGNORECASE).strip()
+
+
+def split_cited_sentences(reply: str) -> list[str]:
+    """Divide a reply into its sentences, each with the citations that follow it.
+
+    A sentence ends at ".", "!", "?" or a line break.
+    """
+    return [part for part in _SENTENCE_END.split(reply.strip()) if part.strip(" .!?")]
+
+
+def _parse_number(digits: str) -> int:
+    """Return the number of decimal digits of any script, at most `_NO_DOCUMENT`; `int` refuses thousands of digits."""
+    significant = "".join(str(int(digit)) for digit in digits).lstrip("0")
+    return int(significant or "0") if len(significant) < 10 else _NO_DOCUMENT

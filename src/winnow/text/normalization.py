@@ -1,0 +1,24 @@
+"""Normalization of answers, and the answer "unknown"."""
+
+import re
+import string
+from functools import lru_cache
+from typing import Literal
+
+import regex
+
+UNKNOWN = "unknown"
+"""Answer that prompts ask the model to give when it does not know."""
+
+Dialect = Literal["squad", "squad_v2", "fid", "flashrag", "crag"]
+"""Set of rules of one published evaluation (see `winnow.metrics.answer`)."""
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_FID_ARTICLES = regex.compile(r"\b(a|an|the)\b")
+_DROP_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+@lru_cache(maxsize=100_000)
+def normalize(text: str, dialect: Dialect = "squad") -> str:
+    """Convert a text to lower case and remove ASCII punctuation, articles and extra white space, as SQuAD does."""
+    articles = _FID_ARTICLES if dialect == "fid" else _ARTICLES
+    return " ".join(articles.sub(" ", text.lower().translate(_DROP_PUNCTUATION)).split())
