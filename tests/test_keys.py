@@ -25,15 +25,20 @@ def test_keys_tell_apart_all_that_changes_a_result() -> None:
         compute_request_key("m", generate("a", Decoding(max_new_tokens=5))),
         compute_request_key("m", generate("a", Decoding(temperature=0.7))),
         compute_request_key("m", generate("a", sample=1)),
+        compute_request_key("m", generate("a", Decoding(stop=("b",)))),
+        compute_request_key("m", generate("a", Decoding(stop=("b", "token_logprobs", "c")))),
+        compute_request_key("m", structs.replace(generate("a", Decoding(stop=("b",))), token_logprobs=("c",))),
         compute_request_key("m", Estimate("a", "b")),
         compute_request_key("m", Search("a", 3)),
     ]
-    assert len({base, *others}) == 8
+    assert len({base, *others}) == 11
     assert compute_request_key("m", generate("a", Decoding(seed=5))) == base
 
 
 REQUESTS: list[Request] = [
-    Generate((Message("system", "s"), Message("user", "u")), Decoding(5, 0.7, 0.9, 3), 1, token_logprobs=("yes",)),
+    Generate(
+        (Message("system", "s"), Message("user", "u")), Decoding(5, 0.7, 0.9, 3, stop=("\n",)), 1, token_logprobs=("yes",)
+    ),
     Likelihood((Message("system", "s"), Message("user", "u")), "answer", True),
     Estimate("question", "text", "title"),
     Search("query", 3),

@@ -85,8 +85,10 @@ def _encode_decoding(decoding: Decoding, sample: int) -> str:
     """
     if decoding.temperature > 0:
         sampling = (decoding.temperature, decoding.top_p, decoding.seed)
-        return _encode_settings(decoding.max_new_tokens, *sampling, logprobs=decoding.logprobs, sample=sample)
-    return _encode_greedy(decoding.max_new_tokens, decoding.logprobs, sample)
+        settings = _encode_settings(decoding.max_new_tokens, *sampling, logprobs=decoding.logprobs, sample=sample)
+    else:
+        settings = _encode_greedy(decoding.max_new_tokens, decoding.logprobs, sample)
+    return settings + _encode("stop", str(len(decoding.stop)), *decoding.stop) if decoding.stop else settings
 
 
 @lru_cache(maxsize=1000, typed=True)

@@ -107,6 +107,7 @@ class Decoding:
         seed: Seed of sampling. Greedy decoding ignores it.
         samples: Number of replies to each prompt, which vote (self-consistency).
         logprobs: Whether to request the log-probabilities of the generated tokens, from readers that support it.
+        stop: Texts before the first of which the reply ends, such as a line break. Log-probabilities include its tokens.
 
     """
 
@@ -118,9 +119,13 @@ class Decoding:
     seed: Annotated[int, Ge(0)] = 0
     samples: int = 1
     logprobs: bool = False
+    stop: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         """Raise ConfigError for settings that no engine can serve."""
+        if isinstance(self.stop, str) or not all(self.stop):
+            raise ConfigError(f"decoding.stop must be a list of texts that are not empty; received {self.stop!r}.")
+        object.__setattr__(self, "stop", tuple(self.stop))  # settings have a list, and a Decoding a hash
         if self.max_new_tokens < 1:
             raise ConfigError(f"decoding.max_new_tokens must be at least 1; received {self.max_new_tokens}.")
         if self.temperature < 0:

@@ -240,7 +240,7 @@ class LocalEngine(ABC):
 
     @abstractmethod
     def generate(self, batch: Sequence[TokenizedRequest]) -> list[Generation]:
-        """Generate a reply to each item. All requests have the same max_new_tokens, logprobs and token_logprobs."""
+        """Generate a reply to each item. Their max_new_tokens, logprobs, stop and token_logprobs are equal."""
 
     @abstractmethod
     def score(self, batch: Sequence[TokenizedRequest]) -> list[Score]:
@@ -257,5 +257,6 @@ def require_text_request(request: Request) -> Generate | Likelihood:
 def _build_batch_key(request: Generate | Likelihood) -> Hashable:
     """Build a key that is equal for requests that can share a batch."""
     if isinstance(request, Generate):
-        return request.decoding.max_new_tokens, request.decoding.logprobs, request.token_logprobs
+        decoding = request.decoding
+        return decoding.max_new_tokens, decoding.logprobs, decoding.stop, request.token_logprobs
     return "likelihood"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from winnow.readers.stops import end_reply
 from winnow.records import Generation
 
 _UNUSABLE = re.compile("[\x00\ud800-\udfff]")
@@ -52,12 +53,13 @@ IGNORED_PARTS = frozenset({"reasoning", "thinking", "redacted_thinking", "tool_u
 """Kinds of parts that stand beside the text of a message."""
 
 
-def parse_choices(choices: Sequence[Any], number: int) -> list[Generation]:
+def parse_choices(choices: Sequence[Any], number: int, stop: Sequence[str] = ()) -> list[Generation]:
     """Parse the choices of a reply, in the order of their indices and without their usage.
 
     Args:
         choices: Choices as the server returned them.
         number: Number of requested samples. Choices beyond it are left out, which is logged.
+        stop: Stop strings of the request, which some servers ignore.
 
     Raises:
         TypeError, KeyError, ValueError, AttributeError: If a choice does not follow the protocol.
@@ -70,14 +72,14 @@ def parse_choices(choices: Sequence[Any], number: int) -> list[Generation]:
         choices = sorted(choices, key=lambda choice: int(choice["index"]))
     if len(choices) > number:
         _log.warning("The server returned %d choices for %d samples. The first are used.", len(choices), number)
-    return [_parse_choice(choice) for choice in choices[:number]]
+    return [_parse_choice(choice, stop) for choice in choices[:number]]
 
 
-def _parse_choice(choice: Mapping[str, Any]) -> Generation:
+def _parse_choice(choice: Mapping[str, Any], stop: Sequence[str]) -> Generation:
     """Parse one choice of a reply, without its usage."""
     message = choice["message"]
-    text = repair_text(_join_parts(message.get("content"))).strip()
-    finish = read_finish(choice.get("finish_reason"))
+    content, finish = repair_text(_join_parts(message.get("content"))), read_finish(choice.get("finish_reason"))
+    text = content.strip()
     if finish == "content_filter":
         return Generation("", finish)
     if finish == "stop" and not text and any(message.get(name) for name in REASONING_FIELDS):
@@ -86,6 +88,8 @@ def _parse_choice(choice: Mapping[str, Any]) -> Generation:
             "reasoning parser of this model, or without one."
         )
         finish = "empty"
+    if finish != FAILED:
+        text, finish = end_reply(content, finish, stop)
     return Generation(text, finish, logprobs=_parse_logprobs(choice.get("logprobs"), text))
 
 

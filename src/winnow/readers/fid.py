@@ -24,9 +24,11 @@ class FidReader(Seq2SeqReader):
         return (Generate, FusedGenerate)
 
     def explain_refusal(self, request: Request) -> str | None:
-        """Return the reason if the request needs sampling or log-probabilities; return None otherwise."""
+        """Return the reason if the request needs sampling, log-probabilities or stop strings; return None otherwise."""
         if isinstance(request, Generate) and (request.decoding.temperature > 0 or request.decoding.logprobs):
             return "reader=fid only generates greedy answers, without log-probabilities. Use decoding=greedy."
+        if isinstance(request, Generate) and request.decoding.stop:
+            return "reader=fid has no stop strings. Use a causal or seq2seq reader."
         if isinstance(request, Generate) and request.token_logprobs:
             return "reader=fid does not report the log-probabilities of tokens. Use a causal or seq2seq reader."
         return None
@@ -35,7 +37,7 @@ class FidReader(Seq2SeqReader):
         """Tokenize all messages into one row, which gives the length of the request. `generate` tokenizes them separately.
 
         Raises:
-            ConfigError: If the request is a Likelihood, or needs sampling or log-probabilities.
+            ConfigError: If the request is a Likelihood, or needs sampling, log-probabilities or stop strings.
 
         """
         if isinstance(request, Likelihood):

@@ -10,6 +10,7 @@ from transformers import LogitsProcessor
 
 from winnow.keys import derive_seed
 from winnow.modeling.tokens import get_single_token_id
+from winnow.readers.stops import end_reply, find_stop
 from winnow.records import Generate, Generation, Usage
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def generate(lm: LanguageModel, requests: Sequence[Generate], inputs: Any) -> li
 
     Args:
         lm: Model and tokenizer.
-        requests: Request of each row. All have the same `max_new_tokens`, `logprobs` and `token_logprobs`.
+        requests: Request of each row. All have the same `max_new_tokens`, `logprobs`, `stop` and `token_logprobs`.
         inputs: Padded prompts: keyword arguments of the model, with "input_ids" and "attention_mask".
 
     """
@@ -85,6 +86,7 @@ def generate(lm: LanguageModel, requests: Sequence[Generate], inputs: Any) -> li
             **inputs, max_new_tokens=decoding.max_new_tokens, pad_token_id=lm.tokenizer.pad_token_id, do_sample=False,
             num_beams=1, repetition_penalty=1.0, logits_processor=[SeededSampler(requests)] if needs_sampler else None,
             return_dict_in_generate=True, output_logits=decoding.logprobs or bool(named_tokens),
+            stop_strings=list(decoding.stop) or None, tokenizer=lm.tokenizer if decoding.stop else None,
         )  # fmt: skip
     sequences = output.sequences[:, lm.get_prompt_width(inputs["input_ids"]) :]
     logits_per_step = () if output.logits is None else output.logits
@@ -102,6 +104,7 @@ def generate(lm: LanguageModel, requests: Sequence[Generate], inputs: Any) -> li
             None if logprobs is None else logprobs[row],
             {token: logprobs_of_rows[row] for token, logprobs_of_rows in token_logprobs.items()},
             named_ids,
+            decoding.stop,
         )
         for row, sequence in enumerate(sequences.tolist())
     ]
@@ -127,14 +130,25 @@ def _build_generation(
     logprobs: Sequence[float] | None,
     token_logprobs: Mapping[str, Sequence[float]],
     named_ids: Mapping[str, int],
+    stop: Sequence[str],
 ) -> Generation:
-    """Build a Generation from the generated tokens of a row up to its first end token. Named tokens stay in its text."""
+    """Build a Generation from the generated tokens of a row up to its first end token or stop string.
+
+    Named tokens stay in its text.
+    """
     end = next((position for position, token_id in enumerate(generated_ids) if token_id in lm.end_token_ids), None)
     reply_ids = generated_ids if end is None else generated_ids[:end]
     tokens_out = len(reply_ids) + (end is not None)  # the end token is generated too
+
+    def decode(ids: Sequence[int]) -> str:
+        return decode_reply(lm.tokenizer, ids, named_ids.values())
+
+    if (stopped := find_stop(decode, reply_ids, stop)) is not None:  # padding follows, while other rows are generated
+        tokens_out, reply_ids = stopped, reply_ids[:stopped]
+    text, finish = end_reply(decode(reply_ids), "length" if end is None else "stop", stop)
     return Generation(
-        decode_reply(lm.tokenizer, reply_ids, named_ids.values()).strip(),
-        "length" if end is None else "stop",
+        text,
+        finish,
         Usage(tokens_in, tokens_out),
         logprobs=None if logprobs is None else tuple(logprobs[:tokens_out]),
         token_logprobs={token: tuple(values[:tokens_out]) for token, values in token_logprobs.items()} or None,

@@ -150,6 +150,8 @@ class ChatProtocol:
         }
         if decoding.temperature > 0:
             body |= {"top_p": decoding.top_p, "seed": int.from_bytes(compute_request_key("seed", request)[:4], "big") >> 1}
+        if decoding.stop:
+            body["stop"] = list(decoding.stop)
         if samples > 1:
             body["n"] = samples
         if decoding.logprobs:
@@ -178,7 +180,7 @@ class ChatProtocol:
             if not isinstance(reply["choices"], list):
                 raise TypeError(f"choices is {type(reply['choices']).__name__}")
             is_failure = any(part.get("error") for part in (reply, *reply["choices"]))
-            choices = [] if is_failure else parse_choices(reply["choices"], len(requests))
+            choices = [] if is_failure else parse_choices(reply["choices"], len(requests), requests[0].decoding.stop)
             usage = _parse_usage(reply.get("usage"), requests, choices)
         except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, RecursionError) as error:
             excerpt = self.mask_api_key(text)[:80]

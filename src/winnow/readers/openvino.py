@@ -23,6 +23,7 @@ from winnow.keys import derive_seed
 from winnow.modeling.openvino import PRECISION_HINTS, build_properties, check_precision, disable_telemetry
 from winnow.readers.batching import TokenizedRequest
 from winnow.readers.prefix_blocks import BlockRecord, has_nested, list_blocks
+from winnow.readers.stops import end_reply
 from winnow.records import Generate, Generation, Request, Result, Usage
 
 if TYPE_CHECKING:
@@ -168,6 +169,8 @@ class ContinuousBatch:
         config.stop_token_ids = self.lm.end_token_ids
         decoding = request.decoding
         config.max_new_tokens, config.logprobs = decoding.max_new_tokens, int(decoding.logprobs)
+        if decoding.stop:
+            config.stop_strings, config.include_stop_str_in_output = set(decoding.stop), True
         if decoding.temperature > 0:
             config.do_sample, config.temperature, config.top_p = True, decoding.temperature, decoding.top_p
             config.rng_seed = derive_seed(request) & 0xFFFFFFFF
@@ -175,14 +178,16 @@ class ContinuousBatch:
 
     def _build_result(self, item: TokenizedRequest, handle: Any) -> Result:
         """Convert the output of a finished request."""
+        import openvino_genai
+
         output = self._read(item, handle)
         assert isinstance(item.request, Generate)
         ids = list(output.generated_ids)
         end = next((position for position, token_id in enumerate(ids) if token_id in self.lm.end_token_ids), None)
-        text = self.lm.tokenizer.decode(ids[:end], skip_special_tokens=True)
+        is_cut = end is None and output.finish_reason == openvino_genai.GenerationFinishReason.LENGTH
+        text = str(self.lm.tokenizer.decode(ids[:end], skip_special_tokens=True))
         return Generation(
-            str(text).strip(),
-            "length" if end is None else "stop",
+            *end_reply(text, "length" if is_cut else "stop", item.request.decoding.stop),
             Usage(len(item.ids), len(ids)),
             logprobs=tuple(output.generated_log_probs) if item.request.decoding.logprobs else None,
         )

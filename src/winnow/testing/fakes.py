@@ -12,6 +12,7 @@ from winnow.metrics.correctness import ExactMatch
 from winnow.metrics.cost import Consumption
 from winnow.metrics.majority import NotMajority, NotMajorityOfPools
 from winnow.metrics.unknown import Unknown
+from winnow.readers.stops import end_reply
 from winnow.records import (
     Context,
     Generate,
@@ -95,8 +96,8 @@ class ScriptedReader:
     def _generate(self, request: Generate) -> Generation:
         prompt = request.messages[-1].content
         self.prompts.append(prompt)
-        text = self.reply(prompt)
-        return Generation(text, usage=Usage(len(prompt.split()), len(text.split())))
+        text, finish = end_reply(self.reply(prompt), "stop", request.decoding.stop)
+        return Generation(text, finish, Usage(len(prompt.split()), len(text.split())))
 
 
 def run_scripted_plan(plan: Plan[T], replies: Sequence[Sequence[str]]) -> tuple[T, list[list[str]]]:
