@@ -26,17 +26,7 @@ from winnow.contexts.shown import build_shown
 from winnow.errors import ConfigError, LedgerError, suggest_name
 from winnow.metrics.base import JudgedMetric, Metric, Row, Sample
 from winnow.metrics.intervals import UNDEFINED
-from winnow.records import (
-    Answer,
-    Estimate,
-    Failed,
-    Generate,
-    Generation,
-    Likelihood,
-    Question,
-    Score,
-    Search,
-)
+from winnow.records import Answer, Estimate, Failed, Generate, Generation, Likelihood, Question, Score, Search, TooLong
 from winnow.steps import Outcome
 from winnow.sweeps.replay import Call, Replay, replay_plan
 from winnow.sweeps.run import LoadedCell, build_prediction, load_cells
@@ -149,7 +139,7 @@ def _format_result(call: Call) -> str:
             return f"<reply> {call.result.text}   [{call.result.finish}, {call.result.usage.tokens_out} tokens]\n"
         case Score():
             return f"<score> {call.result.value:.4f}\n"
-        case Failed():
+        case Failed() | TooLong():
             return f"<failed> {call.result.reason}\n"
         case found:
             return "\n".join(f"<page> {page.title}: {page.text}" for page in found.passages) + "\n"

@@ -20,7 +20,7 @@ from flows.project.cells import (
     resolve_cells,
 )
 from flows.project.checks import check_ahead
-from flows.project.engines import build_dry_run_rows, describe_usage, iter_outcomes, open_engines, render_first_prompts
+from flows.project.engines import build_dry_run_rows, describe_usage, iter_outcomes, open_cell_engines, render_first_prompts
 from flows.project.ledger import open_ledger
 from flows.project.metrics import build_cell_rows, read_results
 from flows.project.shards import get_shard
@@ -33,13 +33,13 @@ from flows.tools.summary import Summary
 from winnow.artifacts.provenance import MANIFEST, write_manifest
 from winnow.artifacts.steps import count_models, has_steps
 from winnow.artifacts.tables import read_predictions
-from winnow.driver.run import RunStats
+from winnow.driver.stats import RunStats
 from winnow.errors import ConfigError
 from winnow.records import Answer
 from winnow.reports.cells import CellResult
 from winnow.reports.notes import build_code_notes, build_short_context_notes
 from winnow.steps import Outcome
-from winnow.sweeps.run import JobFactory, LoadedCell, group_by_engines, iter_jobs, load_cells, run_cells
+from winnow.sweeps.run import JobFactory, LoadedCell, group_by_engines, group_by_models, iter_jobs, load_cells, run_cells
 from winnow.sweeps.spec import CellSpec
 
 _FILTER_PENDING_NOTE = "The closed-book filter has not run yet, so the first questions of the split are counted without it."
@@ -47,7 +47,7 @@ _ALL_FINISHED_NOTE = "Every cell was finished already; no call was made."
 
 
 def sweep(jobs: Sequence[Settings]) -> Summary:
-    """Run the unfinished cells of all jobs, with one driver per set of engines, and log every cell to MLflow."""
+    """Run the unfinished cells of all jobs, with one driver per set of language models, and log every cell to MLflow."""
     if shard := get_shard(jobs[0]):
         return run_sweep_shard(jobs, shard)
     specs = resolve_cells(jobs)
@@ -65,7 +65,7 @@ def sweep(jobs: Sequence[Settings]) -> Summary:
         check_ahead(jobs)
         print_equivalent_cell(jobs)
     use_finished_shards(jobs[0], "sweep", [cell.spec for cell in cells])
-    notes = [_run_cells(jobs[0], group) for group in unfinished if group]
+    notes = [_run_cells(jobs[0], group) for group in group_by_models([cell for left in unfinished for cell in left])]
     results = read_results(jobs, specs)
     log_cells(cells, results)
     rows, notes = build_cell_rows(results), notes or [_ALL_FINISHED_NOTE]
@@ -90,17 +90,17 @@ def _select_unfinished(settings: Settings, cells: Sequence[LoadedCell]) -> list[
 
 
 def _run_cells(settings: Settings, cells: Sequence[LoadedCell]) -> str:
-    """Run cells with the same engines, and return a summary of the calls and their cost."""
-    specs, stats = cells[0].spec.engines, RunStats()
+    """Run cells with the same language models, and return a summary of the calls and their cost."""
+    stats = RunStats()
     for cell in cells:
         (cell.spec.folder / MANIFEST).unlink(missing_ok=True)  # so that they count as unfinished if the run is killed
     with open_ledger(settings, retry_empty=settings.sweep.retry_empty) as ledger:
 
         def run_jobs(jobs: JobFactory, total: int) -> Iterator[Outcome[Answer]]:
-            return iter_outcomes(lambda: open_engines(specs), ledger, jobs, total, "sweeping", stats)
+            return iter_outcomes(lambda: open_cell_engines(cells), ledger, jobs, total, "sweeping", stats)
 
         run_cells(cells, run_jobs, _finish_cell)
-    return describe_usage(stats, {spec.role: spec.price for spec in specs})
+    return describe_usage(stats, {spec.role: spec.price for cell in cells for spec in cell.spec.engines})
 
 
 def _finish_cell(cell: LoadedCell, rows: int) -> None:

@@ -47,6 +47,7 @@ NOT_IN_KEYS = {
     ("Decoding", "samples"): "samples are numbered, so that ten reuse the first five",
     **{(kind, "role"): "the identity of the engine is part of the key" for kind in ("Generate", "Likelihood", "Estimate")},
     **{(kind, "may_fail"): "the plan's business" for kind in ("Generate", "Estimate")},
+    ("Generate", "may_be_too_long"): "the plan's business; such a prompt has no result",
     **{(kind, "passages"): "the plan's business; the messages contain them" for kind in ("Generate", "Likelihood")},
     ("Generate", "shorter"): "the driver's business; a shorter request has a key of its own",
 }

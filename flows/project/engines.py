@@ -29,7 +29,8 @@ from flows.tools.prefect import run_in_blocks
 from flows.tools.summary import progress
 from winnow.artifacts.provenance import compute_key
 from winnow.artifacts.tables import read_passages
-from winnow.driver.run import MAX_ACTIVE, Driver, Job, RunStats
+from winnow.driver.run import MAX_ACTIVE, Driver, Job
+from winnow.driver.stats import RunStats
 from winnow.errors import ConfigError
 from winnow.identity.code import declare_settings, get_ledger_identity, is_in_winnow
 from winnow.modeling.loading import compute_weights_digest
@@ -40,6 +41,7 @@ from winnow.searchers.local import LocalSearch
 from winnow.searchers.web.identity import name_web_search
 from winnow.steps import Outcome
 from winnow.sweeps.dry_run import CostEstimate, estimate_cost
+from winnow.sweeps.run import LoadedCell
 from winnow.sweeps.spec import EngineSpec
 
 EVALUATED = "evaluated"
@@ -203,7 +205,13 @@ def _open_local_search(
 
 
 def open_engines(specs: Iterable[EngineSpec], *, check: bool = True) -> Engines:
-    """Open one engine per key, which all roles with this key share.
+    """Open one engine per key, which all roles with this key share; see `open_engine_sets`."""
+    (engines,) = open_engine_sets({None: tuple(specs)}, check=check).values()
+    return engines
+
+
+def open_engine_sets(sets: Mapping[Hashable, Iterable[EngineSpec]], *, check: bool = True) -> dict[Hashable, Engines]:
+    """Open sets of engines, one engine per key, which all roles of all sets with this key share.
 
     Raises:
         ConfigError: If two roles share a model and have different budgets, since the model has only one.
@@ -211,8 +219,8 @@ def open_engines(specs: Iterable[EngineSpec], *, check: bool = True) -> Engines:
     """
     by_key: dict[str, Engine] = {}
     by_model: dict[str, EngineSpec] = {}
-    engines: dict[tuple[type, Role], Engine] = {}
-    for spec in specs:
+    opened: dict[Hashable, dict[tuple[type, Role], Engine]] = {name: {} for name in sets}
+    for name, spec in ((name, spec) for name, specs in sets.items() for spec in specs):
         if spec.key not in by_key:
             by_key[spec.key] = spec.open(check)
         engine = by_key[spec.key]
@@ -222,12 +230,17 @@ def open_engines(specs: Iterable[EngineSpec], *, check: bool = True) -> Engines:
                 f"The roles {first.role} and {spec.role} use the same model, which has one budget, but their budgets are "
                 f"{first.budget} and {spec.budget}. Set {spec.role}.engine.budget and {first.role}.engine.budget alike."
             )
-        engines |= build_engine_map(engine, spec.role)
-    return engines
+        opened[name] |= build_engine_map(engine, spec.role)
+    return dict(opened)
+
+
+def open_cell_engines(cells: Iterable[LoadedCell]) -> dict[Hashable, Engines]:
+    """Open the engines of cells, by the names of the sets that serve them."""
+    return open_engine_sets({cell.engine_set: cell.spec.engines for cell in cells})
 
 
 def iter_outcomes(
-    open_all: Callable[[], Engines],
+    open_all: Callable[[], Engines | Mapping[Hashable, Engines]],
     ledger: CallStore,
     jobs: Callable[[], Iterable[Job[T]]],
     total: int,
@@ -237,7 +250,7 @@ def iter_outcomes(
     """Run jobs and yield their outcomes, with a progress bar; under Prefect, in blocks that are retried alone.
 
     Args:
-        open_all: Function that opens the engines; they are closed at the end.
+        open_all: Function that opens the engines, or sets of engines by name; they are closed at the end.
         ledger: Store of finished calls.
         jobs: Function that creates the jobs, which are consumed lazily. Their tags are distinct.
         total: Number of jobs, for the progress bar.
@@ -278,11 +291,17 @@ def count_models_of(outcomes: Iterable[Outcome[T]], models: Counter[tuple[Role, 
 
 
 def _drive(
-    engines: Engines, ledger: CallStore, jobs: Iterable[Job[T]], total: int, label: str, stats: RunStats | None
+    engines: Engines | Mapping[Hashable, Engines],
+    ledger: CallStore,
+    jobs: Iterable[Job[T]],
+    total: int,
+    label: str,
+    stats: RunStats | None,
 ) -> Iterator[Outcome[T]]:
     """Run jobs on a new driver with a progress bar, and close the engines at the end."""
-    distinct = list({id(engine): engine for engine in engines.values()}.values())
-    max_active = max(MAX_ACTIVE, *(engine.capacity for engine in distinct))  # a batch fills only if as many plans are active
+    driver = Driver(engines, ledger)
+    # A batch fills only if as many plans are active.
+    driver.max_active = max(MAX_ACTIVE, *(engine.capacity for engine in driver.engines))
     with progress(label, total) as advance:
         done = 0
 
@@ -291,13 +310,13 @@ def _drive(
             advance(counts.plans - done, f"{counts.executed} calls made, {counts.ledger_hits + counts.merged} shared")
             done = counts.plans
 
-        driver = Driver(engines, ledger, max_active=max_active, on_progress=show_counts)
+        driver.on_progress = show_counts
         if stats is not None:
             driver.stats = stats
         try:
             yield from driver.run(jobs)
         finally:
-            for engine in distinct:
+            for engine in driver.engines:
                 engine.close()
 
 

@@ -6,16 +6,16 @@ from dataclasses import replace
 
 from flows.project.artifacts import Artifact
 from flows.project.cells import resolve_cells
-from flows.project.engines import describe_usage, iter_outcomes, open_engines
+from flows.project.engines import describe_usage, iter_outcomes, open_cell_engines
 from flows.project.ledger import open_ledger
 from flows.project.shards import compute_digest, divide_limits, find_finished, finish, get_folder, hold, is_finished
 from flows.settings.door import list_cells
 from flows.settings.typed import Settings
 from flows.tools.summary import Summary
-from winnow.driver.run import RunStats
+from winnow.driver.stats import RunStats
 from winnow.ledger.stores import is_server, open_store
 from winnow.ledger.tools import merge_ledger
-from winnow.sweeps.run import LoadedCell, group_by_engines, iter_jobs, load_cells
+from winnow.sweeps.run import LoadedCell, group_by_models, iter_jobs, load_cells
 from winnow.sweeps.shards import Shard
 from winnow.sweeps.spec import CellSpec
 
@@ -51,7 +51,7 @@ def run_sweep_shard(jobs: Sequence[Settings], shard: Shard) -> Summary:
     ]
 
     def make_calls() -> str:
-        notes = [_make_calls(jobs[0], group) for group in group_by_engines(cells)]
+        notes = [_make_calls(jobs[0], group) for group in group_by_models(cells)]
         return "\n".join([f"{sum(len(cell.questions) for cell in cells)} answers.", *notes])
 
     return run_shard(jobs[0], shard, "sweep", [cell.spec.key for cell in cells], make_calls)
@@ -96,10 +96,10 @@ def merge_shards(settings: Settings, shards: Sequence[Shard]) -> int:
 
 
 def _make_calls(settings: Settings, cells: Sequence[LoadedCell]) -> str:
-    """Run the plans of cells with the same engines for their calls alone, and return a summary of these."""
-    specs, stats = cells[0].spec.engines, RunStats()
+    """Run the plans of cells with the same language models for their calls alone, and return a summary of these."""
+    stats = RunStats()
     total = sum(len(cell.questions) for cell in cells)
     with open_ledger(settings, retry_empty=settings.sweep.retry_empty) as ledger:
-        outcomes = iter_outcomes(lambda: open_engines(specs), ledger, lambda: iter_jobs(cells), total, "sweeping", stats)
+        outcomes = iter_outcomes(lambda: open_cell_engines(cells), ledger, lambda: iter_jobs(cells), total, "sweeping", stats)
         collections.deque(outcomes, maxlen=0)
-    return describe_usage(stats, {spec.role: spec.price for spec in specs})
+    return describe_usage(stats, {spec.role: spec.price for cell in cells for spec in cell.spec.engines})

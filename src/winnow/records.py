@@ -174,6 +174,8 @@ class Generate(Struct, frozen=True, eq=False):
             of the model's vocabulary (Self-RAG's reflection tokens, "true" and "false").
         passages: Passages in the prompt, in prompt order. The plan reads them; engines do not.
         may_fail: Whether the plan receives Failed if a server refuses the call. Otherwise a refused call ends the run.
+        may_be_too_long: Whether the plan receives TooLong if the prompt exceeds the context length and no passage can be
+            dropped from it. Otherwise such a prompt ends the run.
         shorter: Function that builds the request with one passage fewer, or returns None if only one passage is left (see
             `drop_passage`).
 
@@ -186,6 +188,7 @@ class Generate(Struct, frozen=True, eq=False):
     token_logprobs: tuple[str, ...] = ()
     passages: tuple[Passage, ...] = ()
     may_fail: bool = False
+    may_be_too_long: bool = False
     shorter: "Callable[[], Generate | None] | None" = None
 
     def drop_passage(self) -> "Generate | None":
@@ -297,7 +300,10 @@ class Failed(Struct, frozen=True):
 
 
 class TooLong(Struct, frozen=True):
-    """A server's refusal of a prompt that exceeds the context length. The driver retries with one passage fewer."""
+    """A prompt exceeds the context length. The driver tries it with one passage fewer, or tells a plan that asked for it.
+
+    It is not stored, because another context length makes it untrue.
+    """
 
     reason: str
 

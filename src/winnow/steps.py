@@ -26,6 +26,7 @@ from winnow.records import (
     Score,
     Search,
     T,
+    TooLong,
 )
 from winnow.text.final import has_control_tokens
 
@@ -48,7 +49,7 @@ class Step(Struct, frozen=True):
         passages: Passages that the prompt showed, in prompt order, or that the search found, best first.
         query: Query of a search.
         finish: How the reply ended (see `Generation.finish`), with `WITH_CONTROL_TOKENS` if it had any; "found" or "nothing
-            found" for a search, or "failed".
+            found" for a search, "failed", or "too long".
         model: Name of the model that the server reported, or library and version of a local engine.
         calls: Number of requests.
 
@@ -91,7 +92,7 @@ class Outcome(Generic[T]):
     stop: str = ""
 
 
-def describe_round(number: int, requests: Sequence[Request], results: Sequence[Result | None]) -> list[Step]:
+def describe_round(number: int, requests: Sequence[Request], results: Sequence[Result | TooLong | None]) -> list[Step]:
     """Return the steps of a round, in the order of the requests.
 
     Args:
@@ -111,7 +112,7 @@ def describe_round(number: int, requests: Sequence[Request], results: Sequence[R
         elif isinstance(result, Pages):
             passages, finish = result.passages, "found" if result.passages else "nothing found"
         else:
-            finish = "failed" if isinstance(result, Failed) else ""
+            finish = "failed" if isinstance(result, Failed) else "too long" if isinstance(result, TooLong) else ""
             model = result.model if isinstance(result, Score) else ""
         fields = (_KINDS.get(type(request), "generate"), request.role, passages, query, finish, model)
         counts[fields] = counts.get(fields, 0) + 1

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.plans import PROMPT, ask, run
 from winnow.driver.run import Driver, Job
 from winnow.errors import ConfigError, PromptTooLongError
+from winnow.identity.code import get_ledger_identity
 from winnow.keys import compute_request_key
 from winnow.ledger.sqlite import SqliteStore
 from winnow.protocols import build_engine_map
@@ -19,16 +20,20 @@ from winnow.records import (
     Estimate,
     Generate,
     Generation,
+    Likelihood,
     Message,
+    Passage,
     Plan,
     Request,
     Result,
+    Search,
     TooLong,
 )
 from winnow.strategies.concat_pf import ConcatPF
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.post_fusion import PostFusion
-from winnow.testing import ScriptedReader, make_context, make_question
+from winnow.sweeps.replay import replay_plan
+from winnow.testing import ScriptedReader, make_context, make_question, make_search
 
 
 def test_equal_requests_are_made_once(tmp_path: Path) -> None:
@@ -200,3 +205,61 @@ def test_unsolicited_repeated_and_reordered_results_are_stored_and_used(
     assert driver._open_calls == driver._calls_by_request == {}
     with SqliteStore(folder / "l.sqlite") as ledger:
         assert len(ledger) >= len({text for texts in plans for text in texts})
+
+
+def _fetch(query: str) -> Plan[Answer]:
+    """A plan that searches, and asks for what was found."""
+    (pages,) = yield [Search(query, 1)]
+    (reply,) = yield [Generate((Message("user", pages.passages[0].text),), Decoding())]
+    return Answer(reply.text, unknown=False)
+
+
+def test_sets_of_engines_share_a_driver(tmp_path: Path) -> None:
+    """One reader serves the plans of two sets, whose searches go to engines of their own; a plan names its set."""
+    reader = ScriptedReader(str.upper)
+    found = {name: [Passage(name, "", f"{name} text")] for name in ("wiki", "news")}
+    searches = {name: make_search(lambda _, name=name: found[name], name) for name in found}
+    engines = {name: {**build_engine_map(reader), **build_engine_map(search)} for name, search in searches.items()}
+    with SqliteStore(tmp_path / "l.sqlite") as ledger:
+        driver = Driver(engines, ledger)
+        jobs = [Job((name, n), _fetch("q"), name) for name in engines for n in range(2)]
+        answers = {outcome.tag: outcome.result.text for outcome in driver.run(jobs)}
+        assert answers == {(name, n): f"{name.upper()} TEXT" for name in engines for n in range(2)}
+        assert len(driver.engines) == 3
+        assert (driver.stats.executed, driver.stats.merged) == (4, 4)
+        with pytest.raises(ConfigError, match="requested Likelihood"):
+            list(driver.run([Job(1, score_nothing(), "wiki")]))
+        with pytest.raises(KeyError):
+            list(driver.run([Job(1, _fetch("q"), "web")]))
+
+
+def score_nothing() -> Plan[Answer]:
+    """A plan that no scripted reader serves."""
+    yield [Likelihood((), "x")]
+    return Answer("", unknown=True)
+
+
+def _chat(history: Sequence[str]) -> Plan[Answer]:
+    """A plan that shortens its history until the prompt fits."""
+    while history:
+        message = Message("user", " ".join(history))
+        (reply,) = yield [Generate((message,), Decoding(), may_be_too_long=True)]
+        if not isinstance(reply, TooLong):
+            return Answer(reply.text, unknown=False)
+        history = history[1:]
+    return Answer("", unknown=True)
+
+
+@pytest.mark.parametrize("refuses", [False, True], ids=["known before", "told by the server"])
+def test_a_plan_that_asks_for_it_is_told_that_its_prompt_is_too_long(tmp_path: Path, refuses: bool) -> None:
+    """It goes on with a shorter one; nothing of it is stored; a replay finds the same way."""
+    history = [letter * 50 for letter in "abc"]
+    reader = Narrow(str.upper) if refuses else ScriptedReader(str.upper, context_length=110)
+    with SqliteStore(tmp_path / "l.sqlite") as ledger:
+        (outcome,) = Driver(build_engine_map(reader), ledger).run([Job(1, _chat(history))])
+        assert outcome.result.text == " ".join(history[1:]).upper()
+        assert [step.finish for step in outcome.steps] == ["too long", "stop"]
+        assert len(ledger) == 1
+        replay = replay_plan(_chat(history), {"reader": get_ledger_identity(reader)}, ledger)
+        assert replay.result == outcome.result
+        assert [step.finish for step in replay.steps] == ["too long", "stop"]

@@ -35,6 +35,7 @@ from winnow.sweeps.run import (
     build_prediction,
     check_named_passages,
     group_by_engines,
+    group_by_models,
     iter_jobs,
     run_cells,
 )
@@ -114,12 +115,14 @@ def test_jobs_come_question_by_question(tmp_path: Path) -> None:
     assert [job.tag for job in jobs] == [("x", "a"), ("y", "a"), ("z", "a"), ("x", "b"), ("z", "b"), ("x", "c")]
 
 
-def test_cells_share_a_driver_if_all_their_engines_are_the_same(tmp_path: Path) -> None:
-    """By role and key."""
+def test_cells_share_a_driver_if_their_language_models_are_the_same(tmp_path: Path) -> None:
+    """By role and key; a search of another corpus or another estimator makes no other driver, but another estimate."""
     reader, judge, other = Engine("reader", "r"), Engine("judge", "r"), Engine("reader", "s")
-    engines = {"1": (reader,), "2": (reader, judge), "3": (reader,), "4": (other,)}
+    search = Engine("search", "w")
+    engines = {"1": (reader,), "2": (reader, judge), "3": (reader,), "4": (other,), "5": (reader, search)}
     cells = [cell(tmp_path, key, engines=engines) for key, engines in engines.items()]
-    assert [[one.spec.key for one in group] for group in group_by_engines(cells)] == [["1", "3"], ["2"], ["4"]]
+    assert [[one.spec.key for one in group] for group in group_by_engines(cells)] == [["1", "3"], ["2"], ["4"], ["5"]]
+    assert [[one.spec.key for one in group] for group in group_by_models(cells)] == [["1", "2", "3", "5"], ["4"]]
 
 
 def test_predictions_are_written_when_a_cell_is_finished(tmp_path: Path) -> None:

@@ -6,12 +6,14 @@ the same call.
 
 import enum
 import heapq
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from msgspec import Struct, structs
 
+from winnow.errors import ConfigError
+from winnow.identity.code import get_ledger_identity
 from winnow.protocols import Engine, Engines
 from winnow.records import (
     Estimate,
@@ -64,6 +66,7 @@ class ActivePlan:
     Attributes:
         tag: Value that identifies the plan.
         plan: Generator that yields requests and receives their results.
+        engines: Name of the set of engines that serves the plan.
         waiting: Number of requests of the current round that have no result yet.
         requests: Requests of the current round as they are served, which may have fewer passages than at first.
         results: Results of the current round, in the order of its requests.
@@ -76,9 +79,10 @@ class ActivePlan:
 
     tag: Hashable
     plan: Plan[Any]
+    engines: Hashable = None
     waiting: int = 0
     requests: list[Request] = field(default_factory=list)
-    results: list[Result | None] = field(default_factory=list)
+    results: list[Result | TooLong | None] = field(default_factory=list)
     counts: dict[Role, RoleCounts] = field(default_factory=dict)
     dropped: int = 0
     num_rounds: int = 0
@@ -199,6 +203,34 @@ class EngineQueue:
             if call.state is CallState.QUEUED:
                 batch.append(call)
         return batch
+
+
+class EngineQueues:
+    """The queues of all engines, which are found by the set of engines that serves a plan, kind of request and role."""
+
+    def __init__(self, engines: Engines | Mapping[Hashable, Engines]) -> None:
+        """Create a queue for each distinct engine. A single set of engines serves every plan."""
+        sets: Mapping[Any, Any] = engines
+        self._is_single = not any(isinstance(one, Mapping) for one in sets.values())
+        self._sets: Mapping[Hashable, Engines] = {None: sets} if self._is_single else sets
+        distinct = {id(engine): engine for one in self._sets.values() for engine in one.values()}
+        self._queues = {number: EngineQueue(engine, get_ledger_identity(engine)) for number, engine in distinct.items()}
+        self._by_request = {
+            name: {kind_and_role: self._queues[id(engine)] for kind_and_role, engine in one.items()}
+            for name, one in self._sets.items()
+        }
+
+    def __iter__(self) -> Iterator[EngineQueue]:
+        """Yield the queue of each distinct engine."""
+        return iter(self._queues.values())
+
+    def find(self, name: Hashable, request: Request) -> EngineQueue:
+        """Return the queue of the engine in the named set that serves a request; raise ConfigError if there is none."""
+        name = None if self._is_single else name
+        queue = self._by_request[name].get((type(request), request.role))
+        if queue is None:
+            raise ConfigError(describe_missing_engine(request, self._sets[name]))
+        return queue
 
 
 def add_origin(result: Result | TooLong, seconds: float, software: str) -> Result | TooLong:

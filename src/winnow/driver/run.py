@@ -10,19 +10,19 @@ limited. No engine waits for another one, because servers are polled while local
 import gc
 import time
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Generic
 
 from msgspec import structs
 
-from winnow.driver.calls import ActivePlan, Call, CallState, EngineQueue, Waiter, add_origin, describe_missing_engine
+from winnow.driver.calls import ActivePlan, Call, CallState, EngineQueue, EngineQueues, Waiter, add_origin
+from winnow.driver.stats import ProgressCallback, RunStats
 from winnow.errors import CallRefusedError, ConfigError, PromptTooLongError
-from winnow.identity.code import get_ledger_identity
 from winnow.keys import compute_request_key
 from winnow.ledger.claims import AwaitedClaims
-from winnow.protocols import CallStore, Engines
+from winnow.protocols import CallStore, Engine, Engines
 from winnow.records import (
     Estimate,
     Failed,
@@ -31,7 +31,6 @@ from winnow.records import (
     Plan,
     Request,
     Result,
-    Role,
     Score,
     T,
     TooLong,
@@ -55,73 +54,58 @@ _DRAIN_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Job(Generic[T]):
-    """A plan to run. `tag` is a value of any type that identifies the plan and is returned with its outcome."""
-
-    tag: Hashable
-    plan: Plan[T]
-
-
-@dataclass(slots=True)
-class RunStats:
-    """Counts of a run so far.
+    """A plan to run.
 
     Attributes:
-        plans: Number of finished plans.
-        requests: Number of requests of all plans.
-        ledger_hits: Number of requests that were answered from the ledger at once.
-        merged: Number of requests that were equal to a request in flight.
-        executed: Number of calls that this process made.
-        external: Number of calls that another process made for this run.
-        usage: Tokens and time of the executed calls, by role.
+        tag: Value of any type that identifies the plan and is returned with its outcome.
+        plan: Plan.
+        engines: Name of the set of engines that serves the plan, if the driver has several sets.
 
     """
 
-    plans: int = 0
-    requests: int = 0
-    ledger_hits: int = 0
-    merged: int = 0
-    executed: int = 0
-    external: int = 0
-    usage: dict[Role, Usage] = field(default_factory=dict)
-
-    @property
-    def shared(self) -> float:
-        """Return the share (0 to 1) of requests for which this process made no call."""
-        return 1 - self.executed / self.requests if self.requests else 0.0
-
-
-ProgressCallback = Callable[[RunStats], None]
-"""A function that is called with the counts of the run after each finished plan and each finished call."""
+    tag: Hashable
+    plan: Plan[T]
+    engines: Hashable = None
 
 
 class Driver:
     """Runs plans. Their requests are served from the ledger or by engines, which are chosen by kind of request and role."""
 
     def __init__(
-        self, engines: Engines, ledger: CallStore, *, max_active: int = MAX_ACTIVE, on_progress: ProgressCallback | None = None
+        self,
+        engines: Engines | Mapping[Hashable, Engines],
+        ledger: CallStore,
+        *,
+        max_active: int = MAX_ACTIVE,
+        on_progress: ProgressCallback | None = None,
     ) -> None:
         """Create a driver.
 
         Args:
-            engines: Engines by kind of request and role.
+            engines: Engines by kind of request and role, or several such sets by the names that jobs have. An engine may
+                belong to several sets.
             ledger: Open store of finished calls.
             max_active: Maximum number of plans in memory at once.
             on_progress: Function that is called with the counts of the run after each finished plan and call.
 
         """
-        self.engines, self.ledger, self.max_active = engines, ledger, max_active
+        self.ledger, self.max_active = ledger, max_active
         self.on_progress = on_progress or (lambda _: None)
         self.stats = RunStats()
         self._open_calls: dict[bytes, Call] = {}
         self._calls_by_request: dict[int, Call] = {}
         """Open calls by the `id` of their requests, so that the key of a finished call is not computed again."""
         self._new_waiters: list[Waiter] = []
-        self._queues = {id(engine): EngineQueue(engine, get_ledger_identity(engine)) for engine in engines.values()}
-        self._queue_by_request = {kind_and_role: self._queues[id(engine)] for kind_and_role, engine in engines.items()}
+        self._queues = EngineQueues(engines)
         self._calls_elsewhere: list[Call] = []
         self._awaited = AwaitedClaims()
         self._outcomes: deque[Outcome[Any]] = deque()
         self._active_count = 0
+
+    @property
+    def engines(self) -> list[Engine]:
+        """Return the distinct engines."""
+        return [queue.engine for queue in self._queues]
 
     def run(self, jobs: Iterable[Job[T]]) -> Iterator[Outcome[T]]:
         """Run the plans of the jobs, and yield the outcome of each plan when it is finished. The order is not fixed."""
@@ -141,7 +125,7 @@ class Driver:
                     exhausted = True
                     break
                 self._active_count += 1
-                self._resume(ActivePlan(job.tag, job.plan), None)
+                self._resume(ActivePlan(job.tag, job.plan, job.engines), None)
             self._look_up()
             while self._outcomes:
                 self._active_count -= 1
@@ -151,7 +135,7 @@ class Driver:
             if self._new_waiters or (not exhausted and self._active_count < self.max_active):
                 continue
             if not self._active_count:
-                for queue in self._queues.values():
+                for queue in self._queues:
                     queue.engine.collect(0.0)  # nothing is pending: the call confirms that all results are stored
                 return
             self._submit_and_collect()
@@ -182,7 +166,7 @@ class Driver:
             batch, self._new_waiters = self._new_waiters, []
             keyed: list[tuple[EngineQueue, bytes, Waiter]] = []
             for waiter in batch:
-                queue = self._find_queue(waiter.request)
+                queue = self._queues.find(waiter.active.engines, waiter.request)
                 keyed.append((queue, compute_request_key(queue.identity, waiter.request), waiter))
             stored = self.ledger.get(list({key for _, key, _ in keyed} - self._open_calls.keys()))
             for queue, key, waiter in keyed:
@@ -208,9 +192,12 @@ class Driver:
         queue.add(call)
 
     def _drop_passage(self, waiter: Waiter, reason: str) -> None:
-        """Replace a request that is too long by the same request with one passage fewer."""
+        """Replace a request that is too long by the same request with one passage fewer, or tell a plan that asked for it."""
         request = waiter.request
         shorter = request.drop_passage() if isinstance(request, Generate) else None
+        if shorter is None and isinstance(request, Generate) and request.may_be_too_long:
+            self._deliver(waiter, TooLong(reason))
+            return
         if shorter is None:
             raise PromptTooLongError(
                 f"A prompt for {waiter.active.tag} exceeds the model's context length ({reason}), and no further passage "
@@ -218,7 +205,7 @@ class Driver:
             )
         self._new_waiters.append(Waiter(waiter.active, waiter.slot, shorter, waiter.dropped + 1))
 
-    def _deliver(self, waiter: Waiter, result: Result) -> None:
+    def _deliver(self, waiter: Waiter, result: Result | TooLong) -> None:
         """Give a result to the plan that waits for it, and resume the plan once it has all results of its round."""
         active = waiter.active
         if isinstance(result, Generation):
@@ -246,7 +233,7 @@ class Driver:
         """
         deadline = time.monotonic() + _DRAIN_SECONDS
         while time.monotonic() < deadline:
-            queues = [queue for queue in self._queues.values() if queue.engine.remote and queue.in_flight and not queue.failed]
+            queues = [queue for queue in self._queues if queue.engine.remote and queue.in_flight and not queue.failed]
             if not queues:
                 return
             for queue in queues:
@@ -255,9 +242,9 @@ class Driver:
 
     def _submit_and_collect(self) -> None:
         """Submit calls, collect finished results, and wait only if nothing else can be done."""
-        for queue in self._queues.values():
+        for queue in self._queues:
             self._submit(queue)
-        busy = [queue for queue in self._queues.values() if queue.in_flight]
+        busy = [queue for queue in self._queues if queue.in_flight]
         alone = len(busy) == 1 and not self._calls_elsewhere
         progress = [self._collect(queue, _WAIT_SECONDS if alone else 0.0) for queue in busy]
         if not any(progress) and not alone:
@@ -374,13 +361,6 @@ class Driver:
         for waiter in call.waiters:
             self._deliver(waiter, result)
         self.on_progress(self.stats)
-
-    def _find_queue(self, request: Request) -> EngineQueue:
-        """Return the queue of the engine that serves a request; raise ConfigError if there is none."""
-        try:
-            return self._queue_by_request[type(request), request.role]
-        except KeyError:
-            raise ConfigError(describe_missing_engine(request, self.engines)) from None
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from winnow.errors import LedgerError
 from winnow.metrics.answer import exact_match
 from winnow.metrics.base import Sample
 from winnow.protocols import CallStore
-from winnow.records import Context, Estimate, Failed, Generate, Generation, Likelihood, Pages, Role, Search
+from winnow.records import Context, Estimate, Failed, Generate, Generation, Likelihood, Pages, Role, Search, TooLong
 from winnow.reports.browser.outcomes import OUTCOMES, classify
 from winnow.reports.tracing import Span, Trace, Verdict
 from winnow.sweeps.replay import Call, is_same_answer, replay_plan
@@ -155,7 +155,7 @@ def _build_call(call: Call) -> Span:
             reply = {"role": "assistant", "content": result.text}
             outputs: Any = {"choices": [{"message": reply, "finish_reason": result.finish}]}
             return Span(request.role, kind, inputs, outputs, usage.seconds, (usage.tokens_in, usage.tokens_out))
-        case Failed():
+        case Failed() | TooLong():
             outputs = {"failed": result.reason}
         case Pages():
             outputs = [

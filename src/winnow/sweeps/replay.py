@@ -11,7 +11,7 @@ from typing import Generic
 from winnow.errors import LedgerError
 from winnow.keys import compute_request_key
 from winnow.protocols import CallStore
-from winnow.records import Answer, Generate, Plan, Prediction, Request, Result, Role, T
+from winnow.records import Answer, Generate, Plan, Prediction, Request, Result, Role, T, TooLong
 from winnow.steps import Step, describe_round
 
 
@@ -22,14 +22,14 @@ class Call:
     Attributes:
         key: Key of the call in the ledger.
         request: Request as it was served.
-        result: Stored result of the request.
+        result: Stored result of the request; TooLong for one whose plan may receive it, and that the ledger lacks.
         dropped: Number of passages that were dropped from the prompt to fit the context length.
 
     """
 
     key: bytes
     request: Request
-    result: Result
+    result: Result | TooLong
     dropped: int = 0
 
 
@@ -69,7 +69,7 @@ def replay_plan(plan: Plan[T], identities: Mapping[Role, str], ledger: CallStore
 
     """
     rounds: list[list[Call]] = []
-    results: list[Result] | None = None
+    results: list[Result | TooLong] | None = None
     while True:
         try:
             requests = next(plan) if results is None else plan.send(results)
@@ -100,6 +100,8 @@ def _find_call(request: Request, identities: Mapping[Role, str], ledger: CallSto
             return Call(key, candidate, results[key], dropped)
         candidate = candidate.drop_passage() if isinstance(candidate, Generate) else None
         dropped += 1
+    if isinstance(request, Generate) and request.may_be_too_long:
+        return Call(compute_request_key(identity, request), request, TooLong("the prompt exceeded the context length"))
     raise LedgerError(
         f"The ledger lacks a call of round {round_number} ({type(request).__name__}, role {request.role!r}, engine "
         f"{identity or 'none'}). Run `python -m flows.sweep` with the same settings first. If it is finished, its "

@@ -19,8 +19,8 @@ from winnow.contexts.placed import PlacedContexts
 from winnow.driver.run import Job
 from winnow.errors import ArtifactError, ConfigError
 from winnow.identity.code import is_in_winnow
-from winnow.protocols import Strategy
-from winnow.records import Answer, Context, Generate, Likelihood, Pages, Passage, Plan, Prediction, Question
+from winnow.protocols import MODEL_ROLES, Strategy
+from winnow.records import Answer, Context, Generate, Likelihood, Pages, Passage, Plan, Prediction, Question, Role
 from winnow.steps import READER, Outcome
 from winnow.sweeps.spec import CellSpec
 
@@ -55,6 +55,16 @@ class LoadedCell:
     placed: dict[str, PlacedContexts] = field(default_factory=dict)
     started: float | None = None
 
+    @property
+    def engine_set(self) -> tuple[tuple[Role, str], ...]:
+        """Return the roles and keys of the engines, which are the name of the set of engines that serves the cell."""
+        return tuple((engine.role, engine.key) for engine in self.spec.engines)
+
+    @property
+    def models(self) -> frozenset[str]:
+        """Return the keys of the language models."""
+        return frozenset(engine.key for engine in self.spec.engines if engine.role in MODEL_ROLES)
+
     def place(self, question: Question) -> PlacedContexts:
         """Build the weighted contexts of a question in prompt order.
 
@@ -80,7 +90,7 @@ class LoadedCell:
         strictly = not is_own and not self.spec.config.get("prompt", {}).get("shots")
         if placed.contexts or strictly:
             plan = check_named_passages(plan, placed.contexts, question.question_id, strictly=strictly)
-        return Job((self.spec.key, question.question_id), plan)
+        return Job((self.spec.key, question.question_id), plan, self.engine_set)
 
 
 def check_named_passages(
@@ -160,10 +170,21 @@ def load_cells(specs: Iterable[CellSpec]) -> list[LoadedCell]:
 
 
 def group_by_engines(cells: Sequence[LoadedCell]) -> Iterator[list[LoadedCell]]:
-    """Yield the groups of cells that can share a driver because their engines are the same."""
-    groups: dict[tuple[tuple[str, str], ...], list[LoadedCell]] = {}
+    """Yield the groups of cells whose engines are the same, which are estimated together."""
+    groups: dict[object, list[LoadedCell]] = {}
     for cell in cells:
-        groups.setdefault(tuple((engine.role, engine.key) for engine in cell.spec.engines), []).append(cell)
+        groups.setdefault(cell.engine_set, []).append(cell)
+    yield from groups.values()
+
+
+def group_by_models(cells: Sequence[LoadedCell]) -> Iterator[list[LoadedCell]]:
+    """Yield the groups of cells that share a driver: those with the same language models.
+
+    The weights of models of two groups are never in memory together. Cells of a group may differ in all other engines.
+    """
+    groups: dict[object, list[LoadedCell]] = {}
+    for cell in cells:
+        groups.setdefault(cell.models, []).append(cell)
     yield from groups.values()
 
 

@@ -8,6 +8,7 @@ from winnow.testing.fakes import (
     make_context,
     make_question,
     make_sample,
+    make_search,
     run_scripted_plan,
 )
 from winnow.testing.tiny_models import (
@@ -27,6 +28,7 @@ __all__ = [
     "make_context",
     "make_question",
     "make_sample",
+    "make_search",
     "make_tiny_causal_lm",
     "make_tiny_dpr",
     "make_tiny_encoder",

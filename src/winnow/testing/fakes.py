@@ -17,6 +17,7 @@ from winnow.records import (
     Context,
     Generate,
     Generation,
+    Hit,
     Passage,
     Plan,
     Prediction,
@@ -28,6 +29,7 @@ from winnow.records import (
     Usage,
 )
 from winnow.reports.cells import CellResult
+from winnow.searchers.local import LocalSearch
 from winnow.sweeps.labels import CellLabels
 
 Reply = Callable[[str], str]
@@ -96,8 +98,29 @@ class ScriptedReader:
     def _generate(self, request: Generate) -> Generation:
         prompt = request.messages[-1].content
         self.prompts.append(prompt)
-        text, finish = end_reply(self.reply(prompt), "stop", request.decoding.stop)
-        return Generation(text, finish, Usage(len(prompt.split()), len(text.split())))
+        text, stop = self.reply(prompt), request.decoding.stop
+        text = end_reply(text, "stop", stop)[0] if stop else text
+        return Generation(text, usage=Usage(len(prompt.split()), len(text.split())))
+
+
+@dataclass
+class _ScriptedIndex:
+    """An index in which a function finds passages."""
+
+    find: Callable[[str], Sequence[Passage]]
+    passages: dict[str, Passage] = field(default_factory=dict)
+
+    def search(self, questions: Sequence[Question], depth: int) -> list[list[Hit]]:
+        """Return the passages that the function finds for each question."""
+        found = [list(self.find(question.text))[:depth] for question in questions]
+        self.passages |= {passage.passage_id: passage for passages in found for passage in passages}
+        return [[Hit(passage.passage_id, None) for passage in passages] for passages in found]
+
+
+def make_search(find: Callable[[str], Sequence[Passage]], identity: str = "search") -> LocalSearch:
+    """Build a search engine for a test, which finds the passages that a function returns for a query."""
+    index = _ScriptedIndex(find)
+    return LocalSearch(lambda: index, lambda: index.passages, identity)
 
 
 def run_scripted_plan(plan: Plan[T], replies: Sequence[Sequence[str]]) -> tuple[T, list[list[str]]]:

@@ -25,6 +25,7 @@ from winnow.records import (
     Question,
     Role,
     Search,
+    TooLong,
 )
 from winnow.reports.browser.tallies import Tally, build_tally
 from winnow.sweeps.replay import Call, is_same_answer, replay_plan
@@ -210,7 +211,7 @@ def _encode_result(call: Call, shown: Sequence[Passage], texts: Texts) -> dict[s
                 "tokens": [usage.tokens_in, usage.tokens_out],
                 **({"finish": result.finish} if result.finish != "stop" else {}),
             }
-        case Failed():
+        case Failed() | TooLong():
             return {"failed": result.reason}
         case Pages():
             pages = "\n\n".join(f"{page.title}\n{page.text}" for page in result.passages)
