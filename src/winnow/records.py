@@ -40,8 +40,7 @@ class Question:
     """A question with its accepted answers and, if the dataset annotates them, its gold passages.
 
     `answerable` tells whether the best passages of a retriever contain an answer, or is None if no retriever was asked. `meta`
-    is a JSON object of further fields.
-    `target` is the answer that training learns, if the dataset names one (FiD's files of TriviaQA); otherwise it is empty.
+    is a JSON object of further fields. `target` is the answer that training learns if the dataset names one (FiD's files).
     """
 
     question_id: str
@@ -140,10 +139,7 @@ class Decoding:
 
 
 class Usage(Struct, frozen=True, eq=False):
-    """Token counts and engine time of one or more calls. The calls of a batch share its time equally.
-
-    The time does not count when two are compared, and there is no hash.
-    """
+    """Token counts and engine time of one or more calls; those of a batch share its time. Comparisons ignore the time."""
 
     tokens_in: int = 0
     tokens_out: int = 0
@@ -174,8 +170,7 @@ class Generate(Struct, frozen=True, eq=False):
             of the model's vocabulary (Self-RAG's reflection tokens, "true" and "false").
         passages: Passages in the prompt, in prompt order. The plan reads them; engines do not.
         may_fail: Whether the plan receives Failed if a server refuses the call. Otherwise a refused call ends the run.
-        may_be_too_long: Whether the plan receives TooLong if the prompt exceeds the context length and no passage can be
-            dropped from it. Otherwise such a prompt ends the run.
+        may_be_too_long: Whether the plan receives TooLong if a prompt does not fit. Otherwise it ends the run.
         shorter: Function that builds the request with one passage fewer, or returns None if only one passage is left (see
             `drop_passage`).
 
@@ -240,7 +235,7 @@ class Generation(Struct, frozen=True):
         text: Reply.
         finish: Why generation ended: "stop", "length" (cut at max_new_tokens), "content_filter" or "empty" (no choice).
         usage: Tokens and time of this call.
-        dropped: Number of passages that the driver dropped to make the prompt fit.
+        dropped: Number of passages dropped to make the prompt fit.
         logprobs: Natural log-probabilities of the generated tokens, if requested and available.
         token_logprobs: Log-probabilities of each token named in the request, at every generated position.
         token_positions: Positions at which each of these tokens was generated. They stay in the text even if they are special.
@@ -300,10 +295,7 @@ class Failed(Struct, frozen=True):
 
 
 class TooLong(Struct, frozen=True):
-    """A prompt exceeds the context length. The driver tries it with one passage fewer, or tells a plan that asked for it.
-
-    It is not stored, because another context length makes it untrue.
-    """
+    """A prompt exceeds the context length. It is not stored, because another context length would make it untrue."""
 
     reason: str
 

@@ -30,19 +30,19 @@ def shown_of(passage: Passage, known: Sequence[Context]) -> Sequence[Context]:
 def test_placed_and_retrieved_contexts_keep_their_flags() -> None:
     """Distinct ones of all prompts in order; the last prompt in its own order."""
     steps = [prompt(1, OTHER.passage), prompt(2, GOLD.passage, OTHER.passage)]
-    assert build_shown(QUESTION, steps, (), KNOWN) == Shown((OTHER, GOLD), (GOLD, OTHER))
+    assert build_shown(QUESTION, steps, (), KNOWN) == Shown((OTHER, GOLD), (GOLD, OTHER), ((OTHER,), (GOLD, OTHER)))
 
 
 def test_prompts_whose_answers_are_only_scored_show_too() -> None:
     """Choices may be scored after a reply to the question alone."""
     steps = [prompt(1), Step(2, "likelihood", "reader", (GOLD.passage,))]
-    assert build_shown(QUESTION, steps, (), KNOWN) == Shown((GOLD,), ())
+    assert build_shown(QUESTION, steps, (), KNOWN) == Shown((GOLD,), (), ((), (GOLD,)))
 
 
 def test_only_prompts_of_the_reader_show() -> None:
     """Not those of a judge, and not what a search found but no prompt had."""
     steps = [Step(1, "search", "search", (GOLD.passage,), "q", "found"), prompt(2, GOLD.passage, role="judge")]
-    assert build_shown(QUESTION, [*steps, prompt(3)], (), KNOWN) == Shown((), ())
+    assert build_shown(QUESTION, [*steps, prompt(3)], (), KNOWN) == Shown((), (), ((),), ("q",))
 
 
 def test_parts_are_gold_by_their_source_and_have_answers_by_their_own_text() -> None:
@@ -94,7 +94,7 @@ def test_what_is_not_known_is_not_no_passage() -> None:
     """Answers of another system, and those that another role wrote."""
     assert build_shown(QUESTION, [], (), KNOWN) is None
     assert build_shown(QUESTION, [prompt(1, GOLD.passage, role="rewriter")], (), KNOWN) is None
-    assert build_shown(QUESTION, [prompt(1)], (), KNOWN) == Shown((), ())
+    assert build_shown(QUESTION, [prompt(1)], (), KNOWN) == Shown((), (), ((),))
 
 
 def test_flags_of_parts_hold_by_annotation_and_by_mark() -> None:
@@ -116,7 +116,9 @@ def test_an_answer_names_only_passages_that_a_prompt_showed() -> None:
     """What was dropped from the prompt, or was never in it, is not what led to the reply."""
     steps = [prompt(1, OTHER.passage, GOLD.passage), prompt(2, OTHER.passage)]
     assert build_shown(QUESTION, steps, (GOLD.passage, Passage("x", "", "never shown")), KNOWN) == Shown(
-        (OTHER, GOLD), (GOLD,)
+        (OTHER, GOLD), (GOLD,), ((OTHER, GOLD), (OTHER,))
     )
-    assert build_shown(QUESTION, steps, (Passage("x", "", "never shown"),), KNOWN) == Shown((OTHER, GOLD), (OTHER,))
+    assert build_shown(QUESTION, steps, (Passage("x", "", "never shown"),), KNOWN) == Shown(
+        (OTHER, GOLD), (OTHER,), ((OTHER, GOLD), (OTHER,))
+    )
     assert build_shown(QUESTION, [], (GOLD.passage,), KNOWN) == Shown((), (GOLD,)), "an answer of another system"

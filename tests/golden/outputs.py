@@ -42,6 +42,7 @@ from model_outputs import (
 from msgspec import structs
 from pure import (
     PAGES_READ,
+    agents,
     breakdown,
     classified,
     damages,
@@ -152,6 +153,9 @@ from winnow.strategies.marginal import Marginal
 from winnow.strategies.pf_concat import PFConcat
 from winnow.strategies.post_fusion import PostFusion
 from winnow.strategies.prompt import Prompt
+from winnow.strategies.rounds.ircot import Ircot
+from winnow.strategies.rounds.iter_retgen import IterRetGen
+from winnow.strategies.rounds.react import React
 from winnow.strategies.self_rag.long_form import SelfRagLong
 from winnow.strategies.self_rag.short_form import SelfRag
 from winnow.text.normalization import Dialect
@@ -181,6 +185,9 @@ GOLDENS = [
     *(strategy(component) for component in STRATEGIES),
     strategy(ChainOfThought, template="{contexts} Think. {question}"),
     strategy(Crag, correction=CorrectiveRetrieval(search=KnowledgeSearch(rewriting="keywords of {question}"))),
+    strategy(IterRetGen, n=2),
+    strategy(Ircot, template="{contexts} Q {question} A {thoughts}", max_sentences=3),
+    Golden(React, agents),
     self_rag(SelfRag),
     self_rag(SelfRagLong),
     Golden(Damage, damages),

@@ -42,6 +42,7 @@ from winnow.strategies.corrective.evaluators import JudgedRelevance, parse_verdi
 from winnow.strategies.corrective.searching import KnowledgeSearch
 from winnow.strategies.demonstrations import Shots
 from winnow.strategies.marginal import Marginal
+from winnow.strategies.rounds.react import React
 from winnow.strategies.self_rag.segments import Retrieval
 from winnow.strategies.self_rag.short_form import SelfRag
 from winnow.strategies.vote import Vote
@@ -51,7 +52,7 @@ def pick(text: str) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
 
 
-def run_plan(plan: Plan[Any]) -> list[Any]:
+def run_plan(plan: Plan[Any], replies: Sequence[str] = REPLIES) -> list[Any]:
     """The prompts of every round and the result; replies and scores are drawn by the request's text."""
     record: list[Any] = []
     results: list[Any] | None = None
@@ -78,7 +79,7 @@ def run_plan(plan: Plan[Any]) -> list[Any]:
                 results.append(reflect(number, request.token_logprobs))
                 continue
             is_text = isinstance(request, Generate)
-            results.append(Generation(REPLIES[number % len(REPLIES)]) if is_text else Score(-(number % 97) / 10))
+            results.append(Generation(replies[number % len(replies)]) if is_text else Score(-(number % 97) / 10))
 
 
 def reflect(number: int, tokens: Sequence[str]) -> Generation:
@@ -120,6 +121,19 @@ def strategy(component: type, **settings: Any) -> Golden:
         return [run_plan(plan) for plan in plans]
 
     return Golden(component, output)
+
+
+def agents(_: Path) -> Any:
+    actions = (
+        "Look.\nAction 1: Search[x y]",
+        "Read.\nAction: Lookup[long]",
+        "I think",
+        "Act\nAction: Finish[Paris]",
+        "Search[z]",
+    )
+    agent = React(PROMPT, GREEDY, "{contexts} Q {question}", n=2, max_turns=4)
+    plans = [agent.plan(question, contexts(question)[:k]) for question in QUESTIONS for k in (0, 2)]
+    return [run_plan(plan, actions) for plan in plans]
 
 
 def placements(_: Path) -> Any:

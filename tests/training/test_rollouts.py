@@ -42,7 +42,7 @@ def test_what_is_rewarded_is_what_a_sweep_reports() -> None:
     assert sample.prediction.answer == "Ada"
     assert sample.prediction.passage_ids == ("p1", "p2")
     assert sample.placed == GROUP.contexts
-    assert sample.shown == Shown(GROUP.contexts, GROUP.contexts)
+    assert sample.shown == Shown(GROUP.contexts, GROUP.contexts, (GROUP.contexts,))
 
 
 def test_a_strategy_of_several_requests_has_no_reward() -> None:

@@ -15,7 +15,7 @@ from winnow.text.containment import has_answers
 
 
 def build_shown(question: Question, steps: Sequence[Step], used: Sequence[Passage], known: Iterable[Context]) -> Shown | None:
-    """Return the contexts of every prompt of the reader, and of the prompt that led to the reply.
+    """Return the contexts of every prompt of the reader, of the prompt that led to the reply, and of each round.
 
     Nothing is known of what was shown, and the result is None, if there is neither a prompt of the reader nor a passage that
     the answer names, as for answers of another system, or if a model of another role wrote the answer.
@@ -38,7 +38,15 @@ def build_shown(question: Question, steps: Sequence[Step], used: Sequence[Passag
     last = named or (written or prompts)[-1].passages
     passages = list(dict.fromkeys([*shown, *last]))
     contexts = dict(zip(passages, _build_contexts(question, passages, by_id), strict=True))
-    return Shown(tuple(contexts[passage] for passage in shown), tuple(contexts[passage] for passage in last))
+    rounds: dict[int, dict[Passage, None]] = {}
+    for prompt in prompts:
+        rounds.setdefault(prompt.round, {}).update(dict.fromkeys(prompt.passages))
+    return Shown(
+        tuple(contexts[passage] for passage in shown),
+        tuple(contexts[passage] for passage in last),
+        tuple(tuple(contexts[passage] for passage in one) for one in rounds.values()),
+        tuple(step.query for step in steps for _ in range(step.calls if step.kind == "search" else 0)),
+    )
 
 
 def _build_contexts(question: Question, passages: Sequence[Passage], known: Mapping[str, Context]) -> list[Context]:

@@ -107,11 +107,15 @@ class Shown:
     Attributes:
         contexts: Distinct contexts of all prompts of the question, in the order in which they were shown first.
         last: Contexts of the prompt that led to the reply, in prompt order.
+        rounds: Distinct contexts of the prompts of each round that prompted the reader.
+        queries: Queries that were searched for, in their order.
 
     """
 
     contexts: tuple[Context, ...] = ()
     last: tuple[Context, ...] = ()
+    rounds: tuple[tuple[Context, ...], ...] = ()
+    queries: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

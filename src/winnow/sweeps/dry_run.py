@@ -18,7 +18,7 @@ from winnow.identity.code import get_ledger_identity
 from winnow.keys import compute_request_key
 from winnow.protocols import CallStore, Engine, Engines
 from winnow.readers.token_estimates import estimate_max_usage
-from winnow.records import Generate, Generation, Likelihood, Pages, Price, Request, Result, Role, Score, Search, Usage
+from winnow.records import Generate, Generation, Likelihood, Pages, Passage, Price, Request, Result, Role, Score, Search, Usage
 from winnow.strategies.self_rag.reflection import RETRIEVE
 
 _MAX_RECENT = 20_000
@@ -30,22 +30,27 @@ class _Placeholder:
     """What replaces the results that the ledger lacks.
 
     Attributes:
-        reply: Text of replies. Some plans request more after "unknown", others after an answer, after answers that differ, or
-            after a segment that ends with Self-RAG's token for retrieval.
+        reply: Text of replies. Some plans request more after "unknown", others after an answer, after answers that differ,
+            after a segment that ends with Self-RAG's token for retrieval, or after an agent's search; some end with a reply
+            that concludes.
         score: Log-odds of relevance and log-likelihoods, on which the action of corrective retrieval depends.
         token_logprobs: Log-probabilities of the first named token and of the others, on which Self-RAG's retrieval depends.
+        finds: Whether searches find a page, without which some plans end.
 
     """
 
     reply: str
     score: float
     token_logprobs: tuple[float, float]
+    finds: bool = False
 
 
 _PLACEHOLDERS = (
     _Placeholder("unknown", 30.0, (0.0, 0.0)),
     _Placeholder("an answer", -30.0, (-30.0, 0.0)),
     _Placeholder("answer {number}", 0.0, (0.0, -30.0)),
+    _Placeholder("answer {number}\nAction: Search[{number}]", -30.0, (0.0, -30.0), finds=True),
+    _Placeholder("So the answer is: an answer.\nAction: Finish[an answer]", -30.0, (-30.0, 0.0)),
     _Placeholder(f"answer {{number}}{RETRIEVE}", 30.0, (0.0, -30.0)),
 )
 
@@ -259,7 +264,9 @@ def _build_placeholder(request: Request, placeholder: _Placeholder, number: int)
             token_logprobs=tokens or None,
             token_positions={} if tokens else None,
         )
-    return Pages(()) if isinstance(request, Search) else Score(placeholder.score)
+    if isinstance(request, Search):
+        return Pages((Passage(f"page {number}", "", f"page {number}"),) if placeholder.finds else ())
+    return Score(placeholder.score)
 
 
 def _compute_max_usage(request: Request) -> Usage:

@@ -196,7 +196,7 @@ def make_sample(
     question_id = f"q{number}"
     usage = (RoleUsage("reader", fields.pop("calls", 1), fields.pop("tokens_in", 100), fields.pop("tokens_out", 2), 0.5),)
     prediction = Prediction(question_id, answer, fields.pop("unknown", False), usage=usage, **fields)
-    shown = Shown(tuple(contexts), tuple(contexts))
+    shown = Shown(tuple(contexts), tuple(contexts), (tuple(contexts),))
     return Sample(make_question(answers=answers, question_id=question_id), prediction, contexts, shown=shown)
 
 

@@ -1,0 +1,112 @@
+"""What rounds of retrieval find: evidence by round, the first hit, and queries that were searched for before.
+
+A round counts if it prompts the reader; searches between prompts belong to the next one.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Literal, get_args
+
+from winnow.errors import ConfigError
+from winnow.metrics.base import Input, MeanMetric, RatioMetric, Sample
+from winnow.records import Context
+
+Evidence = Literal["gold", "answer"]
+
+
+def _iter_evidence(sample: Sample, of: Evidence) -> Iterator[set[str]]:
+    """Yield which evidence each round has shown: ids of annotated gold passages, or "answer" if a passage contains one."""
+    gold = set(sample.question.gold_passage_ids)
+    for contexts in sample.shown.rounds if sample.shown else ():
+        if of == "gold":
+            yield {name for context in contexts for name in _list_names(context) if name in gold}
+        else:
+            yield {"answer"} if any(context.has_answer for context in contexts) else set()
+
+
+def _list_names(context: Context) -> tuple[str, ...]:
+    """Return the id of a passage, and the ids of those that it was made of."""
+    return (context.passage.passage_id, *context.passage.sources)
+
+
+def _check_evidence(name: str, of: str) -> None:
+    if of not in get_args(Evidence):
+        raise ConfigError(f"metric.{name}.of must be gold or answer; received {of!r}.")
+
+
+@dataclass(frozen=True)
+class EvidenceRecall(MeanMetric):
+    """Share of the evidence of a question that its prompts have *shown*, up to a round.
+
+    Undefined where it is not known what was shown and, for "gold", without annotated gold passages.
+
+    Args:
+        of: "gold" is the share of the annotated gold passages; "answer" is 1 if a passage contains an accepted answer.
+        rounds: Number of rounds that count, or None for all. A question with fewer rounds has shown what it has shown.
+
+    """
+
+    inputs: ClassVar[frozenset[Input]] = frozenset({"shown"})
+
+    of: Evidence = "answer"
+    rounds: int | None = None
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for unknown evidence and for a number of rounds below 1."""
+        _check_evidence(self.name, self.of)
+        if self.rounds is not None and self.rounds < 1:
+            raise ConfigError(f"metric.{self.name}.rounds must be null or at least 1; received {self.rounds}.")
+
+    def score(self, sample: Sample) -> float | None:
+        """Return the share of the evidence."""
+        gold = set(sample.question.gold_passage_ids)
+        if sample.shown is None or (self.of == "gold" and not gold):
+            return None
+        shown = set().union(*list(_iter_evidence(sample, self.of))[: self.rounds])
+        return len(shown) / (len(gold) if self.of == "gold" else 1)
+
+
+@dataclass(frozen=True)
+class FirstHit(MeanMetric):
+    """Number of the round that has *shown* the first evidence, from 1. Undefined if none has, or if it is not known.
+
+    Args:
+        of: Evidence, as in `EvidenceRecall`: one annotated gold passage, or one passage with an accepted answer.
+
+    """
+
+    inputs: ClassVar[frozenset[Input]] = frozenset({"shown"})
+
+    of: Evidence = "answer"
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for unknown evidence."""
+        _check_evidence(self.name, self.of)
+
+    def score(self, sample: Sample) -> float | None:
+        """Return the number of the first round with evidence."""
+        rounds = enumerate(_iter_evidence(sample, self.of), start=1)
+        return next((float(number) for number, found in rounds if found), None)
+
+
+@dataclass(frozen=True)
+class Rounds(MeanMetric):
+    """Number of rounds in which the reader was prompted. Undefined where it is not known what was *shown*."""
+
+    inputs: ClassVar[frozenset[Input]] = frozenset({"shown"})
+
+    def score(self, sample: Sample) -> float | None:
+        """Return the number of rounds."""
+        return None if sample.shown is None else float(len(sample.shown.rounds))
+
+
+@dataclass(frozen=True)
+class RepeatedQueries(RatioMetric):
+    """Share of the queries that were searched for before for the same question, up to case and white space."""
+
+    inputs: ClassVar[frozenset[Input]] = frozenset({"shown"})
+
+    def compute_terms(self, sample: Sample) -> tuple[float, float]:
+        """Return the numbers of repeated queries and of all queries."""
+        queries = [" ".join(query.lower().split()) for query in sample.shown.queries] if sample.shown else []
+        return float(len(queries) - len(set(queries))), float(len(queries))

@@ -1,0 +1,1 @@
+"""Strategies of several rounds, which search again for what their earlier rounds wrote."""

@@ -1,0 +1,147 @@
+"""IRCoT (Trivedi et al. 2023): a chain of thought whose every sentence is searched for before the next one is written."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, Literal, get_args
+
+from annotated_types import Ge
+
+from winnow.errors import ConfigError, check_fields
+from winnow.records import Answer, Context, Decoding, Generate, Generation, Passage, Plan, Question
+from winnow.strategies.concatenation import Concatenation
+from winnow.strategies.prompt import Prompt, build_request
+from winnow.strategies.replies import is_unknown
+from winnow.strategies.rounds.searching import build_contexts, search
+from winnow.strategies.vote import Vote
+from winnow.text.final import extract_final_text
+from winnow.text.normalization import UNKNOWN
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'(])")
+_ANSWER = re.compile(r"\banswer is:?\s+(.*\S)", re.IGNORECASE)
+"""End of the chain."""
+_CONCLUSIONS = ("thus ", "thus,", "so ", "so,", "that is,", "therefore", "hence")
+"""Beginnings of sentences that state no new fact and are not searched for."""
+_ARITHMETIC = re.compile(r".*\d[\d,.]* [+-] \d[\d,.]* = \d")
+_QUESTION_WORDS = frozenset({"who", "what", "when", "where", "why", "which", "how", "does", "is"})
+"""Words that are left out of queries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ircot:
+    """A strategy that writes a chain of thought sentence by sentence, and searches for each sentence.
+
+    The prompt of a round shows all passages so far. Of its reply, the first sentence joins the chain. Rules and limits are
+    those of the authors' code: a sentence is searched for without question words, one that concludes or computes is skipped,
+    and the chain ends with "answer is". Sentences are divided by a rule, not by spaCy, and passages are not cut to 350 words.
+
+    Args:
+        prompt: Templates of the prompt of the final reader, and of a passage.
+        decoding: Generation settings of the final reader; those of the sentences have its temperature and seed.
+        template: Prompt of a sentence, with the fields {contexts}, {question} and {thoughts}, the chain so far.
+        n: Number of passages that each search gives.
+        max_sentences: Maximum number of sentences.
+        max_passages: Maximum number of passages in a prompt. Further ones are not added.
+        max_new_tokens: Maximum number of tokens of a sentence.
+        answer_by: What gives the answer: "reader" asks with the prompt and all passages (paper, section 3.2); "chain" takes
+            what follows "answer is".
+        vote: Majority vote of the reader, if the decoding draws several samples.
+
+    """
+
+    revision: ClassVar[int] = 1
+
+    prompt: Prompt
+    decoding: Decoding
+    template: str
+    n: Annotated[int, Ge(1)] = 5
+    max_sentences: Annotated[int, Ge(1)] = 10
+    max_passages: Annotated[int, Ge(1)] = 15
+    max_new_tokens: Annotated[int, Ge(1)] = 100
+    answer_by: Literal["reader", "chain"] = "reader"
+    vote: Vote = Vote()
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for a template without its fields, a limit below 1, and samples that nothing votes on."""
+        check_fields("strategy.plan.template", self.template, {"contexts", "question", "thoughts"}, set())
+        if min(self.n, self.max_sentences, self.max_passages) < 1:
+            raise ConfigError(
+                "strategy.plan: n, max_sentences and max_passages must be at least 1; received "
+                f"{self.n}, {self.max_sentences} and {self.max_passages}. n is that of k unless it is set, as "
+                "strategy.plan.n=5 does with k=0."
+            )
+        if self.answer_by not in get_args(Literal["reader", "chain"]):
+            raise ConfigError(f"strategy.plan.answer_by must be reader or chain; received {self.answer_by!r}.")
+        if self.answer_by == "chain" and self.decoding.samples > 1:
+            raise ConfigError(
+                f"strategy.plan.answer_by=chain has one chain, on which samples cannot vote; received decoding.samples="
+                f"{self.decoding.samples}. Use answer_by=reader or decoding.samples=1."
+            )
+
+    def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
+        """Request a sentence in each round, and then the answer."""
+        passages = {context.passage.passage_id: context.passage for context in contexts}
+        chain: list[str] = []
+        trace: list[str] = []
+        while True:
+            reply: Generation
+            (reply,) = yield [self._build_request(question, list(passages.values()), chain)]
+            shown = reply.passages if reply.dropped else tuple(passages.values())
+            sentence = _find_first_sentence(extract_final_text(reply.text))
+            chain += [sentence] if sentence else []
+            if not sentence or _ANSWER.search(sentence) or len(chain) == self.max_sentences:
+                break
+            query = write_query(question, chain)
+            found = yield from search(query, self.n)
+            trace.append(f"query: {query}" + (f" ({found.problem})" if found.problem else ""))
+            self._add(passages, found.passages)
+        stop = "empty reply" if not sentence else "answer" if _ANSWER.search(sentence) else "max rounds"
+        if self.answer_by == "chain":
+            return self._answer_by_chain(chain, shown, trace, stop)
+        answer = yield from Concatenation(self.prompt, self.decoding, self.vote).plan(
+            question, build_contexts(passages.values())
+        )
+        return replace(answer, trace=(*trace, f"chain: {' '.join(chain)}", *answer.trace), stop=stop)
+
+    def _build_request(self, question: Question, passages: Sequence[Passage], chain: Sequence[str]) -> Generate:
+        thoughts = " ".join(chain).replace("{", "{{").replace("}", "}}")
+        template = self.template.replace("{thoughts}", thoughts)
+        prompt = replace(
+            self.prompt,
+            with_contexts=template,
+            without_contexts=template.replace("{contexts}", "").lstrip(),
+            reply_start="",
+            shots=None,
+        )
+        decoding = replace(self.decoding, max_new_tokens=self.max_new_tokens, samples=1, stop=("\n",))
+        return build_request(prompt, question, build_contexts(passages), decoding)
+
+    def _add(self, passages: dict[str, Passage], found: Sequence[Passage]) -> None:
+        """Add passages that are new, as far as there is room."""
+        for passage in found:
+            if len(passages) < self.max_passages:
+                passages.setdefault(passage.passage_id, passage)
+
+    def _answer_by_chain(self, chain: Sequence[str], shown: tuple[Passage, ...], trace: Sequence[str], stop: str) -> Answer:
+        reply = " ".join(chain)
+        match = _ANSWER.search(chain[-1]) if chain else None
+        text = match[1].removesuffix(".").strip() if match else UNKNOWN
+        return Answer(text, is_unknown(text), used=shown, reply=reply, trace=tuple(trace), stop=stop)
+
+
+def write_query(question: Question, chain: Sequence[str]) -> str:
+    """Return the last sentence of a chain that states a fact, or the question, without question words."""
+    facts = [sentence for sentence in chain if not _is_conclusion(sentence)]
+    words = (facts[-1] if facts else question.text).split()
+    return " ".join(word for word in words if word.lower() not in _QUESTION_WORDS) or question.text
+
+
+def _is_conclusion(sentence: str) -> bool:
+    return sentence.lower().startswith(_CONCLUSIONS) or _ARITHMETIC.match(sentence) is not None
+
+
+def _find_first_sentence(text: str) -> str:
+    """Return the first sentence of the first line that is not blank, without the label of the prompt."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    line = lines[0].removeprefix("A:").strip() if lines else ""
+    return _SENTENCE_END.split(line, maxsplit=1)[0]

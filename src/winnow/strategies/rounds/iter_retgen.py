@@ -1,0 +1,58 @@
+"""Iter-RetGen (Shao et al. 2023): the reply of each round is part of the query of the next one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge
+
+from winnow.errors import ConfigError
+from winnow.records import Answer, Context, Decoding, Plan, Question
+from winnow.strategies.concatenation import Concatenation
+from winnow.strategies.prompt import Prompt
+from winnow.strategies.rounds.searching import build_contexts, search
+from winnow.strategies.vote import Vote
+
+
+@dataclass(frozen=True, slots=True)
+class IterRetGen:
+    """A strategy that answers from what was placed, searches for question and reply, and answers again from what it found.
+
+    Each round shows the passages of its own search alone. The last reply gives the answer. The default number of rounds is
+    FlashRAG's.
+
+    Args:
+        prompt: Templates of the prompt.
+        decoding: Generation settings.
+        rounds: Number of rounds, of which the first shows the placed contexts.
+        n: Number of passages that each search gives.
+        vote: Majority vote, if the decoding draws several samples. The reply that it chooses is searched for.
+
+    """
+
+    revision: ClassVar[int] = 1
+
+    prompt: Prompt
+    decoding: Decoding
+    rounds: Annotated[int, Ge(1)] = 3
+    n: Annotated[int, Ge(1)] = 5
+    vote: Vote = Vote()
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for a number of rounds or passages below 1."""
+        if min(self.rounds, self.n) < 1:
+            raise ConfigError(
+                f"strategy.plan: rounds and n must be at least 1; received {self.rounds} and {self.n}. n is that of k unless "
+                "it is set, as strategy.plan.n=5 does with k=0."
+            )
+
+    def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
+        """Request an answer in each round. A search that finds nothing ends the rounds, and the last answer counts."""
+        reader = Concatenation(self.prompt, self.decoding, self.vote)
+        answer = yield from reader.plan(question, contexts)
+        for _ in range(self.rounds - 1):
+            found = yield from search(f"{question.text} {answer.reply}", self.n)
+            if not found.passages:
+                return replace(answer, stop=found.problem)
+            answer = yield from reader.plan(question, build_contexts(found.passages))
+        return answer

@@ -1,0 +1,36 @@
+"""Searches between rounds."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from winnow.records import Context, Failed, Passage, Plan, Search
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search gave.
+
+    Attributes:
+        passages: Passages, best first.
+        problem: Why there are none, or "".
+
+    """
+
+    passages: tuple[Passage, ...] = ()
+    problem: str = ""
+
+
+def search(query: str, n: int) -> Plan[Found]:
+    """Search for the `n` best passages. A query without text is not searched for, and a search that fails finds nothing."""
+    query = " ".join(query.split())
+    if not query:
+        return Found(problem="empty query")
+    (result,) = yield [Search(query, n)]
+    if isinstance(result, Failed):
+        return Found(problem=f"search failed: {result.reason[:100]}")
+    return Found(result.passages, "" if result.passages else "nothing found")
+
+
+def build_contexts(passages: Iterable[Passage]) -> list[Context]:
+    """Return passages as the contexts of a prompt, in their order."""
+    return [Context(passage, rank, None, has_answer=False) for rank, passage in enumerate(passages, start=1)]

@@ -1,0 +1,114 @@
+"""IRCoT: a chain of thought, each sentence of which is searched for."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from tests.plans import PROMPT, play
+from winnow.errors import ConfigError
+from winnow.records import Decoding, Failed, Generate, Generation, Pages, Passage, Search
+from winnow.strategies.rounds.ircot import Ircot, write_query
+from winnow.testing import make_context, make_question
+
+TEMPLATE = "{contexts}\nQ: {question}\nA: {thoughts}"
+QUESTION = make_question("Which river flows through the city where X was born?")
+PLACED = [make_context(1, "X was a physicist.")]
+CHAIN = ["X was born in Vienna. He moved to Rome.", " The Danube flows through Vienna.", "So the answer is: the {Danube}."]
+
+
+def _play(strategy: Ircot, chain: Sequence[str], found: Callable[[Search], Any] | None = None) -> tuple[Any, list[Any]]:
+    """Serve the sentences of a chain, then the answer of the reader; a search finds a passage of its number."""
+    replies = iter([*chain, "Danube"])
+    numbers = iter(range(2, 100))
+
+    def serve(request: object) -> object:
+        if isinstance(request, Search):
+            return found(request) if found else Pages((Passage(f"p{(n := next(numbers))}", "", f"found {n}"),))
+        return Generation(next(replies))
+
+    return play(strategy.plan(QUESTION, PLACED), serve)
+
+
+def test_each_sentence_is_searched_for_before_the_next_one() -> None:
+    """Exact prompts and queries: passages add up, one sentence of each reply joins the chain, the reader answers at last."""
+    answer, requests = _play(Ircot(PROMPT, Decoding(5), TEMPLATE, n=3), CHAIN)
+    q = QUESTION.text
+    prompts = [one.messages[0].content for one in requests if isinstance(one, Generate)]
+    assert prompts == [
+        f"<X was a physicist.>\nQ: {q}\nA:",
+        f"<X was a physicist.>\n<found 2>\nQ: {q}\nA: X was born in Vienna.",
+        f"<X was a physicist.>\n<found 2>\n<found 3>\nQ: {q}\nA: X was born in Vienna. The Danube flows through Vienna.",
+        f"<X was a physicist.>\n<found 2>\n<found 3> Q {q}",
+    ]
+    queries = [(one.query, one.n) for one in requests if isinstance(one, Search)]
+    assert queries == [("X was born in Vienna.", 3), ("The Danube flows through Vienna.", 3)]
+    decodings = [(one.decoding.max_new_tokens, one.decoding.stop) for one in requests if isinstance(one, Generate)]
+    assert decodings == [(100, ("\n",))] * 3 + [(5, ())]
+    assert (answer.text, answer.stop) == ("Danube", "answer")
+    assert [passage.passage_id for passage in answer.used] == ["p1", "p2", "p3"]
+    assert "chain: X was born in Vienna. The Danube flows through Vienna. So the answer is: the {Danube}." in answer.trace
+    shown = [[passage.passage_id for passage in one.passages] for one in requests if isinstance(one, Generate)]
+    assert shown == [["p1"], ["p1", "p2"], ["p1", "p2", "p3"], ["p1", "p2", "p3"]]
+
+
+def test_the_chain_can_give_the_answer() -> None:
+    """Without a further prompt; a chain that does not conclude gives "unknown"."""
+    strategy = Ircot(PROMPT, Decoding(), TEMPLATE, answer_by="chain", max_sentences=3)
+    answer, requests = _play(strategy, CHAIN)
+    assert (answer.text, answer.unknown, answer.stop) == ("the {Danube}", False, "answer")
+    assert sum(isinstance(one, Generate) for one in requests) == 3
+    answer, requests = _play(strategy, ["a.", "b.", "c."])
+    assert (answer.text, answer.unknown, answer.stop) == ("unknown", True, "max rounds")
+    assert [one.query for one in requests if isinstance(one, Search)] == ["a.", "b."]
+
+
+def test_a_blank_reply_ends_the_chain() -> None:
+    """Nothing is searched for; the reader answers from what there is."""
+    answer, requests = _play(Ircot(PROMPT, Decoding(), TEMPLATE), [" \n"])
+    assert (answer.stop, len(requests)) == ("empty reply", 2)
+
+
+def test_a_chain_without_end_is_bounded_and_passages_are_not_shown_twice() -> None:
+    """Ten sentences, nine searches; the room for passages is kept."""
+    same = Pages((Passage("p1", "Title 1", "X was a physicist."), Passage("new", "", "found")))
+    _, requests = _play(Ircot(PROMPT, Decoding(), TEMPLATE), ["The same again."] * 10, lambda _: same)
+    assert sum(isinstance(one, Search) for one in requests) == 9
+    assert [len(one.passages) for one in requests if isinstance(one, Generate)] == [1] + [2] * 10
+    _, requests = _play(Ircot(PROMPT, Decoding(), TEMPLATE, max_passages=3), ["Another fact."] * 10)
+    assert [len(one.passages) for one in requests if isinstance(one, Generate)] == [1, 2] + [3] * 9
+
+
+def test_a_search_that_fails_adds_nothing() -> None:
+    """The chain goes on, and the trace says which query failed."""
+    answer, requests = _play(Ircot(PROMPT, Decoding(), TEMPLATE), CHAIN, lambda _: Failed("down"))
+    assert answer.trace[0] == "query: X was born in Vienna. (search failed: down)"
+    assert [len(one.passages) for one in requests if isinstance(one, Generate)] == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("chain", "query"),
+    [
+        ([], "river flows through the city X was born?"),
+        (["So it is.", "Thus, yes."], "river flows through the city X was born?"),
+        (["X is old.", "Therefore it ends."], "X old."),
+        (["There were 3 + 4 = 7 of them."], "river flows through the city X was born?"),
+        (["What is Who"], "What is Who"),
+    ],
+)
+def test_queries(chain: list[str], query: str) -> None:
+    """The last sentence that states a fact, without question words; never empty."""
+    expected = QUESTION.text if query == "What is Who" else query
+    assert write_query(QUESTION, chain) == expected
+
+
+def test_what_makes_no_sense_is_refused() -> None:
+    """With the setting that mends it."""
+    with pytest.raises(ConfigError, match="thoughts"):
+        Ircot(PROMPT, Decoding(), "{contexts} {question}")
+    with pytest.raises(ConfigError, match=r"strategy\.plan\.n=5 does with k=0"):
+        Ircot(PROMPT, Decoding(), TEMPLATE, n=0)
+    with pytest.raises(ConfigError, match="answer_by must be reader or chain; received 'x'"):
+        Ircot(PROMPT, Decoding(), TEMPLATE, answer_by="x")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"Use answer_by=reader or decoding\.samples=1"):
+        Ircot(PROMPT, Decoding(temperature=1.0, samples=3), TEMPLATE, answer_by="chain")
