@@ -7,7 +7,7 @@ import pytest
 
 from tests.plans import PROMPT, play
 from winnow.errors import ConfigError
-from winnow.records import Decoding, Failed, Generate, Generation, Pages, Passage, Search
+from winnow.records import Decoding, Failed, Generate, Generation, Pages, Passage, Search, TooLong
 from winnow.strategies.rounds.ircot import Ircot, write_query
 from winnow.testing import make_context, make_question
 
@@ -77,6 +77,16 @@ def test_a_chain_without_end_is_bounded_and_passages_are_not_shown_twice() -> No
     assert [len(one.passages) for one in requests if isinstance(one, Generate)] == [1] + [2] * 10
     _, requests = _play(Ircot(PROMPT, Decoding(), TEMPLATE, max_passages=3), ["Another fact."] * 10)
     assert [len(one.passages) for one in requests if isinstance(one, Generate)] == [1, 2] + [3] * 9
+
+
+def test_a_chain_that_is_too_long_ends() -> None:
+    """The reader answers from what was found until then."""
+    replies = iter([Generation("X is old."), TooLong("long"), Generation("Danube")])
+    serve = lambda request: Pages((Passage("p2", "", "found"),)) if isinstance(request, Search) else next(replies)  # noqa: E731
+    answer, requests = play(Ircot(PROMPT, Decoding(), TEMPLATE).plan(QUESTION, PLACED), serve)
+    assert (answer.text, answer.stop) == ("Danube", "prompt too long")
+    assert [one.may_be_too_long for one in requests if isinstance(one, Generate)] == [True, True, False]
+    assert [passage.passage_id for passage in answer.used] == ["p1", "p2"]
 
 
 def test_a_search_that_fails_adds_nothing() -> None:

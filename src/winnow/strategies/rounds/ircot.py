@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal, get_args
 
 from annotated_types import Ge
+from msgspec import structs
 
 from winnow.errors import ConfigError, check_fields
-from winnow.records import Answer, Context, Decoding, Generate, Generation, Passage, Plan, Question
+from winnow.records import Answer, Context, Decoding, Generate, Generation, Passage, Plan, Question, TooLong
 from winnow.strategies.concatenation import Concatenation
 from winnow.strategies.prompt import Prompt, build_request
 from winnow.strategies.replies import is_unknown
@@ -33,7 +34,8 @@ class Ircot:
 
     The prompt of a round shows all passages so far. Of its reply, the first sentence joins the chain. Rules and limits are
     those of the authors' code: a sentence is searched for without question words, one that concludes or computes is skipped,
-    and the chain ends with "answer is". Sentences are divided by a rule, not by spaCy, and passages are not cut to 350 words.
+    and the chain ends with "answer is". It also ends where its prompt exceeds the context length without any passage.
+    Sentences are divided by a rule, not by spaCy, and passages are not cut to 350 words.
 
     Args:
         prompt: Templates of the prompt of the final reader, and of a passage.
@@ -81,21 +83,25 @@ class Ircot:
     def plan(self, question: Question, contexts: Sequence[Context]) -> Plan[Answer]:
         """Request a sentence in each round, and then the answer."""
         passages = {context.passage.passage_id: context.passage for context in contexts}
+        shown = tuple(passages.values())
         chain: list[str] = []
         trace: list[str] = []
-        while True:
-            reply: Generation
+        stop = ""
+        while not stop:
+            reply: Generation | TooLong
             (reply,) = yield [self._build_request(question, list(passages.values()), chain)]
+            if isinstance(reply, TooLong):
+                stop = "prompt too long"
+                break
             shown = reply.passages if reply.dropped else tuple(passages.values())
             sentence = _find_first_sentence(extract_final_text(reply.text))
             chain += [sentence] if sentence else []
-            if not sentence or _ANSWER.search(sentence) or len(chain) == self.max_sentences:
-                break
-            query = write_query(question, chain)
-            found = yield from search(query, self.n)
-            trace.append(f"query: {query}" + (f" ({found.problem})" if found.problem else ""))
-            self._add(passages, found.passages)
-        stop = "empty reply" if not sentence else "answer" if _ANSWER.search(sentence) else "max rounds"
+            stop = self._find_stop(sentence, len(chain))
+            if not stop:
+                query = write_query(question, chain)
+                found = yield from search(query, self.n)
+                trace.append(f"query: {query}" + (f" ({found.problem})" if found.problem else ""))
+                self._add(passages, found.passages)
         if self.answer_by == "chain":
             return self._answer_by_chain(chain, shown, trace, stop)
         answer = yield from Concatenation(self.prompt, self.decoding, self.vote).plan(
@@ -114,7 +120,16 @@ class Ircot:
             shots=None,
         )
         decoding = replace(self.decoding, max_new_tokens=self.max_new_tokens, samples=1, stop=("\n",))
-        return build_request(prompt, question, build_contexts(passages), decoding)
+        request = build_request(prompt, question, build_contexts(passages), decoding)
+        return structs.replace(request, may_be_too_long=True)
+
+    def _find_stop(self, sentence: str, num_sentences: int) -> str:
+        """Return why the chain ends with a sentence, or "" if it goes on."""
+        if not sentence:
+            return "empty reply"
+        if _ANSWER.search(sentence):
+            return "answer"
+        return "max rounds" if num_sentences == self.max_sentences else ""
 
     def _add(self, passages: dict[str, Passage], found: Sequence[Passage]) -> None:
         """Add passages that are new, as far as there is room."""
