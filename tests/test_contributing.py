@@ -11,9 +11,10 @@ import pytest
 import yaml
 
 TEXT = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text()
+ROUNDS = (Path(__file__).parents[1] / "docs/rounds.md").read_text()
 TUTORIAL = (Path(__file__).parents[1] / "docs/tutorial/4_your_strategy.md").read_text()
 BLOCKS = {
-    **dict(re.findall(r"```(?:python|yaml)\n# (\S+)\n(.*?)```", TEXT, flags=re.DOTALL)),
+    **dict(re.findall(r"```(?:python|yaml)\n# (\S+)\n(.*?)```", TEXT + ROUNDS, flags=re.DOTALL)),
     **dict(re.findall(r"^cat > (\S+) <<'(?:PYTHON|YAML)'\n(.*?)^(?:PYTHON|YAML)$", TUTORIAL, flags=re.DOTALL | re.MULTILINE)),
 }
 
@@ -36,6 +37,15 @@ def test_the_strategy_and_its_test(monkeypatch: pytest.MonkeyPatch) -> None:
         test()
     target = yaml.safe_load(BLOCKS["conf/strategy/second_opinion.yaml"])["plan"]["_target_"]
     assert (target, len(tests)) == (f"winnow.strategies.second_opinion.{strategy.SecondOpinion.__name__}", 1)
+
+
+def test_the_agent_and_its_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test of docs/rounds.md passes on its agent, which its YAML names."""
+    agent = _module("src/winnow/strategies/rounds/search_again.py", monkeypatch).SearchAgain
+    vars(_module("tests/strategies/rounds/test_search_again.py", monkeypatch))["test_an_unknown_answer_is_searched_for"]()
+    settings = yaml.safe_load(BLOCKS["conf/strategy/search_again.yaml"])
+    assert settings["plan"]["_target_"] == f"winnow.strategies.rounds.search_again.{agent.__name__}"
+    assert BLOCKS["src/winnow/strategies/rounds/search_again.py"].count("\n") <= 45
 
 
 def test_the_retriever_and_its_test(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
