@@ -50,7 +50,7 @@ def report(jobs: Sequence[Settings]) -> Summary:
     require_finished(specs)
     paper = settings.report.paper
     part = load_paper_part(paper.name, paper.part, paper.dataset, paper.model) if paper else None
-    hidden_metrics = [*PLOTTED_METRICS, "tokens", *(part.metrics if part else ()), *_list_difference_metrics(part)]
+    hidden_metrics = [*PLOTTED_METRICS, settings.report.cost, *(part.metrics if part else ()), *_list_difference_metrics(part)]
     results = read_results(jobs, specs, hidden=hidden_metrics)
     breakdown = build_breakdown(settings)
     page = build_report(
@@ -58,6 +58,7 @@ def report(jobs: Sequence[Settings]) -> Summary:
         results,
         describe_provenance(settings, specs, results),
         settings.report.seed,
+        cost=settings.report.cost,
         breakdown=breakdown.title if breakdown else "",
         part=part,
         filtered=specs[0].questions.count_questions(),

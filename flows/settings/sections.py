@@ -312,6 +312,7 @@ class Report(Section):
     out: str
     seed: NonNegative
     figures: list[Literal["svg", "pdf", "png", "csv"]]
+    cost: str
     paper: Paper | None
 
 

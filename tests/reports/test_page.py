@@ -122,7 +122,7 @@ def test_a_browser_shows_it_without_errors_or_network(tmp_path: Path) -> None:
         capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip
     assert done.stdout.count("<table") == 5
-    assert done.stdout.count("<svg") == 9
+    assert done.stdout.count("<svg") == 10
     assert "Winnow: &lt;test&gt;" in done.stdout
     assert "<details><summary>4 rows</summary>" in done.stdout.replace("\n", "")
     assert "CONSOLE" not in done.stderr

@@ -5,8 +5,6 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from matplotlib.figure import Figure
-
 from winnow.reports.page import build_report
 from winnow.reports.plots import FORMATS, plot_against_k, plot_against_position, plot_against_samples
 from winnow.testing import make_cell_result
@@ -58,20 +56,19 @@ def test_samples_of_other_settings_are_other_lines() -> None:
 
 
 def test_a_report_plots_its_first_metric() -> None:
-    """In its own unit, and no metric that is undefined everywhere; strategies are in no order, so that no line joins them."""
+    """In its own unit, and no metric that is undefined everywhere; against its cost unless it is the cost."""
     tokens_first = [replace(cell, metrics=[cell.metrics[-1], *cell.metrics[:-1]]) for cell in CELLS]
     plots = {plot.title: plot for plot in build_report("t", tokens_first, {}, 0).plots}
     assert list(plots) == [
         "tokens against k (gold: retrieved)", "%Unk against k (gold: retrieved)",
         "tokens against k (gold: gold_first)", "%Unk against k (gold: gold_first)",
         "tokens against the gold passage's position (k = 1)", "tokens against the gold passage's position (k = 5)",
-        "Tokens per question, read and written",
     ]  # fmt: skip
     plot = plots["tokens against k (gold: retrieved)"]
     assert (plot.columns[2], plot.rows[0][2]) == ("tokens", 103.0)
-    axes = Figure().add_subplot()
-    plots["Tokens per question, read and written"].draw(axes)
-    assert {line.get_linestyle() for line in axes.get_lines()} == {"None"}
+    titles = [plot.title for plot in build_report("t", CELLS, {}, 0, cost="tokens_in").plots]
+    assert titles[-2:] == ["EM against tokens in (gold: retrieved)", "EM against tokens in (gold: gold_first)"]
+    assert not any("against money" in plot.title for plot in build_report("t", CELLS, {}, 0, cost="money").plots)
 
 
 def test_the_legend_is_below_the_plot() -> None:

@@ -17,6 +17,7 @@ from winnow.metrics.base import Sample
 from winnow.metrics.rounds import EvidenceRecall, FirstHit, RepeatedQueries, Rounds
 from winnow.protocols import Strategy, build_engine_map
 from winnow.records import Answer, Context, Decoding, Prediction, Question
+from winnow.reports.frontier import compute_frontier
 from winnow.retrievers.bm25 import BM25
 from winnow.searchers.local import LocalSearch
 from winnow.steps import Outcome
@@ -120,11 +121,12 @@ def _compute_accuracy(samples: Sequence[Sample], hops: int) -> float:
 
 def test_each_round_of_iter_retgen_finds_one_fact_more(ask: Any) -> None:
     """One round answers nothing, two answer two hops, three answer all, and a fourth costs tokens and gains nothing."""
-    accuracy, tokens, evidence = {}, {}, {}
+    accuracy, tokens, evidence, values = {}, {}, {}, []
     for rounds in (1, 2, 3, 4):
         samples, outcomes = ask(IterRetGen(PROMPT, Decoding(), rounds=rounds, n=N), reply_to_retgen, "retgen")
         accuracy[rounds] = [_compute_accuracy(samples, hops) for hops in (2, 3)]
         tokens[rounds] = sum(usage.tokens_in for outcome in outcomes for usage in outcome.usage)
+        values.append([exact_match(sample.prediction.answer, sample.question.answers) for sample in samples])
         gold = EvidenceRecall("g", "G", of="gold")
         evidence[rounds] = [float(np.mean([gold.score(sample) for sample in part])) for part in (samples[:20], samples[20:])]
     assert accuracy == {1: [0.0, 0.0], 2: [1.0, 0.0], 3: [1.0, 1.0], 4: [1.0, 1.0]}
@@ -132,6 +134,9 @@ def test_each_round_of_iter_retgen_finds_one_fact_more(ask: Any) -> None:
         1: pytest.approx([1 / 2, 1 / 3]), 2: pytest.approx([1.0, 2 / 3]), 3: [1.0, 1.0], 4: [1.0, 1.0],
     }  # fmt: skip
     assert tokens[1] < tokens[2] < tokens[3] < tokens[4]
+    frontier = compute_frontier(list(tokens.values()), np.array(values), 0)
+    assert (frontier.cells, frontier.best.tolist()) == ((0, 1, 2), [0.0, 0.5, 1.0]), "it bends where the hops end"
+    assert frontier.low[1] > frontier.high[0], "two rounds are better than one for sure"
 
 
 def test_evidence_by_round_is_that_of_fewer_rounds(ask: Any) -> None:

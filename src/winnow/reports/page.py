@@ -15,6 +15,7 @@ from winnow.reports.cells import (
 )
 from winnow.reports.comparisons import build_comparison_tables
 from winnow.reports.dialects import build_dialect_tables
+from winnow.reports.frontier import plot_frontier
 from winnow.reports.glossary import build_glossary
 from winnow.reports.latex import format_latex_table
 from winnow.reports.notes import (
@@ -25,7 +26,7 @@ from winnow.reports.notes import (
     build_short_context_notes,
 )
 from winnow.reports.paper import compare_with_paper
-from winnow.reports.plots import Plot, plot_against_k, plot_against_position, plot_against_samples, plot_tokens_by_strategy
+from winnow.reports.plots import Plot, plot_against_k, plot_against_position, plot_against_samples
 from winnow.reports.reported import PaperPart
 from winnow.reports.seeds import build_seeds_table
 
@@ -92,6 +93,7 @@ def build_report(
     provenance: Mapping[str, str],
     seed: int,
     *,
+    cost: str = "tokens",
     breakdown: str = "",
     part: PaperPart | None = None,
     filtered: tuple[int, int] | None = None,
@@ -109,6 +111,7 @@ def build_report(
         cells: Cells of the sweep.
         provenance: Description of the data, models, seeds and code that produced the numbers, by topic.
         seed: Seed of the bootstrap.
+        cost: Name of the metric against which the first metric is plotted.
         breakdown: What the questions are grouped by, for a table of the first metric by group. If it is empty, there is no
             such table.
         part: Table or figure of a paper. If it is given, the first tables compare the cells with it.
@@ -152,16 +155,17 @@ def build_report(
         covered_cells = gold_cells if part.gold_only and gold_cells else cells
         paper_tables, paper_notes = compare_with_paper(part, covered_cells, seed, filtered)
         tables, notes = paper_tables + tables, paper_notes + notes
-    plots, glossary = _draw_plots(cells, gold_cells, seed), build_glossary(cells[0].metrics)
+    plots, glossary = _draw_plots(cells, gold_cells, cost, seed), build_glossary(cells[0].metrics)
     return Report(title, notes, tables, plots, provenance, browser, glossary)
 
 
-def _draw_plots(cells: Sequence[CellResult], gold_cells: Sequence[CellResult], seed: int) -> list[Plot]:
+def _draw_plots(cells: Sequence[CellResult], gold_cells: Sequence[CellResult], cost: str, seed: int) -> list[Plot]:
     """Draw the plots of the first metric and of those metrics of `PLOTTED_METRICS` that all cells have.
 
     Args:
         cells: Cells of the sweep.
         gold_cells: The same cells with only the questions that have a gold passage, or empty if all cells are closed-book.
+        cost: Name of the metric of the cost.
         seed: Seed of the bootstrap.
 
     """
@@ -178,7 +182,9 @@ def _draw_plots(cells: Sequence[CellResult], gold_cells: Sequence[CellResult], s
         plots += [plot_against_position(gold_cells or with_passages, first, k, seed) for k in ks]
         if len({cell.labels.samples for cell in with_passages}) > 1:
             plots += [plot_against_samples(with_passages, first, k, seed) for k in ks]
-    return [*plots, plot_tokens_by_strategy(cells, seed)] if _is_defined(cells, "tokens", seed) else plots
+    if cost != first and all(cell.find_metric(cost) for cell in cells):
+        plots += filter(None, [plot_frontier(cells, first, cost, gold, seed) for gold in placements])
+    return plots
 
 
 def _is_defined(cells: Sequence[CellResult], metric: str, seed: int) -> bool:

@@ -158,17 +158,6 @@ def plot_against_samples(cells: Sequence[CellResult], metric: str, k: int, seed:
     return _plot_error_bars(title, "samples per prompt", lines, [str(tick) for tick in ticks], unit, scale)
 
 
-def plot_tokens_by_strategy(cells: Sequence[CellResult], seed: int) -> Plot:
-    """Plot the tokens per question with 95 % intervals by strategy, with one line per k and placement of the gold passage."""
-    names = list(dict.fromkeys(cell.labels.line for cell in cells))
-    lines: dict[str, Points] = {}
-    for cell in cells:
-        labels = cell.labels
-        point = (float(names.index(labels.line)), cell.compute_interval("tokens", seed))
-        lines.setdefault(f"k = {labels.k}, {labels.gold}" if labels.k else "no passages", []).append(point)
-    return _plot_error_bars("Tokens per question, read and written", "strategy", lines, names, "tokens", 1, is_ordered=False)
-
-
 def plot_curves(title: str, x_label: str, y_label: str, lines: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> Plot:
     """Plot lines whose x and y values are shares between 0 and 1.
 

@@ -1,0 +1,123 @@
+"""What an answer costs: a metric against a cost, and the best value that each cost buys, with its bootstrap band."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from winnow.reports.cells import CellResult, get_unit_scale, have_same_questions
+from winnow.reports.plots import Plot
+
+_RESAMPLES, _CHUNK_VALUES = 1000, 2_000_000
+_LOG_RATIO = 10
+"""Ratio of the highest to the lowest cost from which the axis is logarithmic."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frontier:
+    """The best mean of a metric that each cost buys. A cell is on it if no cheaper cell, and no equally cheap one, is better.
+
+    Attributes:
+        costs: (steps,) Mean costs of the cells on the frontier, in increasing order.
+        best: (steps,) Their means of the metric, which increase too.
+        low: (steps,) Lower bound of the 95 % bootstrap interval of the best mean that each cost buys.
+        high: (steps,) Upper bound. The band is that of the maximum over cells in resampled questions, which the selection of
+            the best cell raises, as it raises the frontier itself.
+        cells: (steps,) Index of each cell on the frontier.
+
+    """
+
+    costs: NDArray[np.float64]
+    best: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    cells: tuple[int, ...]
+
+
+def compute_frontier(costs: Sequence[float], values: NDArray[np.float64], seed: int) -> Frontier:
+    """Compute the frontier of cells that answer the same questions.
+
+    Args:
+        costs: Mean cost of each cell.
+        values: (cells, questions) Value of each question.
+        seed: Seed of the bootstrap, which resamples the questions of all cells together.
+
+    """
+    means = values.mean(axis=1)
+    order = sorted(range(len(costs)), key=lambda index: (costs[index], -means[index]))
+    chosen: list[int] = []
+    for index in order:
+        if not chosen or means[index] > means[chosen[-1]]:
+            chosen.append(index)
+    rng, questions = np.random.default_rng(seed), values.shape[1]
+    chunk = max(1, _CHUNK_VALUES // questions)
+    resampled = (
+        np.concatenate(
+            [
+                rng.multinomial(questions, np.full(questions, 1 / questions), min(chunk, _RESAMPLES - start)) @ values.T
+                for start in range(0, _RESAMPLES, chunk)
+            ]
+        )
+        / questions
+    )
+    affordable = np.array([[costs[index] <= costs[step] for index in range(len(costs))] for step in chosen])
+    maxima = np.where(affordable[None], resampled[:, None, :], -np.inf).max(axis=2)
+    low, high = np.percentile(maxima, [2.5, 97.5], axis=0)
+    return Frontier(np.array([costs[index] for index in chosen]), means[chosen], low, high, tuple(chosen))
+
+
+def plot_frontier(cells: Sequence[CellResult], metric: str, cost: str, gold: str, seed: int) -> Plot | None:
+    """Plot a metric against a cost at one placement of the gold passage, with the frontier of these cells.
+
+    Cells without passages have no placement and belong to all. The frontier needs the same questions in all cells, each with
+    a value; otherwise only the cells are plotted.
+
+    Args:
+        cells: Cells of the report.
+        metric: Name of the metric.
+        cost: Name of the metric of the cost, such as "tokens".
+        gold: Name of the placement.
+        seed: Seed of the bootstrap.
+
+    Returns:
+        The plot, or None if fewer than two cells have a cost and a value.
+
+    """
+    selected = [cell for cell in cells if cell.labels.gold == gold or not cell.labels.k]
+    plotted = [cell for cell in selected if all(cell.compute_interval(name, seed).n for name in (metric, cost))]
+    if len(plotted) < 2:
+        return None
+    kind, price = plotted[0].find_metric(metric), plotted[0].find_metric(cost)
+    assert kind is not None
+    assert price is not None
+    scale, cost_scale = get_unit_scale(kind), get_unit_scale(price)
+    costs = [cost_scale * cell.compute_interval(cost, seed).mean for cell in plotted]
+    intervals = [cell.compute_interval(metric, seed) for cell in plotted]
+    names = [f"{cell.labels.line}, k = {cell.labels.k}" if cell.labels.k else cell.labels.line for cell in plotted]
+    values = np.array([cell.compute_values(metric) for cell in plotted]) if have_same_questions(plotted) else None
+    frontier = None if values is None or np.isnan(values).any() else compute_frontier(costs, values, seed)
+
+    def draw(axes: Any) -> None:
+        if frontier is not None:
+            ends = [*frontier.costs, max(costs)]
+            best, low, high = (scale * np.append(data, data[-1]) for data in (frontier.best, frontier.low, frontier.high))
+            axes.fill_between(ends, low, high, step="post", alpha=0.2, color="gray", label="frontier, 95 %")
+            axes.step(ends, best, where="post", color="gray", marker="")
+        for name, x, interval in zip(names, costs, intervals, strict=True):
+            bars = [[scale * (interval.mean - interval.low)], [scale * (interval.high - interval.mean)]]
+            axes.errorbar([x], [scale * interval.mean], yerr=bars, capsize=3, label=name, linestyle="none")
+        axes.set(title=title, xlabel=price.heading, ylabel=unit, ylim=(0, None))
+        if min(costs) > 0 and max(costs) / min(costs) >= _LOG_RATIO:
+            axes.set_xscale("log")
+        axes.grid(alpha=0.3)
+
+    title = f"{kind.heading} against {price.heading} (gold: {gold})"
+    unit = f"{kind.heading}, %" if scale == 100 else kind.heading
+    on_frontier = set(frontier.cells) if frontier is not None else set()
+    rows = [
+        (name, x, scale * interval.mean, scale * interval.low, scale * interval.high, "yes" if index in on_frontier else "no")
+        for index, (name, x, interval) in enumerate(zip(names, costs, intervals, strict=True))
+    ]
+    return Plot(title, ("cell", price.heading, unit, "low", "high", "on the frontier"), rows, draw)

@@ -1,0 +1,86 @@
+"""A metric against its cost: which cells no cheaper one reaches, and how sure that is."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from winnow.metrics.correctness import ExactMatch
+from winnow.metrics.cost import Consumption
+from winnow.reports.cells import CellResult
+from winnow.reports.frontier import compute_frontier, plot_frontier
+from winnow.sweeps.labels import CellLabels
+from winnow.testing import make_sample
+
+METRICS = (ExactMatch("em", "EM"), Consumption("tokens", "tokens", "number", 1, of="tokens"))
+
+
+def _build_cell(name: str, tokens: int, ems: list[int], gold: str = "retrieved", k: int = 3) -> CellResult:
+    samples = [make_sample("x" if em else "y", n, tokens_in=tokens, tokens_out=0) for n, em in enumerate(ems)]
+    return CellResult(CellLabels(name, k, gold), samples, METRICS)
+
+
+def test_a_cell_is_on_the_frontier_if_no_cheaper_one_is_as_good() -> None:
+    """By hand: the second cell costs more and is worse; of two at the same cost the better one counts."""
+    values = np.array([[1, 0, 0, 0], [0, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 0]], float)
+    frontier = compute_frontier([10, 20, 30, 30, 90], values, 0)
+    assert frontier.cells == (0, 3)
+    assert frontier.costs.tolist() == [10, 30]
+    assert frontier.best.tolist() == [0.25, 0.75]
+    assert (frontier.low <= frontier.best).all()
+    assert (frontier.best <= frontier.high).all()
+
+
+def test_the_band_covers_the_best_value_that_a_cost_buys() -> None:
+    """One cell: the percentile interval of its mean. Of drawn cells that are equally good, the maximum is above 1 / 2."""
+    rng = np.random.default_rng(1)
+    values = (rng.random((1, 400)) < 0.3).astype(float)
+    frontier = compute_frontier([1.0], values, 0)
+    error = 1.96 * np.sqrt(0.3 * 0.7 / 400)
+    assert frontier.low[0] == pytest.approx(values.mean() - error, abs=0.01)
+    assert frontier.high[0] == pytest.approx(values.mean() + error, abs=0.01)
+    covered = 0
+    for seed in range(200):
+        one = compute_frontier([1.0], (np.random.default_rng(seed).random((1, 200)) < 0.5).astype(float), seed)
+        covered += bool(one.low[0] <= 0.5 <= one.high[0])
+    assert covered >= 180
+    assert compute_frontier([1.0], values, 0).low.tolist() == frontier.low.tolist()
+
+
+def test_cells_of_a_placement_and_those_without_passages_are_plotted() -> None:
+    """With their costs, values and whether they are on the frontier; a logarithmic axis where costs differ ten times."""
+    cells = [
+        _build_cell("closed_book", 10, [0, 0, 0, 1], k=0),
+        _build_cell("concatenation", 100, [0, 1, 0, 1]),
+        _build_cell("react", 900, [0, 1, 0, 1]),
+        _build_cell("concatenation", 100, [1, 1, 1, 1], gold="gold_first"),
+    ]
+    plot = plot_frontier(cells, "em", "tokens", "retrieved", 0)
+    assert plot is not None
+    assert plot.title == "EM against tokens (gold: retrieved)"
+    assert plot.columns == ("cell", "tokens", "EM, %", "low", "high", "on the frontier")
+    assert [(row[0], row[1], row[2], row[5]) for row in plot.rows] == [
+        ("closed_book", 10.0, 25.0, "yes"),
+        ("concatenation, k = 3", 100.0, 50.0, "yes"),
+        ("react, k = 3", 900.0, 50.0, "no"),
+    ]
+    axes = Figure().add_subplot()
+    plot.draw(axes)
+    assert axes.get_xscale() == "log"
+    (step,) = [line for line in axes.get_lines() if len(line.get_xdata()) == 3]
+    assert list(step.get_xdata()) == [10.0, 100.0, 900.0]
+    assert list(step.get_ydata()) == [25.0, 50.0, 50.0]
+
+
+def test_cells_of_other_questions_have_no_frontier() -> None:
+    """They are plotted; a single cell is no plot."""
+    cells = [_build_cell("a", 10, [1, 0]), _build_cell("b", 20, [1, 1, 0])]
+    plot: Any = plot_frontier(cells, "em", "tokens", "retrieved", 0)
+    assert [row[5] for row in plot.rows] == ["no", "no"]
+    plot.draw(Figure().add_subplot())
+    assert plot_frontier(cells[:1], "em", "tokens", "retrieved", 0) is None
+    assert (
+        plot_frontier([replace(cells[0]), _build_cell("c", 1, [1], gold="gold_last")], "em", "tokens", "gold_last", 0) is None
+    )
