@@ -25,7 +25,9 @@ def test_a_bad_line_is_cut_to_a_readable_length() -> None:
 def test_nearest_names_one_or_none() -> None:
     """A close name is offered, a far one is not."""
     assert suggest_name("retreiver", ["retriever", "reader"]) == " Did you mean 'retriever'?"
+    assert suggest_name("Retriever", ["retriever", "reader"]) == " Did you mean 'retriever'?"
     assert suggest_name("xyz", ["retriever"]) == ""
+    assert suggest_name("rouge", ["rounds"]) == ""
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,13 @@ from dataclasses import replace
 from flows.project.artifacts import Project
 from flows.project.engines import count_models_of, iter_outcomes, open_engines, resolve_engine_spec
 from flows.project.ledger import open_ledger
-from flows.settings.composition import list_options
+from flows.settings.composition import describe_missing_option, list_options
 from flows.settings.door import compose
 from flows.settings.typed import Settings
 from flows.tools.summary import progress
 from winnow.artifacts.provenance import compute_key, describe_code, read_content_digest, read_manifest
 from winnow.artifacts.steps import has_steps
-from winnow.errors import ConfigError, suggest_name
+from winnow.errors import ConfigError
 from winnow.metrics.base import Input, JudgedMetric, Metric, Row, Sample, collect_inputs
 from winnow.metrics.breakdowns import Breakdown
 from winnow.metrics.intervals import UNDEFINED
@@ -41,7 +41,7 @@ def build_breakdown(settings: Settings) -> Breakdown | None:
 def build_named_metric(name: str) -> Metric:
     """Build the metric conf/metric/<name>.yaml, which the settings need not list."""
     if name not in list_options("metric"):
-        raise ConfigError(f"There is no conf/metric/{name}.yaml." + suggest_name(name, list_options("metric")))
+        raise ConfigError(f"metric={name}: {describe_missing_option('metric', name)}")
     metric: Metric = compose([f"metric=[{name}]"]).metric[name].build()
     return metric
 

@@ -107,11 +107,19 @@ def _load_options(cfg: DictConfig, group: str, names: Sequence[str], chosen: str
     return options
 
 
+def describe_missing_option(group: str, name: str) -> str:
+    """Say that a group has no such option, with the closest one, or all if none is similar."""
+    group, options = group.partition("@")[0], list_options(group)
+    hint = suggest_name(name, options) or f" The choices are {', '.join(sorted(options))}."
+    models = " The name of a model is reader.base, as in reader=openai reader.base=gpt-4o." if group == "reader" else ""
+    return f"there is no conf/{group}/{name}.yaml.{hint}{models}"
+
+
 @cache
 def load_option(group: str, name: str) -> Any:
     """Compose one option of a group and return its settings as plain values, with unresolved interpolations."""
     if name not in list_options(group):
-        raise ConfigError(f"grid.{group}: there is no conf/{group}/{name}.yaml." + suggest_name(name, list_options(group)))
+        raise ConfigError(f"grid.{group}: {describe_missing_option(group, name)}")
     return OmegaConf.to_container(compose_config([], f"{group}/{name}")[group], resolve=False)
 
 

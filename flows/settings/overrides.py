@@ -12,6 +12,7 @@ from yaml import YAMLError
 from flows.settings.composition import (
     compose_config,
     compose_with_choices,
+    describe_missing_option,
     is_component_setting,
     is_group,
     list_component_settings,
@@ -275,7 +276,7 @@ def _collect_options(parsed: Iterable["Override"]) -> dict[str, list[str]]:
         known, names = list_options(group), [str(name) for name in _option_names(override)]
         for name in names:
             if name not in known:
-                raise ConfigError(f"{group}={name}: there is no conf/{group}/{name}.yaml." + suggest_name(name, known))
+                raise ConfigError(f"{group}={name}: {describe_missing_option(group, name)}")
         if override.package is None:
             options[group] = names
     return options

@@ -100,9 +100,10 @@ class DiskFullError(WinnowError, OSError):
 
 
 def suggest_name(name: str, known: "Iterable[str]") -> str:
-    """Return the hint " Did you mean 'x'?" with the known name closest to `name`, or "" if none is similar."""
-    matches = get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f" Did you mean {matches[0]!r}?" if matches else ""
+    """Return the hint " Did you mean 'x'?" with the known name closest to `name` in any case, or "" if none is similar."""
+    folded = {one.lower(): one for one in known}
+    matches = get_close_matches(name.lower(), list(folded), n=1, cutoff=0.55)
+    return f" Did you mean {folded[matches[0]]!r}?" if matches else ""
 
 
 def find_fields(template: str) -> set[str]:
