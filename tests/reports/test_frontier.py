@@ -47,6 +47,8 @@ def test_the_band_covers_the_best_value_that_a_cost_buys() -> None:
         covered += bool(one.low[0] <= 0.5 <= one.high[0])
     assert covered >= 180
     assert compute_frontier([1.0], values, 0).low.tolist() == frontier.low.tolist()
+    never = compute_frontier([1.0], np.zeros((1, 150)), 0)
+    assert (never.low[0], round(never.high[0], 3)) == (0.0, 0.025), "as Wilson's interval of 0 of 150"
 
 
 def test_cells_of_a_placement_and_those_without_passages_are_plotted() -> None:

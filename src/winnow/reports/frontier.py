@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from winnow.metrics.intervals import compute_bounds, is_fraction, widen_bounds
 from winnow.reports.cells import CellResult, get_unit_scale, have_same_questions
 from winnow.reports.plots import Plot
 
@@ -22,7 +23,8 @@ class Frontier:
     Attributes:
         costs: (steps,) Mean costs of the cells on the frontier, in increasing order.
         best: (steps,) Their means of the metric, which increase too.
-        low: (steps,) Lower bound of the 95 % bootstrap interval of the best mean that each cost buys.
+        low: (steps,) Lower bound of the 95 % bootstrap interval of the best mean that each cost buys (a share of hardly any or
+            nearly all questions has Wilson's).
         high: (steps,) Upper bound. The band is that of the maximum over cells in resampled questions, which the selection of
             the best cell raises, as it raises the frontier itself.
         cells: (steps,) Index of each cell on the frontier.
@@ -64,7 +66,10 @@ def compute_frontier(costs: Sequence[float], values: NDArray[np.float64], seed: 
     )
     affordable = np.array([[costs[index] <= costs[step] for index in range(len(costs))] for step in chosen])
     maxima = np.where(affordable[None], resampled[:, None, :], -np.inf).max(axis=2)
-    low, high = np.percentile(maxima, [2.5, 97.5], axis=0)
+    bounds = [compute_bounds(maxima[:, step]) for step in range(len(chosen))]
+    if is_fraction(values):
+        bounds = [widen_bounds(own, float(means[index]), values[[index]]) for own, index in zip(bounds, chosen, strict=True)]
+    low, high = np.array(bounds).T
     return Frontier(np.array([costs[index] for index in chosen]), means[chosen], low, high, tuple(chosen))
 
 
@@ -105,9 +110,16 @@ def plot_frontier(cells: Sequence[CellResult], metric: str, cost: str, gold: str
             best, low, high = (scale * np.append(data, data[-1]) for data in (frontier.best, frontier.low, frontier.high))
             axes.fill_between(ends, low, high, step="post", alpha=0.2, color="gray", label="frontier, 95 %")
             axes.step(ends, best, where="post", color="gray", marker="")
-        for name, x, interval in zip(names, costs, intervals, strict=True):
-            bars = [[scale * (interval.mean - interval.low)], [scale * (interval.high - interval.mean)]]
-            axes.errorbar([x], [scale * interval.mean], yerr=bars, capsize=3, label=name, linestyle="none")
+        for line in dict.fromkeys(cell.labels.line for cell in plotted):
+            own = [index for index, cell in enumerate(plotted) if cell.labels.line == line]
+            means = [scale * intervals[index].mean for index in own]
+            below = [scale * (intervals[index].mean - intervals[index].low) for index in own]
+            above = [scale * (intervals[index].high - intervals[index].mean) for index in own]
+            xs = [costs[index] for index in own]
+            axes.errorbar(xs, means, yerr=[below, above], capsize=3, label=line, linestyle="none")
+            for index, x, mean in zip(own, xs, means, strict=True):
+                k = plotted[index].labels.k
+                axes.annotate(f"k={k}" if k else "", (x, mean), xytext=(4, 4), textcoords="offset points", fontsize="small")
         axes.set(title=title, xlabel=price.heading, ylabel=unit, ylim=(0, None))
         if min(costs) > 0 and max(costs) / min(costs) >= _LOG_RATIO:
             axes.set_xscale("log")
