@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from winnow.errors import ConfigError
 from winnow.readers.choices import parse_choices
 from winnow.readers.fid import FidReader
+from winnow.readers.generation import StopStrings
 from winnow.readers.local import LocalReader
 from winnow.readers.openai_protocol import ChatProtocol
 from winnow.readers.stops import end_reply, find_stop
@@ -76,6 +78,21 @@ def test_local_readers_stop(tmp_path: Path, runtime: str) -> None:
         assert after.usage.tokens_out <= before.usage.tokens_out
         assert after.usage.tokens_in == before.usage.tokens_in
     assert sum(reply.usage.tokens_out for reply in stopped) < sum(reply.usage.tokens_out for reply in whole)
+
+
+def test_a_stop_string_that_begins_in_the_prompt_stops_nothing() -> None:
+    """Transformers' own criterion ends the first row here; the third one has it in what was generated."""
+
+    def decode(part: Any) -> str:
+        return bytes(part).decode(errors="replace")
+
+    rows = torch.tensor(
+        [list(b"ask\nObs."), list(b"ask\nsObs"), list(b"ask\n\nObs"), list("ask\n\N{NO-BREAK SPACE}Ob".encode())]
+    )
+    assert StopStrings(decode, ["\nObs", "\nOb"], 4)(rows, rows).tolist() == [False, False, True, False]
+    assert StopStrings(decode, ["\N{NO-BREAK SPACE}O"], 4)(rows, rows).tolist() == [False, False, False, True]
+    long = torch.tensor([list(b"ask" + b"x" * 50 + b"stop"), list(b"ask" + b"stop" + b"x" * 50)])
+    assert StopStrings(decode, ["stop"], 3)(long, long).tolist() == [True, False], "only the end is looked at again"
 
 
 def test_a_stop_string_of_the_prompt_stops_nothing(tmp_path: Path) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
-from transformers import LogitsProcessor
+from transformers import LogitsProcessor, StoppingCriteria
 
 from winnow.keys import derive_seed
 from winnow.modeling.tokens import get_single_token_id
@@ -55,6 +55,31 @@ class SeededSampler(LogitsProcessor):
         return noisy_scores
 
 
+class StopStrings(StoppingCriteria):
+    """A criterion that ends each row of a batch whose generated text contains a stop string.
+
+    transformers' own `stop_strings` also match a text that begins in the prompt, which would end a reply that does not contain
+    it, and none that ends inside the bytes of a token.
+
+    Args:
+        decode: Function that decodes tokens.
+        stop: Stop strings.
+        width: Number of tokens before the generated ones in each row.
+
+    """
+
+    def __init__(self, decode: Callable[[Sequence[int]], str], stop: Sequence[str], width: int) -> None:
+        """Compute how many of the last tokens can contain a stop string."""
+        self.decode, self.stop, self.width = decode, stop, width
+        self.most_tokens = max(len(text.encode()) for text in stop) + 4
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor, **_: Any) -> torch.Tensor:  # noqa: ARG002 (transformers' signature)
+        """Return (rows,) whether the last tokens of each row contain a stop string."""
+        ends = input_ids[:, max(self.width, input_ids.shape[1] - self.most_tokens) :].tolist()
+        is_stopped = [any(text in self.decode(end) for text in self.stop) for end in ends]
+        return torch.tensor(is_stopped, device=input_ids.device)
+
+
 def _mask_outside_nucleus(logits: torch.Tensor, top_p: float) -> torch.Tensor:
     """Set the logits of tokens outside the nucleus to minus infinity.
 
@@ -81,14 +106,19 @@ def generate(lm: LanguageModel, requests: Sequence[Generate], inputs: Any) -> li
     decoding, named_tokens = requests[0].decoding, requests[0].token_logprobs
     named_ids = {token: get_single_token_id(lm.tokenizer, token, _VOCABULARY_HINT) for token in named_tokens}
     needs_sampler = any(request.decoding.temperature > 0 for request in requests)
+    width = lm.get_prompt_width(inputs["input_ids"])
+
+    def decode(ids: Sequence[int]) -> str:
+        return decode_reply(lm.tokenizer, ids, named_ids.values())
+
     with torch.inference_mode():
         output = lm.model.generate(  # type: ignore[operator]  # transformers types it as Tensor | Module
             **inputs, max_new_tokens=decoding.max_new_tokens, pad_token_id=lm.tokenizer.pad_token_id, do_sample=False,
             num_beams=1, repetition_penalty=1.0, logits_processor=[SeededSampler(requests)] if needs_sampler else None,
             return_dict_in_generate=True, output_logits=decoding.logprobs or bool(named_tokens),
-            stop_strings=list(decoding.stop) or None, tokenizer=lm.tokenizer if decoding.stop else None,
+            stopping_criteria=[StopStrings(decode, decoding.stop, width)] if decoding.stop else None,
         )  # fmt: skip
-    sequences = output.sequences[:, lm.get_prompt_width(inputs["input_ids"]) :]
+    sequences = output.sequences[:, width:]
     logits_per_step = () if output.logits is None else output.logits
     steps = [logits.float().log_softmax(dim=-1) for logits in logits_per_step]
     logprobs = _gather_logprobs(steps, sequences) if decoding.logprobs else None
@@ -104,6 +134,7 @@ def generate(lm: LanguageModel, requests: Sequence[Generate], inputs: Any) -> li
             None if logprobs is None else logprobs[row],
             {token: logprobs_of_rows[row] for token, logprobs_of_rows in token_logprobs.items()},
             named_ids,
+            decode,
             decoding.stop,
         )
         for row, sequence in enumerate(sequences.tolist())
@@ -130,6 +161,7 @@ def _build_generation(
     logprobs: Sequence[float] | None,
     token_logprobs: Mapping[str, Sequence[float]],
     named_ids: Mapping[str, int],
+    decode: Callable[[Sequence[int]], str],
     stop: Sequence[str],
 ) -> Generation:
     """Build a Generation from the generated tokens of a row up to its first end token or stop string.
@@ -139,10 +171,6 @@ def _build_generation(
     end = next((position for position, token_id in enumerate(generated_ids) if token_id in lm.end_token_ids), None)
     reply_ids = generated_ids if end is None else generated_ids[:end]
     tokens_out = len(reply_ids) + (end is not None)  # the end token is generated too
-
-    def decode(ids: Sequence[int]) -> str:
-        return decode_reply(lm.tokenizer, ids, named_ids.values())
-
     if (stopped := find_stop(decode, reply_ids, stop)) is not None:  # padding follows, while other rows are generated
         tokens_out, reply_ids = stopped, reply_ids[:stopped]
     text, finish = end_reply(decode(reply_ids), "length" if end is None else "stop", stop)

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 def end_reply(text: str, finish: str, stop: Sequence[str]) -> tuple[str, str]:
     """Return a reply up to its first stop string, without white space around it, and why it ended.
 
-    Readers also pass the stop strings to what generates, so that no further tokens are paid for. Not all of it heeds them:
-    transformers, for instance, does not find one that ends inside the bytes of a token.
+    Readers also pass the stop strings to what generates, so that no further tokens are paid for. Not every server heeds them.
 
     Args:
         text: Reply as it was generated, which may contain a stop string and what follows it.
